@@ -1,4 +1,4 @@
-"""The letter box between watchdog's thread and the loop: hints go in, bundles come out."""
+"""Queue of change notices between watchdog's thread and the event loop."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ FLUSH_S = 0.05  # one atomic write is 8-21 raw events; a reader sees them as one
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What may have changed: some tasks, or (`rescan`) anything."""
+    """Task ids that may have changed; with `rescan`, any task may have."""
 
     ids: frozenset[TaskId] = frozenset()
     rescan: bool = False
 
 
 class Post:
-    """Bundles hints: one call to the loop for each bundle, the first one at once.
+    """Bundle change notices into one call to the loop per bundle; the first goes out at once.
 
-    A callback costs the loop 50-90 us under Qt, so a thousand hints must not be a thousand.
+    A callback costs the loop 50-90 us under Qt, so a thousand notices must not cause a thousand
+    calls.
     """
 
     def __init__(self) -> None:
-        self.attention = asyncio.Event()  # for the keeper: something is to be mended
+        self.attention = asyncio.Event()  # wakes the watch's own task: something needs repair
         self._lock = threading.Lock()
         self._ids: set[TaskId] = set()
         self._rescan = False
@@ -48,7 +49,7 @@ class Post:
             self._loop = None
 
     def put(self, *ids: TaskId, rescan: bool = False) -> None:
-        """From any thread: remember, and ring once until the bundle is taken."""
+        """Queue ids from any thread, and schedule one wake-up until the bundle is read."""
         with self._lock:
             self._ids.update(ids)
             self._rescan |= rescan
@@ -56,19 +57,19 @@ class Post:
                 self._rung = self._call(self._ring)
 
     def lose(self) -> None:
-        """From any thread: hints were dropped; look again at once."""
+        """Record from any thread that notices were dropped, and request a rescan at once."""
         with self._lock:
             self._lost_at = time.monotonic()
             if not self._lost:
                 self._lost = self._call(self.attention.set)
 
     def wake(self) -> None:
-        """From any thread: call the keeper."""
+        """Wake the watch's own task, from any thread."""
         with self._lock:
             self._call(self.attention.set)
 
     def take_lost(self) -> bool:
-        """Were hints dropped since this was last asked?"""
+        """Return whether notices were dropped since the last call, and reset the flag."""
         with self._lock:
             lost, self._lost = self._lost, False
         return lost
@@ -77,7 +78,7 @@ class Post:
         return time.monotonic() - self._lost_at < seconds
 
     async def take(self, within_s: float | None) -> Changes:
-        """Everything since the last time, once there is something or the time is over."""
+        """Return all changes since the last call; empty when `within_s` passes without any."""
         try:
             async with asyncio.timeout(within_s):
                 await self._ready.wait()
@@ -92,7 +93,7 @@ class Post:
         return taken
 
     def _call(self, call: Callable[[], object]) -> bool:
-        """Hand over to the loop; False when it is not there (any more)."""
+        """Schedule `call` on the loop; False when there is no running loop."""
         if self._loop is None:
             return False
         with contextlib.suppress(RuntimeError):  # the loop was closed before `stop`
@@ -101,7 +102,7 @@ class Post:
         return False
 
     def _ring(self) -> None:
-        """On the loop: now when the last bundle is old enough, else when it will be."""
+        """Release the bundle on the loop: now, or when `FLUSH_S` since the last one has passed."""
         left = self._flushed_at + FLUSH_S - time.monotonic()
         if left <= 0 or self._loop is None:
             self._ready.set()

@@ -1,7 +1,7 @@
-"""What a state change does to the whole dict of a meta.json; no file, no lock, no clock here.
+"""State changes on the whole dict of a meta.json, without file, lock or clock.
 
-Each function changes `raw` in place and leaves every field alone that it does not name,
-so that what other programs wrote survives.
+Each function changes `raw` in place and keeps every field that it does not name, so that the fields
+of other programs survive.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from engine.model.records import ENVELOPE, LIVE, EngineFields, ErrorInfo, Status
 from engine.model.redact import Summary
 from engine.model.status import moment
 
-BULK_INCOMPLETE: Final = "bulk_incomplete"  # the code of a crawl that its contract refused
-BUDGET_EXCEEDED: Final = "BUDGET_EXCEEDED"  # of one that was started to end with its budget
-OVERRULED: Final = frozenset({BULK_INCOMPLETE, BUDGET_EXCEEDED})  # by a force
-RERUN_CAP: Final = 256 * 1024  # bytes; above it a re-run asks again
+BULK_INCOMPLETE: Final = "bulk_incomplete"  # error code of a crawl that its contract refused
+BUDGET_EXCEEDED: Final = "BUDGET_EXCEEDED"  # error code of a crawl started with "end on budget"
+# Error codes that a force overrules.
+OVERRULED: Final = frozenset({BULK_INCOMPLETE, BUDGET_EXCEEDED})
+RERUN_CAP: Final = 256 * 1024  # bytes; larger arguments are not kept for a re-run
 
 
 def derived_id(kind: str, args: dict[str, Any], nonce: str, created_at: int) -> str:
-    """16 hex digits over what was asked; `args` are redacted, so no secret can be guessed by it."""
+    """Derive 16 hex digits from the request; `args` are redacted, so the id reveals no secret."""
     asked = json.dumps({**args, "__task_nonce": nonce}, separators=(",", ":"), default=str)
     text = f"{kind}\0{asked}\0{created_at}"
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
@@ -35,7 +36,7 @@ def derived_id(kind: str, args: dict[str, Any], nonce: str, created_at: int) -> 
 def new_meta(
     kind: str, summary: Summary, engine: EngineFields, lease: Lease, created_at: int
 ) -> dict[str, Any]:
-    """A PENDING task of `lease`, still without its id and nonce (they come first in the file)."""
+    """Build a PENDING task of `lease`, without its id and nonce (they come first in the file)."""
     rerun = summary.whole if summary.was_cut and not summary.was_redacted else None
     if rerun is not None and len(json.dumps(rerun, default=str)) > RERUN_CAP:
         rerun = None
@@ -53,7 +54,7 @@ def new_meta(
 
 
 def preset(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
-    """Give a new record `fields`; one with another's pid does not end with our lease."""
+    """Set `fields` in a new record; a foreign pid drops our lease from it."""
     raw.update(fields)
     if "pid" in fields:
         for name in ("runner", "owner_started_at", "pid_space"):
@@ -61,7 +62,7 @@ def preset(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
 
 
 def owner_fields(lease: Lease) -> dict[str, Any]:
-    """Who runs a task, under the names of `EngineFields`."""
+    """Owner of a task, under the field names of `EngineFields`."""
     return {
         "host": lease.host,
         "boot_id": lease.boot_id,
@@ -81,7 +82,7 @@ def begin(raw: dict[str, Any], lease: Lease, now_ms: int) -> None:
 
 
 def ask_to_stop(raw: dict[str, Any], now_ms: int, reason: str | None = None) -> None:
-    """Cancel at once what nobody works on, else leave a request; the first one stands.
+    """Cancel a PENDING task or an envelope at once, else record a request; the first one is kept.
 
     `reason` is redacted already.
     """
@@ -110,10 +111,9 @@ def end(
     units: Units | None,
     result_path: str | None,
 ) -> None:
-    """The last change of a task; a request to stop that is there by now wins over any other.
+    """Write the terminal state; a stop request that is recorded by now overrides `status`.
 
-    So does a force over the refusal of a contract, which it came to overrule, and over a
-    budget that ran out at the same moment.
+    A force overrides the refusal of a contract, and a budget that ran out at the same moment.
     """
     if raw.get("cancel_requested_at") is not None:
         status = Status.CANCELLED
@@ -131,9 +131,9 @@ def end(
 
 
 def orphan(raw: dict[str, Any], message: str, now_ms: int, units: Units | None) -> None:
-    """FAILED because its owner is dead; a dead owner ends it whatever was asked for.
+    """Set FAILED because the owner is dead, whatever stop request exists.
 
-    `units` is the last progress that it told, if any.
+    `units` is its last reported progress, if any.
     """
     raw["status"] = Status.FAILED.value
     raw["ended_at"] = latest(raw, now_ms)
@@ -143,7 +143,7 @@ def orphan(raw: dict[str, Any], message: str, now_ms: int, units: Units | None) 
 
 
 def engine_of(raw: dict[str, Any]) -> dict[str, Any]:
-    """Our own part of `raw`, made where there is none that can be used."""
+    """Engine part of `raw`; created where no usable one exists."""
     ours = raw.get("engine")
     if not isinstance(ours, dict):
         ours = raw["engine"] = {}
@@ -151,10 +151,10 @@ def engine_of(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def latest(raw: dict[str, Any], now_ms: int) -> float:
-    """Now, but never before the task began: a clock may have been set back."""
+    """Return now, but never a time before the task began: a clock may have been set back."""
     return max(now_ms, *instants(raw, "created_at", "started_at"))
 
 
 def instants(raw: dict[str, Any], *names: str) -> list[float]:
-    """The fields among `names` that can be a time (ms since 1970), and 0."""
+    """Values of the fields `names` that are valid times (ms since 1970), and 0."""
     return [0, *(raw[name] for name in names if moment(raw.get(name)) is not None)]

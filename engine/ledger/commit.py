@@ -1,4 +1,4 @@
-"""One read-modify-write of a meta.json under both locks; terminal is final."""
+"""Read-modify-write of one meta.json under both locks; a terminal state is final."""
 
 from __future__ import annotations
 
@@ -22,36 +22,37 @@ _TRIES: Final = 10
 
 
 class Commit(NamedTuple):
-    """The record that stands on disk now, and whether this very call changed it."""
+    """Record that is on disk now, and whether this call changed it."""
 
     record: TaskRecord
     changed: bool
 
 
 class How(NamedTuple):
-    """`durable` outlives a loss of power; `patience_s` is how long a lock is waited for."""
+    """Options of a commit: `durable` survives a loss of power, `patience_s` limits the lock
+    wait."""
 
     durable: bool
     patience_s: float = TIMEOUT_S
 
 
 class Commits:
-    """The changes that one process makes to the tasks of a ledger.
+    """Changes that one process makes to the tasks of a ledger.
 
-    `unsure` are tasks whose last change stands, but was not flushed, so that whoever asked was
-    told that it failed, and the status that it gave them. Asked again, the same change is
-    written anew, and flushed.
+    `unsure` maps tasks to the status that they were given in a change that is in place but was not
+    flushed, so that its caller got an error. The same change, requested again, is written and
+    flushed again.
     """
 
     def __init__(self) -> None:
         self.unsure: dict[str, str] = {}
 
     def ended(self, task_id: str, status: str) -> bool:
-        """Is this the end that we ourselves gave the task, told to nobody yet?"""
+        """Return whether we gave the task this end in an unflushed change."""
         return status not in LIVE and self.unsure.get(task_id) == status
 
     def make(self, folder: Folder, task_id: str, change: Change, lease: Lease, how: How) -> Commit:
-        """Apply `change` to the whole dict on disk; see `Ledger.mutate` for what it raises."""
+        """Apply `change` to the whole dict on disk; see `Ledger.mutate` for its errors."""
         for _ in range(_TRIES):
             try:
                 with TaskLock(folder, task_id, timeout_s=how.patience_s) as lock:
@@ -74,7 +75,7 @@ class Commits:
         raise LockTimeout(task_id=task_id, waited_s=TIMEOUT_S)
 
     def _changed(self, raw: dict[str, Any], was: str, task_id: str, change: Change) -> bytes | None:
-        """The file's new bytes; None when there is nothing to write. Raises Unusable."""
+        """Return the file's new bytes; None when there is no difference. Raises Unusable."""
         again = task_id in self.unsure
         before = meta.encoded(raw)
         change(raw)
@@ -90,7 +91,7 @@ class Commits:
 
 
 def _read(folder: Folder, task_id: str) -> tuple[dict[str, Any], str]:
-    """The whole dict, and the status in it. Raises TaskUnreadable, OSError."""
+    """Read the whole dict and its status. Raises TaskUnreadable, OSError."""
     try:
         _, raw = opened(folder)
         status = raw.get("status", "")

@@ -1,12 +1,12 @@
-"""What the file system tells about folders, from watchdog's threads: a hint, never the truth.
+"""Change notices of the file system, from watchdog's threads: a hint, never the truth.
 
-The only module that imports watchdog, and only when the first folder is listened to
-(watchdog costs 110 ms of CPU to import). On Linux it uses watchdog's inotify reader
-directly: an `Observer` keeps one thread for each folder and holds one half of a rename
-back for up to 500 ms to pair it with the other; here 400 folders need one thread, and
-only the kinds of event that can change a task are asked for. Opens, closes and appends
-are not among them, so reading a folder never makes a hint.
-Elsewhere one deep `Observer` on the root does it: those systems watch trees natively.
+The only module that imports watchdog, and only when the first folder is watched (watchdog costs 110
+ms of CPU to import). On Linux it uses watchdog's inotify reader directly: an `Observer` keeps one
+thread for each folder and delays one half of a rename by up to 500 ms to pair it with the other.
+Here 400 folders need one thread, and only event kinds that can change a task are subscribed. Opens,
+closes and appends are not among them, so reading a folder never causes a notice.
+
+Other systems watch trees natively, so one deep `Observer` on the root suffices.
 """
 
 from __future__ import annotations
@@ -26,39 +26,40 @@ if TYPE_CHECKING:
 
 
 class Listener(Protocol):
-    """Called in watchdog's thread: remember and return, nothing else."""
+    """Receiver of notices, called in watchdog's thread: store and return, nothing else."""
 
     def heard(self, name: str) -> None:
-        """The entry `name` (below the folder, `/` between parts) came, went or was replaced."""
+        """The entry `name` (relative, `/` between parts) was created, removed or replaced."""
 
     def ended(self) -> None:
-        """The folder itself went away, so nothing more will be heard of it."""
+        """The folder itself was removed, so no more notices will come."""
 
     def lost(self) -> None:
-        """Hints were dropped: look at everything again."""
+        """Notices were dropped: a full scan is needed."""
 
 
 class Ears(Protocol):
-    """Listens to folders until closed. Not for two threads at once."""
+    """Watches folders until closed. Not thread-safe."""
 
     @property
     def deep(self) -> bool:
-        """Does listening to a folder cover the folders in it?"""
+        """Whether a watch on a folder includes its subfolders."""
 
     def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
-        """Start to listen; the answer stops it again. Raises OSError (ENOSPC: no watches left)."""
+        """Start a watch; the returned function ends it. Raises OSError (ENOSPC: no watches
+        left)."""
 
     def close(self) -> None:
-        """Stop everything and wait until watchdog's threads have ended."""
+        """Stop all watches and wait until watchdog's threads have ended."""
 
 
 def open_ears() -> Ears:
-    """The best way to listen on this system. Raises OSError (EMFILE: none left)."""
+    """Open the best watcher for this system. Raises OSError (EMFILE: none left)."""
     return InotifyEars() if sys.platform.startswith("linux") else ObserverEars()
 
 
 class InotifyEars:
-    """One inotify instance and one thread for any number of folders (Linux)."""
+    """Watcher with one inotify instance and one thread for any number of folders (Linux)."""
 
     deep = False
 
@@ -78,7 +79,7 @@ class InotifyEars:
         ear = _InotifyEar(listener)
         number = CallbackId(id(ear))
         wd = self._fd.add_callback(os.fsencode(folder), self._mask, ear, number)
-        if wd < 0:  # watchdog swallows EACCES here and remembers a watch that is none
+        if wd < 0:  # watchdog ignores EACCES here and returns an invalid watch
             raise PermissionError(f"{folder} cannot be watched")
 
         def leave() -> None:
@@ -94,7 +95,7 @@ class InotifyEars:
 
 
 class _InotifyEar:
-    """Translates one folder's inotify events for its listener."""
+    """Adapter from one folder's inotify events to its listener."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -116,7 +117,7 @@ class _InotifyEar:
 
 
 class ObserverEars:
-    """watchdog's own observer, for systems that watch a whole tree at once."""
+    """Watcher on watchdog's own observer, for systems that watch a whole tree at once."""
 
     deep = True
 
@@ -158,14 +159,14 @@ class ObserverEars:
 
 
 class _ObserverEar:
-    """Translates one tree's watchdog events for its listener."""
+    """Adapter from one tree's watchdog events to its listener."""
 
     def __init__(self, folder: Path, listener: Listener) -> None:
         self._folder = str(folder)
         self._listener = listener
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """Name both ends: an atomic replace shows only in a rename's target."""
+        """Report both paths: an atomic replace shows only in a rename's target."""
         for path in (event.src_path, event.dest_path):
             if not path:
                 continue
@@ -177,7 +178,7 @@ class _ObserverEar:
 
 
 class _Complaints(logging.Handler):
-    """watchdog tells of dropped events only in its log; so its log is listened to."""
+    """Log handler that detects dropped events, which watchdog reports only in its log."""
 
     def __init__(self) -> None:
         super().__init__(level=logging.WARNING)

@@ -1,7 +1,7 @@
-"""Places in a file of events: where a text stands, and where a time begins.
+"""Text search and time search in a file of events.
 
-Lines are looked at as bytes: decoding 200 MB of them takes half a minute, looking takes one
-second. So a text is found as it stands in the file, in capitals or not.
+Lines are searched as bytes: decoding 200 MB of them takes half a minute, searching takes one
+second. So the search is literal, in either case.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from engine.ledger import journal
 from engine.ledger.files import MIB, READ_FLAGS, Folder
 from engine.model.records import History, TaskEvent
 
-AT_ONCE: Final = 16 * MIB  # bytes that one call looks through: about 50 ms
-MOST_FOUND: Final = 100_000  # places; who has that many has to say more
+AT_ONCE: Final = 16 * MIB  # bytes that one call searches: about 50 ms
+MOST_FOUND: Final = 100_000  # results; a query with more of them is too short
 _BLOCK: Final = MIB
 _NEAR: Final = 64 * 1024  # bytes in which a line with a time must begin
 _TIME: Final = re.compile(rb'[{,]\s*"ts"\s*:\s*([0-9]{1,17})')
@@ -28,7 +28,8 @@ _PROGRESS: Final = re.compile(r"(\d+)/(\d+)")
 
 
 class Found(msgspec.Struct, frozen=True):
-    """`places` are the bytes at which lines begin; go on at `next_offset` until it stands still."""
+    """Result of a search: `places` are byte offsets of lines; continue at `next_offset` until it no
+    longer grows."""
 
     places: tuple[int, ...]
     next_offset: int
@@ -36,14 +37,14 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Needle:
-    """A text in every form in which a line of JSON may hold it."""
+    """Search text in every form that a line of JSON may contain."""
 
     def __init__(self, text: str) -> None:
         forms = {text, text.lower(), text.upper()}
         escaped = {
             json.dumps(form, ensure_ascii=plain)[1:-1] for form in forms for plain in (True, False)
         }
-        if parts := _PROGRESS.fullmatch(text):  # as progress is told: 41/120
+        if parts := _PROGRESS.fullmatch(text):  # as progress is displayed: 41/120
             escaped.add(f'"unitsDone":{parts[1]},"unitsTotal":{parts[2]}')
         self.forms = tuple(
             sorted({form.encode("utf-8", "replace").lower() for form in forms | escaped})
@@ -51,13 +52,13 @@ class Needle:
         self.longest = max(map(len, self.forms))
 
     def next_in(self, block: bytes, at: int) -> int:
-        """Where in `block`, in small letters, it stands next from `at` on; -1 for nowhere."""
+        """Return the next match in `block` (lower case) from `at`; -1 for none."""
         found = [place for form in self.forms if (place := block.find(form, at)) >= 0]
         return min(found, default=-1)
 
 
 def find(folder: Folder, name: str, needle: Needle, since: int = 0, most: int = AT_ONCE) -> Found:
-    """The lines from byte `since` on (it begins one) that hold `needle`, about `most` bytes far."""
+    """Search lines from byte `since` (a line start) for `needle`, through about `most` bytes."""
     try:
         fd = folder.open(name, READ_FLAGS)
     except FileNotFoundError:
@@ -79,8 +80,8 @@ def find(folder: Folder, name: str, needle: Needle, since: int = 0, most: int = 
 
 
 class _Piece(NamedTuple):
-    """Text in small letters from byte `base` on; its first line begins at byte `begun`, and
-    `behind` is where to go on."""
+    """Lower-case text from byte `base`; its first line begins at byte `begun`; continue at
+    `behind`."""
 
     text: bytes
     base: int
@@ -89,7 +90,8 @@ class _Piece(NamedTuple):
 
 
 def _pieces(fd: int, since: int, size: int, lap: int) -> Iterator[_Piece]:
-    """Whole lines together; one without an end in sight in pieces that overlap by `lap` bytes."""
+    """Yield blocks of whole lines; split a very long line into pieces that overlap by `lap`
+    bytes."""
     begun, kept, at = since, b"", since
     while at < size:
         os.lseek(fd, at, os.SEEK_SET)
@@ -105,14 +107,14 @@ def _pieces(fd: int, since: int, size: int, lap: int) -> Iterator[_Piece]:
             kept = kept[-lap:]
             continue
         whole, kept = kept[:end], kept[end:]
-        # A last line without its end may grow: it is looked at now, and once more later.
+        # An unfinished last line may grow: it is searched now and once more later.
         ended = whole.rfind(b"\n") + 1
         yield _Piece(whole.lower(), base, begun, base + ended if ended else begun)
         begun = base + end
 
 
 def _in_piece(piece: _Piece, needle: Needle) -> Iterator[int]:
-    """Where each line of `piece` begins that holds the needle; once for each line."""
+    """Yield the start of each line of `piece` that contains the needle, once for each line."""
     at = needle.next_in(piece.text, 0)
     while at >= 0:
         before = piece.text.rfind(b"\n", 0, at)
@@ -124,7 +126,7 @@ def _in_piece(piece: _Piece, needle: Needle) -> Iterator[int]:
 
 
 def blocks(folder: Folder, name: str) -> Iterator[tuple[bytes, int]]:
-    """The file piece by piece, each with the size that it had at the beginning."""
+    """Yield the file in blocks, each with the size that the file had at the beginning."""
     try:
         fd = folder.open(name, READ_FLAGS)
     except FileNotFoundError:
@@ -140,9 +142,9 @@ def blocks(folder: Folder, name: str) -> Iterator[tuple[bytes, int]]:
 
 
 def place_of(folder: Folder, name: str, ts_ms: float) -> int:
-    """The byte at which the first line stands whose time is `ts_ms` or later.
+    """Find the byte offset of the first line whose time is `ts_ms` or later.
 
-    By halving, because times grow from line to line; where they do not, it is somewhere near.
+    Binary search, because times grow from line to line; where they do not, the result is near.
     """
     try:
         fd = folder.open(name, READ_FLAGS)
@@ -163,7 +165,7 @@ def place_of(folder: Folder, name: str, ts_ms: float) -> int:
 
 
 def _timed_line(fd: int, at: int, end: int) -> tuple[int, float | None]:
-    """The first line that begins at or behind byte `at` and tells a time, and that time."""
+    """First line with a time that begins at or behind byte `at`, and that time."""
     start = _line_at(fd, at)
     os.lseek(fd, start, os.SEEK_SET)
     block = os.read(fd, _NEAR)
@@ -174,7 +176,7 @@ def _timed_line(fd: int, at: int, end: int) -> tuple[int, float | None]:
 
 
 def _line_at(fd: int, at: int) -> int:
-    """The first byte from `at` on that begins a line."""
+    """Return the first line start at or behind byte `at`."""
     if at == 0:
         return 0
     at -= 1
@@ -187,18 +189,16 @@ def _line_at(fd: int, at: int) -> int:
     return at
 
 
-# events.jsonl from its end: what a person wants to see of it first, whatever else it holds.
-#
-# Reading begins with the newest events and goes back as far as somebody looks. A line is made
-# into what is shown at once and forgotten, so that memory follows what is shown, not what is read.
+# Read events.jsonl backwards from its end: a line is converted at once and dropped, so that memory
+# follows the events that are shown, not those that are read.
 
 T = TypeVar("T")
-Make = Callable[[TaskEvent, int], T]  # with the byte at which its line begins
+Make = Callable[[TaskEvent, int], T]  # the second argument is the byte at which its line begins
 
 EVENTS_AT_ONCE: Final = 1000  # events
 LINE_CAP: Final = 64 * 1024  # of a longer line only the head is read
 HEAD: Final = 600
-FAR: Final = 256 * MIB  # bytes that are looked through at once, for line ends only
+FAR: Final = 256 * MIB  # bytes that are searched at once, for line ends only
 CLIPPED: Final = "_clipped"
 _TAIL_BLOCK: Final = 256 * 1024
 _NAMES: Final = re.compile(
@@ -207,7 +207,7 @@ _NAMES: Final = re.compile(
 
 
 def newest(folder: Folder, name: str, make: Make[T], most: int = EVENTS_AT_ONCE) -> History[T]:
-    """The newest `most` events, made by `make`, and how many lines stand before them."""
+    """Return the newest `most` events, made by `make`, and the number of lines before them."""
     try:
         fd = folder.open(name, READ_FLAGS)
     except FileNotFoundError:
@@ -224,7 +224,7 @@ def newest(folder: Folder, name: str, make: Make[T], most: int = EVENTS_AT_ONCE)
 def earlier(
     folder: Folder, name: str, before: int, make: Make[T], most: int = EVENTS_AT_ONCE
 ) -> History[T]:
-    """The `most` events that end at byte `before`, which begins a line."""
+    """Return the `most` events that end at byte `before`, which begins a line."""
     try:
         fd = folder.open(name, READ_FLAGS)
     except FileNotFoundError:
@@ -238,7 +238,7 @@ def earlier(
 def later(
     folder: Folder, name: str, since: int, make: Make[T], most: int = EVENTS_AT_ONCE
 ) -> History[T]:
-    """What came behind byte `since`, `most` events of it at once; go on at `next_offset`."""
+    """Return up to `most` events behind byte `since`; continue at `next_offset`."""
     try:
         fd = folder.open(name, READ_FLAGS)
     except FileNotFoundError:
@@ -262,7 +262,7 @@ def _read(fd: int, start: int, end: int, make: Make[T], most: int = 0) -> Histor
             skipped += 1
         if most and len(events) + skipped >= most:
             break
-    if at == start and end - start >= FAR:  # one line without an end: on behind it
+    if at == start and end - start >= FAR:  # one line without an end: continue behind it
         skipped, at = 1, end
     return History(tuple(events), start, at, skipped)
 
@@ -286,7 +286,7 @@ def _number(digits: bytes) -> float:
 
 
 def _lines(fd: int, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """Each whole line up to byte `end` (of a long one its head), its size, and where it ends."""
+    """Yield each whole line up to byte `end` (of a long one its head), its size, and its end."""
     kept, size = bytearray(), 0
     os.lseek(fd, at, os.SEEK_SET)
     left = end - at
@@ -308,8 +308,8 @@ def _keep(kept: bytearray, part: bytes) -> bytearray:
 
 
 def _back(fd: int, end: int, lines: int) -> int:
-    """Where the last `lines` whole lines before byte `end` begin."""
-    at, wanted = end, lines + 1  # their first one begins behind the end of the one before
+    """Find the start of the last `lines` whole lines before byte `end`."""
+    at, wanted = end, lines + 1  # their first one begins behind the end of the previous line
     while at > 0 and end - at < FAR:
         size = min(_TAIL_BLOCK, at)
         at -= size
@@ -334,7 +334,7 @@ def _nth_from_end(block: bytes, number: int) -> int:
 
 
 def _lines_before(fd: int, end: int) -> int | None:
-    """How many lines there are before byte `end`; None when those are too many to be counted."""
+    """Count the lines before byte `end`; None when there are too many to count."""
     if end > FAR:
         return None
     at = found = 0

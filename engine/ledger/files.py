@@ -1,9 +1,9 @@
-"""The ledger's only file writer and its only strict reader.
+"""The only file writer of the ledger, and its only strict reader.
 
-Folders are opened once and files are named relative to them, so that nothing below a
-folder can be swapped for a link between a look and a use. A file is written beside its
-place and renamed over it: whatever fails, the old file stands whole and no litter stays.
-Where the platform has no such calls (Windows) the same steps are done by path.
+Folders are opened once and files are named relative to them, so that nothing below a folder can be
+swapped for a link between a check and its use. A file is written under a temp name and renamed:
+after any failure the old file is intact and no temp file remains. Where the platform has no such
+calls (Windows) the same steps use paths.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from typing import Final
 
 from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 
-# Bytes through a descriptor, all of them: the system may take or give fewer at a time.
-
 
 def read_fully(fd: int, size: int) -> bytes:
-    """`size` bytes from where `fd` stands, or fewer at the end of the file."""
+    """Read `size` bytes from the current offset, or fewer at the end of the file."""
     data = os.read(fd, size + 1)
     if len(data) >= size:
         return data[:size]
@@ -63,7 +61,7 @@ _SAFE = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_NOINHERIT", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe in a file's place must not hang us
+    | getattr(os, "O_NONBLOCK", 0)  # a pipe in a file's place must not block us
     | getattr(os, "O_NOCTTY", 0)
 )
 READ_FLAGS: Final = os.O_RDONLY | _SAFE
@@ -78,16 +76,16 @@ _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}  # some network and
 
 
 class Unusable(Exception):
-    """A file in the ledger cannot be taken as what it should be; `str()` says why."""
+    """A file in the ledger has an invalid type or content; `str()` gives the reason."""
 
 
 class Unflushed(OSError):
-    """The new file stands in its place, but its folder could not be flushed: a loss of power may
-    bring back the old one, so nobody may be told that it is written."""
+    """The new file is in place, but its folder could not be flushed: a loss of power may restore
+    the old one, so the write must not be acknowledged."""
 
 
 def write_error(error: OSError, path: str) -> EngineError:
-    """`error` as the sentence a user reads; a full disk says so by its own name."""
+    """Convert `error` to an engine error; a full disk is named in its reason."""
     if error.errno in _READ_ONLY_ERRNOS:
         return LedgerReadOnly(path=path)
     reason = LINK_REASON if error.errno in _LINK_ERRNOS else error.strerror or str(error)
@@ -95,7 +93,7 @@ def write_error(error: OSError, path: str) -> EngineError:
 
 
 def refusal(error: OSError) -> Exception:
-    """What an `open` that failed means: this is no file of ours, or else the system's own word."""
+    """Convert an error of `open`: Unusable for a link or another file type, else `error` itself."""
     if error.errno in _LINK_ERRNOS:
         return Unusable(LINK_REASON)
     if error.errno in _SHAPE_ERRNOS:
@@ -105,7 +103,7 @@ def refusal(error: OSError) -> Exception:
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Turn a failed write into `LedgerReadOnly` or `LedgerWriteFailed`, with its reason."""
+    """Convert a failed write to `LedgerReadOnly` or `LedgerWriteFailed`, with its reason."""
     try:
         yield
     except Unusable as error:
@@ -115,7 +113,7 @@ def writing(path: str) -> Iterator[None]:
 
 
 class Folder:
-    """One directory, held open: every name is looked up in it and nowhere else."""
+    """Open directory: every name is resolved in it and nowhere else."""
 
     __slots__ = ("_fd", "path")
 
@@ -125,7 +123,7 @@ class Folder:
 
     @classmethod
     def at(cls, path: str) -> Folder:
-        """Open the folder at `path`, following links: the user chose it. Raises OSError."""
+        """Open the folder at `path`, following links, because the user chose it. Raises OSError."""
         if HAS_DIR_FD:
             return cls(path, os.open(path, _FOLDER_FLAGS))
         if not os.path.isdir(path):
@@ -139,7 +137,7 @@ class Folder:
         if HAS_DIR_FD:
             return Folder(path, os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=self._fd))
         facts = os.lstat(path)
-        # A Windows junction looks like a plain folder but for its reparse tag.
+        # A Windows junction looks like a plain folder except for its reparse tag.
         if not stat.S_ISDIR(facts.st_mode) or getattr(facts, "st_reparse_tag", False):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return Folder(path, None)
@@ -162,7 +160,7 @@ class Folder:
 
     @property
     def fd(self) -> int | None:
-        """The open directory, for hot loops; None where the platform cannot."""
+        """File descriptor of the directory, for hot loops; None where the platform has none."""
         return self._fd
 
     def _at(self, name: str) -> str:
@@ -172,7 +170,7 @@ class Folder:
         return os.listdir(self._fd if self._fd is not None else self.path)
 
     def scan(self) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
-        """Every entry, with what the directory itself knows about it."""
+        """Iterate over every entry, with the facts that the directory itself stores."""
         return os.scandir(self._fd if self._fd is not None else self.path)
 
     def facts(self, name: str) -> os.stat_result:
@@ -187,7 +185,8 @@ class Folder:
         return True
 
     def open(self, name: str, flags: int) -> int:
-        """A descriptor of the regular file `name`. Raises Unusable for other things, OSError."""
+        """Return a descriptor of the regular file `name`. Raises Unusable for other types,
+        OSError."""
         if not HAS_DIR_FD and self.has(name) and not stat.S_ISREG(self.facts(name).st_mode):
             raise Unusable(SHAPE_REASON)
         try:
@@ -200,7 +199,7 @@ class Folder:
         return fd
 
     def read(self, name: str, cap: int) -> bytes:
-        """The whole of a regular file of at most `cap` bytes. Raises Unusable, OSError."""
+        """Read a regular file of at most `cap` bytes. Raises Unusable, OSError."""
         fd = self.open(name, READ_FLAGS)
         try:
             size = os.fstat(fd).st_size
@@ -211,7 +210,8 @@ class Folder:
             os.close(fd)
 
     def write_new(self, name: str, data: bytes) -> None:
-        """Make a file that nobody knows of yet, and flush it. Raises FileExistsError, OSError."""
+        """Create and flush a file in a folder that is not published yet. Raises FileExistsError,
+        OSError."""
         fd = self.open(name, NEW_FLAGS)
         try:
             write_fully(fd, data)
@@ -228,12 +228,12 @@ class Folder:
         durable: bool,
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        """Put a new `name` in place, whole; `check` may still refuse just before the rename.
+        """Replace `name` atomically; `check` may still refuse just before the rename.
 
-        The file is flushed before the rename, so that a loss of power leaves the old one or
-        the new one, and never an empty one; `durable` also flushes the folder after it. A failed
-        flush is a failed write and is not tried again: the system has dropped the data.
-        Raises Unflushed, an OSError, where only the last one failed: the new file stands.
+        The file is flushed before the rename, so that a loss of power leaves the old one or the new
+        one, and never an empty one; `durable` also flushes the folder after it. A failed flush is a
+        failed write and is not retried: the system has dropped the data. Raises Unflushed, an
+        OSError, where only the last flush failed: the new file is in place.
         """
         fd = self.open(temp, NEW_FLAGS)
         try:
@@ -260,15 +260,15 @@ class Folder:
                 os.replace(self._at(temp), self._at(name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
                 return
             except PermissionError:
-                # Windows refuses while anybody has the old file open; readers close at once.
+                # Windows refuses while the old file is open; readers close at once.
                 if os.name != "nt" or not attempt:
                     raise
                 time.sleep(0.02)
 
     def append(self, name: str, data: bytes, *, heal: bool, durable: bool = False) -> None:
-        """Add `data` by one write; with `heal` a torn last line is ended first.
+        """Append `data` by one write; with `heal` a torn last line is ended first.
 
-        Raises Unusable, or OSError; then a torn line may stand, so heal on the next try.
+        Raises Unusable, or OSError; then a torn line may remain, so heal on the next try.
         """
         fd = self.open(name, APPEND_FLAGS)
         try:

@@ -1,7 +1,7 @@
-"""The ground that a ledger stands on: who else may write there, and what kind of disk it is.
+"""Checks of a ledger's file system: write access of other users, and the type of disk.
 
-It only looks. What is wrong becomes sentences for Doctor, the status bar and the terminal;
-nothing is refused for it, because an operator may know better.
+It only reads. Findings become sentences for Doctor, the status bar and the terminal; nothing is
+refused for them, because an operator may know better.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import psutil
 
 from engine.text.messages import ENGLISH
 
-# Disks of this machine, whose locks and change notices are the kernel's own.
+# Local disks, whose locks and change notices come from this machine's kernel.
 LOCAL: Final = frozenset(
     {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2", "ufs"}
     | {"reiserfs", "tmpfs", "ramfs", "rootfs", "overlay", "aufs", "ecryptfs", "erofs", "squashfs"}
@@ -54,7 +54,7 @@ NETWORK: Final = frozenset(
     | {"fuse.vmhgfs-fuse", "fuse.rclone", "fuse.s3fs", "fuse.davfs2", "remote"}
 )
 
-# The messages of a concern: what it is about, the sentence, and the way out.
+# Message ids of a concern: subject, sentence and advice.
 Messages = tuple[str, str, str]
 _OWNER: Messages = (
     "ground.owner.subject",
@@ -90,7 +90,7 @@ _UNKNOWN_DISK: Messages = (
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """What makes a ledger less safe than it should be: one sentence, and the way out of it."""
+    """Finding that makes a ledger less safe: one sentence and its advice."""
 
     subject: str
     text: str
@@ -102,7 +102,7 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mounted file system: where, and of which type."""
+    """Mounted file system: mount point and type."""
 
     place: str
     kind: str
@@ -112,7 +112,7 @@ Mounts = Callable[[], Iterable[Mount]]
 
 
 def mounts() -> Iterator[Mount]:
-    """Everything that is mounted here, as the system tells it; nothing where it does not."""
+    """List every mounted file system; empty where the system does not list them."""
     try:
         found = psutil.disk_partitions(all=True)
     except (OSError, psutil.Error, NotImplementedError):
@@ -123,20 +123,20 @@ def mounts() -> Iterator[Mount]:
 
 
 def disk_kind(folder: Path, mounted: Mounts = mounts) -> str:
-    """The type of the file system under `folder`, which need not be there; empty if unknown."""
+    """Return the file system type under `folder`, which may be missing; empty if unknown."""
     real = os.path.realpath(folder)
     if real.startswith("\\\\"):
-        return "remote"  # a share without a letter of its own
+        return "remote"  # a network share without a drive letter
     best = Mount("", "")
     for one in mounted():
-        # Of two at one place the later one lies on top.
+        # Of two mounts at one place the later one is on top.
         if _holds(one.place, real) and len(one.place) >= len(best.place):
             best = one
     return best.kind
 
 
 def disk_concern(folder: Path, mounted: Mounts = mounts) -> Concern | None:
-    """What is to be said of the disk under `folder`: other machines may write there too."""
+    """Report a disk under `folder` that other machines may write to, or of unknown type."""
     kind = disk_kind(folder, mounted)
     if kind in LOCAL:
         return None
@@ -145,21 +145,21 @@ def disk_concern(folder: Path, mounted: Mounts = mounts) -> Concern | None:
 
 
 def deaf_disk(folder: Path, mounted: Mounts = mounts) -> str:
-    """Why notices of changes cannot be relied upon under `folder`; empty when they can."""
+    """Explain why change notices are unreliable under `folder`; empty when they are reliable."""
     kind = disk_kind(folder, mounted)
     return "" if kind in LOCAL else ENGLISH["ground.disk.deaf"].format(kind=kind or "unknown")
 
 
 def concerns(root: Path, home: Path) -> tuple[Concern, ...]:
-    """All that is to be said of where a ledger and its home lie."""
+    """All concerns about the location of a ledger and its home."""
     disk = disk_concern(root)
     return (*privacy_concerns(root, home), *([disk] if disk else []))
 
 
 def privacy_concerns(*folders: Path) -> tuple[Concern, ...]:
-    """Who but this user could change what is in these folders. Others could plant tasks there.
+    """Report other users that can write to these folders: they could plant tasks there.
 
-    Where modes mean nothing (Windows) there is nothing to say: profile folders are private.
+    Empty on Windows, where modes mean nothing and profile folders are private.
     """
     if os.name != "posix":
         return ()
@@ -168,7 +168,7 @@ def privacy_concerns(*folders: Path) -> tuple[Concern, ...]:
 
 
 def _shared(folder: Path) -> Iterator[Concern]:
-    with suppress(OSError):  # one that is not made yet has nothing but its place
+    with suppress(OSError):  # a folder that is missing is judged by its parents only
         facts = os.stat(folder)
         if facts.st_uid != os.geteuid():
             yield _concern(_OWNER, path=str(folder), uid=facts.st_uid)
@@ -182,7 +182,7 @@ def _shared(folder: Path) -> Iterator[Concern]:
 
 
 def _open_parent(folder: Path) -> Path | None:
-    """The nearest folder above in which anybody may put another in this one's place."""
+    """Return the nearest parent folder in which any user may replace this one."""
     for above in folder.parents:
         try:
             mode = os.stat(above).st_mode

@@ -1,9 +1,9 @@
-"""Is a task's folder there, away for now, or removed? Asked while a run or a wait needs it.
+"""Presence of a task's folder: there, away for now, or removed.
 
-A drive may be unplugged, a network folder drop out, a sync tool put a folder aside: that is
-no removal. The folder is held open, so that the system can tell a removed folder (no name
-leads to it any more) from one that was moved or unmounted. A root without `.runners` is
-another folder in its place: the mount point of a disk that is away, or an emptied ledger.
+An unplugged drive, a network failure or a sync tool that moves a folder is no removal. The folder
+is held open, so that the system can distinguish a removed folder (link count 0) from one that was
+moved or unmounted. A root without `.runners` is another folder in its place: the mount point of an
+absent disk, or an emptied ledger.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _GONE_NAMES: Final = (
     *("EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH", "ETIMEDOUT"),
 )
 SILENT_WORDS: Final = "the ledger folder does not answer"
-ANSWER_S: Final = 5.0  # a dead network mount never answers: after so long that is told
+ANSWER_S: Final = 5.0  # a dead network mount never answers; it is reported after this time
 _GONE: Final = frozenset(getattr(errno, name, errno.ENOENT) for name in _GONE_NAMES)
 
 
 class Presence(StrEnum):
-    """Where a task's folder is."""
+    """Location state of a task's folder."""
 
     THERE = "there"
     AWAY = "away"  # the folder or its ledger is not there now, and may come back
@@ -45,7 +45,7 @@ class Presence(StrEnum):
 
 
 def may_be_away(error: EngineError) -> bool:
-    """Can this error come of a folder that is away?"""
+    """Return whether an absent folder can cause this error."""
     if isinstance(error, LedgerWriteFailed):
         cause = error.__cause__
         return isinstance(cause, OSError) and cause.errno in _GONE
@@ -53,9 +53,9 @@ def may_be_away(error: EngineError) -> bool:
 
 
 class Answer:
-    """Asks the system for a folder in a thread of its own: a dead network mount never answers.
+    """Probe folders in a daemon thread, because a dead network mount never answers.
 
-    Whoever waits is not held up for longer than wanted, and the thread keeps no program alive.
+    The caller waits no longer than it wants, and the thread keeps no program alive.
     """
 
     def __init__(self, *folders: Path) -> None:
@@ -64,7 +64,7 @@ class Answer:
         self._thread.start()
 
     def came(self, within_s: float) -> bool:
-        """Did the system answer, whatever it said?"""
+        """Wait for the probe; True when the system answered, with any result."""
         self._thread.join(within_s)
         return not self._thread.is_alive()
 
@@ -75,24 +75,24 @@ class Answer:
 
 
 def is_missing(root: Path) -> bool:
-    """Is the folder of a ledger missing, or empty without our mark, as a mount point is?"""
+    """Return whether a ledger's folder is missing, or empty like a mount point."""
     try:
         with os.scandir(root) as found:
             return next(found, None) is None
     except FileNotFoundError:
         return True
     except OSError:
-        return False  # why it cannot be read is told by whoever opens it
+        return False  # the code that opens the folder reports the reason
 
 
 class HeldFolder:
-    """The folder of one task, held open until `close`. For worker threads, one at a time."""
+    """Folder of one task, held open until `close`. For worker threads, one at a time."""
 
     def __init__(self, root: Path, task_id: str) -> None:
         self._root, self._task_id = root, task_id
         self._held: Folder | None = None
         self._seen = False
-        self.replaced = False  # another folder came back in its place since it was first seen
+        self.replaced = False  # another folder has replaced the first one
         with suppress(OSError):
             self.look()
 
@@ -102,7 +102,7 @@ class HeldFolder:
             held.close()
 
     def look(self) -> Presence:
-        """Where the folder is now; one that came back is held from then on."""
+        """Return where the folder is now; one that came back is held from then on."""
         try:
             top = Folder.at(str(self._root))
         except OSError:
@@ -119,7 +119,7 @@ class HeldFolder:
             return Presence.THERE
 
     def _judge(self, top: Folder) -> Presence:
-        if not top.has(RUNNERS) or top.has(self._task_id):  # the latter is a link, or a file
+        if not top.has(RUNNERS) or top.has(self._task_id):  # the second case is a link or a file
             return Presence.AWAY
         if self._held is None or self._held.fd is None:
             return Presence.AWAY if self._seen else Presence.REMOVED

@@ -1,7 +1,7 @@
-"""Line files: events.jsonl and pages.jsonl, read by byte offset and never whole.
+"""Line files events.jsonl and pages.jsonl, read by byte offset and never whole.
 
-Lines end at `\\n` alone (other line ends are text), and anything that is no whole object is
-counted and skipped. So a torn line, which a sudden death leaves, costs one line.
+Only `\\n` ends a line (other line ends are text). A line that is no complete object is counted and
+skipped, so a torn line after a crash costs one line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BLOCK: Final = 256 * 1024
 
 
 class _Head(msgspec.Struct):
-    """As much of an event as every event has."""
+    """Fields that every event has."""
 
     ts: int | float
     kind: str
@@ -36,16 +36,16 @@ _events = msgspec.json.Decoder(_Head)
 
 
 def line(record: dict[str, Any]) -> bytes:
-    """One object as a line of its own."""
+    """Encode one object as one line."""
     try:
         return msgspec.json.encode(record) + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate: it goes out as the escape it came from
+    except UnicodeEncodeError:  # a lone surrogate is written as the escape it came from
         text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str)
         return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def event_line(kind: str, ts: float, data: dict[str, Any] | None) -> bytes:
-    """An event as a line; data that nobody would read for its size is replaced by its size."""
+    """Encode an event as a line; data beyond the cap is replaced by its size."""
     event: dict[str, Any] = {"ts": ts, "kind": kind}
     if data is not None:
         event["data"] = data
@@ -56,7 +56,7 @@ def event_line(kind: str, ts: float, data: dict[str, Any] | None) -> bytes:
 
 
 def read_events(folder: Folder, name: str, offset: int, limit: int, whole: bool) -> EventSlice:
-    """Events from `offset` on until about `limit` bytes are read; see `Ledger.read_events`."""
+    """Read events from `offset` until about `limit` bytes are read; see `Ledger.read_events`."""
     events: list[TaskEvent] = []
     skipped, at = 0, offset
     for found, at in lines(folder, name, offset, cap=LINE_CAP, whole=whole):
@@ -71,7 +71,7 @@ def read_events(folder: Folder, name: str, offset: int, limit: int, whole: bool)
 
 
 def event_of(found: bytes | None) -> TaskEvent | None:
-    """The event that a line is; None for one that is none, however it goes wrong."""
+    """Decode the event in a line; None for any invalid line."""
     if found is None:
         return None
     try:
@@ -85,7 +85,7 @@ def event_of(found: bytes | None) -> TaskEvent | None:
 
 
 def _odd_event(found: bytes) -> TaskEvent | None:
-    """What the fast decoder refuses may still be an event (a lone surrogate in a note)."""
+    """Decode an event that the fast decoder refuses (a lone surrogate in a note, say)."""
     try:
         raw = json.loads(found.decode("utf-8"))
         head = msgspec.convert(shown(raw), type=_Head)
@@ -98,10 +98,10 @@ def _odd_event(found: bytes) -> TaskEvent | None:
 def lines(
     folder: Folder, name: str, offset: int, *, cap: int, whole: bool = False
 ) -> Iterator[tuple[bytes | None, int]]:
-    """Each line from `offset` on with the offset behind it; None for one longer than `cap`.
+    """Yield each line from `offset` with the offset behind it; None for a line longer than `cap`.
 
-    A last line without its end is left for later, unless `whole`. Memory is bounded by
-    `cap`, whatever the file holds. A file that is not there has no lines.
+    An unfinished last line is left out, unless `whole`. Memory is bounded by `cap`. A missing file
+    has no lines.
     """
     try:
         fd = folder.open(name, READ_FLAGS)
@@ -133,20 +133,20 @@ def _split(fd: int, at: int, cap: int, whole: bool) -> Iterator[tuple[bytes | No
 
 
 def page_lines(folder: Folder, name: str, offset: int) -> Iterator[bytes]:
-    """Each whole page as it stands in the file; what is none is passed over."""
+    """Yield the bytes of each valid page; invalid lines are skipped."""
     for found, _ in placed_pages(folder, name, offset):
         yield found
 
 
 def placed_pages(folder: Folder, name: str, offset: int) -> Iterator[tuple[bytes, int]]:
-    """As `page_lines`, each with the byte behind its line: where to go on."""
+    """Yield as `page_lines`, each with the byte behind its line, at which to continue."""
     for found, behind in lines(folder, name, offset, cap=PAGE_CAP):
         if found and _is_object(found):
             yield found, behind
 
 
 def page(found: bytes) -> dict[str, Any]:
-    """A line of `page_lines` as a dict, fit to be shown."""
+    """Decode a line of `page_lines` as a dict without lone surrogates."""
     try:
         raw: dict[str, Any] = msgspec.json.decode(found)
     except msgspec.DecodeError:
@@ -163,9 +163,9 @@ def _is_object(found: bytes) -> bool:
 
 
 def tail(folder: Folder, name: str, from_offset: int) -> tuple[Units | None, float | None, int]:
-    """The newest progress and event time behind `from_offset`, from the last 64 KiB at most.
+    """Return the newest progress and event time behind `from_offset`, from the last 64 KiB at most.
 
-    A file that may not be read tells as little as one that is not there: it is not worth a task.
+    An unreadable file counts as a missing one: progress is not worth failing a task for.
     """
     try:
         start, data = _last_bytes(folder, name, from_offset)
@@ -177,7 +177,8 @@ def tail(folder: Folder, name: str, from_offset: int) -> tuple[Units | None, flo
 
 
 def _last_bytes(folder: Folder, name: str, from_offset: int) -> tuple[int, bytes]:
-    """Where the last 64 KiB behind `from_offset` begin, and these. Raises OSError, Unusable."""
+    """Return the start of the last 64 KiB behind `from_offset`, and the bytes. Raises OSError,
+    Unusable."""
     fd = folder.open(name, READ_FLAGS)
     try:
         size = os.fstat(fd).st_size
@@ -203,7 +204,7 @@ def _newest(found: list[bytes]) -> tuple[Units | None, float | None]:
 
 
 def units_of(data: dict[str, Any]) -> Units:
-    """The units in a progress event's data; what has an unusable shape is left out."""
+    """Units in a progress event's data; fields of an unusable shape are left out."""
     done, total, message = data.get("unitsDone"), data.get("unitsTotal"), data.get("message")
     return Units(
         done=_count(done) or 0,

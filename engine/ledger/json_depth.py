@@ -1,7 +1,7 @@
-"""How deep JSON may be nested before it is refused: in bytes before parsing, in values after.
+"""Limit on the nesting of JSON, checked in bytes before parsing and in values after.
 
-A parser survives more than the code behind it: whatever walks into a value (the redactor, an
-encoder with indents) would meet the end of Python's stack, which lies elsewhere in each version.
+A parser survives deeper nesting than the code behind it: the redactor, or an encoder with indents,
+would exhaust Python's stack, whose size differs between versions.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ import re
 from typing import Any, Final
 
 MAX_DEPTH: Final = 64
-# A string as a whole, or one bracket outside of strings.
+# A whole string, or one bracket outside of strings.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?+|[\[\]{}]', re.DOTALL)
 
 
 def may_be_deep(data: bytes) -> bool:
-    """Has this JSON text so many brackets that it could be too deep? Two passes, nearly free."""
+    """Return whether this JSON text has enough brackets to be too deep; two passes, nearly free."""
     return data.count(b"[") + data.count(b"{") > MAX_DEPTH
 
 
 def is_deep_text(data: bytes) -> bool:
-    """Is this JSON text nested deeper than `MAX_DEPTH`? Brackets in strings do not count."""
+    """Return whether this JSON text is nested deeper than `MAX_DEPTH`, ignoring brackets in
+    strings."""
     if not may_be_deep(data):
         return False
     depth = 0
-    for found in _TOKEN.finditer(data):  # one by one: a window's thread must not wait for a million
+    # Not all at once: a million tokens would block the GUI thread.
+    for found in _TOKEN.finditer(data):
         first = found[0][:1]
         depth += (first in b"[{") - (first in b"]}")
         if depth > MAX_DEPTH:
@@ -33,7 +35,7 @@ def is_deep_text(data: bytes) -> bool:
 
 
 def is_deep(value: Any, most: int = MAX_DEPTH) -> bool:
-    """Has this value more than `most` levels? Level by level, so that no stack is used up."""
+    """Return whether this value has more than `most` levels; iterative, so it uses no stack."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
         if not level:

@@ -1,8 +1,8 @@
-"""JSON read piece by piece: a result may be larger than memory, a member of it may not.
+"""Streaming JSON cursor: a result may be larger than memory, a member of it may not.
 
-`JsonText` is a cursor on one JSON text. `members` and `items` walk into an object or an
-array; between two steps the caller takes exactly one value, by `value`, `skip`, `string`
-or by walking further in.
+`JsonText` is a cursor on one JSON text. `members` and `items` iterate over an object or an array;
+between two steps the caller consumes exactly one value, by `value`, `skip`, `string` or a nested
+iteration.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from engine.ledger.json_depth import MAX_DEPTH, is_deep
 
-MAX_CHARS: Final = 32 * 1024 * 1024  # of one value that is taken whole; a page has 4 MiB of content
+MAX_CHARS: Final = 32 * 1024 * 1024  # of one value that is read whole; a page has 4 MiB of content
 
 
 def _no_number(name: str) -> None:
@@ -24,7 +24,7 @@ def _no_number(name: str) -> None:
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=_no_number)
 _BLANKS = re.compile(r"[ \t\r\n]*")
-# As much of a string as is whole: no half of an escape, and of a surrogate pair neither.
+# The part of a string that is whole: no half of an escape or of a surrogate pair.
 _RUN = re.compile(
     r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}'
     r"|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])++"
@@ -34,11 +34,11 @@ _LONE = re.compile(r"\\u[0-9a-fA-F]{4}(?=[^\\]|\\[^u])")
 
 
 class Damaged(ValueError):
-    """The text is no JSON, or one value in it is larger than may be held; `str()` says which."""
+    """The text is no JSON, or one value in it is too large; `str()` gives the reason."""
 
 
 def decoded(blocks: Iterable[bytes], *, strict: bool = False) -> Iterator[str]:
-    """Blocks of a file as text; what is no UTF-8 becomes U+FFFD, or with `strict` is Damaged."""
+    """Decode blocks of a file; invalid UTF-8 becomes U+FFFD, or with `strict` raises Damaged."""
     made = codecs.getincrementaldecoder("utf-8" if strict else "utf-8-sig")
     decoder = made("strict" if strict else "replace")
     try:
@@ -50,7 +50,7 @@ def decoded(blocks: Iterable[bytes], *, strict: bool = False) -> Iterator[str]:
 
 
 class JsonText:
-    """A cursor on a JSON text that comes in `pieces`; see the module. Raises Damaged."""
+    """Cursor on a JSON text given in `pieces`; see the module. Raises Damaged."""
 
     def __init__(self, pieces: Iterator[str], depth: int = 0) -> None:
         self._pieces = pieces
@@ -60,7 +60,7 @@ class JsonText:
         self._depth = depth
 
     def peek(self) -> str:
-        """The first character of what comes next; empty at the end of the text."""
+        """First character of the next token; empty at the end of the text."""
         while True:
             found = _BLANKS.match(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -68,7 +68,7 @@ class JsonText:
                 return self._text[self._at : self._at + 1]
 
     def value(self) -> Any:
-        """The next value, whole."""
+        """Decode the next value, whole."""
         self.peek()
         while True:
             try:
@@ -79,7 +79,7 @@ class JsonText:
                 if self._grow():
                     continue
                 raise Damaged("it is not valid JSON") from None
-            # A number at the end of what was read may go on in the next piece ("1" then ".5").
+            # A number at the end of this piece may continue in the next one ("1" then ".5").
             if not _DIGITS.fullmatch(self._text, end) or not self._more():
                 self._at = end
                 if is_deep(found, MAX_DEPTH - self._depth):
@@ -87,7 +87,7 @@ class JsonText:
                 return found
 
     def skip(self) -> None:
-        """Pass over the next value, however large."""
+        """Skip the next value, however large."""
         match self.peek():
             case "{":
                 for _ in self.members():
@@ -102,7 +102,7 @@ class JsonText:
                 self.value()
 
     def members(self) -> Iterator[str]:
-        """The names of an object's members; the caller takes each value before the next."""
+        """Yield the member names of an object; the caller consumes each value first."""
         for _ in self._entries("{", "}"):
             name = self.value()
             if not isinstance(name, str):
@@ -111,11 +111,11 @@ class JsonText:
             yield name
 
     def items(self) -> Iterator[int]:
-        """The places in an array; the caller takes each value before the next."""
+        """Yield the indexes of an array; the caller consumes each value before the next."""
         yield from self._entries("[", "]")
 
     def string(self) -> Iterator[str]:
-        """A string in pieces, its escapes undone."""
+        """Yield a string in pieces, unescaped."""
         self._take('"')
         while True:
             found = _RUN.match(self._text, self._at)
@@ -131,18 +131,18 @@ class JsonText:
                 raise Damaged("it ends in the middle of a text")
 
     def rest(self, limit: int) -> str:
-        """What is left of the text, at most `limit` characters of it."""
+        """Return the rest of the text, at most `limit` characters of it."""
         while len(self._text) - self._at < limit and self._more():
             pass
         return self._text[self._at : self._at + limit]
 
     def end(self) -> None:
-        """Make sure that nothing follows."""
+        """Verify that nothing follows."""
         if self.peek():
             raise Damaged("something follows behind its end")
 
     def _lone(self) -> str:
-        """Half of a surrogate pair without its other half: no run takes it."""
+        """Consume half of a surrogate pair, which `_RUN` does not match."""
         found = _LONE.match(self._text, self._at)
         if found is None:
             return ""
@@ -182,7 +182,7 @@ class JsonText:
         return False
 
     def _grow(self) -> bool:
-        """At least double what is there, so that trying again costs no square of it."""
+        """At least double the buffer, so that retries do not cost quadratic time."""
         wanted = 2 * (len(self._text) - self._at)
         if wanted > 2 * MAX_CHARS:
             return False

@@ -1,8 +1,8 @@
-"""Who is alive: each engine process holds one locked file for its life.
+"""Leases: each engine process holds one locked file as proof of life.
 
-`<root>/.runners/<nonce>` is locked by the kernel, which lets go when the process dies,
-however it dies. So a lease proves life and death without trusting a pid or a clock.
-A file that is not there proves neither: cleaners and people remove what they do not know.
+`<root>/.runners/<nonce>` is locked by the kernel, which releases it when the process dies for any
+reason. So a lease proves life and death without trusting a pid or a clock. A missing file proves
+neither: cleaners and people remove unknown files.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from engine.model.errors import LedgerBlocked, LedgerUnusable
 
 RUNNERS: Final = ".runners"
 _NONCE = re.compile(r"[0-9a-f]{16}", re.ASCII)
-_HELD: Final[set[tuple[int, str]]] = set()  # (pid, nonce) of what this very process holds
-_DEAD: Final[set[tuple[str, str]]] = set()  # (root, nonce) of what was proved dead and removed
+_HELD: Final[set[tuple[int, str]]] = set()  # (pid, nonce) of leases that this process holds
+_DEAD: Final[set[tuple[str, str]]] = set()  # (root, nonce) of leases proved dead and removed
 _CAP: Final = 4_096  # bytes of a lease file
 
 
 class Lease:
-    """This process' sign of life in one ledger, and the names of its temp files.
+    """Lease of this process in one ledger, and the source of its temp file names.
 
-    `nonce` names it in `meta.json` (`engine.runner`); `host`, `boot_id`, `pid` and
-    `started_at` (ms since 1970) say which process that is.
+    `nonce` names it in `meta.json` (`engine.runner`); `host`, `boot_id`, `pid` and `started_at` (ms
+    since 1970) identify the process.
     """
 
     def __init__(self, root: Path, nonce: str, fd: int) -> None:
@@ -54,10 +54,10 @@ class Lease:
 
     @classmethod
     def acquire(cls, root: Path) -> Lease:
-        """Take a new lease in the ledger at `root`, making the folders (0700) where missing.
+        """Acquire a new lease in the ledger at `root`, creating the folders (0700) where missing.
 
         Raises:
-            LedgerUnusable: `root` is no folder, or neither it nor its parent's parent is there.
+            LedgerUnusable: `root` is no folder, or neither it nor its parent's parent exists.
             LedgerReadOnly: nothing may be written there.
             LedgerWriteFailed: a full disk, say, or a file in the place of the folder of leases.
         """
@@ -74,7 +74,8 @@ class Lease:
             nonce = secrets.token_hex(8)
             fd = runners.open(nonce, LOCK_FLAGS)
             try:
-                # A looker may be asking about it just now, or a sweeper have removed it as dead.
+                # Another process may be testing the lock just now, or a sweep may have removed the
+                # file.
                 if filelock.lock_descriptor(fd, blocking=False) and runners.has(nonce):
                     lease = cls(root, nonce, fd)
                     os.write(fd, lease._described())
@@ -95,15 +96,16 @@ class Lease:
         return msgspec.json.encode(facts)
 
     def temp_name(self, name: str) -> str:
-        """A fresh name to stage `name` under; a sweep knows by it whose litter it is."""
+        """Return a fresh temp name for `name`, which names our lease so that a sweep can remove
+        it."""
         return f".{name}.{self.nonce}.{next(self._numbers)}.tmp"
 
     def renew(self, *, anew: bool = False) -> bool:
-        """Put the lease back where others look for it, if it was removed or its folder replaced.
+        """Restore the lease if its file was removed or its folder replaced.
 
-        False when it could not be done now: try again later. Never makes the root itself, and
-        in another folder that came in its place (the place of a disk that is not mounted, say)
-        nothing, unless tasks are to begin there (`anew`).
+        False when that failed: try again later. It never creates the root. In another folder at the
+        same path (the mount point of an absent disk, say) it does nothing, unless tasks are to
+        begin there (`anew`).
         """
         with self._renewing:
             if self._fd is None:
@@ -121,7 +123,7 @@ class Lease:
                 return False
 
     def _stands(self, runners: Folder, fd: int) -> bool:
-        """Is the file that we hold still the one of that name?"""
+        """Return whether the file that we hold still has that name."""
         try:
             found = runners.facts(self.nonce)
         except FileNotFoundError:
@@ -132,7 +134,7 @@ class Lease:
         fd = runners.open(self.nonce, LOCK_FLAGS)
         try:
             if not filelock.lock_descriptor(fd, blocking=False):
-                os.close(fd)  # somebody is just asking about it
+                os.close(fd)  # another process is just testing the lock
                 return False
             os.write(fd, self._described())
         except BaseException:
@@ -144,11 +146,11 @@ class Lease:
         return True
 
     def written_ms(self) -> int | None:
-        """When the disk says that the lease was written (ms since 1970); None once released."""
+        """Modification time of the lease file (ms since 1970); None once released."""
         return None if self._fd is None else os.fstat(self._fd).st_mtime_ns // 1_000_000
 
     def release(self) -> None:
-        """Let go: whatever this process still owns counts as orphaned. Harmless when repeated."""
+        """Release the lease: live tasks of this process become orphans. Harmless when repeated."""
         with self._renewing:
             fd, self._fd = self._fd, None
         _HELD.discard((self.pid, self.nonce))
@@ -156,11 +158,12 @@ class Lease:
             return
         forget(self.root, [self.nonce])
         os.close(fd)
-        forget(self.root, [self.nonce])  # Windows does not unlink what is open
+        forget(self.root, [self.nonce])  # Windows does not unlink an open file
 
 
 def _opened(top: Folder) -> Folder:
-    """The folder of the leases in `top`. Raises LedgerBlocked where a file or a link is there."""
+    """Open the folder of the leases in `top`. Raises LedgerBlocked where a file or a link is
+    there."""
     try:
         return top.enter(RUNNERS)
     except OSError as error:
@@ -170,7 +173,7 @@ def _opened(top: Folder) -> Folder:
 
 
 def _place_of(root: Path) -> tuple[int, int] | None:
-    """Which folder that is, whatever it is called."""
+    """Identity (device, inode) of the root folder, whatever its path."""
     try:
         found = os.stat(root)
     except OSError:
@@ -179,7 +182,7 @@ def _place_of(root: Path) -> tuple[int, int] | None:
 
 
 def is_alive(root: Path, nonce: str) -> bool | None:
-    """Is the process with this lease alive? None when nobody can tell. Writes nothing."""
+    """Return whether the process with this lease is alive; None when unknown. Writes nothing."""
     if not _NONCE.fullmatch(nonce):
         return None
     try:
@@ -192,7 +195,7 @@ def is_alive(root: Path, nonce: str) -> bool | None:
 
 
 def is_there(root: Path, nonce: str) -> bool:
-    """Is there a file of this lease, held or not? One that cannot be looked at counts as there."""
+    """Return whether the file of this lease exists, held or not; True if that cannot be read."""
     try:
         with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
             return bool(runners.facts(nonce))
@@ -203,9 +206,9 @@ def is_there(root: Path, nonce: str) -> bool:
 
 
 def is_another_thing(root: Path, nonce: str) -> bool:
-    """Does something that is no file stand in the place of the lease, or of their folder?
+    """Return whether something other than a file is in the place of the lease or its folder.
 
-    Nobody can hold that; its owner may live all the same, but cannot put the lease back.
+    No process can hold that; its owner may be alive all the same, but cannot restore the lease.
     """
     try:
         with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
@@ -217,12 +220,13 @@ def is_another_thing(root: Path, nonce: str) -> bool:
 
 
 def is_held_here(nonce: str) -> bool:
-    """Does this very process hold the lease?"""
+    """Return whether this process holds the lease."""
     return (os.getpid(), nonce) in _HELD
 
 
 def is_locked(runners: Folder, nonce: str) -> bool | None:
-    """Does anybody hold the kernel lock on this file? None when nobody can tell. A look."""
+    """Return whether any process holds the kernel lock on this file; None when unknown. Writes
+    nothing."""
     try:
         fd = runners.open(nonce, READ_FLAGS)
     except FileNotFoundError:
@@ -238,7 +242,7 @@ def is_locked(runners: Folder, nonce: str) -> bool | None:
 
 
 def dead_leases(root: Path) -> list[str]:
-    """The leases of processes that died without letting go."""
+    """Leases of processes that died without releasing them."""
     try:
         with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
             nonces = [name for name in runners.names() if _NONCE.fullmatch(name)]
@@ -248,8 +252,10 @@ def dead_leases(root: Path) -> list[str]:
 
 
 def _is_dead(runners: Folder, nonce: str) -> bool:
-    """Nobody holds it, and its process is gone: a ledger may have come back as a copy, whose
-    leases are locked again by their owners in a moment."""
+    """Return whether the lease is unlocked and its process gone.
+
+    A ledger may have come back as a copy, whose leases their owners lock again in a moment.
+    """
     if is_locked(runners, nonce) is not False:
         return False
     try:
@@ -265,7 +271,7 @@ def _is_dead(runners: Folder, nonce: str) -> bool:
 
 
 class _Said(msgspec.Struct, frozen=True):
-    """What a lease file tells of its process."""
+    """Content of a lease file, which identifies its process."""
 
     host: str
     boot_id: str
@@ -274,7 +280,7 @@ class _Said(msgspec.Struct, frozen=True):
 
 
 def was_dead(root: Path, nonce: str) -> bool:
-    """Was this lease proved dead by this process, and then removed?"""
+    """Return whether this process proved this lease dead and removed it."""
     return (str(root), nonce) in _DEAD
 
 
@@ -285,7 +291,7 @@ def bury(root: Path, nonces: list[str]) -> None:
 
 
 def forget(root: Path, nonces: list[str]) -> None:
-    """Remove lease files that nobody holds any more."""
+    """Remove lease files that no process holds any more."""
     with suppress(OSError), Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
         for nonce in nonces:
             runners.remove(nonce)
@@ -293,7 +299,7 @@ def forget(root: Path, nonces: list[str]) -> None:
 
 @contextmanager
 def momentary(root: Path, lease: Lease | None) -> Iterator[Lease]:
-    """`lease`, or one for this single operation (a cancel from the command line, say)."""
+    """Yield `lease`, or one for this single operation (a cancel from the command line, say)."""
     if lease is not None:
         yield lease
         return
@@ -305,16 +311,16 @@ def momentary(root: Path, lease: Lease | None) -> Iterator[Lease]:
 
 
 def make_root(root: Path) -> None:
-    """Make the ledger's folder, and its parent, where they are missing.
+    """Create the ledger's folder, and its parent, where they are missing.
 
     Raises:
-        LedgerUnusable: something that is no folder is in the way, or no place to make it in.
+        LedgerUnusable: something other than a folder is in the way, or the parent is missing.
         LedgerReadOnly, LedgerWriteFailed: the system refuses.
     """
     for folder in (root.parent, root):
         if folder.is_dir():
             continue
-        # Asked again: another program that starts at this moment may just have made it.
+        # Checked again: another program that starts at this moment may have created it.
         if os.path.lexists(folder) and not folder.is_dir():
             raise LedgerUnusable(path=str(folder), reason="this is not a folder")
         if not folder.parent.is_dir():
@@ -325,4 +331,4 @@ def make_root(root: Path) -> None:
             suppress(FileExistsError),
         ):
             above.make_folder(folder.name)
-            above.sync()  # what is acknowledged in it must not go with its name
+            above.sync()  # the folder's name must survive a loss of power like the tasks in it

@@ -1,10 +1,11 @@
-"""The ledger: the one deep face through which every process reads and writes task folders.
+"""Ledger: the interface through which every process reads and writes task folders.
 
-It owns the layout and the order of writes (result, terminal meta, terminal event). The
-disk is the only truth: nothing is cached, so two processes can never disagree. Every
-call is synchronous and may wait for a lock or a disk: callers use a thread.
-Without a lease it looks, and looking creates, changes and touches nothing; a change that
-is asked for by name (a cancel) then takes a lease for that moment.
+It owns the layout and the order of writes (result, terminal meta, terminal event). The disk is the
+only truth: nothing is cached, so two processes can never disagree. Every call is synchronous and
+may wait for a lock or a disk: callers use a thread.
+
+Without a lease it only reads, and reading creates, changes and touches nothing; an explicit change
+(a cancel) then acquires a lease for that moment.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ _ENDINGS: Final = {end: end.lower() for end in (Status.COMPLETED, Status.FAILED,
 class Ledger(LedgerLook):
     """Tasks in folders below `root`; see the module. Safe to share between threads.
 
-    Calls that write raise LedgerReadOnly or LedgerWriteFailed, and then the old file
-    stands whole. With a lease, opening sweeps what dead processes left half-written.
-    `told` is called after each change of state that this ledger wrote (claimed, ended).
+    Calls that write raise LedgerReadOnly or LedgerWriteFailed, and then the old file is intact.
+    With a lease, opening sweeps half-written files of dead processes. `told` is called after each
+    change of state that this ledger wrote (claimed, ended).
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Ledger(LedgerLook):
         self.lease = lease
         self.told: Callable[[TaskRecord], None] = lambda record: None
         self._commits = Commits()
-        self._healed: set[tuple[str, str]] = set()  # line files that we know to end in a line end
+        self._healed: set[tuple[str, str]] = set()  # line files that are known to end in a line end
         if lease is not None:
             with writing(str(self.root)):
                 opening.sweep(self.root)
@@ -77,12 +78,12 @@ class Ledger(LedgerLook):
         fields: Mapping[str, Any] | None = None,
         documents: Mapping[str, bytes] | None = None,
     ) -> TaskRecord:
-        """Write down a PENDING task of this process; it is on disk when this returns.
+        """Create a PENDING task of this process; it is on disk when this returns.
 
-        `args` are validated by the caller and redacted here. `fields`, redacted already,
-        stand in the record from its first moment (an envelope is RUNNING at once, and lives
-        on with another process' pid), and so do its `documents` (see records.DOCUMENTS).
-        Raises LedgerReadOnly also for a ledger without a lease: a task needs an owner.
+        `args` are validated by the caller and redacted here. `fields`, redacted already, are in the
+        record from its first moment (an envelope is RUNNING at once, and keeps another process'
+        pid), and so are its `documents` (see records.DOCUMENTS). Raises LedgerReadOnly also for a
+        ledger without a lease: a task needs an owner.
         """
         lease = self._own_lease()
         summary = redact.summarise(args)
@@ -101,11 +102,12 @@ class Ledger(LedgerLook):
     def mutate(
         self, task_id: str, change: Change, *, durable: bool = False, wait_s: float = TIMEOUT_S
     ) -> TaskRecord:
-        """Read, `change` and replace meta.json under both locks; the record that now stands.
+        """Read, `change` and replace meta.json under both locks; return the new record.
+
         Source: seed 000, invariants 1 and 3.
 
-        `change` gets the whole dict and must be quick: everybody waits for it. One that
-        changes nothing writes nothing. `durable` outlives a loss of power.
+        `change` gets the whole dict and must be quick, because it holds the lock. Without a
+        difference nothing is written. `durable` survives a loss of power.
 
         Raises:
             TransitionError: the task is terminal, or the table forbids the step.
@@ -115,14 +117,14 @@ class Ledger(LedgerLook):
         return self._commit(task_id, change, How(durable, wait_s)).record
 
     def must_wait(self, task_id: str) -> bool:
-        """Would a change of this task have to wait for another program's lock? Writes nothing."""
+        """Return whether a change of this task would wait for a foreign lock. Writes nothing."""
         with self._task(task_id) as folder:
             return must_wait(folder)
 
     def claim(self, task_id: str) -> TaskRecord:
-        """Take a PENDING task for this process: RUNNING, with a `started` event.
+        """Claim a PENDING task for this process: RUNNING, with a `started` event.
 
-        Raises TransitionError when another was first, or when it was cancelled.
+        Raises TransitionError when another process was first, or when it was cancelled.
         """
         lease = self._own_lease()
 
@@ -140,10 +142,10 @@ class Ledger(LedgerLook):
         return record
 
     def request_cancel(self, task_id: str, reason: str | None = None) -> TaskRecord:
-        """Ask a task to stop: what nobody works on is CANCELLED at once, the rest is asked.
+        """Request a task to stop: CANCELLED at once when it has no runner, else by its owner.
 
-        The first request stands; an ended task is returned as it is. `reason` is kept in
-        the `cancel_requested` event. Source: seed 000, invariant 4.
+        The first request is kept; an ended task is returned unchanged. `reason` is kept in the
+        `cancel_requested` event. Source: seed 000, invariant 4.
         """
         why = redact.text(reason)[:REASON_CHARACTERS] if reason else None
         done = self._commit(
@@ -168,8 +170,8 @@ class Ledger(LedgerLook):
     ) -> TaskRecord:
         """End a task for good: terminal meta, then its event; `write_result` comes before.
 
-        A request to stop that is on disk by now makes it CANCELLED. Raises TransitionError
-        when it has already ended.
+        A stop request that is on disk by now makes it CANCELLED. Raises TransitionError when it has
+        already ended.
         """
         if error is not None:
             error = ErrorInfo(message=redact.text(error.message), code=error.code)
@@ -184,14 +186,14 @@ class Ledger(LedgerLook):
             )
 
         record = self.mutate(task_id, end, durable=True)
-        error = record.error  # a force may have taken it away
+        error = record.error  # a force may have removed it
         data = {"error": {"message": error.message, "code": error.code}} if error else None
         self.note(task_id, [(_ENDINGS[Status(record.status)], data)], durable=True)
         self._healed -= {(task_id, EVENTS_NAME), (task_id, PAGES_NAME)}
         return record
 
     def append_event(self, task_id: str, kind: str, data: Mapping[str, Any] | None = None) -> None:
-        """Add one event, redacted, by one write; not flushed (a kill loses nothing)."""
+        """Append one redacted event by one write; not flushed (a kill loses nothing)."""
         self.append_events(task_id, [(kind, data)])
 
     def append_events(
@@ -201,7 +203,7 @@ class Ledger(LedgerLook):
         *,
         durable: bool = False,
     ) -> None:
-        """Add several events by one write: nobody's lines come between them."""
+        """Append several events by one write, so that no other line comes between them."""
         now = self._now_ms()
         lines = [
             journal.event_line(kind, now, redact.value(data) if data is not None else None)
@@ -210,29 +212,29 @@ class Ledger(LedgerLook):
         self._append(task_id, EVENTS_NAME, b"".join(lines), durable)
 
     def append_page(self, task_id: str, page: Mapping[str, Any]) -> None:
-        """Keep a finished unit; before its progress event, so that a kill loses no page."""
+        """Append a finished unit; before its progress event, so that a kill loses no page."""
         self._append(task_id, PAGES_NAME, journal.line(task_files.clean_page(page)), durable=False)
 
     def append_pages(self, task_id: str, pages: Iterable[Mapping[str, Any]]) -> None:
-        """Keep several units by one write."""
+        """Append several units by one write."""
         lines = b"".join(journal.line(task_files.clean_page(page)) for page in pages)
         self._append(task_id, PAGES_NAME, lines, durable=False)
 
     def write_units(self, task_id: str, head: Mapping[str, Any], key: str) -> None:
-        """Put result.json in place: `head` with the kept units, or where these are many, alone.
+        """Write result.json: `head` with the kept units, or above `APART_BYTES` the head alone.
 
         Raises TransitionError for a task that has already ended.
         """
         if self.file_size(task_id, PAGES_NAME) <= APART_BYTES:
             self.write_result(task_id, assemble(head, key, self.raw_pages(task_id)))
             return
-        # What a flushed result refers to has to outlast a loss of power as well.
+        # The file that a flushed result refers to must survive a loss of power as well.
         self._append(task_id, PAGES_NAME, b"", durable=True)
         total = sum(1 for _ in self.raw_pages(task_id))
         self.write_result(task_id, apart(head, key, total))
 
     def write_result(self, task_id: str, chunks: Iterable[bytes]) -> None:
-        """Put result.json in place, streamed, whole or not at all, flushed.
+        """Write result.json atomically, streamed and flushed.
 
         Raises TransitionError for a task that has already ended.
         """
@@ -247,7 +249,7 @@ class Ledger(LedgerLook):
                 folder.replace(RESULT_NAME, chunks, temp=temp, durable=True)
 
     def write_artifact(self, task_id: str, name: str, data: bytes) -> str:
-        """Keep a file of the task; its place in the folder, under a name made safe."""
+        """Write a file of the task under a safe name; return its path in the folder."""
         with (
             self._task(task_id) as folder,
             momentary(self.root, self.lease) as lease,
@@ -256,7 +258,7 @@ class Ledger(LedgerLook):
             return task_files.write_artifact(folder, name, data, lease)
 
     def write_document(self, task_id: str, name: str, data: bytes) -> None:
-        """Replace a kind's own file (see records.DOCUMENTS), whole or not at all."""
+        """Replace a kind's own file (see records.DOCUMENTS) atomically."""
         if name not in DOCUMENTS:
             raise ValueError(f"{name} is no document of a task")
         with (
@@ -278,7 +280,7 @@ class Ledger(LedgerLook):
     def _tell(self, record: TaskRecord) -> None:
         try:
             self.told(record)
-        except EngineError as error:  # what follows a task must not stand in its way
+        except EngineError as error:  # an observer's failure must not fail the task
             log.warning("task %s: its end was not passed on: %s", record.task_id, error)
 
     def _append(self, task_id: str, name: str, data: bytes, durable: bool) -> None:
@@ -296,7 +298,7 @@ class Ledger(LedgerLook):
         *,
         durable: bool = False,
     ) -> None:
-        """Tell of a change that is on disk already: it stands, whatever happens to its event."""
+        """Append events of a change that is on disk already; a failure is only logged."""
         try:
             self.append_events(task_id, events, durable=durable)
         except EngineError as error:
@@ -313,7 +315,5 @@ class Ledger(LedgerLook):
     def _own_lease(self) -> Lease:
         if self.lease is None:
             raise LedgerReadOnly(path=str(self.root))
-        self.lease.renew(
-            anew=True
-        )  # a task whose owner cannot be found would be taken for an orphan
+        self.lease.renew(anew=True)  # a task whose owner cannot be found would count as an orphan
         return self.lease

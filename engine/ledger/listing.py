@@ -1,7 +1,7 @@
-"""Looking at many tasks at once, writing nothing: no lock, no path objects, one open root.
+"""Bulk reading of tasks, writing nothing: no lock, no path objects, one open root.
 
-Measured on 10,000 tasks: decoding straight into records costs 1.4 x the bare
-scandir + open + read; everything that is done for each task here is counted.
+Measured on 10,000 tasks: decoding straight into records costs 1.4 x the bare scandir + open + read;
+every operation per task counts here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engine.model.errors import LedgerUnusable
 from engine.model.records import META_NAME, TERMINAL, Stamp, TaskId, TaskRecord, Unreadable
 
 SMALL_BYTES: Final = 16 * 1024
-UNFINISHED_MS: Final = 5_000  # so long a folder may be without its meta.json
+UNFINISHED_MS: Final = 5_000  # a folder may be without its meta.json for this long
 Decode = Callable[[bytes, str], TaskRecord]
 Make = Callable[[TaskRecord, str], TaskRecord]
 _LOOK_FLAGS: Final = (
@@ -46,7 +46,7 @@ _ID_OF, _MADE_AT = attrgetter("task_id"), attrgetter("created_at")
 
 
 class Found(NamedTuple):
-    """One task of a listing; the stamp is None where there is no meta.json to stamp."""
+    """Task of a listing; the stamp is None where there is no meta.json."""
 
     task_id: TaskId
     entry: TaskRecord | Unreadable
@@ -54,12 +54,12 @@ class Found(NamedTuple):
 
 
 def is_task_id(text: str) -> bool:
-    """Is this the name of a task's folder? Anything else never becomes a path."""
+    """Return whether `text` is the name of a task's folder; other text never becomes a path."""
     return _is_id(text) is not None
 
 
 def folders(root: Folder, at_once: int) -> Iterator[list[TaskId]]:
-    """As `task_ids`, in parts: half of the time."""
+    """Yield as `task_ids`, in lists: half of the time."""
     try:
         with root.scan() as found:
             while part := list(islice(found, at_once)):
@@ -69,14 +69,14 @@ def folders(root: Folder, at_once: int) -> Iterator[list[TaskId]]:
 
 
 def _ids(names: list[str]) -> list[TaskId]:
-    """Those of the names in a folder that are ids; all of them are judged at once."""
-    whole = _are_ids("/".join([*names, ""]))  # no name can hold the slash
+    """Filter the names that are ids; all of them are matched at once."""
+    whole = _are_ids("/".join([*names, ""]))  # no name can contain the slash
     found: Any = names if whole else [name for name in names if _is_id(name)]
-    return found  # type: ignore[no-any-return]  # a call of TaskId for each would show in the time
+    return found  # a call of TaskId for each would show in the time
 
 
 def task_ids(root: Folder) -> Iterator[TaskId]:
-    """The task folders; links, files and other names are passed over. Raises LedgerUnusable."""
+    """Yield the ids of task folders; other entries are skipped. Raises LedgerUnusable."""
     try:
         with root.scan() as found:
             for entry in found:
@@ -88,14 +88,14 @@ def task_ids(root: Folder) -> Iterator[TaskId]:
 
 
 def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:
-    """Each task with the stamp of its meta.json, or None while it has none."""
+    """Yield each task with the stamp of its meta.json, or None while it has none."""
     root_fd = root.fd
     if root_fd is None:
         for task_id in task_ids(root):
             yield task_id, stamp(root, _below(task_id))
         return
     for task_id in task_ids(root):
-        try:  # what `stamp` does, without its calls: half of the time of a scan
+        try:  # inlined `stamp`: half of the time of a scan
             facts = os.stat(f"{task_id}/{META_NAME}", dir_fd=root_fd, follow_symlinks=False)
         except OSError:
             yield task_id, None
@@ -104,7 +104,7 @@ def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:
 
 
 def stamp(folder: Folder, name: str) -> Stamp | None:
-    """What one stat tells about a meta.json; None where there is none."""
+    """Stamp of a meta.json from one stat; None where there is none."""
     try:
         return _known(folder.facts(name))
     except OSError:
@@ -112,15 +112,15 @@ def stamp(folder: Folder, name: str) -> Stamp | None:
 
 
 def packed(stamp: Stamp | None) -> int | None:
-    """All of a stamp in one number, a third as large: for who keeps one for each task."""
+    """Pack a stamp into one number, a third as large, to keep one for each task."""
     if stamp is None:
         return None
-    # Below 0 for a time before 1970, and still no other stamp's number: times have 64 bits.
+    # Negative for a time before 1970, and still unique: times have 64 bits.
     return ((stamp.inode << 64 | stamp.size) << 64) + stamp.mtime_ns
 
 
 def kept(found: Found, make: Make) -> tuple[TaskRecord | Unreadable, int | None]:
-    """What is kept of it where one is kept for each task; the stamp is packed."""
+    """Reduce a task for a long-lived list; the stamp is packed."""
     task_id, entry, mark = found
     if not isinstance(entry, TaskRecord):
         return entry, packed(mark)
@@ -136,7 +136,7 @@ def newest(
     kind: Collection[str],
     since: float | None,
 ) -> list[TaskRecord | Unreadable]:
-    """The entries that match, newest first; equal times are ordered by id."""
+    """Filter and sort entries, newest first; equal times are ordered by id."""
     found = list(entries)
     chosen = found
     if status or kind or since is not None:
@@ -163,12 +163,12 @@ def _matches(
 def entries(
     root: Folder, ids: Iterable[str], now_ms: int, make: Make = meta.shared
 ) -> Iterator[TaskRecord | Unreadable]:
-    """Each of `ids` as it stands, without stamps: the fastest way through a whole ledger."""
+    """Yield the entry of each id, without stamps: the fastest way through a whole ledger."""
     root_fd, glimpse, is_flat = root.fd, meta.glimpse, meta.is_flat
     for task_id in ids:
         record = None
         if root_fd is not None:
-            try:  # `pread` refuses pipes and sockets, so no fstat is needed to tell them apart
+            try:  # `pread` refuses pipes and sockets, so no fstat is needed to exclude them
                 fd = _open_meta(root_fd, task_id)
                 try:
                     data = os.pread(fd, SMALL_BYTES, 0)
@@ -177,7 +177,8 @@ def entries(
                 finally:
                     os.close(fd)
             except (OSError, *meta.REFUSED):
-                record = None  # a closer look will tell; also what is cut off at the cap
+                # The full read below reports the reason; also for a record cut at the cap.
+                record = None
         if record is not None and record.task_id == task_id:
             yield make(record, task_id)
         elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
@@ -187,10 +188,10 @@ def entries(
 def ended(
     root: Folder, ids: Collection[str], make: Make = meta.shared
 ) -> tuple[list[TaskRecord], list[str]]:
-    """What of `ids` has ended and can be read at once, and which want a closer look.
+    """Read the ended tasks of `ids`, and return the ids that need a full read.
 
-    For whoever has not seen the ledger before: what has ended stays as it is, so it needs no
-    stamp, which would take a sixth longer. Each thing done here is done 100,000 times.
+    For a first read of the ledger: an ended task is final, so it needs no stamp, which would take a
+    sixth longer. Each step here is done 100,000 times.
     """
     if root.fd is None:
         return [], list(ids)
@@ -212,9 +213,9 @@ def ended(
 
 
 def _texts(root_fd: int, ids: Iterable[str]) -> tuple[list[tuple[str, bytes]], list[str]]:
-    """The beginning of each meta.json, and of which ids it could not be had.
+    """Read the beginning of each meta.json; return the ids that failed besides.
 
-    Reading all before any is decoded takes a twentieth less: each work finds its caches warm.
+    Reading all before decoding any takes a twentieth less, because the caches stay warm.
     """
     found: list[tuple[str, bytes]] = []
     rest: list[str] = []
@@ -233,7 +234,7 @@ def _texts(root_fd: int, ids: Iterable[str]) -> tuple[list[tuple[str, bytes]], l
 def read_many(
     root: Folder, ids: Iterable[str], now_ms: int, decode: Decode = meta.glance
 ) -> Iterator[Found]:
-    """Each of `ids` as it stands; one that is gone, or not begun to be written, is left out."""
+    """Yield each of `ids`; missing and just created tasks are left out."""
     for task_id in ids:
         found = _read(root, task_id, now_ms, decode)
         if found is not None:
@@ -244,7 +245,7 @@ def _read(root: Folder, task_id: str, now_ms: int, decode: Decode) -> Found | No
     mark: Stamp | None = None
     try:
         data, mark = _meta_bytes(root, task_id)
-        # Twice as fast as calling Found, and this is done for every task there is.
+        # Twice as fast as calling Found, and this runs for every task.
         return tuple.__new__(Found, (task_id, decode(data, task_id), mark))
     except Unusable as error:
         reason = str(error)
@@ -262,7 +263,7 @@ def _read(root: Folder, task_id: str, now_ms: int, decode: Decode) -> Found | No
 
 
 def link_or(error: OSError) -> str:
-    """Why the system keeps something back, in words."""
+    """Reason of a failed read, in words."""
     return LINK_REASON if error.errno == errno.ELOOP else error.strerror or str(error)
 
 
@@ -286,7 +287,7 @@ def _meta_bytes(root: Folder, task_id: str) -> tuple[bytes, Stamp]:
 
 
 def _open_meta(root_fd: int | None, task_id: str) -> int:
-    """The meta.json of a task, never through a link that took the place of its folder."""
+    """Open the meta.json of a task, never through a link in the place of its folder."""
     folder = os.open(task_id, _LOOK_FLAGS, dir_fd=root_fd)
     try:
         return os.open(META_NAME, READ_FLAGS, dir_fd=folder)
@@ -299,7 +300,8 @@ def _known(facts: os.stat_result) -> Stamp:
 
 
 def _unfinished(root: Folder, task_id: str, now_ms: int) -> Found | None:
-    """A folder without meta.json: about to be written at first, given up on after 5 s."""
+    """Return a folder without meta.json as unreadable after 5 s; until then it may be in
+    creation."""
     try:
         facts = root.facts(task_id)
     except OSError:
@@ -311,7 +313,7 @@ def _unfinished(root: Folder, task_id: str, now_ms: int) -> Found | None:
 
 
 def unreadable(root: Folder, task_id: str, reason: str, seen_ms: int) -> Unreadable:
-    """The row that is shown instead of a record, with its place for the way out."""
+    """Build the entry that is shown instead of a record, with its path for the repair."""
     path = os.path.join(root.path, task_id, META_NAME)
     return Unreadable(task_id=task_id, reason=reason, path=path, seen_at=seen_ms)
 

@@ -1,11 +1,10 @@
-"""The two locks of a task folder: one between our processes, one shared with OpenChrome.
+"""Two locks of a task folder: one between our processes, one shared with OpenChrome.
 
-First `lock`, which the kernel holds for us and drops when we die; then the directory
-`.lock.lock`, which is how OpenChrome (npm proper-lockfile) locks. Only the holder of the
-first may touch a dead second, so two of ours never take it over at once. Nothing is ever
-put into that directory and its time is never changed: either would end the peer. A peer's
-directory is dead when it was seen not to move for longer than a living peer lets it
-(`lock_watch`), whatever its date.
+First `lock`, which the kernel holds for us and releases when we die; then the directory
+`.lock.lock`, which is how OpenChrome (npm proper-lockfile) locks. Only the holder of the first may
+touch a dead second, so two of our processes never take it over at once. Nothing is ever put into
+that directory and its time is never changed: either would end the peer. A peer's directory is dead
+when it was observed idle for longer than a living peer leaves it (`lock_watch`), whatever its date.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from engine.ledger.lock_watch import UNMOVED_S, WATCHED, Identity, identity_of, 
 from engine.model.errors import LedgerUnusable, LockTimeout
 
 OURS, TARGET, PEERS = "lock", ".lock", ".lock.lock"
-NAMES: Final = (OURS, TARGET, PEERS)  # of a task; a task run's are its own
+NAMES: Final = (OURS, TARGET, PEERS)  # of a task; a task run uses other names
 TIMEOUT_S: Final = 15.0
-WATCH_S: Final = 1.0  # a directory of ours that died is watched for so long
+WATCH_S: Final = 1.0  # a directory of a dead process of ours is observed for this long
 COARSE_S: Final = 0.05  # a file's time may lag behind the clock by a tick of the kernel
 BUSY_S, ROOM_S = 2.0, 0.15  # OpenChrome tries every 100 ms and gives up after 100 tries
 _RECORD_BYTES = 512
@@ -40,14 +39,14 @@ _UTIMES_NS: Final = 1_000_000  # Node sets times in whole milliseconds
 
 
 class LockLost(Exception):
-    """Our `.lock.lock` is not there any more: what was read under it may be old."""
+    """Our `.lock.lock` is gone: data read under it may be stale."""
 
 
 class TaskLock:
     """Both locks of the task in `folder`, for one read-modify-write of its meta.json.
 
-    Used once. Entering raises LockTimeout after `timeout_s`, or OSError and Unusable for
-    a folder that cannot be written.
+    Used once. Entering raises LockTimeout after `timeout_s`, or OSError and Unusable for a folder
+    that cannot be written.
     """
 
     def __init__(
@@ -88,7 +87,8 @@ class TaskLock:
     ) -> None:
         try:
             if self._look() == self._identity:
-                # What cannot be removed stays on record as ours: the next of us takes it at once.
+                # A directory that cannot be removed stays recorded as ours, so our next process
+                # takes it at once.
                 with suppress(OSError):
                     self._folder.remove_folder(self._peers)
                     self._record["dir"] = None
@@ -98,9 +98,9 @@ class TaskLock:
             os.close(self._fd)
 
     def free_dead(self) -> None:
-        """Remove a `.lock.lock` that one of us died in, without waiting for anything.
+        """Remove a `.lock.lock` whose maker, one of our processes, died; without waiting.
 
-        For a task that has ended: nobody would take its lock again, and so find it.
+        For an ended task: nothing would take its lock again, and so find the directory.
         """
         fd = self._folder.open(self._ours, LOCK_FLAGS)
         try:
@@ -132,10 +132,10 @@ class TaskLock:
         time.sleep(random.uniform(least_s, most_s))
 
     def _leave_room(self) -> None:
-        """After 2 s in which we all used this task without a break, let the peer in for 150 ms.
+        """Pause 150 ms for the peer after 2 s of unbroken use of this task by our processes.
 
-        All of ours wait at `lock` meanwhile. The monotonic clock is the same for every
-        process until the machine is started anew, and then it is smaller.
+        All our processes wait at `lock` meanwhile. The monotonic clock is the same for every
+        process until the machine restarts, and then it is smaller.
         """
         now = time.monotonic()
         since, last = self._record.get("since", now), self._record.get("last", 0.0)
@@ -147,7 +147,7 @@ class TaskLock:
         self._record["since"] = since
 
     def _take_peers(self, began: float) -> None:
-        if not self._folder.has(self._target):  # OpenChrome asks for its real path
+        if not self._folder.has(self._target):  # OpenChrome resolves its real path
             self._make_target()
         place = place_of(self._folder, self._peers)
         while not self._made_directory():
@@ -173,9 +173,9 @@ class TaskLock:
         try:
             self._folder.make_folder(self._peers)
         except (FileExistsError, PermissionError) as error:
-            self._record["trying_ns"] = 0  # who takes it from now on is none of ours that died
+            self._record["trying_ns"] = 0  # a later holder is not one of our dead processes
             self._write_record()
-            # Windows refuses while a removed directory is still open somewhere: that is "busy".
+            # Windows refuses while a removed directory is still open somewhere: treat it as busy.
             if isinstance(error, PermissionError) and not self._folder.is_writable():
                 raise
             return False
@@ -193,20 +193,22 @@ class TaskLock:
         return unmoved_s >= WATCH_S and self._was_tried(identity)
 
     def _was_ours(self, identity: Identity) -> bool:
-        """Made by one of us that died inside: it cannot hold `lock`, for we do."""
+        """Return whether one of our dead processes made it: a living one would hold `lock`, as we
+        do."""
         return self._left.made(identity)
 
     def _was_tried(self, identity: Identity) -> bool:
         return self._left.tried(identity)
 
     def _take_over(self, identity: Identity) -> None:
-        """Move the dead directory aside, make sure that it was that one, and remove it."""
+        """Move the dead directory aside, verify its identity, and remove it."""
         aside = f"{self._peers}.dead-{secrets.token_hex(8)}"
-        with suppress(OSError):  # gone, or busy: the next round sees
+        with suppress(OSError):  # gone, or busy: the next round tries again
             self._folder.rename(self._peers, aside)
             facts = self._folder.facts(aside)
             if facts.st_ino != identity[0] and not self._folder.has(self._peers):
-                self._folder.rename(aside, self._peers)  # a living peer was quicker: it is put back
+                # A living peer was quicker: its directory is put back.
+                self._folder.rename(aside, self._peers)
                 return
             self._folder.remove_folder(aside)
 
@@ -214,24 +216,24 @@ class TaskLock:
         return _read_record(self._fd)
 
     def _write_record(self, last: float | None = None) -> None:
-        """Note in `lock` who holds `.lock.lock`, for the next of us after a sudden death."""
+        """Record in `lock` which process holds `.lock.lock`, for recovery after a crash."""
         if last is not None:
             self._record["last"] = last
         self._record["pid"], self._record["started_at"] = machine.me()
         data = msgspec.json.encode(self._record)
-        with suppress(OSError):  # a full disk: the locks hold without it
+        with suppress(OSError):  # on a full disk the locks work without it
             os.lseek(self._fd, 0, os.SEEK_SET)
             os.write(self._fd, data.ljust(_RECORD_BYTES))
 
 
 @contextmanager
 def held(folder: Folder, name: str, subject: str, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
-    """Hold the kernel lock on `name`: for records that only ours write. Raises as `TaskLock`."""
+    """Hold the kernel lock on `name`, for records that only we write. Raises as `TaskLock`."""
     began = time.monotonic()
     while (fd := _locked(folder, name)) is None:
         if (waited_s := time.monotonic() - began) > timeout_s:
             raise LockTimeout(task_id=subject, waited_s=waited_s)
-        time.sleep(random.uniform(0.001, 0.005))  # nobody is told when it is free
+        time.sleep(random.uniform(0.001, 0.005))  # the kernel sends no notice when it is free
     try:
         yield
     finally:
@@ -239,10 +241,11 @@ def held(folder: Folder, name: str, subject: str, timeout_s: float = TIMEOUT_S) 
 
 
 def _locked(folder: Folder, name: str) -> int | None:
-    """The descriptor of `name`, locked by the kernel for us; None while another holds it."""
+    """Return a descriptor of `name` with the kernel lock; None while another process holds it."""
     fd = folder.open(name, LOCK_FLAGS)
     try:
-        # A file that lost its name while we opened it guards nothing: the next look takes the new.
+        # A file that was unlinked while we opened it guards nothing; the next try opens the new
+        # one.
         if filelock.lock_descriptor(fd, blocking=False) and os.fstat(fd).st_nlink:
             return fd
     except BaseException:
@@ -253,7 +256,7 @@ def _locked(folder: Folder, name: str) -> int | None:
 
 
 class _Record(msgspec.Struct):
-    """What `lock` holds: who made `.lock.lock` last, and since when we use it unbroken."""
+    """Content of `lock`: the last maker of `.lock.lock`, and the start of our unbroken use."""
 
     dir: list[int] | None = None
     trying_ns: int = 0
@@ -266,9 +269,9 @@ class _Record(msgspec.Struct):
         return self.dir is not None and tuple(self.dir) == identity
 
     def tried(self, identity: Identity) -> bool:
-        """Made just after one of us tried, who then died before it could write that down.
+        """Return whether one of us made it and died before recording that.
 
-        A peer's could be that young, too; but Node gives its own a time of whole milliseconds.
+        A peer's directory could be that young, too; but Node sets times of whole milliseconds.
         """
         after_s = (identity[1] - self.trying_ns) / 1e9
         return -COARSE_S < after_s < WATCH_S and identity[1] % _UTIMES_NS != 0
@@ -283,12 +286,12 @@ def _read_record(fd: int) -> _Record:
 
 
 def held_by_another(folder: Folder) -> bool:
-    """Does a lock directory stand here that is not one of ours? A look: nothing is written."""
+    """Return whether a foreign lock directory exists here. Writes nothing."""
     return lock_of_another(folder) is not None
 
 
 def lock_of_another(folder: Folder) -> Identity | None:
-    """The lock directory that stands here and is not one of ours. A look."""
+    """Return the identity of a foreign lock directory, if one exists. Writes nothing."""
     identity = identity_of(folder, PEERS)
     if identity is None:
         return None
@@ -308,7 +311,7 @@ def _record_in(folder: Folder) -> _Record:
 
 
 def locks_of_others(root: Path) -> dict[str, Identity]:
-    """Each task below `root` whose lock another program holds, with that lock. A look."""
+    """Map each task below `root` that another program has locked to that lock. Writes nothing."""
     found: dict[str, Identity | None] = {}
     with suppress(OSError, LedgerUnusable), Folder.at(str(root)) as top:
         for task_id in list(task_ids(top)):
@@ -318,7 +321,7 @@ def locks_of_others(root: Path) -> dict[str, Identity]:
 
 
 def must_wait(folder: Folder) -> bool:
-    """Would a try to take this lock now be in vain? Each call adds to what was seen of it."""
+    """Return whether taking this lock now would fail; each call adds to the observation of it."""
     identity = identity_of(folder, PEERS)
     if identity is None:
         return False

@@ -1,8 +1,8 @@
-"""How long a lock directory was seen not to move: the only proof that its holder is dead.
+"""Observed idle time of a lock directory: the only proof that its holder is dead.
 
 A living peer touches its lock every 5 s (npm proper-lockfile). The date of a lock proves nothing,
-because clocks are set and folders are copied. So each look is compared with the one before, and
-the time between is counted by a clock that nobody can set.
+because clocks are set and folders are copied. So each observation is compared with the one before,
+and the time between is measured by the monotonic clock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from engine.ledger.files import Folder
 
 UNMOVED_S: Final = 8.0  # a living peer moves its lock every 5 s, later when it is busy
-GAP_S: Final = 1.0  # a longer time between two looks counts as this: both may have stood still
+GAP_S: Final = 1.0  # a longer gap counts as this: the machine may have slept
 _MOST: Final = 4096
 _UNUSED_S: Final = 60.0
 
@@ -28,14 +28,14 @@ class _Look(NamedTuple):
 
 
 class LockWatch:
-    """Remembers lock directories by their path. Safe to share between threads."""
+    """Observations of lock directories by path. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._looks: dict[str, _Look] = {}
         self._guard = threading.Lock()
 
     def unmoved_s(self, place: str, identity: Identity, now_s: float) -> float:
-        """Note that `place` is `identity` now; for how many seconds it was seen to be so."""
+        """Record that `place` is `identity` now; return the seconds for which this was observed."""
         with self._guard:
             last = self._looks.get(place)
             if last is None or last.identity != identity:
@@ -56,16 +56,16 @@ class LockWatch:
             self._looks = kept
 
 
-WATCHED: Final = LockWatch()  # of this process: every attempt adds to what the others saw
+WATCHED: Final = LockWatch()  # one per process: every attempt adds to the observations
 
 
 def identity_of(folder: Folder, name: str) -> Identity | None:
-    """What tells one lock directory from another; an inode alone is soon used again."""
+    """Identity of a lock directory: inode and mtime, because an inode alone is soon reused."""
     try:
         facts = folder.facts(name)
     except OSError:
         return None
-    return facts.st_ino, facts.st_mtime_ns  # of a file or a link, too: it is in the way as well
+    return facts.st_ino, facts.st_mtime_ns  # a file or a link blocks the lock as well
 
 
 def place_of(folder: Folder, name: str) -> str:

@@ -1,9 +1,9 @@
 """meta.json as bytes, as a whole dict and as a record.
 
-Two ways in. A *look* decodes straight into the record, fast, and forgives: a field of an
-unusable shape reads as its default and is named in `odd`. An *opening*, before a rewrite
-or when one task is asked for, takes the whole dict and is strict, because what two
-programs read differently must not be written back.
+Two decoders. For a list, `glance` decodes straight into the record, fast and lenient: a field of an
+unusable shape reads as its default and is named in `odd`. Before a rewrite, or for one task,
+`opened` returns the whole dict and is strict, because two programs may read invalid data
+differently, so it must not be written back.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ MAX_EXACT: Final = 2**53  # beyond it JavaScript, which shares the file, loses d
 glimpse: Final = msgspec.json.Decoder(TaskRecord).decode  # raises one of REFUSED
 _put: Final = msgspec.structs.force_setattr
 REFUSED: Final = (msgspec.MsgspecError, RecursionError, ValueError)
-# The fields that may hold anything, in the record and in our own part of it.
+# Fields that may hold any value, in the record and in our own part of it.
 _FREE: Final = ("args_summary", "owner", "policy", "counters")
 _FREE_OURS: Final = ("args", "metadata")
 LARGE: Final = 32 * 1024  # bytes of a file above which a list keeps only a part of the record
-RERUN_LARGE: Final = 320 * 1024  # our own tasks keep up to 256 KiB, to be asked once more
+RERUN_LARGE: Final = 320 * 1024  # our own tasks keep up to 256 KiB, for a re-run
 _LONG_TEXT, _MANY = 4_096, 20
 _TEXTS: Final = ("kind", "status", "objective", "phase", "result_path", "recommended_next")
 _MOST_SEEN: Final = 4096
 _seen: dict[Any, Any] = {}  # values of a few types, none of which equals one of another
-_one_of: Final = _seen.setdefault  # one object for all that are equal, of those seen lately
+_one_of: Final = _seen.setdefault  # returns one shared object for equal values
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _fields: Final = functools.cache(msgspec.structs.fields)
 _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
@@ -50,10 +50,10 @@ _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
 
 
 def shared(record: TaskRecord, task_id: str) -> TaskRecord:
-    """The same record, lighter: what many have in common is one object.
+    """Intern values that many records have in common, to save memory.
 
-    `task_id` is its id as the caller has it already. Each record is made by its reader alone,
-    so nobody sees it change.
+    `task_id` is its id as the caller has it already. Each record belongs to its reader alone, so no
+    other code sees it change.
     """
     if len(_seen) >= _MOST_SEEN:
         _seen.clear()
@@ -72,10 +72,10 @@ def shared(record: TaskRecord, task_id: str) -> TaskRecord:
 
 
 def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
-    """As `shared`, for who keeps one for each task: half a kilobyte lighter.
+    """Do as `shared`, and drop fields that a list does not need: half a kilobyte less per task.
 
-    What made its id unguessable is left out and, once it has ended, which process ran it:
-    nobody asks a list whether that one lives.
+    The nonce of its id is dropped and, once the task has ended, the process that ran it: a list
+    does not check whether that one lives.
     """
     if record.task_nonce is not None:
         _put(record, "task_nonce", None)
@@ -91,9 +91,9 @@ def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
 
 
 def bounded(record: TaskRecord, size: int) -> TaskRecord:
-    """The record of a file of `size` bytes as a list keeps it: of a large one, its short values.
+    """Reduce the record of a file of `size` bytes for a list: of a large one, to its short values.
 
-    What is left out is read when the task itself is looked at.
+    The rest is read when the task itself is opened.
     """
     if size <= LARGE:
         return record
@@ -119,7 +119,7 @@ def bounded(record: TaskRecord, size: int) -> TaskRecord:
 
 
 def _short_items(values: dict[str, Any]) -> dict[str, Any]:
-    """The items that are short, as long as all of them are not many."""
+    """Return the short items, up to a common limit."""
     found: dict[str, Any] = {}
     left = _LONG_TEXT
     for name, value in values.items():
@@ -138,14 +138,14 @@ def _weight(value: Any) -> int:
 
 
 def _lighten(ours: EngineFields) -> None:
-    """What can be shared of the part that is its own."""
+    """Intern the shareable values of the engine part."""
     for name in ("host", "boot_id", "units"):
         if (value := getattr(ours, name)) is not None:
             _put(ours, name, _one_of(value, value))
 
 
 def is_flat(record: TaskRecord) -> bool:
-    """Is there no value within a value? Then nobody need count brackets, which takes long.
+    """Return whether no value is nested, so that brackets need not be counted, which is slow.
 
     A dict that holds a container is tracked by the garbage collector, or cycles would be lost.
     """
@@ -156,19 +156,19 @@ def is_flat(record: TaskRecord) -> bool:
 
 
 def glance(data: bytes, task_id: str) -> TaskRecord:
-    """The record in `data`, for a list: fast, forgiving. Raises Unusable."""
+    """Decode the record in `data` for a list, fast and lenient. Raises Unusable."""
     try:
         record = glimpse(data)
     except REFUSED:
         return as_record(_parse(data, strict=False), task_id)
     if not is_flat(record) and may_be_deep(data):
         record = _levelled(record)
-    # The folder's name is the id, whatever the file says.
+    # The folder's name is the id, whatever the file contains.
     return record if record.task_id == task_id else msgspec.structs.replace(record, task_id=task_id)
 
 
 def _levelled(record: TaskRecord) -> TaskRecord:
-    """`record` without what is nested too deeply in it for anybody to show; that is `odd`."""
+    """Remove values from `record` that are nested too deeply to show, and name them in `odd`."""
     deep = [name for name in _FREE if is_deep(getattr(record, name), MAX_DEPTH - 1)]
     found: dict[str, Any] = {name: {} if name == "args_summary" else None for name in deep}
     engine = record.engine
@@ -180,7 +180,7 @@ def _levelled(record: TaskRecord) -> TaskRecord:
 
 
 def opened(data: bytes) -> dict[str, Any]:
-    """The whole of `data`, strict: for a task that is opened or rewritten. Raises Unusable."""
+    """Decode the whole of `data`, strictly: for one task or a rewrite. Raises Unusable."""
     raw = whole(data)
     if not isinstance(raw.get("task_id"), str):
         raise Unusable("it has no task_id")
@@ -188,34 +188,34 @@ def opened(data: bytes) -> dict[str, Any]:
 
 
 def whole(data: bytes) -> dict[str, Any]:
-    """The JSON object in `data`, as strict, whatever it is about. Raises Unusable."""
+    """Decode the JSON object in `data`, as strictly, for any record. Raises Unusable."""
     raw = _parse(data, strict=True)
     _check_exact(raw)
     return raw
 
 
 def forgiving(data: bytes) -> dict[str, Any]:
-    """The JSON object in `data`; of a key that is there twice the last. Raises Unusable."""
+    """Decode the JSON object in `data`; of a duplicate key the last. Raises Unusable."""
     return _parse(data, strict=False)
 
 
 def strict(data: bytes, task_id: str) -> TaskRecord:
-    """The record in `data`, for a task that is opened: as strict as a rewrite. Raises Unusable."""
+    """Decode the record in `data` for one task, as strictly as a rewrite. Raises Unusable."""
     opened(data)
     return glance(data, task_id)
 
 
 def encoded(raw: dict[str, Any]) -> bytes:
-    """The file that OpenChrome writes, too: 2 spaces, raw UTF-8, no last newline.
+    """Encode as OpenChrome does: 2 spaces, raw UTF-8, no last newline.
 
-    A lone surrogate (OpenChrome cuts texts in the middle of a pair) stays the escape it was.
+    A lone surrogate (OpenChrome cuts texts in the middle of a pair) is kept as its escape.
     """
     text = json.dumps(raw, indent=2, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "backslashreplace")
 
 
 def as_record(raw: dict[str, Any], task_id: str) -> TaskRecord:
-    """`raw` as a record, field by field; what has an unusable shape is named in `odd`."""
+    """Convert `raw` to a record; fields of an unusable shape are named in `odd`."""
     if not isinstance(raw.get("task_id"), str):
         raise Unusable("it has no task_id")
     odd: list[str] = []
@@ -246,7 +246,7 @@ def _coerced(
 
 
 def shown(value: Any) -> Any:
-    """`value` without lone surrogates, which no UTF-8 output can carry."""
+    """Replace lone surrogates in `value`, which UTF-8 output cannot represent."""
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
@@ -312,7 +312,7 @@ def _whole(text: str) -> int:
 
 
 def _check_exact(raw: dict[str, Any]) -> None:
-    # A pid that cannot be one is a known mischief: its task must stay reapable.
+    # A pid that cannot be one is a known fault: its task must stay reapable.
     left: list[Any] = [value for key, value in raw.items() if key != "pid"]
     while left:
         value = left.pop()

@@ -1,4 +1,4 @@
-"""Opening a ledger's root: what is said when it cannot be used, and sweeping after the dead."""
+"""Opening of a ledger's root, and removal of temp files that dead processes left."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ASIDE_S: Final = 60.0  # a lock directory moved aside is removed at once, unles
 
 
 def open_root(root: Path) -> Folder | None:
-    """The ledger's folder, open; None while it is not made yet. Writes nothing.
+    """Open the ledger's folder; None while it does not exist. Writes nothing.
 
     Raises:
-        LedgerUnusable: it is no folder, may not be read, or there is no place for it either.
+        LedgerUnusable: it is no folder, may not be read, or its parents are missing too.
     """
     try:
         return Folder.at(str(root))
@@ -44,12 +44,12 @@ def open_root(root: Path) -> Folder | None:
 
 
 def check_writable(root: Path) -> None:
-    """Refuse a root in which no task can be made, whatever may be written below it.
+    """Refuse a root in which no task can be created, whatever may be written below it.
 
     Raises:
-        LedgerReadOnly: it is there and may not be written.
+        LedgerReadOnly: it exists and may not be written.
     """
-    with suppress(OSError), Folder.at(str(root)) as top:  # the lease tells what is wrong then
+    with suppress(OSError), Folder.at(str(root)) as top:  # acquiring the lease reports other faults
         if not top.is_writable():
             raise LedgerReadOnly(path=str(root))
 
@@ -58,15 +58,15 @@ def _missing(root: Path) -> str:
     if os.path.lexists(root):
         return "this link leads nowhere"
     if root.parent.is_dir() or root.parent.parent.is_dir():
-        return ""  # the first program that takes a task makes it
+        return ""  # the first program that accepts a task creates it
     return f"there is no such folder, and its parent {root.parent} is not there either"
 
 
 def sweep(root: Path) -> int:
-    """Remove what processes that died left half-written; how many there were.
+    """Remove half-written files of dead processes; return their number.
 
-    Only names with a dead lease in them are ours to remove: OpenChrome's own temp files
-    are not touched. The leases go last, so that a sweep that dies is done again.
+    Only names with a dead lease in them are ours to remove: OpenChrome's own temp files are not
+    touched. The leases go last, so that a sweep that dies is repeated.
     """
     dead = lease.dead_leases(root)
     if not dead:
@@ -100,7 +100,7 @@ def _sweep_folder(folder: Folder, nonces: frozenset[str]) -> int:
 
 
 def discard(folder: Folder, name: str) -> None:
-    """Remove a temp file, or a folder that was being made under a temp name."""
+    """Remove a temp file, or a folder that was being created under a temp name."""
     with suppress(OSError):
         if not stat.S_ISDIR(folder.facts(name).st_mode):
             folder.remove(name)

@@ -1,9 +1,9 @@
-"""Who owns a task's run: one question, answered in one place for every part of the program.
+"""Ownership of a task's run: one verdict for every part of the program.
 
-A death must be proved, never guessed: by a lease that can be locked or another boot for
-our own tasks, by a pid that is gone or has become another process for all others. An owner
-that cannot be judged (another machine, say) counts as alive. A lease alone does not prove
-that a run lives: the process that holds it is asked for the run itself.
+A death must be proved, never guessed: by a lease that can be locked or another boot for our own
+tasks, by a pid that is gone or reused for all others. An owner that cannot be judged (another
+machine, say) counts as alive. A lease alone does not prove that a run lives: the process that holds
+it is queried for the run itself.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ from engine.model.records import ENVELOPE, LIVE, EngineFields, TaskId, TaskRecor
 from engine.model.status import moment
 
 ENVELOPE_GRACE_MS: Final = 24 * 3_600_000  # an envelope's host may come back after a night
-MISSING_S: Final = 3.0  # a living owner makes a lease again that was removed, within about 1 s
+MISSING_S: Final = 3.0  # a living owner restores a removed lease within about 1 s
 AWAY_WORDS: Final = "the ledger folder is away"
 
 
 class Owner(StrEnum):
-    """What is known of a live task's owner."""
+    """State of a live task's owner."""
 
-    HERE = "here"  # this very process runs it
-    ELSEWHERE = "elsewhere"  # another process that lives
-    AWAY = "away"  # the task's folder, or the ledger, is not there: nothing can be proved
-    NOBODY = "nobody"  # proved: the owner is dead, or has no such run any more
+    HERE = "here"  # this process runs it
+    ELSEWHERE = "elsewhere"  # another, living process runs it
+    AWAY = "away"  # the task's folder, or the ledger, is missing: nothing can be proved
+    NOBODY = "nobody"  # proved: the owner is dead, or no longer has this run
     LOCKED = "locked"  # as NOBODY, but another program holds the task's lock
     UNKNOWN = "unknown"  # it cannot be judged from here, or not yet
 
 
 class Ownership(NamedTuple):
-    """The owner of a task, and why in words that fit behind "orphaned:"."""
+    """Owner of a task, and the reason in words that fit behind "orphaned:"."""
 
     owner: Owner
     sentence: str
 
     @property
     def dead(self) -> bool:
-        """Is it proved that nobody runs the task?"""
+        """Whether the task is proved to have no runner."""
         return self.owner in (Owner.NOBODY, Owner.LOCKED)
 
     @property
     def alive(self) -> bool:
-        """Is it proved that somebody runs the task?"""
+        """Whether the task is proved to have a runner."""
         return self.owner in (Owner.HERE, Owner.ELSEWHERE)
 
 
-# What this process knows of a run of its own: HERE, AWAY, or why it has none (any more).
+# Executor's view of an own run: HERE, AWAY, or the reason why there is none.
 Runs = Callable[[TaskId], Ownership]
 
 
 class Owners:
-    """Answers for one ledger, for one process; asking writes nothing. For any thread.
+    """Ownership verdicts for one ledger and one process; read-only and thread-safe.
 
-    `held` is this process' own lease there, `runs` what its executor knows of a task. Without
-    `runs` the lease alone speaks for the tasks of this process.
+    `held` is this process' own lease there, `runs` its executor's view of a task. Without `runs`
+    the lease alone decides for the tasks of this process.
     """
 
     def __init__(
@@ -71,17 +71,17 @@ class Owners:
 
     @property
     def knows_runs(self) -> bool:
-        """Is the executor of this process asked for its own tasks?"""
+        """Whether the executor of this process is queried for its own tasks."""
         return self._runs is not None
 
     def is_own(self, record: TaskRecord | Unreadable) -> bool:
-        """Is it a task of this process' lease in this ledger?"""
+        """Return whether the task belongs to this process' lease in this ledger."""
         held = self._held
         owner = record.engine if isinstance(record, TaskRecord) else None
         return held is not None and owner is not None and owner.runner == held.nonce
 
     def of(self, record: TaskRecord, now_ms: int | None = None) -> Ownership:
-        """Who owns a PENDING or RUNNING task."""
+        """Judge the owner of a PENDING or RUNNING task."""
         if record.status not in LIVE:
             return Ownership(Owner.UNKNOWN, "the task has ended")
         if record.kind == ENVELOPE:
@@ -95,7 +95,7 @@ class Owners:
         return self._locked(record, found) if found.dead else found
 
     def _locked(self, record: TaskRecord, found: Ownership) -> Ownership:
-        """The same, with the lock of another program looked at, and the folder itself."""
+        """Refine a proved death: LOCKED by another program, or AWAY without its folder."""
         try:
             with Folder.at(str(self._root)) as root, root.enter(record.task_id) as folder:
                 held = held_by_another(folder)
@@ -107,12 +107,12 @@ class Owners:
 
 
 def owner_of(root: Path, record: TaskRecord, now_ms: int | None = None) -> Ownership:
-    """As `Owners.of`, for a caller that runs nothing itself."""
+    """Judge as `Owners.of`, for a caller that runs no tasks."""
     return Owners(root).of(record, now_ms)
 
 
 def is_kept_here(record: TaskRecord) -> bool:
-    """Is this an envelope that belongs to this very process? It has no run, and so no lease."""
+    """Return whether this envelope belongs to this process; it has no run, and so no lease."""
     owner = record.engine
     if record.kind != ENVELOPE or owner is None or record.pid != machine.me()[0]:
         return False
@@ -123,7 +123,7 @@ def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Ownership:
     if owner.host and not machine.same_host(owner.host):
         return Ownership(Owner.UNKNOWN, f"running on {owner.host}")
     nonce = owner.runner or ""
-    # The lease first: some systems work the boot out from a clock that may have been set.
+    # The lease first: some systems derive the boot from a clock that may have been set.
     alive = lease.is_alive(root, nonce)
     if alive:
         _missing_since.pop((str(root), nonce), None)
@@ -142,9 +142,11 @@ def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Ownership:
 
 
 def _by_process(record: TaskRecord, owner: EngineFields, *, missing: bool, root: Path) -> Ownership:
-    """A lease that nobody holds: its owner died, let go of it, a cleaner removed it or put
-    something else in its place, or the ledger came back as a copy. The process itself, by pid
-    and start time, tells which."""
+    """Judge the process by pid and start time when no process holds its lease.
+
+    The owner died or released it, a cleaner removed or replaced it, or the ledger came back as a
+    copy; the process itself decides which.
+    """
     pid = machine.as_pid(record.pid)
     began_ms = moment(owner.owner_started_at)
     gone = Ownership(Owner.NOBODY, f"process {record.pid} is gone")
@@ -170,7 +172,7 @@ _missing_lock: Final = threading.Lock()
 
 
 def _missing_for_good(root: Path, nonce: str) -> bool:
-    """Has a lease been missing for so long that its owner would have made it again?"""
+    """Return whether a lease is missing for longer than its owner needs to restore it."""
     if lease.was_dead(root, nonce):
         return True
     now_s = machine.awake_s()
@@ -194,7 +196,7 @@ def _foreign(record: TaskRecord) -> Ownership:
 
 
 def _envelope(record: TaskRecord, now_ms: int) -> Ownership:
-    """A browser_task is worked on from outside: its maker's death alone does not end it."""
+    """Judge a browser_task, which an agent drives: its maker's death alone does not end it."""
     found = _foreign(record)
     last_ms = moment(record.last_activity_at) or moment(record.created_at) or 0
     if found.dead and now_ms - last_ms < ENVELOPE_GRACE_MS:

@@ -1,4 +1,4 @@
-"""The half of the ledger that only looks: nothing here creates, changes or touches a file."""
+"""Read-only half of the ledger: nothing here creates, changes or touches a file."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from engine.model.records import (
 
 T = TypeVar("T")
 
-MOST_DOUBTED = 100  # unreadable tasks of a list that get a second look
+MOST_DOUBTED = 100  # unreadable tasks of a list that are read a second time
 MOST_REFUSED = 1_000
-DOCUMENT_CAP = 8 * MIB  # a task file has 1 MiB at most, and its states and ids come on top
+DOCUMENT_CAP = 8 * MIB  # a task file has 1 MiB at most, plus its states and ids
 
 
 def _is_record(entry: TaskRecord | Unreadable | None) -> bool:
@@ -55,13 +55,13 @@ def _is_record(entry: TaskRecord | Unreadable | None) -> bool:
 
 
 class LedgerLook:
-    """Tasks below `root`, read-only; the root may be missing, and then there are none.
+    """Tasks below `root`, read-only; a missing root has none.
 
-    Raises LedgerUnusable when `root` is no folder or may not be read. Calls with a task
-    id raise NotATaskId or TaskNotFound.
+    Raises LedgerUnusable when `root` is no folder or may not be read. Calls with a task id raise
+    NotATaskId or TaskNotFound.
     """
 
-    lease: Lease | None = None  # whoever only looks has none
+    lease: Lease | None = None  # a reader has none
 
     def __init__(self, root: Path, *, now_ms: Callable[[], int] = wall_ms) -> None:
         self.root = root.absolute()
@@ -72,7 +72,7 @@ class LedgerLook:
             found.close()
 
     def read(self, task_id: str) -> TaskRecord | Unreadable:
-        """One task as it stands, judged strictly; Unreadable tells why it cannot be used."""
+        """Read one task strictly; Unreadable gives the reason why it cannot be used."""
         with self._task(task_id) as folder:
             found = steadily(lambda: mark_of(folder), lambda: self._entry(task_id), _is_record)
             if isinstance(found, Unreadable) and len(self._refused) < MOST_REFUSED:
@@ -83,11 +83,11 @@ class LedgerLook:
 
     @property
     def has_refused(self) -> bool:
-        """Did `read` refuse any record so far?"""
+        """Whether `read` has refused any record so far."""
         return bool(self._refused)
 
     def refused(self, task_id: str, stamp: int | None) -> Unreadable | None:
-        """What `read` found of a record that a list takes for whole, and that was not changed."""
+        """Verdict of `read` on a record that a list accepts, if it has not changed since."""
         mark, found = self._refused.get(task_id, (None, None))
         return found if mark is not None and packed(mark) == stamp else None
 
@@ -100,12 +100,12 @@ class LedgerLook:
             return next((found.entry for found in strictly), None)
 
     def read_raw(self, task_id: str) -> dict[str, Any]:
-        """The whole meta.json with every field. Raises TaskUnreadable."""
+        """Read the whole meta.json with every field. Raises TaskUnreadable."""
         with self._task(task_id) as folder:
             return self._whole(folder, task_id)[1]
 
     def read_many(self, ids: Iterable[str]) -> list[listing.Found]:
-        """(id, record or Unreadable, stamp) of each task that is there; the way for lists."""
+        """Read (id, record or Unreadable, stamp) of each existing task; used by lists."""
         root = self._open_root()
         if root is None:
             return []
@@ -115,7 +115,7 @@ class LedgerLook:
     def read_kept(
         self, ids: Iterable[str], make: listing.Make
     ) -> list[tuple[TaskRecord | Unreadable, int | None]]:
-        """As `read_many`, what a list keeps of each: no two large records are held at once."""
+        """Read as `read_many`, reduced for a list: no two large records are in memory at once."""
         root = self._open_root()
         if root is None:
             return []
@@ -126,7 +126,7 @@ class LedgerLook:
     def entries(
         self, ids: Iterable[str], make: listing.Make = meta.shared
     ) -> list[TaskRecord | Unreadable]:
-        """The same without stamps, a fifth faster: for who has them from `scan`."""
+        """Read as `read_many`, without stamps and a fifth faster, for callers that have them."""
         root = self._open_root()
         if root is None:
             return []
@@ -136,7 +136,7 @@ class LedgerLook:
     def ended(
         self, ids: Collection[str], make: listing.Make = meta.shared
     ) -> tuple[list[TaskRecord], list[str]]:
-        """Those of `ids` that have ended, the fastest way; and the ids of the others, if any."""
+        """Read those of `ids` that have ended, the fastest way; return the other ids besides."""
         root = self._open_root()
         if root is None:
             return [], list(ids)
@@ -144,21 +144,21 @@ class LedgerLook:
             return listing.ended(root, ids, make)
 
     def folders(self, at_once: int) -> Iterator[list[TaskId]]:
-        """Every task folder there is, looked into or not, in no order, some at a time."""
+        """Yield all task ids in no order, in lists of `at_once`, without opening the folders."""
         root = self._open_root()
         if root is not None:
             with root:
                 yield from listing.folders(root, at_once)
 
     def scan(self) -> Iterator[tuple[TaskId, Stamp | None]]:
-        """Every task with the stamp of its meta.json (None: it has none): one cheap pass."""
+        """Yield every task with the stamp of its meta.json (None: it has none): one cheap pass."""
         root = self._open_root()
         if root is not None:
             with root:
                 yield from listing.stamps(root)
 
     def stamp(self, task_id: str) -> Stamp | None:
-        """The stamp of one meta.json; None when it is not there."""
+        """Stamp of one meta.json; None when it is missing."""
         with self._task(task_id) as folder:
             return listing.stamp(folder, META_NAME)
 
@@ -170,7 +170,8 @@ class LedgerLook:
         since: float | None = None,
         limit: int | None = 50,
     ) -> list[TaskRecord | Unreadable]:
-        """The newest `limit` tasks (None: all) that match; Unreadable ones only without a filter.
+        """List the newest `limit` tasks (None: all) that match; Unreadable ones only without a
+        filter.
 
         `since` is in ms since 1970 and includes its own moment. Source: seed 000, invariant 8.
         """
@@ -186,7 +187,7 @@ class LedgerLook:
         return listing.newest(found, status, kind, since)[:limit]
 
     def _doubtful(self, ids: set[TaskId]) -> Sequence[TaskRecord | Unreadable]:
-        """Those that looked unreadable or absent; one may just be rewritten by another tool."""
+        """Read unreadable or absent tasks again; another tool may be rewriting one."""
         return steadily(
             lambda: [mark for task_id in ids for mark in self._marks(task_id)],
             lambda: [one.entry for one in self.read_many(ids)],
@@ -201,10 +202,10 @@ class LedgerLook:
     def read_events(
         self, task_id: str, offset: int = 0, limit_bytes: int = MIB, *, whole: bool = False
     ) -> EventSlice:
-        """Events from byte `offset` on, about `limit_bytes` of them; go on at `next_offset`.
+        """Read events from byte `offset`, about `limit_bytes` of them; continue at `next_offset`.
 
-        A last line that is not ended is left for the next call, or counted as skipped when
-        `whole` says that nothing more will come.
+        An unfinished last line is left for the next call, or counted as skipped when `whole` says
+        that nothing more will come.
         """
         with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
             return journal.read_events(folder, EVENTS_NAME, offset, limit_bytes, whole)
@@ -217,10 +218,10 @@ class LedgerLook:
         before: int | None = None,
         since: int | None = None,
     ) -> History[T]:
-        """The newest events, each made into what is shown of it; or a part of the others.
+        """Read the newest events, each converted by `make`; or a part of the others.
 
-        `make` is told the event and the byte at which its line begins; `before` is the byte at
-        which that part ends, `since` the one at which it begins.
+        `make` gets the event and the byte at which its line begins; `before` is the byte at which
+        that part ends, `since` the one at which it begins.
         """
         with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
             if before is not None:
@@ -230,62 +231,62 @@ class LedgerLook:
             return event_search.newest(folder, EVENTS_NAME, make)
 
     def find_events(self, task_id: str, needle: Needle, since: int = 0) -> Found:
-        """Where a text stands in the events, some MiB from byte `since` on; see `seeking`."""
+        """Search a text in the events, some MiB from byte `since`; see `event_search`."""
         with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
             return event_search.find(folder, EVENTS_NAME, needle, since)
 
     def event_place(self, task_id: str, ts_ms: float) -> int:
-        """The byte at which the first event stands that is not before `ts_ms`."""
+        """Byte offset of the first event that is not before `ts_ms`."""
         with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
             return event_search.place_of(folder, EVENTS_NAME, ts_ms)
 
     def event_blocks(self, task_id: str) -> Iterator[tuple[bytes, int]]:
-        """All events as they stand, piece by piece, each with the size of the file."""
+        """Yield all events as raw blocks, each with the size of the file."""
         with self._task(task_id) as folder, self._readable(task_id, EVENTS_NAME):
             yield from event_search.blocks(folder, EVENTS_NAME)
 
     def unit_times(self, task_id: str, since: int = 0) -> UnitTimes:
-        """How long finished units took, some MiB of them from byte `since` on; see `timing`."""
+        """Durations of finished units, some MiB of them from byte `since`; see `unit_timing`."""
         with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
             return unit_timing.read(folder, PAGES_NAME, since)
 
     def tail_units(
         self, task_id: str, from_offset: int = 0
     ) -> tuple[Units | None, float | None, int]:
-        """What came behind `from_offset`: progress, the newest event's time, where to go on.
+        """Newest progress and event time behind `from_offset`, and the offset to continue at.
 
-        None where nothing came. Reads 64 KiB at most, so it is cheap on any file.
+        None where there is nothing new. Reads 64 KiB at most, so it is cheap on any file.
         """
         with self._task(task_id) as folder:
             return journal.tail(folder, EVENTS_NAME, from_offset)
 
     def read_pages(self, task_id: str, offset: int = 0) -> Iterator[dict[str, Any]]:
-        """The finished units in order, one at a time; torn lines are passed over."""
+        """Yield the finished units in order, one at a time; torn lines are skipped."""
         for line in self.raw_pages(task_id, offset):
             yield journal.page(line)
 
     def raw_pages(self, task_id: str, offset: int = 0) -> Iterator[bytes]:
-        """The same as whole JSON objects in bytes, for `assemble`."""
+        """Yield the units as JSON objects in bytes, for `assemble`."""
         with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
             yield from journal.page_lines(folder, PAGES_NAME, offset)
 
     def placed_pages(self, task_id: str, offset: int = 0) -> Iterator[tuple[bytes, int]]:
-        """As `raw_pages`, each with the byte at which the next one begins."""
+        """Yield as `raw_pages`, each with the byte at which the next one begins."""
         with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
             yield from journal.placed_pages(folder, PAGES_NAME, offset)
 
     def files(self, task_id: str) -> tuple[tuple[str, int, float], ...]:
-        """Every file of the task (name, bytes, changed at in ms), those in `artifacts/` last."""
+        """List every file of the task (name, bytes, mtime in ms), those in `artifacts/` last."""
         with self._task(task_id) as folder:
             return tuple(task_files.listed(folder))
 
     def open_file(self, task_id: str, name: str) -> BinaryIO:
-        """One of `files`, open for reading. Raises TaskUnreadable where it cannot be."""
+        """Open one of `files` for reading. Raises TaskUnreadable where that fails."""
         with self._task(task_id) as folder, self._readable(task_id, name):
             return task_files.open_listed(folder, name)
 
     def open_whole(self, task_id: str, name: str) -> BinaryIO:
-        """As `open_file`; result.json with its units in it, wherever they stand."""
+        """Open as `open_file`; result.json always includes its units."""
         file = self.open_file(task_id, name)
         found = head_apart(file) if name == RESULT_NAME else None
         if found is None or next(self.raw_pages(task_id), None) is None:
@@ -294,19 +295,19 @@ class LedgerLook:
         return io.BufferedReader(Joined(*found, self.open_file(task_id, PAGES_NAME)))
 
     def place(self, task_id: str, name: str) -> Path | None:
-        """Where one of `files` stands, for another program; None for a link or what is no file."""
+        """Path of one of `files`, for another program; None for a link or a missing file."""
         with self._task(task_id) as folder, suppress(OSError, Unusable):
             if task_files.stands(folder, name):
                 return (self.root / task_id / name).absolute()
         return None
 
     def open_result(self, task_id: str) -> BinaryIO:
-        """result.json by its place (never by `result_path`). Raises ResultMissing."""
+        """Open result.json by its fixed path (never by `result_path`). Raises ResultMissing."""
         with self._task(task_id) as folder, self._readable(task_id, RESULT_NAME):
             return task_files.open_result(folder, task_id)
 
     def whole_result(self, task_id: str) -> BinaryIO:
-        """The same with its units, wherever they stand; then it cannot be searched.
+        """Open the result including its units; the stream may not be seekable.
 
         Raises ResultMissing.
         """
@@ -322,17 +323,17 @@ class LedgerLook:
             return folder.has(RESULT_NAME)
 
     def read_document(self, task_id: str, name: str) -> bytes | None:
-        """A kind's own file (see records.DOCUMENTS); None when it is not there."""
+        """Read a kind's own file (see records.DOCUMENTS); None when it is missing."""
         with self._task(task_id) as folder, self._readable(task_id, name):
             return folder.read(name, DOCUMENT_CAP) if folder.has(name) else None
 
     def read_artifact(self, task_id: str, name: str) -> bytes | None:
-        """A file under the task's `artifacts/`; None where there is none that can be read."""
+        """Read a file under the task's `artifacts/`; None where none can be read."""
         with self._task(task_id) as folder:
             return task_files.read_artifact(folder, name)
 
     def file_size(self, task_id: str, name: str) -> int:
-        """How many bytes one of the task's files has; 0 when it is not there."""
+        """Size of one of the task's files in bytes; 0 when it is missing."""
         with self._task(task_id) as folder:
             return folder.facts(name).st_size if folder.has(name) else 0
 
@@ -341,7 +342,7 @@ class LedgerLook:
 
     @contextmanager
     def _task(self, task_id: str) -> Iterator[Folder]:
-        """The task's folder, held open: nothing in it can be swapped from under us."""
+        """Hold the task's folder open, so that nothing in it can be swapped during a call."""
         if not listing.is_task_id(task_id):
             raise NotATaskId(given=task_id)
         root = self._open_root()
@@ -353,7 +354,8 @@ class LedgerLook:
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise TaskNotFound(task_id=task_id, root=str(self.root)) from error
             except OSError as error:
-                if error.errno == errno.ELOOP:  # a link in its place, as others than Linux say it
+                # A link in its place, as reported by systems other than Linux.
+                if error.errno == errno.ELOOP:
                     raise TaskNotFound(task_id=task_id, root=str(self.root)) from error
                 reason = listing.link_or(error)
                 raise LedgerUnusable(path=str(self.root / task_id), reason=reason) from error
@@ -362,7 +364,7 @@ class LedgerLook:
 
     @contextmanager
     def _readable(self, task_id: str, name: str) -> Iterator[None]:
-        """Say of a file that is no file, or that the system keeps back, why it cannot be read."""
+        """Convert errors for an invalid or inaccessible file to TaskUnreadable."""
         try:
             yield
         except Unusable as error:
@@ -375,7 +377,7 @@ class LedgerLook:
         return TaskUnreadable(task_id=task_id, reason=reason, path=path)
 
     def _whole(self, folder: Folder, task_id: str) -> tuple[bytes, dict[str, Any]]:
-        """meta.json as bytes and as the whole dict, judged strictly."""
+        """Read meta.json as bytes and as the whole dict, strictly."""
         with self._readable(task_id, META_NAME):
             try:
                 return opened(folder)

@@ -1,6 +1,6 @@
-"""Ends what dead owners left: an orphan becomes FAILED, its pages a result.
+"""Reaper of dead owners' tasks: an orphan becomes FAILED, its pages a result.
 
-Who is dead is asked of `store.ownership`.
+The verdict comes from `ownership`.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from engine.model.tally import OTHER_UNITS, UNITS_KEY, killed_head
 
 log = logging.getLogger(__name__)
 
-# What one damaged folder may raise beyond what was foreseen: it must not keep the rest waiting.
+# Unexpected errors of one damaged folder, which must not keep the rest waiting.
 DEFECTS: Final = (
     *(ArithmeticError, AttributeError, LookupError, OSError),
     *(RuntimeError, TypeError, Unusable, ValueError),
 )
-# A folder that is locked keeps neither the window nor the other orphans waiting: it is busy, and
-# tried again soon. Long enough for what one of us does under the lock.
+# A locked folder must delay neither the window nor the other orphans: it is busy, and retried soon.
+# The patience suffices for one locked operation of our own.
 PATIENCE_S: Final = 0.05
 BUSY_LOOK_S: Final = 0.4
 SETTLE_S: Final = UNMOVED_S + 3
-# Each end is flushed three times. Flushes that wait beside each other share the disk's work: 150
-# ends took 1.1 s one after the other and 0.4 s by four on a busy machine, and a start waits for it.
+# Each end is flushed three times. Parallel flushes share the disk's work: 150 ends took 1.1 s one
+# after the other and 0.4 s by four on a busy machine, and a start waits for them.
 HANDS: Final = 4
-LARGE_AT_ONCE: Final = 16  # records that are looked at whole
+LARGE_AT_ONCE: Final = 16  # records that are read whole
 
 
 class Reaper:
-    """Ends orphans of one ledger. Keep it between runs: what has ended is not looked at again.
+    """Ends orphans of one ledger. Keep it between runs: ended tasks are not read again.
 
-    `failures` tells, after a run, which tasks could not be ended and why; they are tried
-    again in the next one. Those in `unjudged` have an owner that cannot be judged from here,
-    those in `busy` are locked by another program, and wait for `retry`.
+    After a run, `failures` maps the tasks that could not be ended to the reasons; they are retried
+    in the next one. Those in `unjudged` have an owner that cannot be judged from here, those in
+    `busy` are locked by another program, and wait for `retry`.
     """
 
     def __init__(self, ledger: Ledger, runs: Runs | None = None) -> None:
@@ -64,19 +64,19 @@ class Reaper:
         self.failures: dict[TaskId, EngineError] = {}
         self.busy: set[TaskId] = set()
         self.unjudged: dict[TaskId, str] = {}
-        self._told: dict[str, str] = {}  # why a task could not be reaped, as the log has it
+        self._told: dict[str, str] = {}  # last logged reason for which a task could not be reaped
 
     def owner_of(self, record: TaskRecord) -> Ownership:
-        """Who owns the task; see `store.ownership`."""
+        """Judge the owner of the task; see `ownership`."""
         return self._owners.of(record)
 
     def pass_over(self, ended: Iterable[TaskId]) -> None:
-        """Do not look at these, which somebody else read: they have ended, and that is final."""
+        """Skip these tasks in future: another reader found that they have ended, which is final."""
         for part in slices(ended):
             self._ended.update(part)
 
     def reap(self) -> list[TaskRecord]:
-        """End every task whose owner is proved dead: FAILED, `orphaned`; the records as they stand.
+        """End every task whose owner is proved dead: FAILED, `orphaned`; return the new records.
 
         Source: seed 000, invariant 2 (before any new task is accepted).
         """
@@ -84,7 +84,7 @@ class Reaper:
         return self._end_all(self._live())
 
     def retry(self) -> list[TaskRecord]:
-        """End those in `busy` whose lock can be had by now. Call it every BUSY_LOOK_S."""
+        """End those in `busy` whose lock is free by now. Call it every BUSY_LOOK_S."""
         ready = {task_id for task_id in self.busy if not self._must_wait(task_id)}
         self.busy -= ready
         for task_id in ready:
@@ -116,10 +116,10 @@ class Reaper:
         try:
             return self.ledger.must_wait(task_id)
         except (EngineError, OSError):
-            return False  # the next try tells
+            return False  # the next try decides
 
     def _end_if_orphaned(self, record: TaskRecord) -> TaskRecord | None:
-        """The record as it then stands; None when it lives on, went, or is in `failures` now."""
+        """End one orphan and return its record; None when alive, gone, or now in `failures`."""
         try:
             found = self.owner_of(record)
             if found.dead:
@@ -127,7 +127,7 @@ class Reaper:
             if not found.alive and record.kind != ENVELOPE:
                 self.unjudged[TaskId(record.task_id)] = found.sentence
         except (TaskNotFound, TransitionError):
-            pass  # it went, or has ended, since it was read
+            pass  # it was removed, or has ended, since it was read
         except TaskBusy as error:
             self.busy.add(TaskId(record.task_id))
             self.failures[TaskId(record.task_id)] = error
@@ -160,19 +160,19 @@ class Reaper:
             if isinstance(found.entry, Unreadable):
                 continue
             if found.entry.is_terminal:
-                self._ended.add(found.task_id)  # for good: terminal is final
+                self._ended.add(found.task_id)  # permanently: a terminal state is final
             elif found.entry.is_live:
                 live.append(found.entry)
         return live
 
     def _looked_at(self, ids: list[str]) -> Iterator[Found]:
-        """Each as it stands; of records of a megabyte only some are in memory at once."""
+        """Yield each record as stored; of records of a megabyte only some are in memory at once."""
         for part in slices(ids, LARGE_AT_ONCE):
             yield from self.ledger.read_many(part)
 
     def _end(self, task_id: TaskId) -> TaskRecord | None:
-        """Result first, then the record, then the event: the order of every end."""
-        if self.ledger.must_wait(task_id):  # before all work that would be done again
+        """Write the result first, then the record, then the event, as every end does."""
+        if self.ledger.must_wait(task_id):  # before work that would have to be repeated
             raise TaskBusy(task_id=task_id, waited_s=0.0)
         self._keep_pages(task_id)
         units, _, _ = self.ledger.tail_units(task_id)
@@ -196,14 +196,14 @@ class Reaper:
         return record
 
     def _judged_again(self, raw: dict[str, Any], task_id: TaskId) -> Ownership:
-        """Under the lock the task may have ended, or found another owner, since we looked."""
+        """Judge the task again under the lock: it may have ended, or found another owner."""
         try:
             return self.owner_of(meta.as_record(raw, task_id))
         except Unusable as error:
             return Ownership(Owner.UNKNOWN, str(error))
 
     def _keep_pages(self, task_id: TaskId) -> None:
-        """Make the units of a killed task its partial result, unless it left one itself."""
+        """Assemble a killed task's pages as its partial result, unless it wrote one itself."""
         ledger = self.ledger
         if ledger.has_result(task_id) or next(ledger.raw_pages(task_id), None) is None:
             return
@@ -220,7 +220,7 @@ class Reaper:
 
 
 def _scope(record: TaskRecord) -> str:
-    """The crawl's scope as far as its record tells: what was asked for, else the origin."""
+    """Return the requested scope of the crawl, else its origin."""
     scope = record.args_summary.get("scope")
     if isinstance(scope, str):
         return scope

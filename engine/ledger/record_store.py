@@ -1,9 +1,9 @@
-"""A shelf: one JSON file for each id in one folder, changed under a lock (runs, contracts).
+"""Record store: one JSON file per id in one folder, changed under a lock (runs, contracts).
 
-The disk is the only truth: nothing is cached. Every call is synchronous and may wait for a
-lock or a disk, so callers use a thread. Looking writes nothing, not even the folder. A file
-is staged beside its place and renamed over it; fields that we do not know survive, because
-a change starts from the whole dict. An id is checked before a path is made of it.
+The disk is the only truth: nothing is cached. Every call is synchronous and may wait for a lock or
+a disk, so callers use a thread. Reading writes nothing, not even the folder. A file is staged under
+a temp name and renamed; unknown fields survive, because a change starts from the whole dict. An id
+is checked before it becomes part of a path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _END: Final = ".json"
 
 
 class NotAnId(EngineError):
-    """Text that should be the id of a record has another shape; no file was touched."""
+    """The text does not have the shape of a record id; no file was touched."""
 
     code = "not_an_id"
     title = "Not an id"
@@ -37,7 +37,7 @@ class NotAnId(EngineError):
 
 
 class NotOnShelf(EngineError):
-    """There is no record with this id."""
+    """No record has this id."""
 
     code = "record_not_found"
     title = "No such record"
@@ -46,7 +46,7 @@ class NotOnShelf(EngineError):
 
 
 class AlreadyOnShelf(EngineError):
-    """A record with this id is there already; it was left as it is."""
+    """A record with this id exists already; it was left unchanged."""
 
     code = "record_exists"
     title = "That record is there already"
@@ -54,7 +54,7 @@ class AlreadyOnShelf(EngineError):
 
 
 class RecordUnreadable(EngineError):
-    """The record's file cannot be used, and is left alone."""
+    """The record's file cannot be used, and is left unchanged."""
 
     code = "record_unreadable"
     title = "The record cannot be read"
@@ -64,10 +64,10 @@ class RecordUnreadable(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Records `noun` in `folder`, by an id that `ids` matches whole, of at most `cap` bytes.
+    """Records `noun` in `folder`; ids match `ids_like` whole, files have at most `cap` bytes.
 
-    Every call may raise NotAnId; those that write also LockTimeout (after 15 s),
-    LedgerReadOnly, LedgerWriteFailed and LedgerUnusable, and then the old file stands whole.
+    Every call may raise NotAnId; those that write also LockTimeout (after 15 s), LedgerReadOnly,
+    LedgerWriteFailed and LedgerUnusable, and then the old file is intact.
     """
 
     folder: Path
@@ -76,7 +76,7 @@ class Shelf:
     cap: int = MIB
 
     def ids(self) -> list[str]:
-        """Every id on the shelf, sorted; none where there is no folder. Raises LedgerUnusable."""
+        """All ids in the store, sorted; none without a folder. Raises LedgerUnusable."""
         try:
             with self.opened() as folder:
                 names = folder.names()
@@ -86,7 +86,7 @@ class Shelf:
         return sorted(one for one in found if self.ids_like.fullmatch(one))
 
     def has(self, record_id: str) -> bool:
-        """Is there a record with this id (whatever is in it)?"""
+        """Return whether a record with this id exists, readable or not."""
         self.check(record_id)
         try:
             with self.opened(record_id) as folder:
@@ -95,7 +95,7 @@ class Shelf:
             return False
 
     def read(self, record_id: str) -> dict[str, Any]:
-        """The whole record.
+        """Read the whole record.
 
         Raises:
             NotOnShelf: there is none.
@@ -106,7 +106,7 @@ class Shelf:
             return self.read_in(folder, record_id)
 
     def create(self, record_id: str, raw: dict[str, Any], *, durable: bool = True) -> None:
-        """Put a new record on the shelf, making the folder (0700) where it is missing.
+        """Write a new record, creating the folder (0700) where it is missing.
 
         Raises:
             AlreadyOnShelf: the id is taken; nothing was changed.
@@ -119,10 +119,10 @@ class Shelf:
     def change(
         self, record_id: str, change: Callable[[dict[str, Any]], None], *, durable: bool = False
     ) -> dict[str, Any]:
-        """Read, `change` and replace a record under its lock; the record that now stands.
+        """Read, `change` and replace a record under its lock; return the new record.
 
-        `change` must be quick; what it raises leaves the file as it was, and one that
-        changes nothing writes nothing. `durable` outlives a loss of power.
+        `change` must be quick; an exception in it leaves the file unchanged, and without a
+        difference nothing is written. `durable` survives a loss of power.
 
         Raises:
             NotOnShelf, RecordUnreadable: as `read`.
@@ -136,7 +136,7 @@ class Shelf:
             return raw
 
     def remove(self, record_id: str) -> None:
-        """Take a record off the shelf; harmless where there is none."""
+        """Delete a record; does nothing where there is none."""
         if self.has(record_id):
             with self.hold(record_id) as folder:
                 folder.remove(record_id + _END)
@@ -145,21 +145,21 @@ class Shelf:
     def hold(
         self, record_id: str, *, make: bool = False, wait_s: float = TIMEOUT_S
     ) -> Iterator[Folder]:
-        """The folder, open, with the lock of this id held: for changes of several files.
+        """Open the folder and hold the lock of this id: for changes of several files.
 
-        Sixteen locks serve all ids, so that a shelf of thousands has no file for each.
+        Sixteen locks serve all ids, so that thousands of records need no lock file each.
         """
         self.check(record_id)
         if make:
             make_root(self.folder)
         with writing(str(self.folder)), self.opened(record_id) as folder:
             if not make and not folder.has(record_id + _END):
-                raise self.missing(record_id)  # no lock file is made for nothing
+                raise self.missing(record_id)  # a missing record creates no lock file
             with held(folder, f".lock-{record_id[0]}", record_id, wait_s):
                 yield folder
 
     def read_in(self, folder: Folder, record_id: str) -> dict[str, Any]:
-        """As `read`, in a folder that is open. Raises NotOnShelf, RecordUnreadable."""
+        """Read as `read`, in a folder that is open. Raises NotOnShelf, RecordUnreadable."""
         name = record_id + _END
         try:
             return meta.whole(folder.read(name, self.cap))
@@ -175,14 +175,14 @@ class Shelf:
     def put(
         self, folder: Folder, record_id: str, raw: dict[str, Any], *, durable: bool = False
     ) -> None:
-        """Write a record whole, by a holder of its lock. Raises Unusable, OSError."""
+        """Write a whole record while holding its lock. Raises Unusable, OSError."""
         data = meta.encoded(raw)
         if len(data) > self.cap:
             raise Unusable(f"the {self.noun} would be larger than {self.cap // MIB} MiB")
         stage(folder, record_id + _END, data, durable=durable)
 
     def check(self, record_id: str) -> None:
-        """Raise NotAnId unless `record_id` has the shape of this shelf's ids."""
+        """Raise NotAnId unless `record_id` has the shape of this store's ids."""
         if not isinstance(record_id, str) or not self.ids_like.fullmatch(record_id):
             raise NotAnId(given=record_id, noun=self.noun)
 
@@ -190,7 +190,7 @@ class Shelf:
         return NotOnShelf(noun=self.noun, id=record_id, path=str(self.folder))
 
     def opened(self, record_id: str = "") -> Folder:
-        """The folder, for looking. Raises NotOnShelf where there is none, LedgerUnusable."""
+        """Open the folder for reading. Raises NotOnShelf where there is none, LedgerUnusable."""
         try:
             return Folder.at(str(self.folder))
         except FileNotFoundError as error:
@@ -201,9 +201,9 @@ class Shelf:
 
 
 def stage(folder: Folder, name: str, data: bytes, *, durable: bool) -> None:
-    """Replace `name` whole, by a holder of its lock. Raises Unusable, OSError.
+    """Replace `name` atomically while holding its lock. Raises Unusable, OSError.
 
-    The staged file has one name only: under the lock, one that is there is a dead holder's.
+    The temp file has a fixed name: under the lock, an existing one is left from a dead holder.
     """
     temp = f".{name}.tmp"
     try:

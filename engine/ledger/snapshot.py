@@ -1,7 +1,7 @@
-"""What every task looks like now: read once, then only where its stamp has changed.
+"""Snapshot of all tasks: read once, then only where a stamp has changed.
 
-Synchronous, for worker threads, one call at a time. Looking writes nothing. Long passes
-rest every few ms, because a thread that decodes holds the GIL and a window's loop wants it.
+Synchronous, for worker threads, one call at a time. It writes nothing. Long passes pause every few
+ms, because a thread that decodes holds the GIL and a window's loop needs it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from engine.model.records import (
 
 MEET_AT_ONCE = 128
 NAMES_AT_ONCE = 1000
-SURE_NS = 60 * 10**9  # a file's time may be that much older than its place in the folder
-KEPT_S = 5.0  # so long the last good record is shown of a file that cannot be read any more
-CALM_S = 1.0  # without a broken look, and the record counts as settled
+SURE_NS = 60 * 10**9  # a file's time may be this much older than its rename into the folder
+KEPT_S = 5.0  # the last good record is shown for this long when a file becomes unreadable
+CALM_S = 1.0  # without a failed read for this long, the record counts as settled
 DOUBT_S = 60.0
-VERDICT_S = 3.0  # how old the word on an owner's life may get
-TURN = 500  # live tasks looked at in one pulse
+VERDICT_S = 3.0  # maximum age of a verdict on an owner
+TURN = 500  # live tasks read in one pulse
 
 Entry = TaskRecord | Unreadable
 Read = Callable[[tuple[TaskId, ...]], Iterable[tuple[Entry, int | None]]]  # stamps are packed
@@ -49,7 +49,7 @@ Read = Callable[[tuple[TaskId, ...]], Iterable[tuple[Entry, int | None]]]  # sta
 
 @dataclass(slots=True)
 class _Live:
-    """What is known of a live task beyond its record."""
+    """State of a live task besides its record."""
 
     offset: int = 0
     size: int = -1
@@ -63,7 +63,7 @@ class _Live:
 
 @dataclass(slots=True)
 class _Doubt:
-    """When a record was read whole for the last time, and when it was broken."""
+    """Times of the last good and the last failed read of a record."""
 
     whole_at: float
     broken_at: float
@@ -71,17 +71,17 @@ class _Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a look found: views that are new or other than before, and tasks that went."""
+    """Result of a read: new or changed views, and the tasks that were removed."""
 
     views: tuple[TaskView, ...] = ()
     gone: tuple[TaskId, ...] = ()
 
 
 class Picture:
-    """All tasks of one ledger as they were last seen.
+    """Last known state of all tasks of one ledger.
 
-    `ours` tells whether this very process runs a task, `runs` what it knows of one of its own;
-    both are asked in the worker thread.
+    `ours` says whether this process runs a task, `runs` returns its executor's view of an own task;
+    both are called in the worker thread.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Picture:
         self._stamps: dict[TaskId, int | None] = {}  # packed
         self._live: dict[TaskId, _Live] = {}
         self._unfinished: set[TaskId] = set()
-        self._doubts: dict[TaskId, _Doubt] = {}  # of records that were whole, and then broken
+        self._doubts: dict[TaskId, _Doubt] = {}  # of records that became unreadable
         self._surveyed: dict[TaskId, int | None] = {}
         self._round: list[TaskId] = []
         self._met_at_ns = 0
@@ -107,13 +107,13 @@ class Picture:
 
     @property
     def restless(self) -> frozenset[TaskId]:
-        """The tasks that may change without a hint from the root: live, or being made."""
+        """Tasks that may change without a notice for the root: live, or being created."""
         return frozenset(self._live) | self._unfinished | self._doubts.keys()
 
     def survey(self) -> tuple[list[TaskId], tuple[TaskId, ...]]:
-        """One cheap pass over all folders: who is to be read, newest first, and who went.
+        """Scan all folders once: ids to read, newest first, and the removed ones.
 
-        Raises LedgerUnusable; then nothing is known, and nobody is taken to be gone.
+        Raises LedgerUnusable; then the state is unknown, and no task counts as removed.
         """
         left = {*self._views, *self._unfinished}
         changed: list[tuple[int, TaskId, int | None]] = []
@@ -133,24 +133,24 @@ class Picture:
         return list(self._surveyed), gone
 
     def names(self) -> list[TaskId]:
-        """Who is there, in no order: for a first look at more than can be waited for."""
+        """All task ids, in no order: for the first read of a large ledger."""
         parts = slices(self._ledger.folders(NAMES_AT_ONCE), 1)
         return [task_id for part in parts for task_id in part[0]]
 
     def seen(self) -> Mapping[TaskId, TaskView]:
-        """All as it was last seen; also while another call is on its way: the copy is one step."""
+        """Copy of the last known views; safe during another call, because the copy is one step."""
         return self._views.copy()
 
     def clear(self) -> tuple[TaskId, ...]:
-        """Forget all but runs of this process, which wait; tells who was shown."""
+        """Forget all but runs of this process, which wait; return the ids that were shown."""
         gone = tuple(task_id for task_id in self._views if not self._waits(task_id))
         for task_id in (*gone, *self._unfinished):
             self._forget(task_id)
         return gone
 
     def load(self, task_ids: Iterable[TaskId]) -> Difference:
-        """Read what the last survey named. Raises LedgerUnusable."""
-        # A stamp may be older than what is read here: then the next survey names it again.
+        """Read the tasks that the last survey named. Raises LedgerUnusable."""
+        # A stamp may be older than the data read here: then the next survey names the task again.
         mark, entries = self._surveyed.get, self._ledger.entries
         return self._take(
             task_ids,
@@ -158,22 +158,22 @@ class Picture:
         )
 
     def _adopt(self, task_id: TaskId, stamp: Stamp | None) -> bool:
-        """Give what `meet` left without a stamp the one it has now: what has ended stays as it
-        is. Only what was written since is read again."""
+        """Stamp a task that `meet` left without one; only files written since are read again."""
         view = self._views.get(task_id) if self._met_at_ns else None
         if view is None or stamp is None or task_id in self._stamps:
             return False
         if sure := stamp.mtime_ns < self._met_at_ns - SURE_NS:
-            self._stamps[view.task_id] = packed(stamp)  # by its own id: the scan's is another text
+            # Use its own id: the scan's is another string object.
+            self._stamps[view.task_id] = packed(stamp)
         return sure
 
     def meet(self, task_ids: Sequence[TaskId]) -> Difference:
-        """Read what was never seen before, as `names` told it. Raises LedgerUnusable."""
+        """Read tasks of `names` that are not known yet. Raises LedgerUnusable."""
         self._met_at_ns = self._met_at_ns or time.time_ns()
         views: list[TaskView] = []
         for part in slices(task_ids, MEET_AT_ONCE):
             ended, others = self._ledger.ended(part, self._make)
-            # As `_view` would, at a fifth of the time; a record's id is one that was judged.
+            # Equal to `_view`, at a fifth of the time; a record's id was checked before.
             met = {
                 one.task_id: TaskView(one, ((ours := one.engine) and ours.units) or one.units)
                 for one in ended
@@ -185,7 +185,7 @@ class Picture:
         return Difference(tuple(views))
 
     def _met(self, task_ids: list[str]) -> dict[str, TaskView]:
-        """What is live, or wants a closer look, or is gone again."""
+        """Read live tasks, and those that need a full read or are gone again."""
         found = self._ledger.read_kept(task_ids, self._make)
         for task_id in set(task_ids).difference(entry.task_id for entry, _ in found):
             self._went(TaskId(task_id))
@@ -209,13 +209,13 @@ class Picture:
                 task_id = TaskId(entry.task_id)
                 del left[task_id]
                 self._unfinished.discard(task_id)
-                # A stamp says nothing of rights or a failing disk: look at every survey.
+                # A stamp does not show rights or a failing disk: read again at every survey.
                 self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
                 self._show(task_id, self._judged(task_id, entry, mark), views)
         return Difference(tuple(views), tuple(filter(self._went, left)))
 
     def pulse(self) -> Difference:
-        """Look at what makes no hint: progress, dead owners, folders that stay empty."""
+        """Read changes that cause no notice: progress, dead owners, folders that stay empty."""
         views: list[TaskView] = []
         for task_id in chain.from_iterable(slices(self._turn())):
             if self._moves(task_id, self._live[task_id]):
@@ -224,7 +224,7 @@ class Picture:
         return Difference((*views, *made.views), made.gone)
 
     def of(self, entry: Entry) -> TaskView:
-        """One task as a list shows it, for a record that was just read."""
+        """Build the view of a record that was just read."""
         return self._view(TaskId(entry.task_id), entry)
 
     def _show(self, task_id: TaskId, view: TaskView, into: list[TaskView]) -> None:
@@ -233,7 +233,7 @@ class Picture:
             into.append(view)
 
     def _went(self, task_id: TaskId) -> bool:
-        """Nothing could be read: is it gone, or has it no meta.json (yet)?"""
+        """Handle a failed read: forget a removed task; keep one whose meta.json is missing."""
         if os.path.isdir(self._ledger.root / task_id):
             if task_id not in self._views:
                 self._unfinished.add(task_id)
@@ -247,7 +247,7 @@ class Picture:
         return shown
 
     def _turn(self) -> list[TaskId]:
-        """The next few live tasks: with thousands of them each waits for its turn."""
+        """Return the next live tasks in round-robin order, because there may be thousands."""
         if not self._round:
             self._round = list(self._live)
         turn, self._round = self._round[:TURN], self._round[TURN:]
@@ -292,9 +292,10 @@ class Picture:
         )
 
     def _judged(self, task_id: TaskId, entry: Entry, mark: int | None) -> TaskView:
-        """The view of what was just read; of a file that is being rewritten, the last good one."""
+        """Build the view of an entry; for a file that is being rewritten, keep the last good
+        record."""
         if not self._doubts and not self._ledger.has_refused and isinstance(entry, TaskRecord):
-            return self._view(task_id, entry)  # nearly always, and this is done for every task
+            return self._view(task_id, entry)  # fast path, because this runs for every task
         if (refused := self._ledger.refused(task_id, mark)) is not None:
             return self._view(task_id, refused)
         if isinstance(entry, Unreadable):
@@ -312,7 +313,7 @@ class Picture:
         return replace(view, stale=True) if doubted else view
 
     def _broken(self, task_id: TaskId) -> bool:
-        """Note that a record could not be read; is the last good one still to be shown?"""
+        """Record a failed read; return whether the last good record is still shown."""
         now, shown = time.monotonic(), self._views.get(task_id)
         if shown is None or (isinstance(shown.entry, Unreadable) and task_id not in self._doubts):
             return False
@@ -323,19 +324,19 @@ class Picture:
         return isinstance(shown.entry, TaskRecord) and now - doubt.whole_at < KEPT_S
 
     def _is_ours(self, task_id: TaskId, entry: Entry) -> bool:
-        """Is it this process' own? The lease tells before the task has reached its queue."""
+        """Return whether this process owns it; the lease shows that before the task is queued."""
         if isinstance(entry, TaskRecord) and self._owners.is_own(entry):
             return entry.kind == ENVELOPE or not self._owners.of(entry).dead
         return self._ours(task_id)
 
     def _is_away(self, entry: Entry) -> bool:
-        """Does this process run it, and wait for its folder?"""
+        """Return whether this process runs it, and waits for its folder."""
         if not isinstance(entry, TaskRecord) or not self._owners.is_own(entry):
             return False
         return self._owners.of(entry).owner is Owner.AWAY
 
     def _waits(self, task_id: TaskId) -> bool:
-        """Is it a run of this process, whose folder is not to be found just now?"""
+        """Return whether it is a run of this process whose folder is missing just now."""
         view = self._views.get(task_id)
         if view is None or not view.ours or not self._owners.knows_runs:
             return False
@@ -345,20 +346,20 @@ class Picture:
         return entry.kind != ENVELOPE and not self._owners.of(entry).dead
 
     def _last_units(self, task_id: TaskId) -> Units | None:
-        """How far a task got that was live when last seen; others say it in their record."""
+        """Progress of a task that was live when last read; other records contain it."""
         if (live := self._live.get(task_id)) is None:
             return self._views[task_id].units
         self._read_on(task_id, live)
         return live.units
 
     def _read_on(self, task_id: TaskId, live: _Live) -> None:
-        """Take in the events behind the last look."""
+        """Read the events behind the last offset."""
         if (size := self._events_size(task_id)) != live.size:
             live.size = size
             try:
                 units, last_at, live.offset = self._ledger.tail_units(task_id, live.offset)
             except (EngineError, OSError):
-                return  # it is just going, or kept back: a task without progress, no more
+                return  # just removed, or inaccessible: a task without progress, no more
             live.units = units or live.units
             live.last_at = last_at or live.last_at
 
@@ -378,7 +379,7 @@ class Picture:
         return live.dead
 
     def _refused(self, entry: TaskRecord, live: _Live) -> Unreadable | None:
-        """An orphan is judged strictly, as the reaper will: it cannot end what it cannot read."""
+        """Read an orphan strictly, as the reaper will: it cannot end an unreadable record."""
         if live.checked is entry:
             return None
         live.checked = entry

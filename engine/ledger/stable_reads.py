@@ -1,4 +1,4 @@
-"""Reading files that another tool rewrites in place: truncated, absent, and whole again."""
+"""Stable reads of files that another tool rewrites in place: truncated, absent, and whole again."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from engine.model.records import META_NAME
 
 PAUSE_S: Final = 0.012  # longer than a rewrite takes
 TRIES: Final = 40
-QUIET: Final = 10  # pauses without a change, and nobody is writing
+QUIET: Final = 10  # pauses without a change, after which no writer is assumed
 FRESH_NS: Final = 10 * 10**9
 
 T = TypeVar("T")
-Mark = tuple[int, int, int]  # what changes with each rewrite; the second is a time (ns)
+Mark = tuple[int, int, int]  # changes with each rewrite; the second is a time (ns)
 
 
 def steadily(
     marks: Callable[[], list[Mark]], read: Callable[[], T], is_whole: Callable[[T], bool]
 ) -> T:
-    """What `read` gives, tried again for half a second while it is not whole and `marks` change.
+    """Repeat `read` for half a second while its result is not whole and `marks` change.
 
-    What was not changed lately is not waited for.
+    A file that was not changed lately is not retried.
     """
     before, found = marks(), read()
     quiet = 0
@@ -43,7 +43,7 @@ def _is_fresh(mark: Mark) -> bool:
 
 
 def opened(folder: Folder) -> tuple[bytes, dict[str, Any]]:
-    """The meta.json in `folder`: its bytes and the whole dict, judged strictly.
+    """Read the meta.json in `folder`: its bytes and the whole dict, strictly.
 
     Raises Unusable, FileNotFoundError, OSError.
     """
@@ -62,7 +62,7 @@ def opened(folder: Folder) -> tuple[bytes, dict[str, Any]]:
 
 
 def mark_of(folder: Folder) -> list[Mark]:
-    """The mark of the meta.json in `folder`; of the folder itself while it is absent."""
+    """Mark of the meta.json in `folder`; of the folder itself while it is absent."""
     try:
         facts = folder.facts(META_NAME)
     except OSError:

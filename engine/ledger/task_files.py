@@ -1,4 +1,4 @@
-"""A task's other files: its first placing, its pages, its result and its artifacts."""
+"""A task's other files: its creation, its pages, its result and its artifacts."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
 _NAME_LENGTH: Final = 100
 MOST_LISTED: Final = 20_000  # files of one folder that are shown
-ARTIFACT_CAP: Final = 64 * 1024 * 1024  # bytes; our own pictures stop at 8 MiB
+ARTIFACT_CAP: Final = 64 * 1024 * 1024  # bytes; our own screenshots stop at 8 MiB
 
 
 def place_task(root: Folder, task_id: str, files: Mapping[str, bytes], temp: str) -> bool:
-    """Make the folder of a new task, whole with its `files`; False when the id is taken.
+    """Create the folder of a new task with its `files`; False when the id is taken.
 
-    It is made under a temp name, which everybody skips, and then renamed: a rename onto
-    a folder that is there fails just as an exclusive mkdir does, and a sudden death leaves
-    no half-made task in anybody's list.
+    It is created under a temp name, which every reader skips, and then renamed: a rename onto an
+    existing folder fails just as an exclusive mkdir does, and a crash leaves no half-made task in
+    any list.
     """
     root.make_folder(temp)
     try:
@@ -50,7 +50,7 @@ def place_task(root: Folder, task_id: str, files: Mapping[str, bytes], temp: str
 
 
 def _flush_placed(root: Folder, task_id: str, temp: str) -> None:
-    """Make the new name last. Who is told that this failed must not find the task all the same."""
+    """Flush the new name; on failure remove the task again, because the caller gets an error."""
     try:
         root.sync()
     except OSError:
@@ -61,15 +61,15 @@ def _flush_placed(root: Folder, task_id: str, temp: str) -> None:
 
 
 def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
-    """A page as it may be stored: no secret in its addresses and its error.
+    """Redact secrets in a page's addresses and its error before it is stored.
 
-    Its content was judged by who made the page, and knows what the task was given.
+    Its content was redacted by the code that made the page, which has the task's secrets.
     """
     return redact.stored(page)
 
 
 def open_result(folder: Folder, task_id: str) -> BinaryIO:
-    """result.json, open for reading. Raises ResultMissing, Unusable, OSError."""
+    """Open result.json for reading. Raises ResultMissing, Unusable, OSError."""
     try:
         return os.fdopen(folder.open(RESULT_NAME, READ_FLAGS), "rb")
     except FileNotFoundError as error:
@@ -77,7 +77,7 @@ def open_result(folder: Folder, task_id: str) -> BinaryIO:
 
 
 def write_artifact(folder: Folder, name: str, data: bytes, lease: Lease) -> str:
-    """Keep `data` under a safe form of `name`; its place relative to the task's folder."""
+    """Write `data` under a safe form of `name`; return its path relative to the task's folder."""
     safe = safe_name(name)
     with suppress(FileExistsError):
         folder.make_folder(ARTIFACTS_NAME)
@@ -87,7 +87,7 @@ def write_artifact(folder: Folder, name: str, data: bytes, lease: Lease) -> str:
 
 
 def read_artifact(folder: Folder, name: str) -> bytes | None:
-    """What `write_artifact` kept under `name`; never a link, never another folder's file."""
+    """Read an artifact; never through a link, never another folder's file."""
     if safe_name(name) != name:
         return None
     try:
@@ -98,9 +98,9 @@ def read_artifact(folder: Folder, name: str) -> bytes | None:
 
 
 def listed(folder: Folder) -> list[tuple[str, int, float]]:
-    """The regular files of a task (name, bytes, changed at in ms), those in `artifacts/` last.
+    """Regular files of a task (name, bytes, mtime in ms), those in `artifacts/` last.
 
-    What begins with a dot is a lock or half written; links are passed over. Raises OSError.
+    Dot files (locks, temp files) and links are skipped. Raises OSError.
     """
     found = _listed(folder, "")
     with suppress(OSError), folder.enter(ARTIFACTS_NAME) as artifacts:
@@ -121,7 +121,7 @@ def _listed(folder: Folder, before: str) -> list[tuple[str, int, float]]:
 
 
 def stands(folder: Folder, name: str) -> bool:
-    """Is it one of `listed`? Raises OSError, Unusable."""
+    """Return whether `name` is one of `listed`. Raises OSError, Unusable."""
     inside, plain = name.rpartition("/")[::2]
     if inside not in ("", ARTIFACTS_NAME) or not _is_plain(plain):
         return False
@@ -132,7 +132,7 @@ def stands(folder: Folder, name: str) -> bool:
 
 
 def open_listed(folder: Folder, name: str) -> BinaryIO:
-    """One of `listed`, open for reading. Raises Unusable, OSError."""
+    """Open one of `listed` for reading. Raises Unusable, OSError."""
     inside, artifact = name.rpartition("/")[::2]
     if inside not in ("", ARTIFACTS_NAME) or not _is_plain(artifact):
         raise Unusable("this is no file of the task")
@@ -147,7 +147,7 @@ def _is_plain(name: str) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """`name` as a plain file name on every system: no path, no dot in front, no device."""
+    """Convert `name` to a safe file name: no path, no leading dot, no device."""
     stem = _UNSAFE.sub("_", name).strip("._")
     if not stem or _DEVICE.fullmatch(stem):
         stem = f"file_{stem}"

@@ -1,4 +1,4 @@
-"""Long work of a thread in small parts, so that a window's loop is not kept waiting."""
+"""Time slices for long work in a thread, so that the GUI loop is not blocked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 def slices(items: Iterable[Item], size: int = AT_ONCE) -> Iterator[tuple[Item, ...]]:
-    """`items` in small parts, with a short rest for other threads after every few ms of work."""
+    """Yield `items` in small parts, with a short pause for other threads every few ms."""
     source = iter(items)
     until = time.perf_counter() + BUSY_S
     while part := tuple(islice(source, size)):

@@ -1,4 +1,4 @@
-"""How long each finished unit took, out of pages.jsonl: nothing else of a page is looked at."""
+"""Durations of finished units, from pages.jsonl; other fields of a page are not decoded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AT_ONCE: Final = 16 * MIB  # bytes that one call reads: about 50 ms
 
 
 class _Unit(msgspec.Struct):
-    """What tells the time of a page, and of a command; a stranger's value reads as none."""
+    """Timing fields of a page and of a command; unknown value types count as missing."""
 
     url: object = None
     response_ms: object = None
@@ -31,7 +31,7 @@ _decoder: Final = msgspec.json.Decoder(_Unit)
 
 
 def read(folder: Folder, name: str, since: int = 0, most: int = AT_ONCE) -> UnitTimes:
-    """Units from byte `since` on, about `most` bytes of them; go on at `next_offset`."""
+    """Read units from byte `since`, about `most` bytes of them; continue at `next_offset`."""
     found: list[UnitTime] = []
     at = since
     for line, at in journal.lines(folder, name, since, cap=journal.PAGE_CAP):

@@ -1,9 +1,9 @@
-"""Waiting for a task's end, whichever process brings it about.
+"""Wait for a task's end, whichever process ends it.
 
-Every wait of a loop on one ledger shares one lookout: a watch on each awaited folder (never
-on meta.json itself, whose inode is replaced by every write) and one look at all of them each
-100 ms, for what the watch does not tell. No thread is held while nothing happens.
-Source: ledger rule "wait: watch + bounded poll, within 200 ms".
+Every wait of a loop on one ledger shares one lookout: a watch on each awaited folder (never on
+meta.json itself, whose inode is replaced by every write) and one poll of all of them each 100 ms,
+for changes without a notice. No thread is blocked while nothing happens. Source: ledger rule "wait:
+watch + bounded poll, within 200 ms".
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ REMOVED_S = 0.5  # a folder that is replaced by a copy is missing for a moment
 async def wait_terminal(
     ledger: LedgerLook, task_id: str, timeout_ms: int = 60_000, away_s: float = AWAY_S
 ) -> TaskRecord:
-    """The record once the task has ended; at once when it already has.
+    """Return the record once the task has ended; at once when it already has.
 
-    A folder that is away meanwhile is waited for as well, `away_s` at the most.
+    An absent folder is waited for as well, `away_s` at the most.
 
     Raises:
         WaitTimeout: it did not end within `timeout_ms`; it goes on.
-        TaskRemoved: its folder went away meanwhile.
-        TaskUnreadable: its meta.json cannot be used, also not at a second look.
+        TaskRemoved: its folder was removed meanwhile.
+        TaskUnreadable: its meta.json cannot be used, also not at a second read.
         NotATaskId, TaskNotFound: there is nothing to wait for.
     """
     entry = await asyncio.to_thread(ledger.read, task_id)
@@ -66,7 +66,7 @@ async def wait_terminal(
 
 
 class _Absence:
-    """How long a folder has been away."""
+    """Timer for how long a folder has been away."""
 
     def __init__(self, held: HeldFolder, limit_s: float) -> None:
         self._held, self._limit_s = held, limit_s
@@ -76,7 +76,7 @@ class _Absence:
         self._since = None
 
     async def lasts(self) -> bool:
-        """May the folder still come back?"""
+        """Return whether the folder may still come back."""
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         removed = await asyncio.to_thread(self._held.look) is Presence.REMOVED
@@ -101,7 +101,7 @@ async def _end(
             return entry
         if isinstance(entry, Unreadable) and doubted:
             raise TaskUnreadable(task_id=task_id, reason=entry.reason, path=entry.path)
-        # A writer that does not stage and rename may be at it: look a second time.
+        # Another tool may be writing in place: read a second time.
         doubted = isinstance(entry, Unreadable)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(POLL_S if doubted else None):
@@ -113,7 +113,7 @@ _lookouts: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, _Lookout]] = 
 
 @asynccontextmanager
 async def _awaited(root: Path, task_id: str) -> AsyncIterator[asyncio.Event]:
-    """An event, set whenever the task may have changed; the last one out ends the lookout."""
+    """Yield an event, set whenever the task may have changed; the last wait ends the lookout."""
     here = _lookouts.setdefault(asyncio.get_running_loop(), {})
     lookout = here.get(root)
     if lookout is None:
@@ -128,7 +128,7 @@ async def _awaited(root: Path, task_id: str) -> AsyncIterator[asyncio.Event]:
 
 
 class _Lookout:
-    """Looks at the folders that somebody waits for, and is told of them where that works."""
+    """Poll and watch the folders of awaited tasks."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -146,7 +146,7 @@ class _Lookout:
         return woken
 
     def leave(self, task_id: str, woken: asyncio.Event) -> bool:
-        """Are there others left?"""
+        """Remove a wait; return whether others are left."""
         events = self._waits[task_id]
         events.remove(woken)
         if not events:
@@ -159,9 +159,9 @@ class _Lookout:
         await asyncio.wait({self._runner})
 
     async def _run(self) -> None:
-        # Opened beside the polling: the first import of watchdog may take longer than a poll.
+        # Opened while polling: the first import of watchdog may take longer than a poll.
         opening = asyncio.create_task(asyncio.to_thread(self._folders.open), name="wait ears")
-        opening.add_done_callback(lambda _: self._entered.set())  # look again, now with ears
+        opening.add_done_callback(lambda _: self._entered.set())  # poll again, now with watches
         try:
             while True:
                 self._entered.clear()
@@ -174,7 +174,7 @@ class _Lookout:
                     async with asyncio.timeout(POLL_S):
                         await self._entered.wait()
         finally:
-            opening.cancel()  # its thread finds the folders closed: no wait ends late for it
+            opening.cancel()  # its thread finds the folders closed, so no wait ends late
             await asyncio.wait({opening})
             if self._folders.shut():
                 await asyncio.to_thread(self._folders.close)
@@ -185,7 +185,7 @@ class _Lookout:
 
 
 class _Folders:
-    """What worker threads do for a lookout: listen to folders and stat what is in them."""
+    """Folder watches and stats of a lookout, for worker threads."""
 
     def __init__(self, root: Path, ring: Callable[[str], object]) -> None:
         self._root = root
@@ -196,7 +196,7 @@ class _Folders:
         self._heard: dict[str, _Ear] = {}
 
     def open(self) -> None:
-        """Begin to listen; where that cannot be, the polling must do."""
+        """Open the watcher; on failure polling continues alone."""
         with self._lock, contextlib.suppress(OSError):
             if not self._closed:
                 self._ears = open_ears()
@@ -204,7 +204,7 @@ class _Folders:
             self.close()
 
     def shut(self) -> bool:
-        """Listen no more; does `close` have something to end? If not, `open` will by itself."""
+        """Mark as closed; return whether `close` has a watcher to end (else `open` does it)."""
         self._closed = True
         return self._ears is not None
 
@@ -215,8 +215,8 @@ class _Folders:
             ears.close()
 
     def look(self, task_ids: tuple[str, ...]) -> dict[str, tuple[int, int, int] | None]:
-        """Listen to exactly these tasks; then the inode, time and size of each meta.json."""
-        if self._lock.acquire(blocking=False):  # taken while watchdog is being imported
+        """Watch exactly these tasks; return the inode, time and size of each meta.json."""
+        if self._lock.acquire(blocking=False):  # held while watchdog is being imported
             try:
                 self._listen(frozenset(task_ids))
             finally:
@@ -237,7 +237,7 @@ class _Folders:
 
 
 class _Ear:
-    """Rings for one task."""
+    """Wake the waits for one task."""
 
     leave: Callable[[], None]
 

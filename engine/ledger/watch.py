@@ -1,9 +1,8 @@
-"""Which tasks changed on disk, soon and in bundles; and when to look at all of them.
+"""Bundled change notices of a ledger, and the schedule of full rescans.
 
-Hints (`store.hints`) become sets of task ids: at once when idle, else every 50 ms. They
-may be lost, so `rescan` asks for a look at every folder each 5 s, and each 1.5 s (and at
-once) while listening is not whole. Source: ledger rule "watching is a hint, the scan is
-the truth".
+Notices (`directory_watcher`) become sets of task ids: at once when idle, else every 50 ms. They may
+be lost, so `rescan` requests a scan of every folder each 5 s, and each 1.5 s (and at once) while
+the watch is incomplete. Source: ledger rule "watching is a hint, the scan is the truth".
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ from engine.ledger.folder_presence import ANSWER_S, SILENT_WORDS
 from engine.model.errors import LedgerUnusable
 from engine.model.records import META_NAME, TaskId
 
-# The watches on the root and on the followed tasks' folders: held, mended and let go.
-
 NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 TASK_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 class Listening:
-    """The watches themselves. `mend` and `close` run in worker threads."""
+    """Watches on the root and on the followed tasks. `mend` and `close` run in worker threads."""
 
     def __init__(
         self, root: Path, post: Post, ears: Callable[[], Ears], doubt: Callable[[Path], str]
@@ -51,18 +48,18 @@ class Listening:
         self._ended: set[_TaskListener] = set()  # filled by watchdog's thread
 
     def mend(self) -> tuple[str, str]:
-        """Watch what should be watched; tells why the root is gone, or what cannot be heard."""
+        """Restore missing watches; return why the root is gone, and why notices are incomplete."""
         with self._lock:
             return ("", "") if self._closed else self._mend()
 
     def close(self) -> None:
-        """Stop listening for good; a `mend` that comes late does nothing."""
+        """Stop watching for good; a later `mend` does nothing."""
         with self._lock:
             self._closed = True
             self._drop()
 
     def root_ended(self) -> None:
-        """From watchdog's thread: a new folder may get the same inode, so this is told apart."""
+        """Handle the root's end in watchdog's thread: a new folder may get the same inode."""
         self._post.wake()
 
     def task_ended(self, listener: _TaskListener) -> None:
@@ -71,7 +68,8 @@ class Listening:
 
     def _mend(self) -> tuple[str, str]:
         try:
-            with os.scandir(self._root):  # tells a file and a closed folder from a usable one
+            # Distinguishes a file and an unreadable folder from a usable one.
+            with os.scandir(self._root):
                 found = os.stat(self._root)
         except OSError as why:
             if why.errno in NO_DESCRIPTORS:  # says nothing about the folder
@@ -106,7 +104,8 @@ class Listening:
             ears.close()
             raise
         self._ears, self._inode = ears, inode
-        self._doubt = self._ask_doubt(self._root)  # what is heard is still used: it makes it quick
+        # Notices are used all the same: they make updates quick.
+        self._doubt = self._ask_doubt(self._root)
 
     def _hold_tasks(self) -> None:
         if self._ears is None or self._ears.deep:
@@ -126,9 +125,9 @@ class Listening:
         try:
             listener.leave = ears.listen(self._root / task_id, listener)
         except (FileNotFoundError, NotADirectoryError):
-            return  # the reader finds out by itself that it went
+            return  # the reader notices its removal
         self._held[task_id] = listener
-        # What was written between the reader's last look and this watch made no hint.
+        # Changes between the reader's last read and this watch caused no notice.
         self._post.put(task_id)
 
 
@@ -138,7 +137,7 @@ class _RootListener:
         self._listening, self._post = listening, post
 
     def heard(self, name: str) -> None:
-        """A task folder came or went; under a deep watch, also a meta.json in one."""
+        """Queue a created or removed task; under a deep watch, also a changed meta.json."""
         task, _, inner = name.partition("/")
         if inner in ("", META_NAME) and TASK_ID.fullmatch(task):
             self._post.put(TaskId(task))
@@ -158,7 +157,7 @@ class _TaskListener:
         self.task_id, self._listening, self._post = task_id, listening, post
 
     def heard(self, name: str) -> None:
-        if name == META_NAME:  # temp names, locks and dot files are nobody's business
+        if name == META_NAME:  # temp names, locks and dot files change no task
             self._post.put(self.task_id)
 
     def ended(self) -> None:
@@ -191,11 +190,11 @@ GONE_S = 1.0  # rows must be back within 2 s of the folder's return
 
 
 class Watch:
-    """Listens to the root and to the followed tasks' folders, and says how whole that is.
+    """Watch the root and the followed tasks' folders, and report the state of the watch.
 
     `state` is live, polling, gone or silent (it does not answer), `reason` a sentence when it is
-    not live; `deaf` is set while that will last. `doubt` says of which folders no notice can be
-    trusted. Changes are taken by one reader, on the loop that called `start`; `nudge` may be
+    not live; `deaf` is set while notices will stay incomplete. `doubt` returns why notices for a
+    folder are unreliable. Changes have one reader, on the loop that called `start`; `nudge` may be
     called from any thread.
     """
 
@@ -218,7 +217,7 @@ class Watch:
         self._keeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to listen; the first `changes` asks for a rescan. A second call does nothing."""
+        """Start watching; the first `changes` requests a rescan. A second call does nothing."""
         if self._keeper is not None:
             return
         self._post.open(asyncio.get_running_loop())
@@ -227,7 +226,7 @@ class Watch:
         self._keeper = asyncio.create_task(self._keep(), name="watch-keeper")
 
     async def stop(self) -> None:
-        """End the keeper and watchdog's threads. A second call does nothing."""
+        """Stop the own task and watchdog's threads. A second call does nothing."""
         keeper, self._keeper = self._keeper, None
         if keeper is None:
             return
@@ -237,22 +236,22 @@ class Watch:
         await asyncio.to_thread(self._listening.close)
 
     def follow(self, ids: Collection[TaskId]) -> None:
-        """Listen to exactly these tasks' folders (the live ones), besides the root."""
+        """Watch exactly these tasks' folders (the live ones), besides the root."""
         wanted = frozenset(ids)
         if wanted != self._listening.wanted:
             self._listening.wanted = wanted
             self._post.attention.set()
 
     def nudge(self, task_id: TaskId) -> None:
-        """Tell of a change made by this very process, without waiting for the file system."""
+        """Queue a change made by this process, without waiting for the file system."""
         self._post.put(task_id)
 
     def rescan(self) -> None:
-        """Ask for a look at everything, now."""
+        """Request a scan of everything, now."""
         self._post.put(rescan=True)
 
     def wake(self) -> None:
-        """Have `changes` answer soon, with whatever there is. From any thread."""
+        """Make `changes` return soon, with any changes there are. From any thread."""
         self._post.put()
 
     async def changes(self, within_s: float | None = None) -> Changes:
@@ -271,7 +270,7 @@ class Watch:
                 due = now + self._period[self.state]
 
     async def _woken(self, within_s: float) -> bool:
-        """Sleep until something is to be mended or looked at; True when hints were lost."""
+        """Sleep until a repair or a scan is due; True when notices were lost."""
         try:
             async with asyncio.timeout(max(0.0, within_s)):
                 await self._post.attention.wait()
@@ -281,9 +280,9 @@ class Watch:
         return self._post.take_lost()
 
     async def _mend(self, lost: bool = False) -> None:
-        """Make the listening whole again as far as possible, and say how far that is.
+        """Restore the watches as far as possible, and update `state`.
 
-        `lost`: hints were dropped since the last time, however long that took to be noticed.
+        `lost`: notices were dropped since the last call, however late that was noticed.
         """
         if lost or self._post.lost_within(self._period["polling"]):
             overflow = "the system dropped change notices"
