@@ -1,7 +1,7 @@
-"""One tab that an agent works in: opening addresses, waiting until they are ready, looking.
+"""One tab that an agent works in: opening addresses, waiting for rest, reading.
 
-Every wait is bounded, and ends when the tab or its browser does. What is told about a page
-has passed the tab's veil.
+Every wait is bounded, and ends when the tab or its browser ends. All page texts that leave the
+tab pass its secret mask.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Way = Literal["back", "forward", "reload"]
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """Where a tab is: plain and without secrets. `status` is 0 where there was no answer."""
+    """Location of a tab, redacted. `status` is 0 without a response."""
 
     url: str
     title: str
@@ -55,7 +55,7 @@ class Visit(msgspec.Struct, frozen=True):
 
 
 class AgentTab:
-    """A page of an instance, with our scripts in it; see the module. Made by `open_tab`."""
+    """A page of an instance with the agent scripts; `open_tab` creates it."""
 
     def __init__(self, number: int, instance: Instance, page: Page, fence: Fence) -> None:
         self.number = number
@@ -64,12 +64,12 @@ class AgentTab:
         self.fence = fence
         self.veil = Veil()
         self.world: World
-        self.dialogs: list[str] = []  # what the page said in dialogs, since the call began
+        self.dialogs: list[str] = []  # dialog messages since the call began
         self._held = HeldOpen()
         self._settled = True
         self._crashed = False
         self._scope: asyncio.Timeout | None = None
-        self._arrived = asyncio.Event()  # not set while a navigation is under way
+        self._arrived = asyncio.Event()  # cleared while a navigation is in progress
         self._arrived.set()
         self._under_way: Request | None = None
 
@@ -83,11 +83,11 @@ class AgentTab:
 
     @property
     def address(self) -> str:
-        """Where it is, as it may be told."""
+        """The tab's address, redacted."""
         return self.veil.text(without_credentials(self.page.url), 2_048)
 
     async def prepare(self) -> None:
-        """Put our scripts in, and listen to what happens to the page."""
+        """Install the agent scripts and subscribe to page events."""
         self.veil.keep_from(of_credentials(self.instance.options.credentials))
         self.world = await World.open(self.instance.wire(self.page), self.veil)
         await self.page.add_init_script(first_script())
@@ -103,8 +103,9 @@ class AgentTab:
         """Bound one call on this tab.
 
         Raises:
-            ToolTimeout: it did not answer within `limit_s`.
-            PageUnreadable: the page crashed. PageError: what it opened was refused.
+            ToolTimeout: the tab did not reply within `limit_s`.
+            PageUnreadable: the page crashed.
+            PageError: the navigation filter blocked its address.
             BrowserGone: the browser died, or the tab was closed.
         """
         self.dialogs = []
@@ -124,13 +125,12 @@ class AgentTab:
     async def go(
         self, url: str, limit_ms: int, wait_for: str | None = None, *, anew: bool = False
     ) -> Visit:
-        """Open `url` and wait until it is ready.
+        """Open `url` and wait until the page is at rest.
 
-        Where only the fragment differs, a browser stays in the document that it shows;
-        `anew` loads it all the same.
+        If only the fragment differs, a browser keeps its document; `anew` reloads it.
 
         Raises:
-            PageError: refused, or it could not be loaded.
+            PageError: the address was blocked, or could not be loaded.
         """
         self.veil.keep_from(of_address(url))
         await self.fence.check(url)
@@ -149,10 +149,10 @@ class AgentTab:
         return await self.arrive(limit_ms, wait_for)
 
     async def travel(self, way: Way, limit_ms: int) -> Visit:
-        """Go back, go forward, or load the page again.
+        """Go back, go forward, or reload the page.
 
         Raises:
-            NoHistory: there is nothing to go to.
+            NoHistory: there is no such history entry.
         """
         steps = {
             "back": self.page.go_back,
@@ -167,17 +167,17 @@ class AgentTab:
         return await self.arrive(limit_ms)
 
     async def arrive(self, limit_ms: int, wait_for: str | None = None) -> Visit:
-        """Wait until the page is ready, and say where the tab is.
+        """Wait until the page is at rest, and return the tab's location.
 
         Raises:
-            PageError: it led to an address that may not be opened.
+            PageError: the page led to a blocked address.
         """
         await self.settle(limit_ms, wait_for)
         self.check_refused()
         return await self.where()
 
     async def where(self) -> Visit:
-        """Where the tab is; `settled` as the last wait left it."""
+        """Return the tab's location; `settled` is the result of the last wait."""
         told = await self.world.ask("page")
         return Visit(
             url=self.veil.text(without_credentials(str(told["url"])), 2_048),
@@ -187,7 +187,7 @@ class AgentTab:
         )
 
     async def title(self, limit_s: float) -> str:
-        """The page's title; nothing where the page does not tell it in time."""
+        """Return the page's title; empty after the time limit."""
         try:
             async with asyncio.timeout(limit_s):
                 return self.veil.content(await self.page.title(), 500)
@@ -195,7 +195,7 @@ class AgentTab:
             return ""
 
     async def settle(self, limit_ms: int, wait_for: str | None = None) -> bool:
-        """Wait until no navigation is under way and the page is at rest; False at the limit."""
+        """Wait until no navigation is pending and the page is at rest; False at the limit."""
         until = asyncio.get_running_loop().time() + limit_ms / 1000
         written = False
         while True:
@@ -226,7 +226,7 @@ class AgentTab:
                 return False
 
     async def ask_about(self, what: str, ref: str, number: int, **ask: Any) -> dict[str, Any]:
-        """What a script says about one element.
+        """Call a script about one element.
 
         Raises:
             StaleReference: the element is not in this page.
@@ -237,23 +237,23 @@ class AgentTab:
         return told
 
     def check_refused(self) -> None:
-        """Raise what the gate refused to this tab since the call began."""
+        """Raise the navigation filter's refusal to this tab since the call began."""
         refused = self.instance.refused(self.page)
         if refused is not None:
             raise refused
 
     def check_shown(self) -> None:
-        """Raise when the tab shows the browser's own page for a failure."""
+        """Raise when the tab shows the browser's error page."""
         if self.page.url.startswith(_ERROR_PAGE):
             raise PageUnreadable(reason="The last address could not be opened.")
 
     async def close(self) -> None:
-        """Close the tab; bounded."""
+        """Close the tab within a time limit."""
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self.page.close()
         except (TimeoutError, Error):
-            return  # gone already, or it goes with its context
+            return  # gone already, or closed with its context
 
     def _why(self, otherwise: Exception) -> Exception:
         refused = self.instance.refused(self.page)
@@ -268,21 +268,21 @@ class AgentTab:
         return PageUnreadable(reason="The page went away while it was being used.")
 
     async def _see_error_page(self) -> None:
-        """Chromium shows a page of its own for a failure; it would run into the next address."""
+        """Wait for Chromium's error page, which would otherwise interrupt the next navigation."""
         try:
             await self.page.wait_for_url(f"{_ERROR_PAGE}**", wait_until="commit", timeout=1_000)
         except Error:
-            return  # it does so for some failures only
+            return  # Chromium shows it for some failures only
 
     async def _on_dialog(self, dialog: Dialog) -> None:
-        # The instance dismisses it; here it is only told.
+        # The instance dismisses the dialog; here it is only recorded.
         if len(self.dialogs) < MOST_DIALOGS:
             self.dialogs.append(self.veil.content(f"{dialog.type}: {dialog.message}", 300))
 
     def _on_crash(self) -> None:
         self._crashed = True
         if self._scope is not None and not self._scope.expired():
-            # The answer that is being waited for will not come.
+            # The awaited reply will never arrive.
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     def _on_request(self, request: Request) -> None:
@@ -301,12 +301,12 @@ class AgentTab:
     def _is_main(self, request: Request) -> bool:
         try:
             return request.frame == self.page.main_frame
-        except Error:  # the frame is not there yet: then it is not this one
+        except Error:  # a frame that does not exist yet is not the main frame
             return False
 
 
 async def open_tab(number: int, instance: Instance, policy: Policy) -> AgentTab:
-    """A new tab of `instance`, judged by `policy`.
+    """Open a new tab of `instance`, filtered by `policy`.
 
     Raises:
         BrowserGone: the browser died.

@@ -1,4 +1,4 @@
-"""Playwright's errors as the seed's codes, each with a reason that fits on one line."""
+"""Playwright errors mapped to the command error codes, each with a one-line reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COVERED: Final = "something else lies over it"
 _COVER = re.compile(r"(<\S.*?) intercepts pointer events")
 _CUT_TEXT = re.compile(r">[^<>]*…(?=</)")
 _CUT_VALUE = re.compile(r'="[^"]*…"')
-# What Playwright's call log says about an element that it waited for -> what a reader is told.
+# Phrases of Playwright's call log about an awaited element -> reasons for readers.
 _HINDRANCES: Final[Mapping[str, str]] = {
     "intercepts pointer events": COVERED,
     "element is outside of the viewport": "it lies outside of the page",
@@ -69,14 +69,14 @@ _PAGE_CRASH = ("Target crashed", "Page crashed")
 
 
 def too_slow(timeout_ms: float, what: str = "", hint: str = "") -> CommandTimeout:
-    """It was not done within its time."""
+    """Return the error for a command that exceeded its time limit."""
     about = f": {redact.quoted(what)}" if what else ""
     why = f" ({hint})" if hint else ""
     return CommandTimeout(f"not done within {timeout_ms / 1000:g} s{about}{why}")
 
 
 def no_frame(frame: str, timeout_ms: float) -> CommandTimeout:
-    """The frame that a command names did not come; its elements were never looked for."""
+    """Return the error for a frame that was not found; its elements were never searched."""
     named, within = redact.quoted(frame), f"{timeout_ms / 1000:g} s"
     return CommandTimeout(
         f"the frame {named} was not found on the page within {within}; "
@@ -91,10 +91,10 @@ def gone() -> InstanceDisconnected:
 def as_failure(
     error: Error, timeout_ms: float, subject: str, hide: Callable[[str], str] = redact.text
 ) -> CommandFailed:
-    """What Playwright raised, for somebody who knows nothing of Playwright.
+    """Map a Playwright error to a reason that needs no knowledge of Playwright.
 
     Args:
-        hide: takes what must not be told out of a page's text, before that is cut.
+        hide: removes secrets from a page's text before the text is cut.
     """
     message = _COLOURS.sub("", error.message)
     if isinstance(error, PlaywrightTimeout):
@@ -115,20 +115,20 @@ def as_failure(
 
 
 def is_bad_selector(error: Error) -> bool:
-    """Could the browser not read the selector?"""
+    """Return whether the browser could not parse the selector."""
     return any(sign in error.message for sign in _BAD_SELECTOR)
 
 
 def one_line(message: str) -> str:
-    """The first line that says something, without Playwright's own prefix."""
+    """Return the first non-empty line, without Playwright's own prefix."""
     first = next((line.strip() for line in message.splitlines() if line.strip()), "")
     said = _ERROR_PREFIX.sub("", first, count=1) or "it failed without a reason"
     return said if len(said) <= MAX_REASON else said[: MAX_REASON - 1] + "…"
 
 
 def _hindrance(message: str, hide: Callable[[str], str]) -> str:
-    """The last hindrance in the call log: the one that it gave up at."""
-    # What Playwright waits for before it acts is no hindrance: it may have met none yet.
+    """Return the last hindrance in the call log, at which Playwright gave up."""
+    # Playwright's wait before the action is no hindrance: it may have met none yet.
     log = message.replace("waiting for element to be visible", "")
     found = {log.rfind(sign): told for sign, told in _HINDRANCES.items()}
     found.pop(-1, None)
@@ -137,14 +137,14 @@ def _hindrance(message: str, hide: Callable[[str], str]) -> str:
         cover = _cover(message, hide) if hindrance is COVERED else ""
         return f"{hindrance}: {cover}" if cover else hindrance
     if "waiting for locator" not in message or "locator resolved to" in message:
-        return ""  # found, and the time was over before anything was seen to hinder it
+        return ""  # the element was found, and the time ended before any hindrance was seen
     return "there is no such element"
 
 
 def _cover(message: str, hide: Callable[[str], str]) -> str:
-    """The element that took the click, as Playwright describes it; empty where it does not.
+    """Return the element that intercepted the click, as Playwright describes it, or "".
 
-    Playwright cuts long texts: the beginning of a secret would be recognised by nothing.
+    Playwright cuts long texts, and the beginning of a secret would not be recognised.
     """
     found = _COVER.findall(message)
     if not found:

@@ -1,4 +1,4 @@
-"""The tools `browser_navigate` and `browser_interact`: going somewhere, and acting there."""
+"""The tools `browser_navigate` and `browser_interact`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
 
 
-# The tabs of a task's instance as commands: listed, opened, chosen and closed.
+# Tab commands of a task's instance: list, open, switch and close.
 
-TAB_LOOK_S: Final = 0.1  # between two looks for a tab that is yet to open
+TAB_LOOK_S: Final = 0.1  # poll interval while a tab is about to open
 MAX_TABS: Final = 20
 TOO_MANY: Final = "too many tabs are open; close one first"
 NO_TAB: Final = "no tab has this number, title or address"
@@ -57,7 +57,7 @@ async def tabs(call: Call) -> Any:
 
 
 async def open_tab(call: Call) -> Page:
-    """A new tab, which the commands after it act on."""
+    """Open a new tab, which becomes the current one."""
     instance = _instance(call)
     if len(instance.pages) >= MAX_TABS:
         raise CommandFailed(TOO_MANY)
@@ -70,8 +70,8 @@ async def open_tab(call: Call) -> Page:
 
 
 async def switch_tab(call: Call) -> Any:
-    """Go on in another tab; waits for one that a page is yet to open."""
-    await call.stage.page()  # a first tab is there, whatever the number
+    """Switch to another tab; wait for one that a page is about to open."""
+    await call.stage.page()  # ensures a first tab, for any tab number
     while True:
         found = await _find(call)
         if found is not None:
@@ -86,7 +86,7 @@ async def switch_tab(call: Call) -> Any:
 
 
 async def close_tab(call: Call) -> Any:
-    """Close a tab, else the one that is worked in; the newest of the others comes next."""
+    """Close a tab, by default the current one; the newest of the others becomes current."""
     closing = await call.stage.page()
     if "tab" in call.args:
         found = await _find(call)
@@ -96,18 +96,18 @@ async def close_tab(call: Call) -> Any:
     address = closing.url
     stays = _instance(call).dialogs.stay
     await closing.close(run_before_unload=stays)
-    if stays and not closing.is_closed():  # where the page asks, the command ends with that
+    if stays and not closing.is_closed():  # the dialog of `beforeunload` ends the command
         await closing.wait_for_event("close", timeout=call.left_ms)
     return {"closed": True, "url": address, "tabs": len(_instance(call).pages)}
 
 
 def _instance(call: Call) -> Instance:
-    assert call.stage.instance is not None  # whoever has a page has an instance
+    assert call.stage.instance is not None  # every page belongs to an instance
     return call.stage.instance
 
 
 async def _find(call: Call) -> Page | None:
-    """The tab of this number or title, or of an address that matches; the newest of several."""
+    """Find a tab by number, title or address pattern; return the newest of several."""
     wanted, pages = call.args["tab"], _instance(call).pages
     if isinstance(wanted, int):
         return pages[wanted] if wanted < len(pages) else None
@@ -126,23 +126,23 @@ async def _told(call: Call, page: Page) -> dict[str, Any]:
 async def _title(page: Page) -> str:
     try:
         return " ".join((await page.title()).split())
-    except Error:  # on its way to another document, or closed
+    except Error:  # navigating, or closed
         return ""
 
 
-DRAG_STEPS: Final = 10  # moves of the mouse: pages begin a drag only after some pixels
-SLOWLY: Final = 1_000  # characters: longer texts are put in at once, not key by key
+DRAG_STEPS: Final = 10  # mouse moves: pages begin a drag only after some pixels
+SLOWLY: Final = 1_000  # characters: longer texts are inserted at once, not key by key
 _TAKES_FILES: Final = """(node) => {
   const field = node.tagName === "LABEL" && node.control || node;
   return field.tagName === "INPUT" && field.type === "file";
 }"""
 _DETACHED: Final = "Element is not attached"
-# Of an element that the page took out of the document: `is_checked` refuses those.
+# Also for an element that the page detached, for which `is_checked` raises.
 _IS_CHECKED: Final = """(node) => {
   const box = node.tagName === "LABEL" && node.control || node;
   return box.tagName === "INPUT" ? box.checked : box.getAttribute("aria-checked") === "true";
 }"""
-# The caret of a field that has the focus stays where it is; else it goes behind the text.
+# Keeps the caret of a focused field; otherwise moves it behind the text.
 _CARET: Final = """(node) => {
   const root = node.getRootNode();
   if (root.activeElement === node || node.contains(root.activeElement)) return;
@@ -151,7 +151,7 @@ _CARET: Final = """(node) => {
   getSelection().selectAllChildren(node);
   getSelection().collapseToEnd();
 }"""
-# Fields whose value is not what the keys say: a date is typed in another order in each country.
+# Fields that keys cannot fill reliably: each locale types a date in another order.
 _SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color", "range"]
 
 
@@ -188,7 +188,7 @@ async def new_tab(call: Call) -> Any:
 
 
 async def wait_for(call: Call) -> Any:
-    """Wait until everything that the command names is so."""
+    """Wait until all conditions of the command are met."""
     page = await call.stage.page()
     selector, text = call.selector, call.args.get("text")
     call.about = text or call.args.get("load_state", "")
@@ -199,7 +199,7 @@ async def wait_for(call: Call) -> Any:
     if "gone" in call.args:
         await _gone(call, page)
     if text is not None:
-        named = f"internal:text={json.dumps(text)}i"  # what Playwright's get_by_text looks for
+        named = f"internal:text={json.dumps(text)}i"  # the selector of Playwright's get_by_text
         holds = every(page, call).filter(has_text=text) if selector else every(page, call, named)
         await holds.filter(visible=True).first.wait_for(state="visible", timeout=call.left_ms)
     elif selector:
@@ -238,7 +238,7 @@ async def press(call: Call) -> Any:
 
 
 async def type_text(call: Call) -> Any:
-    """The field then holds exactly the text, whatever stood in it before; or it is appended."""
+    """Type into a field, replacing its content; or append."""
     text = str(call.args["text"])
     field = await _typed_into(call, secret=not call.args.get("keep_text"))
     kind = str(await field.get_attribute("type", timeout=call.left_ms) or "").lower()
@@ -254,7 +254,7 @@ async def type_text(call: Call) -> Any:
 
 
 async def _typed_into(call: Call, *, secret: bool) -> Locator:
-    """The field of the command, covered in pictures from now on if what is typed is `secret`."""
+    """Return the command's field; mask it in screenshots from now on if `secret`."""
     if secret:
         call.stage.masked.append(whole_selector(call, call.selector))
     field = await element(call)
@@ -286,7 +286,7 @@ async def hover(call: Call) -> Any:
 
 
 async def drag(call: Call) -> Any:
-    """Press on one element, move to another or by pixels, and let go; with real mouse events."""
+    """Drag one element to another or by pixels, with real mouse events."""
     page = await _cleared(call)
     source = await element(call)
     there = await target_element(call) if "target" in call.args else None
@@ -300,17 +300,16 @@ async def drag(call: Call) -> Any:
         else:
             to_x, to_y = x + call.args.get("x", 0), y + call.args.get("y", 0)
         await page.mouse.move(to_x, to_y, steps=DRAG_STEPS)
-        await page.mouse.move(to_x, to_y)  # some pages take the first move there for the way
+        await page.mouse.move(to_x, to_y)  # some pages treat the first move as part of the way
     finally:
         await page.mouse.up()
     return _done(call, page)
 
 
 async def dialog(call: Call) -> Any:
-    """How dialogs are answered from now on: `leave` and `stay` hold for the question whether to
-    leave a page, the others for all other dialogs."""
+    """Set the answer to later dialogs: `leave` and `stay` concern `beforeunload` only."""
     await call.stage.page()
-    assert call.stage.instance is not None  # whoever has a page has an instance
+    assert call.stage.instance is not None  # every page belongs to an instance
     dialogs, answer = call.stage.instance.dialogs, call.args["answer"]
     if answer in ("leave", "stay"):
         dialogs.stay = answer == "stay"
@@ -322,7 +321,7 @@ async def dialog(call: Call) -> Any:
 
 
 async def upload(call: Call) -> Any:
-    """Choose files in a field for files, or in the chooser that a click on the element opens."""
+    """Choose files in a file field, or in the chooser that a click on the element opens."""
     page = await _cleared(call)
     files, chosen = [], 0
     for name in call.args["files"]:
@@ -379,7 +378,7 @@ async def _address(call: Call, page: Page, wanted: Glob) -> None:
 
 
 async def _gone(call: Call, page: Page) -> None:
-    """Nothing that `gone` matches is visible, in a frame that is there or was."""
+    """Wait until nothing visible matches `gone`, in a frame that exists or existed."""
     while not await has_frames(call, page):
         if call.left_ms <= LOOK_S * 1_000:
             raise no_frame(await missing_frame(call, page) or call.frames[-1], call.timeout_ms)
@@ -399,9 +398,9 @@ async def _middle(element: Locator, call: Call) -> tuple[float, float]:
 
 
 async def _set_checked(call: Call, *, wanted: bool) -> Any:
-    """Check or uncheck one element; a page may take it away at the click.
+    """Check or uncheck one element; the click may remove it from the page.
 
-    A locator would go on with the element that then stands first, and check that as well.
+    A locator would then resolve to the next match, and check that as well.
     """
     page = await _cleared(call)
     node = await (await element(call)).element_handle(timeout=call.left_ms)
@@ -414,7 +413,7 @@ async def _set_checked(call: Call, *, wanted: bool) -> Any:
 
 
 async def _cleared(call: Call) -> Page:
-    """The page, with what the gate refused before forgotten."""
+    """Return the page, after clearing its earlier refusals."""
     page = await call.stage.page()
     if call.stage.instance is not None:
         call.stage.instance.clear(page)
@@ -425,7 +424,7 @@ async def _through_history(call: Call, by: int, nowhere: str) -> Any:
     page = await _cleared(call)
     wire = call.stage.instance.wire(page) if call.stage.instance else None
     if wire is not None:
-        # Playwright answers a step that cannot be taken as it answers one inside a page.
+        # Playwright answers an impossible step like a step within the same page.
         history = await wire.send("Page.getNavigationHistory")
         if not 0 <= history["currentIndex"] + by < len(history["entries"]):
             raise CommandFailed(nowhere)
@@ -452,12 +451,12 @@ def _done(call: Call, page: Page) -> dict[str, Any]:
 
 
 def _unmade(call: Call, page: Page) -> CommandFailed | None:
-    """Why the page did not come, where it was refused or nothing answered."""
+    """Return the reason of a failed load, if it was blocked or the connection failed."""
     known = call.stage.instance.why(page) if call.stage.instance else None
     return CommandFailed(str(known)) if known is not None else None
 
 
 def _refusal(call: Call, page: Page) -> CommandFailed | None:
-    """What the gate said no to in this page since the command began."""
+    """Return the navigation filter's refusal to this page since the command began."""
     refused = call.stage.instance.refused(page) if call.stage.instance else None
     return CommandFailed(str(refused)) if refused is not None else None

@@ -1,4 +1,4 @@
-"""The tools `browser_content` and `browser_execute`: what a page shows, holds and computes."""
+"""The tools `browser_content` and `browser_execute`: read pages and run scripts."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
 
 
-# The action `expect`: an assertion that fails its command with what was there instead.
+# The action `expect`: an assertion whose failure reports the actual value.
 
-MAX_SHOWN: Final = 200  # characters of an expected or a found text
-LOOK_MS: Final = 2_000  # one look at an element that was there a moment ago
-WAITS_S: Final = (0.1, 0.25, 0.5, 1.0)  # between two looks, as Playwright's assertions wait
+MAX_SHOWN: Final = 200  # characters of an expected or an actual text
+LOOK_MS: Final = 2_000  # limit for reading an element that just existed
+WAITS_S: Final = (0.1, 0.25, 0.5, 1.0)  # poll intervals, as in Playwright's assertions
 OF_PAGE: Final = ("url", "title")
 MISSING: Final = "there is no such element"
 _NEGATIONS: Final[Mapping[str, str]] = {
@@ -51,14 +51,14 @@ _NEGATIONS: Final[Mapping[str, str]] = {
 _OPPOSITES: Final = {**_NEGATIONS, **{value: key for key, value in _NEGATIONS.items()}}
 _IS_SECRET: Final = """(node) => node.type === "password"
   || /(current|new)-password|one-time-code|cc-/.test(node.autocomplete || "")"""
-Missed = tuple[str, object, str]  # the argument, what it expects, and what was found
+Missed = tuple[str, object, str]  # the argument, its expected value, and the actual one
 
 
 async def expect(call: Call) -> Any:
-    """Wait until everything that the command expects is so.
+    """Wait until all expectations of the command are met.
 
     Raises:
-        CommandFailed: it was not within the command's time; the message holds what was there.
+        CommandFailed: one was not met within the command's time; the message has the actual value.
     """
     page, looks = await call.stage.page(), 0
     while True:
@@ -76,7 +76,7 @@ async def expect(call: Call) -> Any:
 
 
 async def _missed(call: Call, page: Page) -> Missed | None:
-    """The first expectation that is not met now."""
+    """Return the first expectation that is not met now."""
     for name, wanted in call.args.items():
         look = _LOOKS.get(name)
         found = await look(call, page, wanted) if look is not None else None
@@ -86,12 +86,12 @@ async def _missed(call: Call, page: Page) -> Missed | None:
 
 
 def _is_of_page(call: Call) -> bool:
-    """Whether the command expects nothing of an element."""
+    """Return whether the command expects nothing of an element."""
     return not any(name in call.args for name in OF_ELEMENT)
 
 
 async def _unmet(call: Call, page: Page, missed: Missed | None) -> CommandFailed:
-    """What was there instead; where the frame is missing, that and nothing of its elements."""
+    """Return the error with the actual value; or with the missing frame."""
     if missed is None or missed[0] not in OF_PAGE:
         frame = await missing_frame(call, page)
         if frame or missed is None:
@@ -109,7 +109,7 @@ def _sentence(call: Call, name: str, wanted: object, found: str) -> str:
 
 
 def _shown(call: Call, text: str) -> str:
-    """A text in quotes, on one line; what must not be told is hidden before it is cut."""
+    """Quote a text on one line; secrets are hidden before it is cut."""
     line = redact.quoted(" ".join(call.stage.scrub.hide(text).split()))
     return f'"{line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"}"'
 
@@ -127,7 +127,7 @@ async def _first(call: Call, page: Page) -> Locator | None:
 async def _of_element(
     call: Call, page: Page, read: Callable[[Locator], Awaitable[str | None]]
 ) -> str | None:
-    """What `read` says of the element; it may go away while it is looked at."""
+    """Return the result of `read` for the element, which may disappear meanwhile."""
     element = await _first(call, page)
     if element is None:
         return MISSING
@@ -191,12 +191,13 @@ async def _url(call: Call, page: Page, wanted: str) -> str | None:
 async def _title(call: Call, page: Page, wanted: str) -> str | None:
     try:
         found = _level(await page.title())
-    except Error:  # the page is on its way to another document
+    except Error:  # navigating to another document
         found = ""
     return None if found == _level(wanted) else _shown(call, found)
 
 
-Look = Callable[[Call, "Page", Any], Awaitable[str | None]]  # what was found instead, or None
+# A check returns the actual value, or None if the expectation is met.
+Look = Callable[[Call, "Page", Any], Awaitable[str | None]]
 _LOOKS: Final[Mapping[str, Look]] = {
     "state": _state,
     "text": _text,
@@ -209,20 +210,20 @@ _LOOKS: Final[Mapping[str, Look]] = {
 
 
 MAX_TEXT: Final = 256 * 1024  # characters of one result
-MAX_ITEMS: Final = 20_000  # values in one result of a script
+MAX_ITEMS: Final = 20_000  # values in one script result
 MAX_DEPTH: Final = 20
 MAX_PNG: Final = 8 * 1024 * 1024
-_NO_NUMBER: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # JSON has none
+_NO_NUMBER: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # not in JSON
 _DOM_LIMITS: Final = {"nodes": 1_000, "text": 300, "depth": 60}
-_PNG_SIZE_AT: Final = 16  # where a PNG says its width and height, four bytes each
-# A statement's script may `return`, an expression's is its value; both may wait.
+_PNG_SIZE_AT: Final = 16  # offset of width and height in a PNG, four bytes each
+# A script of statements may `return`; an expression's value is the result; both may await.
 _EXPRESSION = "(async () => {{ return (\n{}\n) }})"
 _BODY = "(async () => {{\n{}\n}})"
 _CALL = "{}().then((value) => typeof value === 'function' ? value() : value)"
 
 
 async def screenshot(call: Call) -> Any:
-    """A PNG among the task's artifacts; what was typed is covered, in its field and elsewhere."""
+    """Save a PNG as an artifact of the task, with typed texts masked wherever they appear."""
     page = await call.stage.page()
     shown = await element(call) if call.selector else await frame_element(call)
     how: dict[str, Any] = {
@@ -237,7 +238,7 @@ async def screenshot(call: Call) -> Any:
     if shown is not None:
         await shown.scroll_into_view_if_needed(timeout=call.timeout_ms)
         await count_frames(call, page)
-    assert call.stage.instance is not None  # whoever has a page has an instance
+    assert call.stage.instance is not None  # every page belongs to an instance
     wire, echoes = call.stage.instance.wire(page), Echoes(call.stage.hidden)
     try:
         data = await covered(page, wire, echoes, shoot, clip)
@@ -275,7 +276,7 @@ async def get_html(call: Call) -> Any:
 
 @cache
 def _composed(what: str) -> str:
-    """A function of a node: what `shown.js` says of it, or null far from shadow roots."""
+    """Return a function of a node: the result of `shown.js`, or null without shadow roots."""
     return f"""(node) => {{
         const shown = {extraction_options.script("shown")};
         const roots = shown.rootsOf(node);
@@ -307,11 +308,11 @@ EXECUTE: Final[Mapping[str, Tool]] = {"evaluate": evaluate}
 
 
 async def _compiled(call: Call, page: Page, source: str) -> str:
-    """`source` as a function, read as an expression if it can be one. Nothing runs yet.
+    """Compile `source` to a function, as an expression if possible, without running it.
 
-    The browser itself is asked: to try and fail would run a script twice.
+    The browser compiles it, because trying and failing would run a script twice.
     """
-    assert call.stage.instance is not None  # whoever has a page has an instance
+    assert call.stage.instance is not None  # every page belongs to an instance
     wire, failed = call.stage.instance.wire(page), ""
     await wire.send("Runtime.enable")
     for shape in (_EXPRESSION, _BODY):
@@ -333,7 +334,7 @@ def _cut(name: str, text: str) -> dict[str, Any]:
 
 
 def plain(given: Any) -> Any:
-    """A value from a page as plain JSON of bounded size; a page may hand over anything."""
+    """Convert a value from a page, which may be anything, to plain JSON of bounded size."""
     return _Plain().value(given, 0)
 
 
@@ -346,7 +347,7 @@ class _Plain:
         self._items += 1
         if given is None or isinstance(given, bool):
             return given
-        if isinstance(given, int):  # beyond 2^53 JSON's readers lose digits: a BigInt
+        if isinstance(given, int):  # a BigInt: JSON readers lose digits beyond 2^53
             return given if abs(given) <= 2**53 else str(given)
         if isinstance(given, float):
             return given if math.isfinite(given) else _NO_NUMBER[str(given)]

@@ -1,4 +1,4 @@
-"""What a command works with while it runs: its instance, its page, and where artifacts go."""
+"""Context of a running command: its instance, its page, and the artifact writer."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
 
 ANSWER_S: Final = 2.0
-MOMENT_MS: Final = 500  # an end that comes so late is still called the limit's
+MOMENT_MS: Final = 500  # tolerance within which an end still counts as the limit's
 CLOSE_S: Final = 2.0
 Artifact = Callable[[str, bytes], Awaitable[str]]
 
 
 @dataclass(slots=True)
 class Stage:
-    """The same for every command of one task; `masked` grows with what was typed into, `frames_met`
-    with the frames that were there, and `hidden` holds the values that no picture may show."""
+    """Context shared by all commands of one task.
+
+    `masked` lists the selectors of fields that were typed into, `frames_met` the frames that were
+    found, and `hidden` the values masked in screenshots.
+    """
 
     instances: Instances
     policy: Policy
@@ -43,10 +46,10 @@ class Stage:
     hidden: Collection[str] = ()
     frames_met: set[tuple[str, ...]] = field(default_factory=set)
     uploads: Uploads = field(default_factory=Uploads)
-    scrub: Scrub = field(default_factory=lambda: Scrub(()))  # for what is cut before it is kept
+    scrub: Scrub = field(default_factory=lambda: Scrub(()))  # applied before texts are cut
 
     async def page(self) -> Page:
-        """The page that commands act on.
+        """Return the page that commands act on.
 
         Raises:
             InstanceDisconnected: the instance is gone.
@@ -58,11 +61,11 @@ class Stage:
         except BrowserGone:
             raise gone() from None
         if self.instance.options.windows:
-            self.instance.select(page)  # windows that it opens do not take its place
+            self.instance.select(page)  # windows that it opens do not replace it
         return page
 
     async def drop_hung_page(self) -> None:
-        """Close the page if it does not answer: another task may have left it in a loop."""
+        """Close the page if it hangs: another task may have left it in a loop."""
         is_there = self.instance is not None and self.instance.alive
         page = self.instance.current if self.instance is not None and is_there else None
         if page is None:
@@ -79,18 +82,19 @@ async def _close(page: Page) -> None:
         async with asyncio.timeout(CLOSE_S):
             await page.close()
     except (TimeoutError, Error):
-        return  # the commands on it will say what is wrong
+        return  # later commands on it report the failure
 
 
 @dataclass(slots=True)
 class Call:
-    """One command on the stage: its arguments as they are used, and its number in the task.
+    """One command: its resolved arguments, and its number in the task.
 
-    `matches` is the number of elements that its selector met, 0 as long as that is not known,
-    `target_matches` and `frame_matches` the same for a drag's target and for its frames;
-    `about` is what it waits for where that is no selector. `used` is the alternative that took
-    the selector's place, `met` how many elements the selector itself met then; `used_target` and
-    `target_met` are the same of a drag's target.
+    `matches` is the number of elements that its selector matched, 0 while unknown;
+    `target_matches` and `frame_matches` count the same for a drag's target and for its frames.
+    `about` names the awaited condition if it is no selector. `used` is the alternative that
+    replaced
+    the selector, `met` the number of elements that the selector itself matched then; `used_target`
+    and `target_met` are the same for a drag's target.
     """
 
     stage: Stage
@@ -114,13 +118,13 @@ class Call:
 
     @property
     def frames(self) -> tuple[str, ...]:
-        """The selectors of the frames that lead to the element, outermost first."""
+        """Selectors of the frames that lead to the element, outermost first."""
         given: tuple[str, ...] = self.args.get("frame", ())
         return given
 
     @property
     def waited_ms(self) -> float:
-        """Its limit; where a browser kept it for longer, how long it did."""
+        """The command's limit; or the time spent, if the browser held it longer."""
         spent_ms = (time.monotonic() - self.started_s) * 1000
         over = spent_ms > self.timeout_ms + MOMENT_MS
         return round(spent_ms, -2) if over else self.timeout_ms
@@ -136,7 +140,7 @@ Tool = Callable[[Call], Awaitable[Any]]
 
 @cache
 def script(name: str) -> str:
-    """A script of this room, without the comment lines it begins with."""
+    """Read a script of the browser package, without its leading comment lines."""
     text = files("engine.browser").joinpath(name).read_text("utf-8")
     lines = text.splitlines()
     while lines and lines[0].startswith("//"):

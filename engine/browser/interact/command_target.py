@@ -16,26 +16,26 @@ from engine.kinds.commands.command_errors import CommandFailed
 if TYPE_CHECKING:
     from playwright.async_api import Frame, Locator, Page
 
-ENTER_FRAME: Final = " >> internal:control=enter-frame >> "  # what Playwright's frame_locator adds
-PATIENCE_MS: Final = 5_000  # a page may still be loading: then an alternative would be premature
+ENTER_FRAME: Final = " >> internal:control=enter-frame >> "  # as in Playwright's frame_locator
+PATIENCE_MS: Final = 5_000  # a page may still be loading, so alternatives wait
 LOOK_S: Final = 0.1
 NO_FRAME: Final = "the frame selector met an element that is no frame"
 
 
 def whole_selector(call: Call, selector: str) -> str:
-    """`selector` inside of the command's frames; of several frames the first, as of elements."""
+    """Prefix `selector` with the command's frames; the first match of each frame counts."""
     frames = (f"{each} >> nth=0" for each in call.frames)
     return ENTER_FRAME.join((*frames, selector))
 
 
 def frame_path(frames: Sequence[str]) -> str:
-    """The selector of the last of nested frames, of each outer one the first match."""
+    """Return the selector of the innermost frame, through the first match of each outer one."""
     *outer, last = frames
     return ENTER_FRAME.join((*(f"{each} >> nth=0" for each in outer), last))
 
 
 async def count_frames(call: Call, page: Page) -> None:
-    """Keep how many elements the frame selectors met, of nested ones the most ambiguous."""
+    """Store the number of matches of the frame selectors; of nested ones, the largest."""
     depths = range(1, len(call.frames) + 1)
     met = [await page.locator(frame_path(call.frames[:depth])).count() for depth in depths]
     call.frame_matches = max([call.frame_matches, *met])
@@ -44,9 +44,9 @@ async def count_frames(call: Call, page: Page) -> None:
 
 
 async def has_frames(call: Call, page: Page) -> bool:
-    """Whether the frames of the command are on the page, or were there earlier in the task.
+    """Return whether the command's frames exist, or existed earlier in the task.
 
-    Nothing can be said of what is in a frame that never was there: its selector may be mistyped.
+    The content of a frame that never existed is unknown: its selector may be mistyped.
     """
     known = call.stage.frames_met
     if call.frames and call.frames not in known and not await missing_frame(call, page):
@@ -55,7 +55,7 @@ async def has_frames(call: Call, page: Page) -> bool:
 
 
 async def missing_frame(call: Call, page: Page) -> str:
-    """The first of the command's frames that the page does not have; empty where it has all."""
+    """Return the first of the command's frames that the page lacks; empty if none."""
     for depth in range(1, len(call.frames) + 1):
         if not await page.locator(frame_path(call.frames[:depth])).count():
             return call.frames[depth - 1]
@@ -63,14 +63,14 @@ async def missing_frame(call: Call, page: Page) -> str:
 
 
 def every(page: Page, call: Call, selector: str = "") -> Locator:
-    """All elements that the selector of the command (or `selector`) matches in its frame."""
+    """Return all elements matching the command's selector (or `selector`) in its frame."""
     return page.locator(whole_selector(call, selector or call.selector))
 
 
 async def element(call: Call) -> Locator:
-    """The first element that the command's selector matches, once there is one.
+    """Wait for the first element that matches the command's selector.
 
-    The number of matches is kept in the call: pages often hold the same thing twice.
+    The call stores the number of matches, because pages often repeat elements.
     """
     page = await call.stage.page()
     others: tuple[str, ...] = call.args.get("alternatives", ())
@@ -81,10 +81,10 @@ async def element(call: Call) -> Locator:
 
 
 async def target_element(call: Call) -> Locator:
-    """Where a drag ends: the first visible element of its target, or of an alternative of it.
+    """Return a drag's end: the first visible element of its target, or of an alternative.
 
     Raises:
-        CommandTimeout: there is none.
+        CommandTimeout: no such element appeared.
     """
     page, target = await call.stage.page(), call.args["target"]
     others: tuple[str, ...] = call.args.get("target_alternatives", ())
@@ -98,7 +98,7 @@ async def target_element(call: Call) -> Locator:
 
 
 class _Chosen(NamedTuple):
-    """An element, how many its selector matches, and the alternative that found it, if any.
+    """An element, the number of matches, and the alternative that found it, if any.
 
     `met` is the number of elements that the selector itself matched then.
     """
@@ -140,7 +140,7 @@ async def _chosen(
 async def _alternative(
     page: Page, call: Call, found: Locator | None, others: tuple[str, ...]
 ) -> str:
-    """The first alternative that means one element only, which must be one of `found`."""
+    """Return the first alternative with exactly one match, which must be one of `found`."""
     for each in others:
         other = every(page, call, each)
         if await _count(other) == 1 and (found is None or await _is_among(other, found)):
@@ -149,7 +149,7 @@ async def _alternative(
 
 
 async def _count(found: Locator) -> int:
-    """How many elements match; none where the browser cannot read the selector."""
+    """Count the matches; 0 if the browser cannot parse the selector."""
     try:
         return await found.count()
     except Error as failed:
@@ -164,7 +164,7 @@ async def _is_among(one: Locator, several: Locator) -> bool:
 
 
 async def frame_element(call: Call) -> Locator | None:
-    """The element of the innermost frame that the command names; None where it names none."""
+    """Return the element of the innermost frame of the command; None without frames."""
     if not call.frames:
         return None
     page = await call.stage.page()
@@ -172,10 +172,10 @@ async def frame_element(call: Call) -> Locator | None:
 
 
 async def document(call: Call) -> Page | Frame:
-    """The document that the command works in: the page, or the frame that it names.
+    """Return the command's document: the page, or the frame that it names.
 
     Raises:
-        CommandFailed: what the frame selector matches is no frame.
+        CommandFailed: the frame selector matches no frame.
     """
     found = await frame_element(call)
     if found is None:

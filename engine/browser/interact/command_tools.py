@@ -1,4 +1,4 @@
-"""Runs one command of seed 002 on an instance; whatever goes wrong has one of the seed's codes."""
+"""Run one command on an instance; every failure has one of the command error codes."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
 
 
-# Waits for the navigation that a command of a task began, so that its form is really sent.
+# Wait for the navigation that a command began, so that its form is really sent.
 #
-# Playwright does so for clicks and keys into a field; not for keys, choices and scripts.
+# Playwright waits after clicks and keys into a field; not after keyboard, select and scripts.
 
-ARRIVE_S: Final = 2.0  # by then the request is sent; a slow answer is for the next command
-ASKED_MS: Final = 50  # for history.back(), which asks through the browser
+ARRIVE_S: Final = 2.0  # enough to send the request; the next command waits for a slow response
+ASKED_MS: Final = 50  # extra time for history.back(), which goes through the browser
 _TURN = "new Promise((done) => setTimeout(() => setTimeout(done, {}), 0))"
 _ENDS = ("Page.frameNavigated", "Page.navigatedWithinDocument", "Page.frameStoppedLoading")
 
 
 @asynccontextmanager
 async def departing(instance: Instance) -> AsyncIterator[None]:
-    """A command that may leave the page; ends when the page that it asked for has come.
+    """Run a command that may navigate; wait for the requested page.
 
-    Of a page that is told to stay, it ends when the page has had the time to ask.
+    With the dialog answer `stay`, the wait ends when the page has had the time for its dialog.
     """
     page = instance.current
     if page is None:
@@ -67,7 +67,7 @@ async def departing(instance: Instance) -> AsyncIterator[None]:
     try:
         yield
         turn = _TURN.format(ASKED_MS if instance.dialogs.stay else 0)
-        with contextlib.suppress(Error, TimeoutError):  # gone: it was left, or closed
+        with contextlib.suppress(Error, TimeoutError):  # gone: navigated, or closed
             async with asyncio.timeout(ARRIVE_S):
                 await wire.send("Runtime.evaluate", {"expression": turn, "awaitPromise": True})
                 if asked.is_set():
@@ -77,23 +77,23 @@ async def departing(instance: Instance) -> AsyncIterator[None]:
             wire.remove_listener(name, listener)
 
 
-_WAITED_FOR: Final = frozenset({"click", "press"})  # by Playwright, but for pages that ask
+_WAITED_FOR: Final = frozenset({"click", "press"})  # by Playwright, except for pages with a dialog
 _MAY_LEAVE: Final = frozenset(
     {"check", "uncheck", "keyboard", "type", "select", "drag", "upload", "evaluate"}
 )
-# Playwright's own limit comes first, because it knows what it was waiting for.
+# Playwright's own limit comes first, because its error names the awaited condition.
 LOOK_S: Final = 1.0
 KEPT: Final = "the page asked whether to leave it, and it was told to stay"
 GRACE_S: Final = 0.2
 MOST_OF_ADDRESS: Final = 200  # characters
-LAST_LOOK_S: Final = 4.0  # an assertion fails with what it saw, so its last look may end
+LAST_LOOK_S: Final = 4.0  # a failed assertion reports the actual value, so its last read may finish
 
 
 async def run_command(step: Step, stage: Stage, number: int) -> Any:
-    """Do one command and return what it found, as plain JSON.
+    """Run one command and return its result as plain JSON.
 
     Raises:
-        CommandFailed: with one of the seed's codes, and a reason of one line.
+        CommandFailed: with a command error code, and a reason of one line.
     """
     call = Call(stage, step.args, step.timeout_ms, number)
     tool = TOOLS[step.tool][step.action]
@@ -114,7 +114,7 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
 
 
 async def _of_frame(call: Call, failure: CommandFailed) -> CommandFailed:
-    """The failure; or that a frame is missing, where the command ran out of time for that."""
+    """Return the failure; or a missing frame, if that was the cause of a timeout."""
     if not call.frames or not isinstance(failure, CommandTimeout):
         return failure
     try:
@@ -126,9 +126,9 @@ async def _of_frame(call: Call, failure: CommandFailed) -> CommandFailed:
 
 
 def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
-    """The result, what dialogs said, and what is to be known of the selector.
+    """Add dialogs and selector notes to the result.
 
-    That is which alternative was used, or how many elements it met where those were several.
+    The notes name the alternative that was used, or the number of matches if more than one.
     """
     told = dict(result)
     instance = call.stage.instance
@@ -158,7 +158,7 @@ def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def subject_of(args: Mapping[str, Any], about: str = "", at: str = "") -> str:
-    """What a command acts on, for the reason why it failed; at last the page it is on."""
+    """Return the subject of a command for its error: selector, condition, address or page."""
     named = args.get("selector") or about or without_credentials(args.get("url", "")) or at
     return " >> ".join(filter(None, (*args.get("frame", ()), named)))
 
@@ -173,12 +173,12 @@ def _subject(call: Call) -> str:
 
 
 def needs_page(step: Step) -> bool:
-    """Does this command act on the task's own instance?"""
+    """Return whether this command acts on the task's own instance."""
     return step.tool != "browser_instance"
 
 
 async def _late(stage: Stage, call: Call) -> CommandFailed:
-    """Why a command did not end; a page that hangs is closed, so that it burns on for nobody."""
+    """Return why a command timed out; close a page that hangs, which would go on using CPU."""
     if _is_gone(stage):
         return gone()
     if _was_kept(stage):
@@ -197,24 +197,24 @@ async def _broken(stage: Stage, failed: Error, call: Call) -> CommandFailed:
     failure = _crash(stage) or as_failure(failed, call.waited_ms, _subject(call), stage.scrub.text)
     if str(failure) != CRASHED:
         return failure
-    await stage.drop_hung_page()  # the command may hear of its death before the instance does
+    await stage.drop_hung_page()  # the command may learn of the crash before the instance
     heavy = stage.instance is not None and stage.instance.chromium.load.took_too_much()
     return CommandFailed(TOO_HEAVY) if heavy else failure
 
 
 def _crash(stage: Stage) -> CommandFailed | None:
-    """What the page died of while the command ran."""
+    """Return the page's crash while the command ran."""
     crash = stage.instance.crash if stage.instance is not None else None
     return CommandFailed(str(crash)) if crash is not None else None
 
 
 def _was_kept(stage: Stage) -> bool:
-    """Did a page stay that the command wanted to leave?"""
+    """Return whether a page stayed although the command tried to navigate."""
     return stage.instance is not None and stage.instance.dialogs.kept_the_page
 
 
 def _leaving(instance: Instance, action: str) -> AbstractAsyncContextManager[None]:
-    """The command's own navigation is part of it, where Playwright does not wait for that."""
+    """Wait for the command's navigation where Playwright does not."""
     waits = action in _MAY_LEAVE or (instance.dialogs.stay and action in _WAITED_FOR)
     return departing(instance) if waits else nullcontext()
 

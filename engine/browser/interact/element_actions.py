@@ -1,7 +1,7 @@
-"""Acting on one element of a tab as a person would: with the mouse, with keys, by choosing.
+"""Actions on one element of a tab with real input: mouse, keys, selection.
 
-An element is acted on when it is shown, at rest, enabled, and nothing lies over it. What is
-typed is never told again: only how much it was.
+An element is acted on when it is visible, at rest, enabled, and not covered. Typed text is
+never repeated; only its length is reported.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from engine.browser.interact.tool_refusals import (
     WrongElement,
 )
 
-READY_MS = 3_000  # a page that moves longer than that does not come to rest
-KEYED_CHARS = 100  # what is longer is put in at once: a key for each letter takes 1 ms
+READY_MS = 3_000  # a page that moves longer never comes to rest
+KEYED_CHARS = 100  # longer texts are inserted at once: each key takes 1 ms
 
 
 class Deed(msgspec.Struct, frozen=True):
-    """What was done: the element as it is now (None: it is gone), and a sentence."""
+    """Result of an action: the element afterwards (None: gone), and a sentence."""
 
     sentence: str
     element: Element | None
 
 
 class Target:
-    """One element of a tab, named by its reference."""
+    """One element of a tab, addressed by its reference."""
 
     def __init__(self, tab: AgentTab, ref: str) -> None:
         match = REFERENCE.fullmatch(ref)
@@ -41,10 +41,11 @@ class Target:
         self.tab, self.ref, self.number = tab, ref, int(match[2])
 
     async def ready(self, *, hit: bool = True, editable: bool = False) -> tuple[Any, Element]:
-        """Where it is, once it can be acted on.
+        """Wait until the element can be acted on, and return its position.
 
         Raises:
-            StaleReference: it is gone. ElementNotReady: it cannot be used, and why.
+            StaleReference: the element is gone.
+            ElementNotReady: the element cannot be used; the error has the reason.
         """
         ask = {"limitMs": READY_MS, "hit": hit, "enabled": True, "editable": editable}
         told = await self.ask("point", **ask)
@@ -63,7 +64,7 @@ class Target:
         return element(told["item"], self.tab.number, self.tab.veil)
 
     async def now(self) -> Element | None:
-        """As it is after an act; None when the act took it away."""
+        """Return the element's state after an action; None if the action removed it."""
         try:
             return self.tell(await self.ask("describe"))
         except StaleReference:
@@ -71,15 +72,15 @@ class Target:
 
 
 async def interact(tab: AgentTab, ref: str, action: str, value: str, limit_ms: int) -> Deed:
-    """Do `action` to an element, wait until the page is at rest, and say what came of it.
+    """Perform `action` on an element, wait until the page is at rest, and return the result.
 
     Args:
         action: one of `ACTIONS`.
-        value: the text, the option or the key that it needs; else empty.
+        value: the text, the option or the key that the action needs; otherwise empty.
 
     Raises:
-        StaleReference, ElementNotReady, WrongElement, NoSuchOption.
-        PageError: it led to an address that may not be opened.
+        StaleReference, ElementNotReady, WrongElement, NoSuchOption: concerning the element.
+        PageError: the action led to a blocked address.
     """
     target = Target(tab, ref)
     sentence = await ACTIONS[action](target, value)
@@ -175,7 +176,7 @@ async def _keys(tab: AgentTab, text: str, *, one_line: bool, empty: bool) -> Non
         if not empty:
             await keyboard.press("Delete")
     elif len(text) > KEYED_CHARS or "\n" in text or "\r" in text:
-        # As pasted: a return pressed as a key would send a form of one line off.
+        # Inserted as if pasted: a Return key would submit a form of one line.
         await keyboard.insert_text(" ".join(text.splitlines()) if one_line else text)
     else:
         await keyboard.type(text)
@@ -237,7 +238,7 @@ ACTIONS: Final[dict[str, Action]] = {
 
 
 async def press(tab: AgentTab, key: str, limit_ms: int) -> str:
-    """Press a key where the focus is."""
+    """Press a key in the focused element."""
     await tab.page.keyboard.press(key)
     await tab.settle(limit_ms)
     tab.check_refused()

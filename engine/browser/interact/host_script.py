@@ -1,7 +1,7 @@
-"""A host's own script in the page: an expression, or a body with `return`; what it gives, as JSON.
+"""Run a host's script in the page: an expression, or a body with `return`; JSON result.
 
-The script runs among the page's own, so that it sees what they see. What it gives is data
-like everything else of a page.
+The script runs in the page's own world, so that it shares the page's variables. Its result is
+untrusted data like everything else from a page.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from engine.browser.interact.agent_tab import AgentTab
 from engine.browser.interact.tool_refusals import ScriptFailed
 
 MOST_ECHO = 256 * 1024
-SLACK_S = 0.5  # the browser ends a script at the limit by itself; only a promise takes longer
-# DevTools' word for an error before the first line ran; one that was thrown says "in promise".
+SLACK_S = 0.5  # the browser ends a script at the limit itself; only a promise takes longer
+# DevTools' text for an error before the first line ran; a later one says "in promise".
 _NOT_BEGUN = "Uncaught"
-_ENDED = "Internal error"  # how it tells of a script that it ended at our limit
+_ENDED = "Internal error"  # its message about a script ended at the limit
 
 
 async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
-    """What `code` gives, as JSON: elements as a line of text, circles and functions named.
+    """Run `code` and return its value as JSON; elements, cycles and functions become texts.
 
     Raises:
-        ScriptFailed: it threw, is not JavaScript, or took longer than `limit_ms`.
+        ScriptFailed: the script threw, is not JavaScript, or took longer than `limit_ms`.
     """
-    await tab.world.ask("page")  # learns the secrets before the script can take them away
+    await tab.world.ask("page")  # registers the secrets before the script can remove them
     expression = code.rstrip().rstrip(";")
     answer = await _run(tab, f"({expression}\n)", limit_ms)
     if _is_no_expression(answer):

@@ -1,11 +1,11 @@
-"""A page as words: what `looking.js` hands over, in lines that people and programs can read.
+"""A page as text: the result of `looking.js` as lines for people and programs.
 
     # [ref_1_1 heading "Order"]
     [ref_1_2 textbox "Name" value="Ada" required]
     See the [link "manual" -> https://example.com/manual] first.
 
-What stands in brackets is an element, everything else the page's own words. Those are data:
-nothing in them can look like an element.
+Text in brackets is an element; everything else is the page's own text, which is untrusted data:
+it can never look like an element.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ VALUE_CHARS = 200
 MOST_OPTIONS = 20
 REFERENCE = re.compile(r"ref_([1-9][0-9]{0,5})_([1-9][0-9]{0,8})")
 _SPACES = re.compile(r"\s+")
-_FORGED = re.compile(r"\[\s*(?=ref_)")  # a page's own words that would read as an element
+_FORGED = re.compile(r"\[\s*(?=ref_)")  # page text that would look like an element
 
 
 class Element(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One element of a page as it is told: everything in it is plain and without secrets.
+    """One element of a page, redacted.
 
-    `value` is what stands in a field; a field that holds a secret has `hidden` instead.
+    `value` is a field's content; a secret field has `hidden` instead.
     """
 
     ref: str
@@ -44,7 +44,7 @@ class Element(msgspec.Struct, frozen=True, omit_defaults=True):
     options: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As it stands in a page's lines."""
+        """Format the element as in a page's lines."""
         parts = [self.ref, self.role, f'"{self.name}"' if self.name else ""]
         parts += [f"type={self.type}" if self.type else ""]
         parts += [
@@ -57,17 +57,17 @@ class Element(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def called(self) -> str:
-        """In a sentence: `button "Save" (ref_1_4)`."""
+        """Name of the element in a sentence: `button "Save" (ref_1_4)`."""
         return f'{self.role} "{self.name}" ({self.ref})' if self.name else f"{self.role} {self.ref}"
 
 
 def reference(tab: int, number: int) -> str:
-    """The name of an element: that of its tab, and its own number there."""
+    """Format the reference of an element: the tab number, and its number in the tab."""
     return f"ref_{tab}_{number}"
 
 
 def element(told: dict[str, Any], tab: int, veil: Veil) -> Element:
-    """The element that a script told of."""
+    """Convert a script's description of an element, redacted."""
     secret = "secret" in told
     return Element(
         ref=reference(tab, int(told.get("ref", 0))),
@@ -90,7 +90,7 @@ def _quoted(text: str) -> str:
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What stands in a page: its lines, the elements in them, and where they were cut."""
+    """The lines of a page, the elements in them, and where they were cut."""
 
     url: str
     title: str
@@ -102,7 +102,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def page(told: dict[str, Any], tab: int, veil: Veil, offset: int, most: int) -> Page:
-    """The part of a page's lines from `offset` on, of at most `most` characters, whole lines."""
+    """Return whole lines of a page from `offset` on, of at most `most` characters."""
     elements = [element(one, tab, veil) for one in told["items"]]
     rows = [(_line(parts, elements, veil), _within(parts, elements)) for parts in told["lines"]]
     texts: list[str] = []

@@ -1,6 +1,6 @@
-"""Why a browser tool was refused or could not do what it was asked: words for a host agent.
+"""Errors of the browser tools, worded for a host agent.
 
-Each says what to do next, because whoever reads it is about to try again.
+Each has advice on the next step, because the agent is about to try again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from engine.model.errors import AddressBlocked, EngineError
 
 
 class StaleReference(EngineError):
-    """The element that a reference stood for is no longer in the page that is open."""
+    """The referenced element is no longer in the open page."""
 
     code = "stale_reference"
     title = "The element is gone"
@@ -18,7 +18,7 @@ class StaleReference(EngineError):
 
 
 class ElementNotReady(EngineError):
-    """The element is there but cannot be acted on: hidden, covered, disabled, read-only, moving."""
+    """The element exists but is hidden, covered, disabled, read-only or moving."""
 
     code = "element_not_ready"
     title = "The element cannot be used now"
@@ -27,7 +27,7 @@ class ElementNotReady(EngineError):
 
 
 class WrongElement(EngineError):
-    """The action does not fit the element: typing into a button, say."""
+    """The action does not fit the element, such as typing into a button."""
 
     code = "wrong_element"
     title = "That does not fit the element"
@@ -36,7 +36,7 @@ class WrongElement(EngineError):
 
 
 class NoSuchOption(EngineError):
-    """A select field has no such option, or cannot offer it."""
+    """A select field has no such option, or the option is disabled."""
 
     code = "no_such_option"
     title = "There is no such option"
@@ -45,7 +45,7 @@ class NoSuchOption(EngineError):
 
 
 class ScriptFailed(EngineError):
-    """A script threw, did not end in time, or lost its page."""
+    """A script threw, exceeded its limit, or lost its page."""
 
     code = "script_failed"
     title = "The script failed"
@@ -54,7 +54,7 @@ class ScriptFailed(EngineError):
 
 
 class ToolTimeout(EngineError):
-    """The page did not answer within the call's limit."""
+    """The page did not reply within the call's limit."""
 
     code = "tool_timeout"
     title = "The page did not answer"
@@ -63,7 +63,7 @@ class ToolTimeout(EngineError):
 
 
 class PageUnreadable(EngineError):
-    """The tab shows nothing that could be read: a crash, or a page that keeps sending itself on."""
+    """The page crashed or keeps redirecting itself, so the tab shows nothing readable."""
 
     code = "page_unreadable"
     title = "The page cannot be read"
@@ -72,7 +72,7 @@ class PageUnreadable(EngineError):
 
 
 class NoHistory(EngineError):
-    """There is no page to go back or forward to."""
+    """There is no history entry to go back or forward to."""
 
     code = "no_history"
     title = "There is nothing to go to"
@@ -81,7 +81,7 @@ class NoHistory(EngineError):
 
 
 class PictureTooLarge(EngineError):
-    """A picture would be larger than may be handed over."""
+    """A screenshot exceeds the size limit."""
 
     code = "picture_too_large"
     title = "The picture is too large"
@@ -90,7 +90,7 @@ class PictureTooLarge(EngineError):
 
 
 class DomainBlocked(AddressBlocked):
-    """The task's allowedDomains do not hold this address; nothing was opened."""
+    """The address is not in the task's allowedDomains; nothing was opened."""
 
     code = "domain_blocked"
     title = "Not one of the task's domains"

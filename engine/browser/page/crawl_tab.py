@@ -1,7 +1,7 @@
-"""One reusable tab: load an address, wait inside the page, hand over what a reader would see.
+"""Load pages in one reusable tab: navigate, wait for rest, extract text and links.
 
-A page costs one navigation, one call that makes a world of our own in it, and one call that
-waits and extracts there. Nothing is intercepted but documents (`gate`), nothing is polled.
+A page costs one navigation, one call that creates an isolated world, and one call that waits and
+extracts there. Only document requests are intercepted (`navigation_filter`); nothing is polled.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Dialog, Page, Request, Response
 
 
-# What the script in the page hands over, checked and turned into the crawl's record.
+# Results of `take.js`, validated and converted to the crawl's record.
 
 _ASKS_TO_WAIT = (429, 503)
 
 
 class Taken(msgspec.Struct, rename="camel"):
-    """The answer of `take.js`. It comes from a world that the page cannot reach, yet is checked."""
+    """Validated result of `take.js`, which runs in an isolated world of the page."""
 
     url: str
     title: str
     html: str
     text: str
     truncated: bool
-    links: str | None  # a line each; None: there are none
+    links: str | None  # one address a line; None: no links
     link_texts: str
     frames: int
     skipped: int
@@ -70,7 +70,10 @@ class Taken(msgspec.Struct, rename="camel"):
 
 
 def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) -> Fetched:
-    """The record of one page; only HTML has markup and links, and only text has text."""
+    """Convert an extraction result to the record of one page.
+
+    Only HTML has markup and links, and only text types have text.
+    """
     html = is_html(taken.content_type)
     has_links = html and taken.links is not None
     return Fetched(
@@ -102,38 +105,38 @@ def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) 
     )
 
 
-GRACE_S = 1.0  # for the call that extracts, after the page's own limit
+GRACE_S = 1.0  # extra time for the extraction call after the page's own limit
 CLOSE_S = 2.0
 SCREENSHOT_S = 5.0
 FEEL_S = 1.0
 MAX_SCREENSHOT = 8 * 1024 * 1024
-MAX_DIALOGS = 100  # of one page; each holds it up until it is answered
+MAX_DIALOGS = 100  # for each page; an open dialog blocks the page until it is answered
 STILL_S = 2.0
-MAX_DOCUMENTS = 10  # a page that sends itself on more often than this goes nowhere
+MAX_DOCUMENTS = 10  # limit of client-side redirects
 ERROR_PAGE_MS = 1_000
 BLANK = "about:blank"
 _ERROR_PAGE = "chrome-error://chromewebdata/"
-PENDING = f"pending-{secrets.token_hex(8)}"  # a name that no page can know beforehand
-_NO_DAMAGE = ("ERR_ABORTED", "ERR_BLOCKED")  # called off: by another address, or by the gate
+PENDING = f"pending-{secrets.token_hex(8)}"  # random, so that no page can guess it
+_NO_DAMAGE = ("ERR_ABORTED", "ERR_BLOCKED")  # cancelled by another navigation or by the filter
 _INTERRUPTED = "interrupted by another navigation"
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 
 
 @cache
 def first_script() -> str:
-    """What a context puts into every document before the page's own scripts."""
+    """Script that a context runs in every document before the page's own scripts."""
     return compact(f"{script('pending')}({json.dumps(PENDING)});")
 
 
 class Tab:
-    """A page of the browser that takes one address after another until it is spoiled."""
+    """A browser tab that loads addresses one after another until it is spoiled."""
 
     def __init__(self, page: Page, wire: CDPSession, frame_id: str, held: HeldOpen) -> None:
         self.frame_id = frame_id
-        self.spoiled: str | None = None  # why it may not be used again
+        self.spoiled: str | None = None  # reason why the tab may not be used again
         self.taken = 0
         self.ward: Ward | None = None
-        self.echoes = Echoes(())  # what no picture may show
+        self.echoes = Echoes(())  # texts to mask in screenshots
         self.jar = CookieJar(wire)
         self._page = page
         self._wire = wire
@@ -141,9 +144,9 @@ class Tab:
         self._scope: asyncio.Timeout | None = None
         self._told = {"frameId": frame_id, "worldName": WORLD}
         self._world = 0
-        self._opened = False  # the document of this address has begun
+        self._opened = False  # the current document has begun to arrive
         self._cut_off = False  # the document's body ended in an error
-        self._failed: Request | None = None  # the navigation that did so last
+        self._failed: Request | None = None  # the last navigation that failed
         self._dialogs = 0
         self._windows = 0
         page.on("dialog", self._on_dialog)
@@ -153,10 +156,10 @@ class Tab:
         page.on("crash", lambda _: self._on_crash())
 
     async def take(self, url: str, options: PageOptions) -> Fetched:
-        """Load `url` and return what is there when it is ready, or at the limit.
+        """Load `url` and extract it when it is at rest, or at the time limit.
 
         Raises:
-            PageError: it could not be taken; `spoiled` says whether the tab is done for.
+            PageError: the page could not be extracted; `spoiled` says whether the tab is usable.
             playwright.Error: the browser, or this tab, is gone.
         """
         self.taken += 1
@@ -171,7 +174,7 @@ class Tab:
             if self._dialogs > MAX_DIALOGS:
                 raise PageError("dialogs", "the page opened one dialog after another") from slow
             late = no_answer(options.timeout_ms)
-            if self._opened:  # it came, and hangs
+            if self._opened:  # the page arrived, and hangs
                 late.unproved, late.proved = not options.fresh, options.fresh
             raise late from slow
         except asyncio.CancelledError:
@@ -191,7 +194,7 @@ class Tab:
         taken = await self._extract(deadline, options)
         self._held.note(taken.held)
         if not taken.settled:
-            self._spoil("unsettled")  # what it still does would go on until the next page
+            self._spoil("unsettled")  # its unfinished work would continue into the next page
         headers = response.headers if response else {}
         answers = response is not None and response.url == taken.url.partition("#")[0]
         status = response.status if response and answers else taken.status
@@ -207,7 +210,7 @@ class Tab:
         try:
             self._cut_off, self._failed = False, None
             if "#" in address:
-                # From the same document the browser would only change the fragment.
+                # Within the same document the browser would change only the fragment.
                 await self._page.goto(BLANK, wait_until="commit", timeout=options.timeout_ms)
             return await self._page.goto(address, wait_until="commit", timeout=options.timeout_ms)
         except PlaywrightTimeout:
@@ -224,7 +227,7 @@ class Tab:
             raise await self._with_status(self._why(failed)) from failed
 
     async def _feel(self) -> None:
-        """A page whose renderer died is said to be without content first, and dead only then."""
+        """Detect a dead renderer, which Chromium reports as an empty page first."""
         try:
             async with asyncio.timeout(FEEL_S):
                 await self._wire.send("Runtime.evaluate", {"expression": "0"})
@@ -234,16 +237,16 @@ class Tab:
             self._spoil("crash")
 
     async def _leave(self) -> None:
-        """Away from the page before, which sends itself on while the next one is asked for."""
+        """Leave the previous page, which redirects itself while the next navigation begins."""
         async with asyncio.timeout(STILL_S):
             for off in (True, False):
                 await self._wire.send("Emulation.setScriptExecutionDisabled", {"value": off})
                 await self._page.goto(BLANK, wait_until="commit")
         if self.ward:
-            self.ward.clear()  # what was refused to that page is no matter of the next
+            self.ward.clear()  # the refusals of that page do not concern the next one
 
     async def _with_status(self, failed: Exception) -> Exception:
-        """Of an error without a page (an empty 503, say) the status, as far as it is known."""
+        """Add the HTTP status to an error without a page (such as an empty 503), if known."""
         if not isinstance(failed, PageError) or failed.kind != "http" or self._failed is None:
             return failed
         with contextlib.suppress(Error, TimeoutError):
@@ -254,14 +257,14 @@ class Tab:
         return failed
 
     async def _see_error_page(self) -> None:
-        """Chromium shows a page of its own for a failure; it would run into the next address."""
+        """Wait for Chromium's error page, which would otherwise interrupt the next navigation."""
         try:
             await self._page.wait_for_url(_ERROR_PAGE, wait_until="commit", timeout=ERROR_PAGE_MS)
         except Error:
             self._spoil("error page")
 
     def _why(self, failed: Error) -> Exception:
-        """The page's own error for a failed navigation, or `failed` when the tab is gone."""
+        """Return the page's error for a failed navigation, or `failed` when the tab is gone."""
         if self.ward and self.ward.refused:
             return self.ward.refused
         if self.spoiled == "download" or "Download is starting" in failed.message:
@@ -283,7 +286,7 @@ class Tab:
             except Error as failed:
                 if not any(sign in failed.message for sign in _GOING_AWAY):
                     raise self._why(failed) from failed
-                continue  # the page sent itself on: take what comes
+                continue  # the page redirected itself: extract the next document
             if not taken.url.startswith(("http://", "https://")):
                 raise self._strayed()
             if not (taken.may_import and taken.settled and await is_importing(self._wire)):
@@ -318,7 +321,7 @@ class Tab:
             raise PageError("script", "the page could not be read") from odd
 
     async def screenshot(self) -> bytes | None:
-        """A PNG of what a screen would show, what was given painted over; None: not in time."""
+        """Return a PNG of the visible part with secrets masked; None after the time limit."""
         try:
             async with asyncio.timeout(SCREENSHOT_S):
                 shoot = partial(self._page.screenshot, type="png", animations="disabled")
@@ -328,18 +331,18 @@ class Tab:
         return shot if len(shot) <= MAX_SCREENSHOT else None
 
     async def frames(self) -> frozenset[str]:
-        """The ids of every frame in this tab; empty when it does not tell in time."""
+        """Return the ids of all frames in this tab; empty after the time limit."""
         return await frames_of(self._wire)
 
     async def close(self) -> bool:
-        """Close the tab; False when it did not close within 2 s."""
+        """Close the tab; return False when it did not close within 2 s."""
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self._page.close()
         except TimeoutError:
             return False
         except Error:
-            return True  # it was gone already
+            return True  # already gone
         return True
 
     def _spoil(self, why: str) -> None:
@@ -350,13 +353,13 @@ class Tab:
         self._end()
 
     def _end(self) -> None:
-        """Wait no longer for the page that is being taken."""
+        """Stop waiting for the current page."""
         if self._scope is not None and not self._scope.expired():
-            # The answer that is being waited for will not come.
+            # The awaited reply will never arrive.
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     async def _on_failed(self, request: Request) -> None:
-        """Tell the waiting script that nothing more of the document will come."""
+        """Notify the waiting script that the document is incomplete and ended."""
         by_us = any(sign in (request.failure or "") for sign in _NO_DAMAGE)
         if by_us or not request.is_navigation_request() or request.frame.parent_frame:
             return
@@ -372,14 +375,14 @@ class Tab:
         self._dialogs += 1
         if self._dialogs > MAX_DIALOGS:
             self._end()
-        with contextlib.suppress(Error, TimeoutError):  # answered by the page's own end
+        with contextlib.suppress(Error, TimeoutError):  # the page's end may have answered it
             async with asyncio.timeout(CLOSE_S):
-                # Who is asked whether to leave says yes: the next page waits.
+                # A `beforeunload` dialog is accepted, because the next page waits.
                 await (dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
 
     async def _on_popup(self, popup: Page) -> None:
         self._spoil("popup")
         self._windows += 1
-        with contextlib.suppress(Error, TimeoutError):  # gone already
+        with contextlib.suppress(Error, TimeoutError):  # already gone
             async with asyncio.timeout(CLOSE_S):
                 await popup.close()

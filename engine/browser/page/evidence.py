@@ -1,4 +1,4 @@
-"""Takes the parts of an evidence bundle from one tab; everything the page says is only data."""
+"""Collect the parts of an evidence bundle from one tab; page content is only data."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from playwright.async_api import Error as PageFailure
 
 
-# What a page said on its console while it was watched, and which of its errors nobody caught.
+# Console log of a page, with its uncaught errors.
 
-MAX_LINES: Final = 200  # the newest, as OpenChrome keeps them
+MAX_LINES: Final = 200  # the newest ones, as OpenChrome does
 MAX_TEXT: Final = 2_000
 
 
 class ConsoleLog:
-    """Watches a page from now on; times are ms since the beginning."""
+    """Record a page's console from construction on; times are ms since then."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ConsoleLog:
         key_shapes: bool = True,
         hide: Callable[[str], str] = str,
     ) -> None:
-        """`hide` takes out of a text what must not be kept, before the text is cut."""
+        """Record lines; `hide` removes secrets from each text before it is cut."""
         self._hide = hide
         self._page = page
         self._monotonic = monotonic
@@ -69,17 +69,17 @@ class ConsoleLog:
 
     @property
     def redacted(self) -> int:
-        """How many key shapes were taken out of the lines that are kept."""
+        """Number of key shapes removed from the kept lines."""
         return sum(line.get("redacted", 0) for line in self._lines)
 
     def close(self) -> None:
-        """Watch no longer; a living tab goes on."""
+        """Stop recording; the tab stays usable."""
         self._page.remove_listener("console", self._on_console)
         self._page.remove_listener("pageerror", self._on_error)
 
     def encoded(self) -> bytes:
-        """The lines as the file that keeps them: one JSON object each."""
-        hidden = ("text", "url")  # once more: a field may have come to hold a secret since
+        """Return the content of the log file: one JSON object a line."""
+        hidden = ("text", "url")  # a field may have received a secret since
         lines = [
             {name: self._hide(said) if name in hidden else said for name, said in line.items()}
             for line in self._lines
@@ -98,7 +98,7 @@ class ConsoleLog:
         self._add({"type": "uncaught", **self._said(told)}, None)
 
     def _said(self, text: str) -> dict[str, Any]:
-        """A page's own words; addresses in them, which the browser writes there too, lose more."""
+        """Redact the page's text; addresses in it, which the browser adds too, lose more."""
         kept, count = redact.url(self._hide(text)), 0
         if self._key_shapes:
             kept, count = redact.content(kept)
@@ -110,18 +110,18 @@ class ConsoleLog:
         self._lines.append({"at_ms": at_ms, **line, **({"line": number} if number else {})})
 
 
-# What a page requested while it was watched: a summary of each request, never a body.
+# Network log of a page: a summary of each request, never a body.
 #
-# The shape follows a HAR's entries where it can. Addresses and headers pass the redactor.
+# The shape follows the entries of a HAR where possible. Addresses and headers are redacted.
 
 MAX_ENTRIES: Final = 2_000
-MAX_URL: Final = 2_000  # characters; what a data: address holds is no address
+MAX_URL: Final = 2_000  # characters; a data: address may hold a whole file
 MAX_HEADERS: Final = 60
 MAX_HEADER: Final = 500
 
 
 class NetworkLog:
-    """Watches a page from now on, for `window_ms`; times are ms since the beginning."""
+    """Record a page's requests for `window_ms` from construction on; times are ms since then."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class NetworkLog:
         monotonic: Callable[[], float],
         hide: Callable[[str], str] = str,
     ) -> None:
-        """`hide` takes out of a text what must not be kept, before the text is cut."""
+        """Record requests; `hide` removes secrets from each text before it is cut."""
         self._page = page
         self._hide = hide
         self._window_ms = window_ms
@@ -151,7 +151,7 @@ class NetworkLog:
 
     @property
     def left_s(self) -> float:
-        """Seconds until the window has passed."""
+        """Seconds until the end of the window."""
         return max(0.0, self._window_ms / 1_000 - (self._monotonic() - self._began))
 
     @property
@@ -163,12 +163,12 @@ class NetworkLog:
         return self._total
 
     def close(self) -> None:
-        """Watch no longer; a living tab goes on."""
+        """Stop recording; the tab stays usable."""
         for event, handler in self._handlers.items():
             self._page.remove_listener(event, handler)
 
     async def encoded(self) -> bytes:
-        """The log as the file that keeps it."""
+        """Return the content of the log file."""
         for request in self._finished:
             await self._measure(request)
         told = {
@@ -179,7 +179,7 @@ class NetworkLog:
         return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
 
     def _clean(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Once more: a field may have come to hold a secret since."""
+        """Redact the entry again: a field may have received a secret since."""
         clean: dict[str, Any] = {}
         for name, value in entry.items():
             clean[name] = self._hide(value) if isinstance(value, str) else value
@@ -239,7 +239,7 @@ class NetworkLog:
         try:
             sizes = await request.sizes()
         except Error:
-            return  # its page is gone, and its sizes with it
+            return  # the page is gone, and its sizes with it
         self._entries[request]["bytes"] = sizes["responseBodySize"]
 
     def _address(self, url: str) -> str:
@@ -248,19 +248,19 @@ class NetworkLog:
         return display(redact.text(self._hide(url)), MAX_URL)
 
     def _headers(self, headers: dict[str, str]) -> dict[str, str]:
-        """The headers without secrets: known by their name, by their look, or given."""
+        """Return the headers without secrets: by header name, by shape, or given by the user."""
         some = {name: self._hide(value) for name, value in list(headers.items())[:MAX_HEADERS]}
         kept: dict[str, str] = redact.value(some)
         return {display(name, 100): display(str(value), MAX_HEADER) for name, value in kept.items()}
 
 
-# A picture's perceptual hash: pictures that look alike have hashes that differ in few bits.
+# Perceptual hash of a picture: similar pictures have hashes that differ in few bits.
 #
-# The usual pHash, in full so that others can compute the same: the luma of each pixel,
+# The usual pHash, described in full so that others can compute the same: the luma of each pixel,
 # (299 R + 587 G + 114 B) / 1000, is averaged over 32 × 32 equal boxes (a pixel at (x, y) of a
-# w × h picture falls into column ⌊32 x / w⌋, row ⌊32 y / h⌋); of their two-dimensional DCT-II
+# w × h picture falls into column ⌊32 x / w⌋, row ⌊32 y / h⌋). Of their two-dimensional DCT-II
 # the 8 × 8 lowest frequencies are rounded to whole numbers. Row by row, each but the first
-# gives a bit: is it more than the median of those 63? The first bit, the mean's, is 0. The 64
+# gives a bit: 1 if it exceeds the median of those 63. The first bit, the mean's, is 0. The 64
 # bits are written as 16 hex digits. Two pictures look alike below a distance of about 10.
 
 GRID: Final = 32
@@ -269,16 +269,16 @@ ALGORITHM: Final = "phash-dct-64"
 
 
 def perceptual_hash(lumas: Sequence[float]) -> str:
-    """The hash of a picture's 32 × 32 average lumas, row by row.
+    """Compute the hash of a picture's 32 × 32 average lumas, given row by row.
 
     Raises:
-        ValueError: there are not 1,024 of them.
+        ValueError: the number of lumas is not 1,024.
     """
     if len(lumas) != GRID * GRID:
         raise ValueError(f"{len(lumas)} lumas instead of {GRID * GRID}")
     rows = [_lowest(lumas[at : at + GRID]) for at in range(0, len(lumas), GRID)]
     columns = [_lowest([row[u] for row in rows]) for u in range(KEPT)]
-    # Whole numbers: the last digits of a cosine are not the same on every machine.
+    # Rounded, because the last digits of a cosine differ between machines.
     found = [round(columns[u][v]) for v in range(KEPT) for u in range(KEPT)]
     middle = median(found[1:])
     bits = "0" + "".join("1" if one > middle else "0" for one in found[1:])
@@ -286,7 +286,7 @@ def perceptual_hash(lumas: Sequence[float]) -> str:
 
 
 def distance(one: str, other: str) -> int:
-    """In how many of the 64 bits two hashes differ."""
+    """Count the bits in which two 64-bit hashes differ."""
     return (int(one, 16) ^ int(other, 16)).bit_count()
 
 
@@ -321,7 +321,7 @@ def _luma_script() -> str:
 
 
 class TabCamera:
-    """See `work.evidence.Camera`. It watches from its making on; `close` ends that."""
+    """Camera of one tab (see `work.evidence.Camera`); it records until `close`."""
 
     def __init__(self, tab: AgentTab, args: EvidenceArgs, monotonic: Callable[[], float]) -> None:
         self._tab = tab
@@ -344,12 +344,12 @@ class TabCamera:
             else:
                 found = await tab.arrive(args.timeout_ms, args.wait_for)
         if "network" in args.include and (found.settled or args.wait_for is None):
-            with suppress(EngineError):  # what became of the page meanwhile, its parts tell
+            with suppress(EngineError):  # the parts report a failure of the page
                 found = await self._at_the_end_of_the_window()
         return Opened(found.url, found.title, found.status, found.settled)
 
     async def _at_the_end_of_the_window(self) -> Visit:
-        """What the bundle shows of the page is what it made of the answers in its log."""
+        """Wait until the network log ends: the bundle shows the page after its responses."""
         await asyncio.sleep(self._network.left_s)
         async with self._tab.within(self._args.timeout_ms / 1_000):
             return await self._tab.arrive(self._args.timeout_ms, self._args.wait_for)
@@ -366,7 +366,7 @@ class TabCamera:
 
     async def _dom(self) -> Piece:
         async with self._tab.within(PART_S):
-            await self._tab.world.ask("page")  # learns what stands in fields for secrets
+            await self._tab.world.ask("page")  # registers the values of secret fields
             told = await evaluate(self._tab.instance.wire(self._tab.page), _dom_script())
         html = without_secret_values(str(told["html"]))
         key_shapes = self._args.redact_content
@@ -382,7 +382,7 @@ class TabCamera:
         return Piece(taken.png, taken.cut, told)
 
     async def _take_picture(self) -> Picture:
-        """The whole page; what is too large for that is taken as far as a screen shows it."""
+        """Take a picture of the whole page; of a page too large, of the visible part."""
         if self._picture is None:
             async with self._tab.within(PART_S):
                 self._picture = await self._draw()
@@ -408,7 +408,7 @@ class TabCamera:
         return Piece(data, taken.cut, told)
 
     async def _lumas(self, png: bytes) -> list[float]:
-        """Computed in an empty page of its own: the watched page lends neither code nor canvas."""
+        """Compute lumas in a separate empty page: the watched page could falsify code or canvas."""
         chromium = self._tab.instance.chromium
         context = await chromium.browser.new_context()
         try:
@@ -438,7 +438,7 @@ def _redacted(count: int) -> dict[str, Any]:
 async def camera_on(
     tab: AgentTab, args: EvidenceArgs, monotonic: Callable[[], float]
 ) -> AsyncIterator[TabCamera]:
-    """A camera on `tab`, which stays as it is."""
+    """Open a camera on `tab`, which is not changed."""
     camera = TabCamera(tab, args, monotonic)
     try:
         yield camera

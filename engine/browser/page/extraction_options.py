@@ -1,4 +1,4 @@
-"""What the script that reads a page is asked: how long to wait, and how much to take at most."""
+"""Options of the extraction script: how long to wait, and how much to extract."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from engine.pages.html_limits import MAX_HTML_CHARS
 if TYPE_CHECKING:
     from engine.pages.fetch import PageOptions
 
-WORLD: Final = "openchrome-monitor"  # in which it is asked, apart from the page's own scripts
-REQUEST_MS: Final = 10_000  # how long a page waits for the answer to a request of its own
-# Of 5 Mi that a browser grants a site: a page that comes to more than this cannot write much.
+WORLD: Final = "openchrome-monitor"  # isolated from the page's own scripts
+REQUEST_MS: Final = 10_000  # limit for each request that a page makes itself
+# A browser grants a site 5 Mi; above this limit a page can store hardly anything.
 MAX_STORED_CHARS: Final = 4 * 1024 * 1024
-TEXTS_OF_AN_ELEMENT: Final = 2  # pieces of text; a page with more is cut there
+TEXTS_OF_AN_ELEMENT: Final = 2  # text nodes an element; a page with more is cut
 
 
 def script(name: str) -> str:
-    """One of the scripts that run inside pages, as an expression."""
+    """Return a page script, by name, as an expression."""
     return files("engine.browser").joinpath(f"{name}.js").read_text("utf-8").strip()
 
 
 def compact(source: str) -> str:
-    """`source` without its comment lines and indents, a fifth of it: it is read for every page."""
+    """Strip comment lines and indents, a fifth of `source`: every page parses it."""
     lines = (line.strip() for line in source.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 @cache
 def taking_script() -> str:
-    """A function that takes what is asked, waits for the page, and hands it over."""
+    """Return the function that receives options, waits for the page, and extracts it."""
     scripts = f"{script('settle')}, {script('shown')}"
     return compact(f"((settle, shown) => {script('take')})({scripts})")
 
@@ -48,15 +48,15 @@ def question(
     cut_off: bool,
     written: bool = False,
 ) -> dict[str, Any]:
-    """For `Runtime.callFunctionOn`: `take.js` with what is asked of it.
+    """Build the `Runtime.callFunctionOn` parameters for `take.js`.
 
     The function's text is the same for every page, so that V8 compiles it once for each renderer.
 
     Args:
-        left_ms: of the page's limit.
-        pending: the name under which the page's scripts tell what they wait for.
-        held: requests that are known to be held open.
-        cut_off: nothing more of the document will come.
+        left_ms: the rest of the page's time limit.
+        pending: the name under which the page's scripts report pending work.
+        held: names of requests known to be held open.
+        cut_off: the document is incomplete and ended.
         written: scripts are known to write this page.
     """
     ask = {

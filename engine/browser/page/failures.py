@@ -1,4 +1,4 @@
-"""What went wrong with a page or a browser, in words that a reader of the list understands."""
+"""Errors of pages and browsers, worded for readers of the task list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.model.errors import BrowserFailed, PageError
 
 
 class NoScreen(BrowserFailed):
-    """A browser was to show its window, and there is no screen for it."""
+    """A browser window was requested without a screen."""
 
     code = "no_screen"
     title = "There is no screen"
@@ -17,9 +17,9 @@ class NoScreen(BrowserFailed):
 
 
 class PageTooHeavy(PageError):
-    """A page took more memory than one page may, and was ended for it."""
+    """The renderer was ended because the page exceeded its memory limit."""
 
-    unproved = True  # its renderer may hold what the page before it left
+    unproved = True  # the previous page may have left the memory behind
     code = "page_memory"
     title = "The page used too much memory"
 
@@ -28,7 +28,7 @@ class PageTooHeavy(PageError):
 
 
 class PageFloods(PageError):
-    """A page sent its browser so many messages that all others stood still."""
+    """A page flooded its browser with messages and blocked all other pages."""
 
     unproved = True
     code = "page_flood"
@@ -39,7 +39,7 @@ class PageFloods(PageError):
 
 
 class LeftByOthers(PageError):
-    """Cookies or stored data of other pages may have changed what a page shows."""
+    """Cookies or stored data of other pages may have changed the page."""
 
     unproved = True
     code = "page_left_by_others"
@@ -87,7 +87,7 @@ _SENTENCES = {
 
 
 def net_failure(message: str) -> PageError | None:
-    """The page's error for what Chromium calls `net::ERR_…`; None when `message` has none."""
+    """Map Chromium's `net::ERR_…` in `message` to a page error; None without one."""
     match = _CODE.search(message)
     if match is None:
         return None
@@ -105,5 +105,5 @@ def net_failure(message: str) -> PageError | None:
 
 
 def no_answer(timeout_ms: int) -> PageError:
-    """The page did not come, or did not react, within its limit."""
+    """Return the error for a page that did not load or react within its limit."""
     return PageError("timeout", f"the page did not answer within {timeout_ms / 1000:g} s")

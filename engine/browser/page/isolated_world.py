@@ -1,7 +1,7 @@
-"""Scripts of ours inside a page, in a world that the page can neither see nor change.
+"""Run the product's scripts in an isolated world, invisible to the page.
 
-The world lives as long as its document, and with it the numbers of its elements. A new
-document begins with numbers that were never given out in this tab.
+The world lives as long as its document, and so do the numbers of its elements. A new
+document begins with numbers that were never used in this tab.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession
 
 
-# One expression in a tab, in a world where the page's scripts have replaced nothing.
+# Evaluation in a new isolated world, where page scripts have replaced no built-ins.
 
 
 async def evaluate(wire: CDPSession, expression: str) -> Any:
-    """What `expression` comes to, as JSON can hold it.
+    """Evaluate `expression` and return its JSON value.
 
     Raises:
-        PageUnreadable: it threw. playwright.Error: the tab, or its document, went away.
+        PageUnreadable: the expression threw.
+        playwright.Error: the tab or its document is gone.
     """
     tree = await wire.send("Page.getFrameTree")
     frame_id = str(tree["frameTree"]["frame"]["id"])
@@ -70,7 +71,7 @@ def _setup() -> str:
 
 
 class World:
-    """Our scripts in one tab, whatever document it shows; what they see of secrets is learnt."""
+    """The agent scripts of one tab, across documents; they report secret values to the mask."""
 
     def __init__(self, wire: CDPSession, frame_id: str, veil: Veil) -> None:
         self._wire = wire
@@ -80,15 +81,15 @@ class World:
 
     @classmethod
     async def open(cls, wire: CDPSession, veil: Veil) -> World:
-        """The world of the tab that `wire` belongs to."""
+        """Create the world of the tab that `wire` is attached to."""
         tree = await wire.send("Page.getFrameTree")
         return cls(wire, str(tree["frameTree"]["frame"]["id"]), veil)
 
     async def ask(self, what: str, **ask: Any) -> dict[str, Any]:
-        """The answer of one of our scripts; asked again where the page goes on meanwhile.
+        """Call an agent script; repeat the call when the page navigates meanwhile.
 
         Raises:
-            PageUnreadable: it keeps going on, or shows no page at all.
+            PageUnreadable: the page keeps navigating, or the tab shows no page.
             playwright.Error: the tab is gone.
         """
         for _ in range(MAX_DOCUMENTS):

@@ -1,6 +1,6 @@
-"""Where a page shows texts, told by the browser itself (`DOMSnapshot`), not by the page.
+"""Positions of texts in a page, from the browser's `DOMSnapshot` rather than the page.
 
-It sees what no script of ours could: closed shadow roots, what style sheets write, frames.
+It includes content that page scripts cannot read: closed shadow roots, style sheet text, frames.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Sizes = Mapping[int, list[float]]
 
 
 class Box(NamedTuple):
-    """A place in the window, in CSS pixels."""
+    """A rectangle in the window, in CSS pixels."""
 
     x: float
     y: float
@@ -24,18 +24,18 @@ class Box(NamedTuple):
 
 
 class Layout:
-    """One answer of `DOMSnapshot.captureSnapshot`."""
+    """One result of `DOMSnapshot.captureSnapshot`."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self._strings: list[str] = told["strings"]
         self._documents: list[dict[str, Any]] = told["documents"]
 
     def shows(self, echoes: Echoes) -> bool:
-        """Does any document in here show one of the values?"""
+        """Return whether any document shows one of the values."""
         return any(self._found(document, echoes) for document in self._documents)
 
     def boxes(self, echoes: Echoes) -> list[Box]:
-        """Where the window shows one; a frame that does counts as a whole."""
+        """Return the boxes that show a value; a frame that does counts as a whole."""
         if not self._documents:
             return []
         top = self._documents[0]
@@ -51,7 +51,7 @@ class Layout:
         return [Box(x - left, y - above, width, height) for x, y, width, height in found]
 
     def _frame_of(self, number: int) -> int:
-        """The element of the first document that a document stands in, however deep."""
+        """Return the element of the first document that contains a nested document."""
         for at, document in enumerate(self._documents):
             inside = document["nodes"].get("contentDocumentIndex", {"index": [], "value": []})
             for node, shown in zip(inside["index"], inside["value"], strict=True):
@@ -65,11 +65,11 @@ class Layout:
         texts = [self._strings[layout["text"][at]] for at in places]
         found = [layout["bounds"][places[at]] for at in sorted(echoes.within(texts))]
         fields = [(node, text) for node, text in self._fields(document["nodes"]) if node in sizes]
-        # Fields stand apart from each other: what two of them hold is never one text.
+        # Each field is matched alone, because texts of two fields never form one text.
         return found + [sizes[node] for node, text in fields if echoes.within([text])]
 
     def _fields(self, nodes: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-        """What elements show that is no text of the page: values, hints, words for a picture."""
+        """Yield texts outside text nodes: values, placeholders, alternative texts."""
         for name in ("inputValue", "textValue"):
             held = nodes.get(name, {"index": [], "value": []})
             for node, text in zip(held["index"], held["value"], strict=True):

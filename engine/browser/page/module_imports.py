@@ -1,4 +1,4 @@
-"""Scripts under way that no script in the page can know of: what `import()` asked for."""
+"""Pending `import()` scripts, which no script in the page can see."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOK_S = 0.1
 
 
 async def is_importing(wire: CDPSession) -> bool:
-    """Does the tab's document wait for a script of which nothing has come yet?"""
+    """Return whether the document waits for a script without any data yet."""
     told = await wire.send("Page.getResourceTree")
     return any(
         one["type"] == "Script"
@@ -25,13 +25,11 @@ async def is_importing(wire: CDPSession) -> bool:
 
 
 async def imported(wire: CDPSession, deadline: float) -> bool:
-    """Wait for those scripts; False when they have not come at `deadline` (of the loop's clock),
-    or within the limit of a request.
-    """
+    """Wait for those scripts; return False after `deadline` (loop clock) or the request limit."""
     clock = asyncio.get_running_loop().time
     limit = min(deadline, clock() + extraction_options.REQUEST_MS / 1_000)
     while await is_importing(wire):
         if clock() >= limit:
             return False
-        await asyncio.sleep(LOOK_S)  # nothing tells when one has come
+        await asyncio.sleep(LOOK_S)  # the browser sends no event for it
     return True

@@ -1,6 +1,6 @@
-"""Markup as it may be kept: without what stands in a field for a password, a code or a card.
+"""Remove the values of password, code and card fields from kept markup.
 
-Pages write such a value into the markup themselves, and some frameworks do so with every key.
+Pages write such values into the markup themselves, and some frameworks do so with every key.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from engine.model import redact
 
-# As a browser writes markup down: attributes in double quotes. A cut may end anywhere.
+# The browser's serialization: attributes in double quotes; a cut may end anywhere.
 _FIELD: Final = re.compile(r'<input\b(?:[^>"]++|"[^"]*+(?:"|$))*+', re.IGNORECASE)
 _SECRET: Final = re.compile(
     r'\s(?:type="password"|autocomplete="[^"]*'
@@ -21,7 +21,7 @@ _VALUE: Final = re.compile(r'(?<=\s)value="[^"]*+(?:"|$)', re.IGNORECASE)
 
 
 def without_secret_values(html: str) -> str:
-    """`html`, as a browser wrote it down, with such values replaced."""
+    """Mask secret values in `html`, which a browser serialized."""
     return _FIELD.sub(_field, html)
 
 

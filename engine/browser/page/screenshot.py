@@ -1,4 +1,4 @@
-"""A PNG of what a tab shows: the visible part, the whole page, or one element."""
+"""PNG screenshots of a tab: the visible part, the whole page, or one element."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from engine.secrets.echo_matching import Echoes
 _NOT_COVERED = "A secret in the picture could not be painted over in time."
 UNCOVER_S = 2.0
 MOST_BYTES = 8 * 1024 * 1024
-MOST_HEIGHT = 16_000  # pixels; Chromium draws nothing below 16,384
+MOST_HEIGHT = 16_000  # pixels; Chromium draws nothing beyond 16,384
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A PNG and its size in pixels; `cut` when the page goes on below it."""
+    """A PNG and its size in pixels; `cut` when the page continues below it."""
 
     png: bytes
     width: int
@@ -32,14 +32,16 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture:
-    """Take a picture; what stands in a field for a secret shows as dots, and where the page
-    shows it again it is painted over. A page that does so is taken as far as a screen shows it:
-    for the rest Chromium would lay it out anew.
+    """Take a screenshot with secrets masked.
+
+    A secret field shows dots, and a secret that the page repeats elsewhere is painted over. Of a
+    page
+    that repeats one only the visible part is taken, because Chromium would lay out the rest anew.
 
     Raises:
-        StaleReference, ElementNotReady: of the element named by `ref`.
-        PictureTooLarge: it would have more than 8 MiB.
-        PageUnreadable: there is a secret in it that could not be painted over.
+        StaleReference, ElementNotReady: concerning the element `ref`.
+        PictureTooLarge: the PNG would exceed 8 MiB.
+        PageUnreadable: a secret could not be painted over.
     """
     how: dict[str, Any] = {"type": "png", "animations": "disabled", "caret": "hide"}
     cut = False
@@ -61,7 +63,7 @@ async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture
                 await tab.world.ask("cover", on=False)
     if len(png) > MOST_BYTES:
         raise PictureTooLarge(size_bytes=len(png), most_bytes=MOST_BYTES)
-    width, height = struct.unpack(">II", png[16:24])  # a PNG's first chunk tells them
+    width, height = struct.unpack(">II", png[16:24])  # from the PNG's first chunk
     return Picture(png, width, height, cut)
 
 

@@ -1,8 +1,8 @@
-"""Pictures in which nothing can be read that was typed, wherever the page shows it again.
+"""Screenshots with typed texts masked, wherever the page repeats them.
 
-The browser says where such texts stand before and after the picture, and they are painted
-over in the picture, not in the page: the page can neither see that nor undo it. A page on
-which they do not stand still gets no picture. What a page draws as pixels is not known.
+The browser reports the boxes of such texts before and after the screenshot, and they are painted
+over in the picture, not in the page: the page can neither detect nor undo it. A page whose texts
+keep moving gets no screenshot. Texts that a page draws as pixels are not found.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Frame, Locator, Page
 
 TRIES: Final = 3
-MOST_MARKUP: Final = 16 * 1024 * 1024  # characters; a larger page is not looked through
+MOST_MARKUP: Final = 16 * 1024 * 1024  # characters; a larger page is not searched
 MOST_FRAMES: Final = 40
 MOST_FIELDS: Final = 100
 LOOK_S: Final = 5.0
-EDGE: Final = 3  # pixels around a text: letters stand out of their box
+EDGE: Final = 3  # pixels around a text, because letters exceed their box
 _SIZE: Final = "document.documentElement ? document.documentElement.outerHTML.length : 0"
 Shoot = Callable[[], Awaitable[bytes]]
 Clip = Callable[[], Awaitable[Box]]
 
 
 class NotCovered(Exception):
-    """What was typed could not be found or painted over in time: there must be no picture."""
+    """Typed texts could not be masked in time, so no screenshot may be kept."""
 
 
 async def covered(
@@ -49,14 +49,15 @@ async def covered(
     *,
     fields: Sequence[str] = (),
 ) -> bytes:
-    """The picture that `shoot` takes, with every echo in it painted over.
+    """Take a screenshot with `shoot` and paint over every echo in it.
 
     Args:
-        clip: the part of the window that the picture shows, where that is not all of it.
-        fields: selectors of what is painted over whatever stands in it.
+        clip: the part of the window in the picture, if not the whole window.
+        fields: selectors of elements that are always painted over.
 
     Raises:
-        NotCovered: see there. playwright.Error: as `shoot` does.
+        NotCovered: the texts could not be masked in time.
+        playwright.Error: from `shoot`.
     """
     if not echoes and not fields:
         return await shoot()
@@ -71,7 +72,7 @@ async def covered(
 
 
 async def echo_boxes(page: Page, wire: CDPSession, echoes: Echoes) -> list[Box]:
-    """Where the window shows one of the values now. Raises NotCovered."""
+    """Return the boxes in which the window shows a value. Raises NotCovered."""
     try:
         async with asyncio.timeout(LOOK_S):
             layout = await _layout(wire)
@@ -82,7 +83,7 @@ async def echo_boxes(page: Page, wire: CDPSession, echoes: Echoes) -> list[Box]:
 
 
 async def _field_boxes(page: Page, fields: Sequence[str]) -> list[Box]:
-    """Where the window shows these elements now; one that is not there shows nothing."""
+    """Return the boxes of the matching elements; hidden elements have none."""
     try:
         async with asyncio.timeout(LOOK_S):
             found = [one for selector in fields for one in await page.locator(selector).all()]
@@ -102,7 +103,7 @@ async def _layout(wire: CDPSession) -> Layout:
 
 
 async def _foreign(page: Page, echoes: Echoes) -> list[Box]:
-    """Frames of other sites run in processes of their own, which have to be asked by themselves."""
+    """Search frames of other sites, which run in separate processes and need own sessions."""
     frames = page.frames[1:]
     if len(frames) > MOST_FRAMES:
         raise NotCovered
@@ -111,7 +112,7 @@ async def _foreign(page: Page, echoes: Echoes) -> list[Box]:
         try:
             wire = await page.context.new_cdp_session(frame)
         except Error:
-            continue  # it runs with the page, or is gone
+            continue  # it shares the page's process, or is gone
         try:
             layout = await _layout(wire)
             if await asyncio.to_thread(layout.shows, echoes):
@@ -122,7 +123,7 @@ async def _foreign(page: Page, echoes: Echoes) -> list[Box]:
 
 
 async def _place(frame: Frame) -> Box:
-    """Where the window shows a frame, or the frame around it."""
+    """Return the window box of a frame, or of the top-level frame around it."""
     while frame.parent_frame is not None and frame.parent_frame.parent_frame is not None:
         frame = frame.parent_frame
     element = await frame.frame_element()
@@ -131,7 +132,7 @@ async def _place(frame: Frame) -> Box:
 
 
 async def box_of(element: Locator) -> Box:
-    """Where the window shows an element. Raises NotCovered: nowhere."""
+    """Return the window box of an element. Raises NotCovered for a hidden one."""
     box = await element.bounding_box(timeout=LOOK_S * 1000)
     if box is None:
         raise NotCovered
@@ -139,7 +140,7 @@ async def box_of(element: Locator) -> Box:
 
 
 def _moved(boxes: list[Box], clip: Box | None) -> list[Box]:
-    """The boxes as the picture shows them, with an edge and in whole pixels."""
+    """Convert boxes to whole pixels of the picture, with a margin."""
     left, above = (clip.x, clip.y) if clip else (0.0, 0.0)
     found = []
     for x, y, width, height in boxes:

@@ -1,4 +1,4 @@
-"""Looks at tabs for a session snapshot: at those that agents have open, and at those it opens."""
+"""Session snapshots of tabs that agents have open, and of tabs opened for the snapshot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Taken = Callable[[float], AbstractAsyncContextManager[AgentTab]]
 
 
 class LivingTab:
-    """A tab that is open. `taken` waits until nobody else uses it."""
+    """An open tab. `taken` waits until no other task uses it."""
 
     def __init__(self, told: dict[str, Any], taken: Taken, visit: GivenTab | None = None) -> None:
         self._told = told
@@ -78,7 +78,7 @@ def _origin(url: str) -> str:
 
 
 class LivingBrowser:
-    """The tabs of one browser context, and its cookies."""
+    """The tabs and cookies of one browser context."""
 
     def __init__(self, agent: str, instance: Instance, tabs: Sequence[LivingTab]) -> None:
         self.agent = agent
@@ -94,7 +94,7 @@ class LivingBrowser:
 
 
 async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> LivingBrowser:
-    """A browser in which each of the given addresses is opened when it is looked at.
+    """Return a browser that opens each given address when it is captured.
 
     Raises:
         BrowserGone: the browser died.
