@@ -1,4 +1,4 @@
-"""What a task was refused: every place with its reason once, how often, and who hears of it."""
+"""Blocked requests of a task: each place with its reason and count, and subscribers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-MOST = 100  # a hostile page can make up addresses without end
+MOST = 100  # a hostile page can invent addresses without end
 
 
 class Refusal(NamedTuple):
-    """A place (`host:port`, or a scheme with its colon) and why it may not be reached."""
+    """A blocked place (`host:port`, or a scheme with its colon) and the reason."""
 
     place: str
     reason: str
 
 
 class TurnedAway:
-    """The refusals of one policy. Any thread may add; each listener hears of each place once."""
+    """Thread-safe counts of one policy's refusals; each listener gets each place once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,7 +26,7 @@ class TurnedAway:
         self._ears: dict[Callable[[Refusal], None], set[Refusal]] = {}
 
     def note(self, place: str, reason: str) -> None:
-        """Once more; what is beyond the hundredth place is still refused, but not kept."""
+        """Count a refusal; beyond the hundredth place it is not stored."""
         refusal = Refusal(place, reason)
         with self._lock:
             if refusal in self._counts or len(self._counts) < MOST:
@@ -38,7 +38,7 @@ class TurnedAway:
 
     @contextmanager
     def heard_by(self, tell: Callable[[Refusal], None]) -> Iterator[None]:
-        """Call `tell` for each place that is refused in this block; it must not wait."""
+        """Call `tell` for each place blocked during this block; `tell` must not block."""
         with self._lock:
             self._ears[tell] = set()
         try:
@@ -49,6 +49,6 @@ class TurnedAway:
 
     @property
     def counts(self) -> dict[Refusal, int]:
-        """How often each of them was refused, in the order of the first time."""
+        """Number of refusals of each place, in the order of the first one."""
         with self._lock:
             return dict(self._counts)

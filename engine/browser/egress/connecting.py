@@ -1,8 +1,7 @@
-"""Connects to the first of several addresses that answers; asks no name server.
+"""Connect to the first of several addresses that responds, without name lookups.
 
-The next address is tried beside the one before once that has been silent for a quarter of a
-second, so that a family of addresses that leads nowhere costs no more than this. Source:
-RFC 8305, section 5.
+While an address has not responded for a quarter of a second, the next one is tried in parallel,
+so that an unreachable address family costs no more than this. Source: RFC 8305, section 5.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ CONNECT_S = 20.0
 MOST_ADDRESSES = 8
 
 Made = TypeVar("Made")
-# A test puts its own in here, so that a public address can lead to its own server.
+# Tests replace it, so that a public address can lead to their own server.
 Connect = Callable[[IPAddress, int, Callable[[], Any]], Awaitable[Any]]
 
 
 async def connect(address: IPAddress, port: int, make: Callable[[], Any]) -> Any:
-    """A connection to exactly this address; the protocol that `make` made for it.
+    """Connect to exactly this address and return the protocol that `make` created.
 
     Raises:
-        OSError: there is none.
+        OSError: the connection failed.
     """
     loop = asyncio.get_running_loop()
     _, made = await loop.create_connection(make, str(address), port)
@@ -40,10 +39,10 @@ async def dial(
     give_up: Callable[[Made], None],
     through: Connect = connect,
 ) -> Made:
-    """The first connection to one of `found`; `give_up` is told of those that came too late.
+    """Return the first connection to one of `found`; pass later ones to `give_up`.
 
     Raises:
-        OSError: none of them answered; TimeoutError (one of these) after 20 s.
+        OSError: none responded; TimeoutError (a subclass) after 20 s.
     """
     if len(found) == 1:
         async with asyncio.timeout(CONNECT_S):
@@ -66,7 +65,7 @@ async def _race(
     make: Callable[[], Made],
     through: Connect,
 ) -> Made:
-    """The first that is connected is taken out of `trying`; the others stay in it."""
+    """Return the first connection and remove its task from `trying`; the others remain."""
     loop = asyncio.get_running_loop()
     failed: BaseException | None = None
     left = list(found)

@@ -1,7 +1,7 @@
-"""A policy with a task's `allowedDomains` inside it: what is outside is opened in no tab of it.
+"""Domain allowlist: a policy narrowed to a task's `allowedDomains`.
 
-The gate asks for each document of the tab, so that a link, a form, a script and every hop
-of a redirect are held to it as well. Source: seed 004 (an additive narrowing).
+The navigation filter checks each document of the tab, so that links, forms, scripts and every hop
+of a redirect are subject to it as well. Source: seed 004 (an additive narrowing).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.browser.interact.tool_refusals import DomainBlocked
 
 
 class Fence(Policy):
-    """What `inside` allows, less what the newest task's domains leave out."""
+    """The policy `inside`, minus addresses outside the newest task's domains."""
 
     def __init__(self, inside: Policy) -> None:
         super().__init__(None)
@@ -25,7 +25,7 @@ class Fence(Policy):
         self._budgets: Mapping[str, Any] = {}
 
     def narrow(self, budgets: Mapping[str, Any] | None) -> None:
-        """Hold the tab to these budgets' `allowedDomains` from now on; None: to nothing more."""
+        """Restrict the tab to the `allowedDomains` of these budgets from now on; None lifts it."""
         self._budgets = budgets or {}
 
     @property
@@ -33,13 +33,13 @@ class Fence(Policy):
         return self._inside.root
 
     async def ask(self, url: str) -> None:
-        """As `Policy.ask`; DomainBlocked for what the task's domains leave out."""
+        """As `Policy.ask`; raise DomainBlocked outside the task's domains."""
         if not budgets.allows(self._budgets, url):
             raise DomainBlocked(without_credentials(url))
         await self._inside.ask(url)
 
     async def addresses(self, place: Place, url: str) -> tuple[IPAddress, ...]:
-        """As `Policy.addresses`: what may be opened at all is for `check` to say."""
+        """As `Policy.addresses`; `check` applies the allowlist."""
         return await self._inside.addresses(place, url)
 
     def known(self, url: str) -> bool | None:

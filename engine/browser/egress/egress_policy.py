@@ -1,11 +1,11 @@
-"""What a task's browser (and its static engine) may reach.
+"""Egress policy: the addresses that a task's browser and static engine may reach.
 
-One `Policy` per task. It answers for every *connection*: of the browser, which has no other
-way out than our proxy (`proxy`, `lane`), and of the static engine (`resolver`). Documents are
-asked about before that as well (`gate`), tab by tab, so that each page hears its own reason.
-Only http and https, and only public addresses, after the name was resolved; except exactly
-the host and port of a start URL that was private when it was first looked at. Who asks
-connects to the addresses that were judged, never to the name.
+One `Policy` per task. It decides about every *connection*: of the browser, whose only way out is
+the product's proxy (`proxy`, `proxy_listener`), and of the static engine (`resolver`). Documents
+are also checked before that (`navigation_filter`), tab by tab, so that each page gets its own
+reason. Only http and https are allowed, and only public addresses, after the name was resolved;
+except exactly the host and port of a start URL that was private at its first check. Callers
+connect to the checked addresses, never to the name.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
 
 
-# Asks the system's resolver on a few threads of its own.
+# Resolver calls on a few dedicated threads.
 #
-# A name server that does not answer holds its thread for many seconds. On the loop's common
-# threads sixteen such names would stand before every read of the ledger.
+# A name server that does not respond blocks its thread for many seconds. On the loop's default
+# threads sixteen such names would delay every read of the ledger.
 
 THREADS = 16
 Answer = asyncio.Future[tuple[IPAddress, ...]]
 
 
 class Lookups:
-    """Threads that begin with the first name and end with the last; no exit waits for them."""
+    """Daemon threads for pending names: started on demand, never awaited at exit."""
 
     def __init__(self, threads: int = THREADS) -> None:
         self._most = threads
@@ -50,7 +50,7 @@ class Lookups:
         self._lock = threading.Lock()
 
     def __call__(self, host: str) -> Answer:
-        """The addresses of `host`; the future fails with `OSError` when it has none."""
+        """Resolve `host`; the future fails with `OSError` if it has no address."""
         loop = asyncio.get_running_loop()
         answer: Answer = loop.create_future()
         with self._lock:
@@ -93,26 +93,26 @@ def _getaddrinfo(host: str) -> tuple[IPAddress, ...]:
         rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         texts = dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows)
         return tuple(map(ipaddress.ip_address, texts))
-    except ValueError as problem:  # UnicodeError is one
+    except ValueError as problem:  # includes UnicodeError
         raise OSError(f"{host} cannot be asked for") from problem
 
 
 look_up = Lookups()
 
 
-KEPT_S = 60.0  # how long an answer of the resolver is believed
-KEPT_FAILED_S = 5.0  # a name that was not found is asked again soon
+KEPT_S = 60.0  # lifetime of a resolver result
+KEPT_FAILED_S = 5.0  # a failed lookup is repeated soon
 LOOKUP_S = 10.0
 MAX_HOSTS = 4_096
-# What a browser may find by itself (`launch` names the same); the rest of 127/8 goes by the proxy.
+# Addresses that a browser reaches directly (as in `launch`); the rest of 127/8 uses the proxy.
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _MOVED = "the name was private, and is public now"
-_MAX_SCHEME = 32  # characters, of one that is told
-_USERINFO = re.compile(r"(?<=//)[^/?#]*@")  # where no parser can tell
+_MAX_SCHEME = 32  # characters of a scheme in reports
+_USERINFO = re.compile(r"(?<=//)[^/?#]*@")  # for texts that cannot be parsed
 
 
 class Place(NamedTuple):
-    """A host in canonical spelling, and a port."""
+    """A host in canonical form, and a port."""
 
     host: str
     port: int
@@ -122,7 +122,7 @@ class Place(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """What a host's name came to, and until when (monotonic seconds) that is believed."""
+    """The addresses of a host name, and the end of their lifetime (monotonic seconds)."""
 
     found: tuple[IPAddress, ...]
     until: float
@@ -132,7 +132,7 @@ Lookup = Callable[[str], "asyncio.Future[tuple[IPAddress, ...]]"]
 
 
 def without_credentials(url: str) -> str:
-    """`url` as it may be told: no user, no password."""
+    """Remove user and password from `url` for display."""
     if "@" not in url:
         return url
     found = urls.parse(url)
@@ -142,7 +142,7 @@ def without_credentials(url: str) -> str:
 
 
 def place_of(url: str) -> Place:
-    """The host and port that a browser would connect to for `url`.
+    """Return the host and port that a browser would connect to for `url`.
 
     Raises:
         AddressBlocked: not http or https, or no usable host or port.
@@ -160,7 +160,7 @@ def place_of(url: str) -> Place:
 
 
 def place_or_scheme(url: str) -> str:
-    """How a refused address is listed: `host:port`, or `file:` where it has none."""
+    """Format a blocked address: `host:port`, or a scheme such as `file:` without one."""
     try:
         return str(place_of(url))
     except AddressBlocked:
@@ -177,7 +177,7 @@ def _is_loopback(text: str) -> bool:
 
 
 class Policy:
-    """The one answer to "may this task open that address?"; keeps look-ups for a minute."""
+    """Decides whether a task may open an address; caches lookups for a minute."""
 
     def __init__(
         self,
@@ -188,8 +188,8 @@ class Policy:
         lookup: Lookup | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        # What the operator named, and the private addresses it had when it was first looked at;
-        # None: not looked at yet.
+        # Places given by the operator, with the private addresses of their first check; None:
+        # unchecked.
         starts = (*named, *([start] if start else []))
         self._starts: dict[Place, frozenset[IPAddress] | None] = dict.fromkeys(starts)
         self._allowed = frozenset(text.lower() for text in allow_private)
@@ -203,27 +203,27 @@ class Policy:
     def for_start(
         cls, url: str, allow_private: Iterable[str] = (), *, named: Iterable[str] = ()
     ) -> Policy:
-        """The policy of a task that an operator started at `url`.
+        """Create the policy of a task that an operator started at `url`.
 
         Args:
-            allow_private: further `host:port` that are private and may be reached.
-            named: further addresses that the operator named; judged as `url` is.
+            allow_private: further private `host:port` that may be reached.
+            named: further addresses given by the operator; checked like `url`.
 
         Raises:
-            AddressBlocked: `url` is not an http or https address, or one of `named` is not.
+            AddressBlocked: `url` or one of `named` is no http or https address.
         """
         return cls(place_of(url), allow_private, named=[place_of(each) for each in named])
 
     @property
     def root(self) -> Policy:
-        """The policy that judges addresses; another one for what only narrows it (`fence`)."""
+        """The policy that checks addresses; `domain_allowlist` returns the inner one."""
         return self
 
     async def check(self, url: str) -> None:
-        """Return when `url` may be opened; a refusal is kept in `turned_away`.
+        """Return if `url` may be opened; store a refusal in `turned_away`.
 
         Raises:
-            AddressBlocked: it may not, and why.
+            AddressBlocked: the address is blocked; the error has the reason.
             PageError: its name cannot be resolved ("name not found").
         """
         try:
@@ -233,11 +233,11 @@ class Policy:
             raise
 
     async def ask(self, url: str) -> None:
-        """As `check`, and nothing is kept: for who only compares policies."""
+        """As `check`, without storing refusals, for comparing policies."""
         await self.addresses(place_of(url), url)
 
     async def addresses(self, place: Place, url: str) -> tuple[IPAddress, ...]:
-        """The addresses of `place`, each of them allowed; raises as `check` does."""
+        """Return the addresses of `place`, all of them allowed; raise like `check`."""
         answer = self._fresh(place.host)
         found = answer.found if answer else await self._look_up(place.host)
         if found and self._unseen(place):
@@ -246,7 +246,7 @@ class Policy:
         return self._judged(place, found, url)
 
     def known(self, url: str) -> bool | None:
-        """The answer that needs no waiting: allowed, refused, or None (then ask `check`)."""
+        """Answer without waiting: allowed, blocked, or None (then call `check`)."""
         try:
             found = self.known_addresses(place_of(url))
         except PageError:
@@ -254,23 +254,23 @@ class Policy:
         return None if found is None else True
 
     def known_addresses(self, place: Place) -> tuple[IPAddress, ...] | None:
-        """As `addresses`, from what is kept, on any thread; None where it has to be looked up."""
+        """As `addresses`, from the cache, on any thread; None if a lookup is needed."""
         answer = self._fresh(place.host)
         if answer is None or self._unseen(place):
             return None
         return self._judged(place, answer.found, f"//{place}")
 
     def loopback_places(self) -> tuple[str, ...]:
-        """Which allowed places are this machine by their very spelling.
+        """Return the allowed places that are spelled as loopback addresses.
 
-        No name can lead such a place elsewhere: a browser may go there by itself.
+        Name resolution cannot redirect such a place, so a browser may connect to it directly.
         """
         return tuple(sorted(filter(_is_loopback, {*self._allowed, *map(str, self._starts)})))
 
     def resolver(self) -> AbstractResolver:
-        """For aiohttp's connector: connects only to addresses that were judged.
+        """Return a resolver for aiohttp's connector that connects only to checked addresses.
 
-        aiohttp asks no resolver about a host that is a number: `check` every hop as well.
+        aiohttp calls no resolver for a numeric host: `check` every hop as well.
         """
         from engine.browser.egress.resolver import PolicyResolver
 
@@ -282,8 +282,10 @@ class Policy:
         if not found:
             raise PageError("dns", "name not found")
         if place in self._starts and not self._starts[place] and str(place) not in self._allowed:
-            # A public start whose name also says a private one gets the public ones alone: it
-            # would serve a page itself, then fall silent, and have its script read the other.
+            # A public start whose name also has a private address gets the public ones alone:
+            # otherwise
+            # its server could send a page, then stop responding, and let its script read the
+            # private one.
             found = tuple(a for a in found if public_addresses.refusal(a) is None) or found
         reason = self._refusal(place, found)
         if reason is not None:
@@ -296,9 +298,9 @@ class Policy:
         for address in found:
             reason = public_addresses.refusal(address)
             if reason is None and held:
-                return _MOVED  # else it could lend a private page a public script
-            private = reason == "private address"  # a cloud's own place stays shut to everybody
-            # A public name that turns private later (DNS rebinding) was never in `held`.
+                return _MOVED  # otherwise it could insert a public script into a private page
+            private = reason == "private address"  # cloud metadata addresses stay blocked for all
+            # A public name that becomes private later (DNS rebinding) was never in `held`.
             if reason is None or (private and (allowed or address in (held or ()))):
                 continue
             return reason

@@ -1,11 +1,11 @@
-"""Asks the task's policy about every document before a connection for it is made.
+"""Check every document with the task's policy before a connection is made.
 
-The proxy is the fence (`proxy`); here each tab hears why a document of its own was refused,
-and what one tab may open is kept from the others. One DevTools `Fetch` session per browser,
-for requests of the type Document only: it sees the first address, each redirect hop, meta
-refresh, script navigation, frames (also those in processes of their own) and windows that a
-page opens. Requests of other types are left to the proxy, but for sound and film where a
-crawl leaves them out: those are few, and no flag of the browser stops them.
+The proxy enforces the policy (`proxy`); this filter reports to each tab the reason for its own
+document, and separates the tabs' permissions. One DevTools `Fetch` session per browser, for
+requests of the type Document only: it receives the first address, each redirect hop, meta
+refresh, script navigation, frames (also out-of-process ones) and windows that a page opens.
+Requests of other types are left to the proxy, except audio and video if a crawl excludes them:
+those are few, and no browser flag stops them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NEEDS_NO_CONNECTION = ("about:", "data:", "blob:")
 
 
 class Ward:
-    """One tab under the gate's watch: its policy, its credentials, and what it was refused."""
+    """Filter state of one tab: its policy, its credentials, and its last refusal."""
 
     def __init__(
         self,
@@ -46,23 +46,23 @@ class Ward:
         self.policy = policy
         self.credentials = credentials
         self.frames = frames
-        self.context = context  # of which windows that it opens are judged by its policy, too
+        self.context = context  # windows opened in this context use the same policy
         self.refused: PageError | None = None
         self._lane = lane
-        self._opening = ""  # the last address that was let through
+        self._opening = ""  # the last address that was allowed
         self.answered: str | None = None  # the request whose challenge was answered
 
     def clear(self) -> None:
-        """Forget what happened to the page before."""
+        """Clear the state of the previous page."""
         self.refused = None
         self._opening = ""
 
     def let_through(self, url: str) -> None:
-        """The gate has nothing against this document; the proxy connects for it, or not."""
+        """Record that the filter allowed this document; the proxy may still refuse it."""
         self._opening = url
 
     def why(self) -> PageError | None:
-        """Why a document of the tab did not come: refused here, or not reached by the proxy."""
+        """Return why a document did not load: blocked here, or not reached by the proxy."""
         if self.refused is not None or self._lane is None or not self._opening:
             return self.refused
         try:
@@ -72,16 +72,16 @@ class Ward:
 
 
 class Gate:
-    """Lets documents through, or fails their request before it leaves the machine."""
+    """Allows document requests, or fails them before they leave the machine."""
 
     def __init__(self, session: CDPSession) -> None:
         self._session = session
         self._wards: dict[str, Ward] = {}  # by the id of the tab's main frame
-        self._public = Policy(None)  # for frames and windows whose tab is not known
+        self._public = Policy(None)  # for frames and windows of an unknown tab
 
     @classmethod
     async def open(cls, browser: Browser, *, without_media: bool) -> Gate:
-        """Stand before every document of `browser` from now on, and refuse it sound and film."""
+        """Filter every document of `browser` from now on, optionally also audio and video."""
         session = await browser.new_browser_cdp_session()
         gate = cls(session)
         session.on("Fetch.requestPaused", gate._on_paused)
@@ -91,11 +91,11 @@ class Gate:
         return gate
 
     def admit(self, frame_id: str, ward: Ward) -> None:
-        """Judge the documents of this tab by `ward` until it is dismissed."""
+        """Check the documents of this tab with `ward` until `dismiss`."""
         self._wards[frame_id] = ward
 
     def dismiss(self, frame_id: str) -> None:
-        """The tab is gone."""
+        """Remove a closed tab."""
         self._wards.pop(frame_id, None)
 
     async def _on_paused(self, event: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ class Gate:
         return refused is None
 
     async def _note(self, ward: Ward | None, frame_id: str, refused: AddressBlocked) -> None:
-        """Keep a refusal with the policy of the tab; of frames, that is asked for."""
+        """Store a refusal with the tab's policy; find the tab of a frame by request."""
         wards = [ward] if ward else list(self._wards.values())
         if len({id(each.policy.root) for each in wards}) > 1:
             wards = [each for each in wards if frame_id in await each.frames()]
@@ -131,9 +131,9 @@ class Gate:
         return await _refusal(ward.policy, url)
 
     async def _judge_stray(self, frame_id: str, url: str) -> PageError | None:
-        """A frame or a new window: what is public may be opened; private places only by their tab.
+        """Check a frame or new window: public addresses are open, private ones only to their tab.
 
-        Which tab a frame belongs to is asked only then, so it costs nothing on public sites.
+        The tab of a frame is looked up only then, so that public sites cost nothing.
         """
         if url.startswith(_NEEDS_NO_CONNECTION):
             return None
@@ -153,7 +153,7 @@ class Gate:
         return refused
 
     async def _context_of(self, frame_id: str) -> str:
-        """The browser context of the window with this main frame; empty where there is none."""
+        """Return the browser context of the window with this main frame, or ""."""
         try:
             async with asyncio.timeout(FRAMES_S):
                 told = await self._session.send("Target.getTargets")
@@ -182,11 +182,11 @@ class Gate:
             async with asyncio.timeout(SAY_S):
                 await self._session.send(method, params)
         except (TimeoutError, Error):
-            return  # the tab, or the whole browser, went away meanwhile
+            return  # the tab or the browser ended meanwhile
 
 
 async def frames_of(wire: CDPSession) -> frozenset[str]:
-    """The ids of every frame in a tab; empty when it does not tell in time."""
+    """Return the ids of all frames in a tab; empty after the time limit."""
     try:
         async with asyncio.timeout(FRAMES_S):
             tree = await wire.send("Page.getFrameTree")

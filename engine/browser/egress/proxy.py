@@ -1,9 +1,9 @@
-"""The fence around the browser: a forward proxy of our own, on a thread of its own.
+"""Forward proxy that enforces the egress policy, with its own thread and event loop.
 
-Everything that a browser sends goes through it: redirects, parts of pages, WebSockets, what
-a script asks for. It connects to the very addresses that the policy judged (`egress`), so
-that no name can mean something else a moment later. It has a thread and a loop of its own,
-because the engine's loop may be a window's.
+All traffic of a browser passes it: redirects, page resources, WebSockets, script requests. It
+connects to the very addresses that the policy checked (`egress_policy`), so that a name cannot
+change its meaning between check and connection. It has its own thread and loop, because the
+engine's loop may belong to a window.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Proxy:
         needed: Callable[[], bool] = lambda: True,
         ports: Callable[[], Ports] = untold,
     ) -> Lane:
-        """A port at which only what one of `policies` allows can be reached.
+        """Open a port through which only addresses allowed by one of `policies` are reachable.
 
-        Not every browser that dies tells it: lanes that are not `needed` any more are closed
-        when the next one is opened.
+        A browser that dies may not report it: opening a lane closes the lanes that are no longer
+        `needed`.
 
         Raises:
-            BrowserFailed: no port can be had.
+            BrowserFailed: no port is available.
         """
         for idle in [each for each, asked in self._lanes.items() if not asked()]:
             self.end(idle)
@@ -61,13 +61,13 @@ class Proxy:
         return opened
 
     async def nowhere(self) -> Lane:
-        """The lane of what belongs to no task: the browser's own requests. All are refused."""
+        """Return the lane of the browser's own requests, which belong to no task; it blocks all."""
         if self._nowhere is None:
             self._nowhere = await self.lane(())
         return self._nowhere
 
     def end(self, lane: Lane) -> None:
-        """Close a lane and what is connected through it; harmless when called twice."""
+        """Close a lane and its connections; repeated calls do nothing."""
         if lane in self._lanes and self._loop is not None:
             del self._lanes[lane]
             self._loop.call_soon_threadsafe(lane.shut)
@@ -94,9 +94,9 @@ class Proxy:
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
-    """Named by its class: in a window the usual way to a loop would give another one of Qt's."""
+    """Create a loop by class: in a window, the default policy would create another Qt loop."""
     if sys.platform == "win32":
-        return asyncio.ProactorEventLoop()  # select() ends at 512 sockets there
+        return asyncio.ProactorEventLoop()  # select() is limited to 512 sockets there
     else:
         return asyncio.SelectorEventLoop()
 
@@ -120,6 +120,6 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _settled(tasks: set[asyncio.Task[Any]]) -> None:
-    """Cancelled connections clean up after themselves; transports close a turn later."""
+    """Wait for cancelled connections; transports close one loop iteration later."""
     await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.sleep(0)

@@ -1,10 +1,9 @@
-"""One connection of the browser to the proxy, and the one that is made for it to a server.
+"""One browser connection to the proxy, and its connection to a server.
 
-A tunnel (https, WebSocket) is relayed as it comes. Of plain http only the requests are read,
-to know where each goes and where the next begins; what the server says is relayed raw: a
-browser asks one thing at a time, so that a new request means the last answer is over. A
-connection that cannot be made ends without an answer: whatever was said here would be taken
-for the page.
+A tunnel (https, WebSocket) is relayed unchanged. Of plain http only the requests are parsed, to
+know the destination of each and the beginning of the next; responses are relayed raw: a browser
+sends one request at a time, so that a new request means the last response is complete. A failed
+connection ends without a response, which would be mistaken for the page.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
     from engine.browser.egress.proxy_listener import Lane
 
 
-# What a browser says to a forward proxy: one request's head, and where its body ends.
+# Parser of a forward proxy request: the head, and the end of the body.
 #
-# Strict, because what is read here decides where bytes go: a head that two readers could
-# understand differently is refused. Source: RFC 9112, sections 3.2, 6 and 7.
+# Strict, because the result decides where bytes go: an ambiguous head is rejected.
+# Source: RFC 9112, sections 3.2, 6 and 7.
 
-MAX_HEAD_BYTES = 256 * 1024  # Chromium itself takes that much of cookies
+MAX_HEAD_BYTES = 256 * 1024  # Chromium accepts as much for cookies
 MAX_LINE_BYTES = 4_096  # of the sizes and trailers in a chunked body
-MAX_HOST = 253  # characters, of any name that can be looked up
+MAX_HOST = 253  # characters, the DNS limit
 CHUNKED = -1
 _REQUEST = re.compile(rb"([!#-'*+.0-9A-Z^-z|~-]+) ([^\x00-\x20\x7f]+) HTTP/1\.[01]")
 _FIELD = re.compile(rb"[!#-'*+.0-9A-Z^-z|~-]+:[^\x00\r\n]*")
@@ -38,16 +37,16 @@ _SCHEME = b"http://"
 
 
 class BadHead(Exception):
-    """Not a request that a browser would send to a proxy; `status` answers it."""
+    """Not a valid proxy request; `status` is the response."""
 
     def __init__(self, status: bytes = b"400 Bad Request") -> None:
         self.status = status
 
 
 class Head(NamedTuple):
-    """Where a request goes; `forward` is what is sent there, nothing for a tunnel.
+    """Destination of a request; `forward` is sent there, empty for a tunnel.
 
-    `body_bytes` follow it, or chunks when it is `CHUNKED`.
+    `body_bytes` follow it, or chunks if it is `CHUNKED`.
     """
 
     place: Place
@@ -57,10 +56,10 @@ class Head(NamedTuple):
 
 
 def parse(raw: bytes) -> Head:
-    """Read one head, its empty line included.
+    """Parse one head, including its empty line.
 
     Raises:
-        BadHead: it is no proxy request, or cannot be understood in one way only.
+        BadHead: it is no proxy request, or is ambiguous.
     """
     first, *fields = raw.removesuffix(b"\r\n\r\n").split(b"\r\n")
     said = _REQUEST.fullmatch(first)
@@ -70,7 +69,7 @@ def parse(raw: bytes) -> Head:
     if method == b"CONNECT":
         return Head(_place(target, 0), True, b"", 0)
     if target[: len(_SCHEME)].lower() != _SCHEME:
-        raise BadHead  # no proxy request at all: some page talks to this port itself
+        raise BadHead  # no proxy request: some page connects to this port directly
     authority, path = _split(target[len(_SCHEME) :])
     kept = [b" ".join((method, path, b"HTTP/1.1")), b"Host: " + authority]
     kept += [field for field in map(_forwarded, fields) if field]
@@ -99,7 +98,7 @@ def _place(authority: bytes, default_port: int) -> Place:
 
 
 def _forwarded(field: bytes) -> bytes:
-    """The field as the server may see it; nothing for what is between browser and proxy."""
+    """Return the field for the server; empty for hop-by-hop proxy fields."""
     name, _, value = field.partition(b":")
     name = name.lower()
     if name == b"proxy-connection":
@@ -114,7 +113,7 @@ def _body_bytes(fields: list[bytes]) -> int:
     length, coding = values.get(b"content-length"), values.get(b"transfer-encoding")
     twice = names.count(b"content-length") > 1 or names.count(b"transfer-encoding") > 1
     if twice or (length is not None and coding is not None):
-        raise BadHead  # the way in of request smuggling
+        raise BadHead  # request smuggling
     if coding is not None:
         if coding.lower() != b"chunked":
             raise BadHead
@@ -125,19 +124,19 @@ def _body_bytes(fields: list[bytes]) -> int:
 
 
 class Body:
-    """Follows a request's body through the stream, to know where the next head begins."""
+    """Tracks a request's body in the stream to find the beginning of the next head."""
 
     def __init__(self, body_bytes: int) -> None:
         self.done = body_bytes == 0
         self._chunked = body_bytes == CHUNKED
-        self._left = max(0, body_bytes)  # of the body, or of the chunk and its line's end
+        self._left = max(0, body_bytes)  # of the body, or of the chunk and its line end
         self._trailer = False
 
     def take(self, data: bytes | bytearray) -> int:
-        """How many bytes at the beginning of `data` belong to it; 0: more are needed.
+        """Return the number of leading bytes of `data` in the body; 0: more data needed.
 
         Raises:
-            BadHead: its chunks cannot be read.
+            BadHead: the chunks cannot be parsed.
         """
         taken = 0
         while not self.done and taken < len(data):
@@ -153,7 +152,7 @@ class Body:
         return taken
 
     def _line(self, data: bytes) -> int:
-        """The length of the line (a chunk's size, or a trailer) that `data` begins with."""
+        """Return the length of the first line of `data` (a chunk size, or a trailer)."""
         end = data.find(b"\n") + 1
         if not end:
             if len(data) >= MAX_LINE_BYTES:
@@ -180,7 +179,7 @@ _ANSWER = b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class Upstream(asyncio.Protocol):
-    """The server's side; silent until the browser's side takes it."""
+    """The server's side of a connection; paused until the client side attaches."""
 
     transport: asyncio.Transport
 
@@ -191,7 +190,7 @@ class Upstream(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        transport.pause_reading()  # a server may speak before the browser knows of it
+        transport.pause_reading()  # a server may send before the browser is ready
 
     def serve(self, client: Client) -> None:
         """Relay to `client` from now on."""
@@ -199,7 +198,7 @@ class Upstream(asyncio.Protocol):
         self.transport.resume_reading()
 
     def leave(self) -> None:
-        """End the connection; what still comes is for nobody, what was said is still sent."""
+        """Close the connection; discard incoming data, flush outgoing data."""
         self._client = None
         self.transport.close()
         if self.transport.get_write_buffer_size():
@@ -228,13 +227,13 @@ class Upstream(asyncio.Protocol):
 
 
 class Client(asyncio.Protocol):
-    """The browser's side: reads heads, has connections made, relays."""
+    """The browser's side of a connection: parses heads, connects, relays."""
 
     transport: asyncio.Transport
 
     def __init__(self, lane: Lane) -> None:
-        self.moved = 0  # bytes, both ways; the lane sees by it who has fallen silent
-        self.has_asked = False  # a whole head has come, as a browser sends it at once
+        self.moved = 0  # bytes, both ways; the lane detects idle connections by it
+        self.has_asked = False  # a whole head has arrived, as browsers send it at once
         self.joined_s = 0.0
         self._lane = lane
         self._buffer = bytearray()
@@ -245,12 +244,12 @@ class Client(asyncio.Protocol):
 
     @property
     def expects_head(self) -> bool:
-        """Has it begun a head, and not ended it; or not even begun its first one?"""
+        """Whether a head is incomplete, or the first one has not begun."""
         return not self.has_asked or (bool(self._buffer) and self._dialing is None)
 
     @property
     def port(self) -> int:
-        """The port at its own end; 0 when it is gone."""
+        """The browser's port of the connection; 0 once it is closed."""
         name = self.transport.get_extra_info("peername")
         return int(name[1]) if name else 0
 
@@ -269,7 +268,7 @@ class Client(asyncio.Protocol):
         self._advance()
 
     def eof_received(self) -> bool:
-        """A tunnel may go on one way; of plain http the browser has seen enough."""
+        """Half-close a tunnel; close plain http."""
         if self._tunnel is None:
             return False
         self._tunnel.write_eof()
@@ -290,23 +289,23 @@ class Client(asyncio.Protocol):
         self._leave_upstream()
 
     def hold(self) -> None:
-        """The server takes no more for now."""
+        """Pause reading: the server's buffer is full."""
         self.transport.pause_reading()
 
     def go_on(self) -> None:
-        """The server takes more again."""
+        """Resume reading: the server's buffer has room."""
         if self._dialing is None:
             self.transport.resume_reading()
 
     def server_ended(self) -> bool:
-        """The server says no more; True when the browser may still speak (a tunnel)."""
+        """Handle the server's end of data; return True to keep a tunnel half open."""
         if self._tunnel is None or self.transport.is_closing():
             return False
         self.transport.write_eof()
         return True
 
     def server_lost(self) -> None:
-        """The server's side is gone: what it has said is still delivered."""
+        """Close after the server's remaining data is delivered."""
         self._upstream = None
         self.transport.close()
 
@@ -320,7 +319,7 @@ class Client(asyncio.Protocol):
             self.transport.close()
 
     def _step(self) -> bool:
-        """Use up one part of what has come; False when more is needed."""
+        """Process one part of the buffer; return False if more data is needed."""
         if self._body is not None and self._upstream is not None:
             taken = self._body.take(self._buffer)
             if taken:
@@ -362,7 +361,7 @@ class Client(asyncio.Protocol):
         finally:
             self._dialing = None
         self._upstream = upstream
-        if upstream.transport.is_closing():  # it was gone again before anybody listened
+        if upstream.transport.is_closing():  # the connection closed before it was attached
             self._leave_upstream()
             self.transport.close()
             return

@@ -1,9 +1,9 @@
-"""What one browser context may reach through the proxy: a port of its own, and its policies.
+"""Proxy port of one browser context, with the policies that apply to it.
 
-Each context is given a port, because a browser asks for a proxy's credentials only with
-requests that DevTools intercepts: a page that is loaded past the proxy could not load its
-parts through it. Requests tell no tab, so that a lane allows what any of its policies does;
-documents are judged tab by tab (`gate`).
+Each context has its own port, because a browser sends proxy credentials only with requests that
+DevTools intercepts: a page loaded past the proxy could not load its resources through it.
+Requests carry no tab, so a lane allows everything that any of its policies allows; documents
+are checked tab by tab (`navigation_filter`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 512
 ROUND_S = 15.0
-HEAD_ROUNDS = 2  # 15 to 30 s for a head: as a browser does, it has to come at once
-BACKLOG = 256  # that are let in before any of them is read: less than there is room for
-CROWD = 32  # connections that asked nothing yet; a browser has a few
-LOOK_S = 0.5  # between two looks at whose connections they are
-IDLE_ROUNDS = 40  # ten minutes without a byte; a WebSocket may be silent for long
+HEAD_ROUNDS = 2  # 15 to 30 s for a head, which browsers send at once
+BACKLOG = 256  # accepted before any of them is read; less than the limit of connections
+CROWD = 32  # connections without a request; a browser has a few
+LOOK_S = 0.5  # poll interval for the owners of connections
+IDLE_ROUNDS = 40  # ten minutes without a byte, because a WebSocket may be idle for long
 ANSWER_S = 15.0  # for the policy: more than its own limit
 MOST_TROUBLES = 256
 Ports = frozenset[int] | None
@@ -37,28 +37,28 @@ _NOBODYS = "it belongs to no task"
 
 
 def untold() -> Ports:
-    """Where nobody knows whose the connections are."""
+    """Default where the owners of connections are unknown."""
     return None
 
 
 class Lane:
-    """One listening port of the proxy. The proxy's loop runs it; `close` is for any thread."""
+    """One listening port of the proxy, on the proxy's loop; any thread may call `close`."""
 
     def __init__(
         self, policies: Sequence[Policy], connect: Connect, ports: Callable[[], Ports] = untold
     ) -> None:
-        """Made on the engine's loop, where the policies live.
+        """Create the lane on the engine's loop, which owns the policies.
 
-        `ports` are those of the browser's own connections, where the system can tell them.
+        `ports` returns the ports of the browser's own connections, where the system reports them.
         """
         self.port = 0
-        self.odd = 0  # what spoke to the port and was no browser
-        self.strangers = 0  # connections that were refused as another program's
+        self.odd = 0  # clients of the port that were no browser
+        self.strangers = 0  # connections refused as another program's
         self._policies = tuple(policies)
         self._home = asyncio.get_running_loop()
         self._connect = connect
         self._server: asyncio.Server | None = None
-        # Oldest first: bytes at the last look, rounds since, and rounds without a whole head.
+        # Oldest first: bytes at the last check, rounds since, and rounds without a whole head.
         self._clients: dict[Client, tuple[int, int, int]] = {}
         self._ports = ports
         self._looking: asyncio.Task[None] | None = None
@@ -75,7 +75,7 @@ class Lane:
         self._sweeping = loop.call_later(ROUND_S, self._sweep)
 
     def shut(self) -> None:
-        """Listen no more and cut what is connected, on the proxy's loop."""
+        """Stop listening and abort all connections, on the proxy's loop."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._looking is not None:
@@ -86,21 +86,21 @@ class Lane:
             client.transport.abort()
 
     def settings(self) -> ProxySettings:
-        """What a browser context is told: to use this lane for all but its own loopback start."""
+        """Return a context's proxy settings: this lane for everything but its loopback start."""
         direct = (place for policy in self._policies for place in policy.loopback_places())
         bypass = ",".join(["<-loopback>", *dict.fromkeys(direct)])
         return {"server": f"http://127.0.0.1:{self.port}", "bypass": bypass}
 
     def allow(self, policies: Iterable[Policy]) -> None:
-        """Judge by these from now on."""
+        """Replace the policies."""
         self._policies = tuple(dict.fromkeys(policies))
 
     def trouble(self, place: Place) -> PageError | None:
-        """Why no connection to `place` was made when it was last asked for."""
+        """Return why the last connection to `place` failed, if it did."""
         return self._troubles.get(place)
 
     def join(self, client: Client) -> bool:
-        """Take a connection in, in the place of the oldest that asked nothing; False: all did."""
+        """Accept a connection, if necessary in place of the oldest silent one; False: full."""
         silent = [each for each in self._clients if not each.has_asked]
         if len(silent) >= CROWD and self._looking is None:
             self._looking = asyncio.create_task(self._look(), name="look for strangers")
@@ -117,12 +117,12 @@ class Lane:
         client.transport.abort()
 
     async def _look(self) -> None:
-        """Turn away what is known to be another program's than the browser's."""
+        """Abort connections that belong to another program than the browser."""
         try:
             began_s = time.monotonic()
             ours = await asyncio.to_thread(self._ports)
             for client in list(self._clients) if ours is not None else ():
-                # Of one that came meanwhile the system was not asked.
+                # The system was not queried about later connections.
                 if client.joined_s < began_s and ours is not None and client.port not in ours:
                     self.strangers += 1
                     self._drop(client)
@@ -131,15 +131,15 @@ class Lane:
             self._looking = None
 
     def part(self, client: Client) -> None:
-        """The connection is over."""
+        """Remove a closed connection."""
         self._clients.pop(client, None)
 
     async def reach(self, place: Place) -> Upstream:
-        """A connection to `place`, to an address that was judged.
+        """Connect to a checked address of `place`.
 
         Raises:
-            PageError: it may not be reached, or its name was not found.
-            OSError: nothing answers there.
+            PageError: the place is blocked, or its name was not found.
+            OSError: nothing responds there.
         """
         try:
             found = self._known(place) or await self._ask(place)
@@ -153,10 +153,11 @@ class Lane:
         return made
 
     def _known(self, place: Place) -> tuple[IPAddress, ...] | None:
-        """The judged addresses, where a policy need not look the name up first.
+        """Return the checked addresses if no policy needs a lookup.
 
         Raises:
-            AddressBlocked: every policy knows them and allows none, or there is no policy.
+            AddressBlocked: every policy has cached addresses and allows none, or there is no
+                policy.
         """
         refused: AddressBlocked | None = None
         unknown = False
@@ -183,7 +184,7 @@ class Lane:
             return await asyncio.wrap_future(asked)
 
     async def _judge(self, place: Place) -> tuple[IPAddress, ...]:
-        """On the engine's loop: what the first policy says that allows it."""
+        """Return, on the engine's loop, the addresses from the first policy that allows them."""
         refused: PageError | None = None
         for policy in self._policies:
             try:
@@ -204,7 +205,7 @@ class Lane:
         self._troubles[place] = failed if isinstance(failed, PageError) else _as_page(failed)
 
     def _sweep(self) -> None:
-        """End what has said nothing for too long; one look at all of them costs no timers."""
+        """Abort idle connections; one loop over all of them needs no timers."""
         for client, (before, rounds, headless_rounds) in list(self._clients.items()):
             silent = rounds + 1 if client.moved == before else 0
             headless = headless_rounds + 1 if client.expects_head else 0

@@ -1,8 +1,8 @@
-"""Is this address on the public internet? Pure rules, no look-ups.
+"""Classify addresses as public or not; pure rules, no lookups.
 
-A browser reads a host in more spellings than `ipaddress` does (`127.1`, `0x7f.1`,
-`2130706433`, full-width digits), and an IPv6 address can carry an IPv4 one inside. Both are
-unfolded here before they are judged.
+A browser parses more host spellings than `ipaddress` does (`127.1`, `0x7f.1`, `2130706433`,
+full-width digits), and an IPv6 address can contain an IPv4 address. Both are normalized here
+before the check.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ METADATA = frozenset(
             "fd00:ec2::254",
             "100.100.100.200",
             "192.0.0.192",
-            "168.63.129.16",  # lies in public space, and answers only inside its cloud
+            "168.63.129.16",  # in public space, but responds only inside its cloud
         ),
     )
 )
 
-# Prefixes whose addresses hold an IPv4 address, and how far to the right it ends (bits).
+# Prefixes whose addresses contain an IPv4 address, and its shift to the right (bits).
 _CARRIERS = (
     (ipaddress.IPv6Network("::/96"), 0),
     (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
@@ -37,7 +37,7 @@ _CARRIERS = (
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
-# All that is given out of IPv6 lies in the first of these; the rest is for somebody's own use
+# All allocated IPv6 addresses are in the first of these; the rest is for private use
 # (`fec0::/10` among it), or for examples. RFC 4291, section 2.4; RFC 9637.
 _GIVEN_OUT = ipaddress.IPv6Network("2000::/3")
 _EXAMPLES = ipaddress.IPv6Network("3fff::/20")
@@ -46,7 +46,7 @@ _IPV4 = re.compile(r"[0-9]+(?:\.[0-9]+){3}", re.ASCII)
 
 
 def refusal(address: IPAddress) -> str | None:
-    """Why `address` may not be reached, in two words; None when it is public."""
+    """Return why `address` is blocked, in two words; None if it is public."""
     for one in _unfolded(address):
         if one in METADATA:
             return "metadata address"
@@ -72,8 +72,8 @@ def _unfolded(address: IPAddress) -> Iterator[IPAddress]:
         if address in network:
             yield ipaddress.IPv4Address(int(address) >> shift & 0xFFFF_FFFF)
             if int(address) > 1:
-                # Judged by the IPv4 address inside: whether the prefix itself is global, one
-                # Python says so and another so (3.11.2, as Debian 12 has it, denies 2002::/16).
+                # Only the IPv4 address counts: Python versions differ on whether the prefix itself
+                # is global (3.11.2, as Debian 12 has it, denies 2002::/16).
                 return
     if address in _TRANSLATED_LOCALLY:
         yield ipaddress.IPv4Address("127.0.0.1")
@@ -81,17 +81,17 @@ def _unfolded(address: IPAddress) -> Iterator[IPAddress]:
 
 
 def literal(host: str) -> IPAddress | None:
-    """The address that a host in canonical spelling is; None when it is a name."""
+    """Return the address of a numeric host in canonical form; None for a name."""
     if host.startswith("["):
         return ipaddress.IPv6Address(host.strip("[]"))
     return ipaddress.IPv4Address(host) if _IPV4.fullmatch(host) else None
 
 
 def canonical_host(host: str) -> str:
-    """`host` in the one spelling that is compared: lower case, ASCII, no dot at the end.
+    """Return the canonical form of `host`: lower case, ASCII, no trailing dot.
 
     Raises:
-        ValueError: it cannot be a host.
+        ValueError: not a valid host.
     """
     plain = (urls.host_of(host) or "").removesuffix(".")
     if not plain:

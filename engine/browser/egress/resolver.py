@@ -1,4 +1,4 @@
-"""The same answer as `egress`, in the form that aiohttp's connector asks for."""
+"""aiohttp resolver that applies the egress policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PolicyResolver(AbstractResolver):
-    """Hands aiohttp the very addresses that the policy judged, so none can be swapped between."""
+    """Passes aiohttp the addresses that the policy checked, so that none can be replaced."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -23,7 +23,7 @@ class PolicyResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The allowed addresses of `host`.
+        """Return the allowed addresses of `host`.
 
         Raises:
             AddressBlocked, PageError: as `Policy.check`; both pass through aiohttp unchanged.
@@ -50,7 +50,7 @@ class PolicyResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no resources."""
 
 
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}

@@ -1,7 +1,7 @@
-"""What the browsers of this engine's tasks show, for eyes: only while somebody looks.
+"""Live view of the browsers of running tasks, active only while a reader watches.
 
-A task that runs has its sources here: whatever has tabs open for it. Naming them costs
-nothing; only `watch` asks a browser for pictures, and ends that when its reader goes.
+A running task registers its sources here: all objects with open tabs. Registering costs nothing;
+only `watch` requests pictures from a browser, and stops when its reader closes it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from engine.secrets.given_secrets import Scrub
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-LOOK_S: Final = 0.3  # until it is looked again for a page, where none is open
+LOOK_S: Final = 0.3  # poll interval for a page while none is open
 MOST_ADDRESS: Final = 2_048
 Size = tuple[int, int]
 ANY_SIZE: Final[Size] = (1280, 800)
 
 
 class Source(Protocol):
-    """Something with tabs: a crawl's pool, an instance."""
+    """An object with tabs: a crawl's pool, an instance."""
 
     @property
     def pages(self) -> list[Page]: ...
@@ -36,7 +36,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unshown:
-    """What no picture may show: values, and the fields that were typed into. Both may grow."""
+    """Values and typed-into fields that no picture may show. Both may grow."""
 
     values: Collection[str] = ()
     fields: Collection[str] = ()
@@ -46,17 +46,17 @@ class Unshown:
 
 
 class OpenPage(msgspec.Struct, frozen=True):
-    """A tab of a task, by its number there, and the address in it as it may be told."""
+    """A tab of a task: its number, and its redacted address."""
 
     number: int
     address: str
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What is to be seen now. `picture` is a JPEG or PNG; empty: as before.
+    """Current state of the view. `picture` is a JPEG or PNG; empty: unchanged.
 
-    `page` is the number of the tab that is shown, 0 when none is open; `covered` says that
-    what was typed is painted over.
+    `page` is the number of the shown tab, 0 if none is open; `covered` means that typed texts are
+    masked.
     """
 
     page: int = 0
@@ -67,7 +67,7 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 class Showing:
-    """The running tasks of one engine with what they have open. Loop-bound."""
+    """The running tasks of one engine with their sources. Loop-bound."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, dict[Source, Unshown]] = {}
@@ -75,32 +75,32 @@ class Showing:
         self._last = 0
 
     def begin(self, task_id: str) -> None:
-        """From now on the task may show something."""
+        """Register a task."""
         self._tasks[task_id] = {}
 
     def show(self, task_id: str, source: Source, unshown: Unshown | None = None) -> None:
-        """The task has this open; nothing happens for a task that did not begin."""
+        """Add a source to a task; ignored for a task that is not registered."""
         if task_id in self._tasks:
             self._tasks[task_id][source] = Unshown() if unshown is None else unshown
 
     def end(self, task_id: str) -> None:
-        """The task is over: whoever watches it hears the end."""
+        """Remove a task, which ends its watchers."""
         self._tasks.pop(task_id, None)
         self._numbers.pop(task_id, None)
 
     def pages(self, task_id: str) -> tuple[OpenPage, ...]:
-        """The tabs that the task has open now, oldest first."""
+        """Return the tabs that the task has open now, oldest first."""
         found = self._found(task_id)
         return tuple(OpenPage(number, _address(page, hide)) for number, page, hide in found)
 
     async def watch(
         self, task_id: str, number: int = 0, size: Size = ANY_SIZE
     ) -> AsyncGenerator[Sight, None]:
-        """What one tab shows, a few times a second; ends with the task.
+        """Yield the view of one tab a few times a second until the task ends.
 
         Args:
-            number: the tab; 0, or one that is closed: the newest.
-            size: pixels that nobody needs more of, width and height.
+            number: the tab; 0, or the number of a closed one: the newest.
+            size: largest useful width and height in pixels.
         """
         while task_id in self._tasks:
             found = self._found(task_id)
@@ -123,7 +123,7 @@ class Showing:
         cast = careful_pictures(page, hide) if careful else screencast(page, size)
         async with aclosing(cast) as pictures:
             async for picture in pictures:
-                # What is typed from now on must not be seen: begin again, with care.
+                # Texts typed from now on must be masked: start again, with masking.
                 if task_id not in self._tasks or bool(hide) is not careful:
                     return
                 pages = self.pages(task_id)
@@ -132,7 +132,7 @@ class Showing:
     def _found(self, task_id: str) -> list[tuple[int, Page, Unshown]]:
         known = self._numbers.get(task_id, {})
         found = [(self._number(known, page), page, hide) for page, hide in self._open(task_id)]
-        if task_id in self._tasks:  # closed ones are forgotten
+        if task_id in self._tasks:  # drops closed ones
             self._numbers[task_id] = {page: number for number, page, _ in found}
         return sorted(found, key=lambda one: one[0])
 

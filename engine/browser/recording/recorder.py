@@ -1,8 +1,8 @@
-"""Listens to a browser that a person drives: what the page script tells, and where tabs go.
+"""Record a browser that a person drives: events of the page script, and navigation.
 
-The script runs in a world of its own, whose one way out is a binding that exists in that
-world only: a page can neither see the script nor speak in its name. What it tells is
-checked, capped in size and rate, and put in one queue with what the browser tells itself.
+The script runs in an isolated world, whose only output is a binding that exists in that world
+only: a page can neither see the script nor forge its messages. The messages are validated, capped
+in size and rate, and put in one queue with the browser's own events.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
 
 
-# Where a tab goes, and who sent it there: the browser's own events, told apart.
+# Navigation log of a tab: the browser's own events, classified by cause.
 #
-# A renderer (a link, a form, a script) first asks to go somewhere; what nobody asked for was
-# typed, reloaded, or taken from the history by the operator.
+# A renderer (a link, a form, a script) first requests a navigation; a navigation without a request
+# was typed, reloaded, or taken from the history by the operator.
 
 _WEB: Final = ("http://", "https://")
 _BY_REASON: Final[Mapping[str, How]] = {
@@ -63,7 +63,7 @@ _HISTORY: Final = ("historyDifferentDocument", "historySameDocument")
 
 
 class Step(NamedTuple):
-    """One change of address. `in_history`: back or forward, the browser's list tells which."""
+    """One change of address. `in_history`: back or forward, by the browser's history."""
 
     url: str
     how: How
@@ -73,7 +73,7 @@ class Step(NamedTuple):
 
 
 class Journey:
-    """One tab's way. Feed it the DevTools events of its main frame, in their order."""
+    """Navigation state of one tab, fed with the DevTools events of its main frame in order."""
 
     def __init__(self, frame_id: str) -> None:
         self.url = ""
@@ -83,18 +83,18 @@ class Journey:
         self._asked = ""
 
     def requested(self, event: Mapping[str, Any]) -> None:
-        """`Page.frameRequestedNavigation`: the page itself wants to go somewhere."""
+        """Handle `Page.frameRequestedNavigation`: the page requests a navigation."""
         if event.get("frameId") == self._frame_id:
             self._reason = str(event.get("reason", "script"))
 
     def started(self, event: Mapping[str, Any]) -> None:
-        """`Page.frameStartedNavigating`."""
+        """Handle `Page.frameStartedNavigating`."""
         if event.get("frameId") == self._frame_id:
             self._kind = str(event.get("navigationType", ""))
             self._asked = str(event.get("url", ""))
 
     def navigated(self, event: Mapping[str, Any]) -> Step | None:
-        """`Page.frameNavigated`: another document; None where it is no web page."""
+        """Handle `Page.frameNavigated`: a new document; return None if it is no web page."""
         frame = event["frame"]
         if frame.get("parentId") or frame.get("id") != self._frame_id:
             return None
@@ -103,14 +103,14 @@ class Journey:
         return self._step(url, self._how(), failed=failed)
 
     def within(self, event: Mapping[str, Any]) -> Step | None:
-        """`Page.navigatedWithinDocument`: the same document under another address."""
+        """Handle `Page.navigatedWithinDocument`: the same document with another address."""
         if event.get("frameId") != self._frame_id:
             return None
         url = str(event.get("url", ""))
         typed = self._kind == "sameDocument" and not self._reason
         how: How = "typed" if typed else "in_page"
         if url == self.url and self._kind not in _HISTORY:
-            return None  # a state without an address of its own
+            return None  # a history state without its own address
         return self._step(url, how, failed=False)
 
     def _how(self) -> How:
@@ -129,7 +129,7 @@ class Journey:
         return Step(url, "back" if in_history else how, in_history, plain, failed)
 
 
-# The script that a recorded document runs in a world of its own, put together.
+# Recorder script, which runs in an isolated world of every recorded document.
 
 
 @cache
@@ -138,7 +138,7 @@ def _source(name: str) -> str:
 
 
 def script(binding: str, max_text: int) -> str:
-    """What to run before the page's own scripts; it tells through the function `binding`."""
+    """Return the script to run before the page's own; it reports through the function `binding`."""
     return "\n".join(
         (
             "(() => {",
@@ -153,11 +153,11 @@ def script(binding: str, max_text: int) -> str:
 
 
 def naming_script(element: str) -> str:
-    """An expression whose value is how the recorder would name `element` (an expression)."""
+    """Return an expression for the recorder's description of `element` (an expression)."""
     return f"(() => {{ {_source('describe.js')} return describer().describe({element}); }})()"
 
 
-# What a recorded browser requested, as counts: by host, by type, and what failed.
+# Request counts of a recorded browser: by host, by type, and failures.
 
 MAX_HOSTS: Final = 200
 MAX_FAILURES: Final = 50
@@ -166,7 +166,7 @@ OTHERS: Final = "(others)"
 
 
 class Traffic:
-    """Counts the DevTools events of one or more tabs. No query and no body is ever kept."""
+    """Counts the DevTools events of one or more tabs, without queries and bodies."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, Counter[str]] = {}
@@ -176,7 +176,7 @@ class Traffic:
         self._total: Counter[str] = Counter()
 
     def requested(self, event: Mapping[str, Any]) -> None:
-        """`Network.requestWillBeSent`; a redirect tells of the same id again."""
+        """Handle `Network.requestWillBeSent`; a redirect repeats the id."""
         request = event["request"]
         url = str(request.get("url", ""))
         if not url.startswith(("http://", "https://", "ws://", "wss://")):
@@ -188,26 +188,26 @@ class Traffic:
             self._open[str(event["requestId"])] = (host, str(request.get("method", "")), url)
 
     def responded(self, event: Mapping[str, Any]) -> None:
-        """`Network.responseReceived`: an answer of 400 and more counts as failed."""
+        """Handle `Network.responseReceived`: a status of 400 or more counts as failed."""
         status = int(event["response"].get("status", 0))
         known = self._open.get(str(event["requestId"]))
         if known is not None and status >= 400:
             self._fail(known, {"status": status})
 
     def finished(self, event: Mapping[str, Any]) -> None:
-        """`Network.loadingFinished`: how much came over the wire."""
+        """Handle `Network.loadingFinished`, with the encoded size."""
         known = self._open.pop(str(event["requestId"]), None)
         if known is not None:
             self._count(known[0], "bytes", int(event.get("encodedDataLength", 0)))
 
     def failed(self, event: Mapping[str, Any]) -> None:
-        """`Network.loadingFailed`; one that was called off is no failure."""
+        """Handle `Network.loadingFailed`; a cancelled request is no failure."""
         known = self._open.pop(str(event["requestId"]), None)
         if known is not None and not event.get("canceled"):
             self._fail(known, {"error": str(event.get("errorText", ""))[:100]})
 
     def summary(self) -> dict[str, Any]:
-        """The counts as they stand in a result."""
+        """Return the counts as in a result."""
         hosts = sorted(self._hosts.items())
         return {
             "requests": self._total["requests"],
@@ -237,16 +237,16 @@ class Traffic:
 
 OPEN_MS: Final = 30_000
 ANSWER_S: Final = 2.0
-LOOK_S: Final = 0.5  # how often it is asked whether the browser still lives
+LOOK_S: Final = 0.5  # poll interval for the browser's end
 SCREENSHOT_S: Final = 5.0
-LOADED_MS: Final = 1_500  # a picture waits so long for the page's own pictures
+LOADED_MS: Final = 1_500  # limit of a screenshot's wait for the page's images
 MAX_SCREENSHOT: Final = 8 * 1024 * 1024
 MAX_WAITING: Final = 20_000
 MAX_TYPED: Final = 100
 MAX_STEPS: Final = 50  # changes of address a second; scripts can make thousands
 BY_ITSELF_MS: Final = 1_000  # a window that closes so soon after an action was closed by its page
 MAX_A_SECOND: Final = 300  # messages of all tabs; a person types 20
-# Fields show nothing in a picture where what was typed is not kept; a password never does.
+# Screenshots hide fields whose text is not kept, and passwords always.
 _SECRET_CSS: Final = "input[type=password],[autocomplete^=cc-],[autocomplete=one-time-code]"
 _FIELD_CSS: Final = "input:not([type=submit]):not([type=button]):not([type=reset]),textarea," \
     "[contenteditable]:not([contenteditable=false])"  # fmt: skip
@@ -260,7 +260,7 @@ _Told = Heard | Went | Answered | WindowRefused | TabClosed
 
 
 class _Tab:
-    """One recorded tab: its DevTools session, its way, and its script's world."""
+    """One recorded tab: its DevTools session, its navigation, and its script's world."""
 
     def __init__(self, number: int, page: Page, wire: CDPSession, frame_id: str) -> None:
         self.number = number
@@ -268,19 +268,19 @@ class _Tab:
         self.wire = wire
         self.journey = Journey(frame_id)
         self.worlds: set[int] = set()
-        self.at = 0  # its place in its own history
-        self.acted_ms = 0  # when something was last done in it
-        self.dialog: Mapping[str, Any] | None = None  # that waits for its answer
+        self.at = 0  # index in the tab's history
+        self.acted_ms = 0  # time of the last action in it
+        self.dialog: Mapping[str, Any] | None = None  # open, waiting for the answer
 
 
 class RateCap:
-    """At most so many of something within any second."""
+    """A limit of events within any second."""
 
     def __init__(self, most: int) -> None:
         self._times: deque[float] = deque(maxlen=most)
 
     def allows(self, now_s: float) -> bool:
-        """May there be one more at this moment? Then it is counted."""
+        """Return whether one more event is allowed now, and count it."""
         full = len(self._times) == self._times.maxlen and now_s - self._times[0] < 1.0
         if not full:
             self._times.append(now_s)
@@ -294,20 +294,20 @@ class PageRecorder:
         self.dropped = 0
         self._instance = instance
         self._now_ms = now_ms
-        self._world = f"recorder-{secrets.token_hex(8)}"  # names that no page can know
+        self._world = f"recorder-{secrets.token_hex(8)}"  # random, so that no page can guess it
         self._binding = f"tell_{secrets.token_hex(8)}"
         self._inbox: asyncio.Queue[tuple[_Told, Step | None]] = asyncio.Queue()
         self._tabs: list[_Tab] = []
         self._cap = RateCap(MAX_A_SECOND)
         self._steps = RateCap(MAX_STEPS)
         self._traffic = Traffic()
-        self._typed: dict[str, tuple[str, bool]] = {}  # by field: its text, is it a secret
+        self._typed: dict[str, tuple[str, bool]] = {}  # field -> its text, and whether it is secret
 
     async def open(self, url: str) -> None:
         """Open the first tab and go to `url`.
 
         Raises:
-            PageError: the address cannot be opened, and why.
+            PageError: the address cannot be opened; the error has the reason.
             BrowserGone: the browser died.
         """
         page = await self._instance.page()
@@ -324,7 +324,7 @@ class PageRecorder:
             raise refused or PageError("navigation", "the page cannot be opened") from failed
 
     async def attach(self, page: Page) -> None:
-        """Listen to `page` from now on."""
+        """Record `page` from now on."""
         if any(tab.page is page for tab in self._tabs):
             return
         try:
@@ -336,10 +336,10 @@ class PageRecorder:
                 page.on("close", lambda _: self._on_closed(tab))
                 await self._listen(tab)
         except (Error, TimeoutError):
-            return  # closed again already
+            return  # closed already
 
     async def next(self) -> Happening:
-        """The next happening; `Closed` once everything before it was told."""
+        """Return the next event; `Closed` after all events before it."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
@@ -349,14 +349,14 @@ class PageRecorder:
                 return Closed()
 
     def rest(self) -> list[Happening]:
-        """What has come and was not asked for yet."""
+        """Return and remove all queued events."""
         left: list[Happening] = []
         while not self._inbox.empty():
             left.append(self._inbox.get_nowait()[0])
         return left
 
     async def screenshot(self, tab: int, hidden: Hidden, *, bare: bool) -> bytes | None:
-        """A PNG of what the window shows, or None when it cannot be made in time."""
+        """Return a PNG of the window, or None after the time limit."""
         page, wire = self._tabs[tab].page, self._tabs[tab].wire
         style = _SECRET_CSS + _HIDDEN + ("" if bare else _FIELD_CSS + _HIDDEN)
         try:
@@ -374,7 +374,7 @@ class PageRecorder:
         return shot if len(shot) <= MAX_SCREENSHOT else None
 
     def _untold(self, *, bare: bool) -> list[str]:
-        """What was typed and still waits to be asked for; with `bare` only what is a secret."""
+        """Return typed texts that are still queued; with `bare` only secret ones."""
         return [text for text, secret in self._typed.values() if secret or not bare]
 
     def network(self) -> dict[str, Any]:
@@ -430,7 +430,7 @@ class PageRecorder:
         self._inbox.put_nowait((heard, None))
 
     def _remember(self, field: Target, told: Told) -> None:
-        """A picture may be taken before anybody asks for this message."""
+        """Store the text, because a screenshot may be taken before this message is read."""
         name = f"{field.frame} {field.path or field.css or field.name}"
         self._keep_typed(name, told.text, secret=told.secret or is_secret_field(field))
 
@@ -468,7 +468,7 @@ class PageRecorder:
         self._inbox.put_nowait((answered, None))
 
     def _on_window(self, tab: _Tab, event: Mapping[str, Any]) -> None:
-        """Where no windows are kept the browser opens none, and nothing else tells of it."""
+        """Record a window that the browser did not open: no other event reports it."""
         if self._instance.keeps_windows or not event.get("userGesture"):
             return
         if self._is_flood(self._cap):
@@ -492,7 +492,7 @@ class PageRecorder:
         self._inbox.put_nowait((went, step))
 
     async def _finished(self, found: _Told, step: Step | None) -> _Told:
-        """A step in the history is back or forward by the browser's own list."""
+        """Tell back from forward by the browser's own history."""
         if step is None or not isinstance(found, Went):
             return found
         tab = self._tabs[found.tab]

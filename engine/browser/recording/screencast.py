@@ -1,8 +1,8 @@
-"""Pictures of one tab while it works: as they come, a few a second, and none when nobody looks.
+"""Screencast of one tab, a few pictures a second, only while a reader watches.
 
-The browser sends the next picture when the last one was acknowledged, so the pace is ours.
-A tab in which something secret was typed is not cast: it is looked at now and then, and what
-was typed is painted over before the picture leaves this room.
+The browser sends the next picture when the last one was acknowledged, so the reader sets the
+rate. A tab with a typed secret is not cast: it is captured at intervals, and the secret is
+painted over before the picture leaves this package.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from engine.browser.recording.live_view import Size, Unshown
 
-PAUSE_S: Final = 0.25  # between two pictures: four a second show what happens, and cost little
-STILL_S: Final = 1.0  # a page that stands still sends nothing; its address is told all the same
+PAUSE_S: Final = 0.25  # between two pictures: four a second suffice and cost little
+STILL_S: Final = 1.0  # a static page sends nothing; its address is reported all the same
 CAREFUL_S: Final = 1.0
 CLOSE_S: Final = 2.0
 ANSWER_S: Final = 5.0
@@ -32,7 +32,7 @@ QUALITY: Final = 60
 
 
 async def screencast(page: Page, size: Size) -> AsyncGenerator[bytes, None]:
-    """JPEGs of what the tab shows, not larger than `size`; b"" when nothing moved for a second.
+    """Yield JPEGs of the tab, at most of `size`; b"" after a second without change.
 
     Ends when the tab closes.
     """
@@ -67,7 +67,7 @@ def _at_the_end_of(page: Page, inbox: asyncio.Queue[dict[str, Any] | None]) -> A
 async def _started(
     page: Page, size: Size, inbox: asyncio.Queue[dict[str, Any] | None]
 ) -> CDPSession:
-    """A DevTools session of our own, so that leaving it ends all that we asked for."""
+    """Start a cast in a separate DevTools session, which ends with the session."""
     width, height = size
     how = {"format": "jpeg", "quality": QUALITY, "maxWidth": width, "maxHeight": height}
     async with asyncio.timeout(ANSWER_S):
@@ -84,7 +84,7 @@ async def _started(
 
 
 async def _news(inbox: asyncio.Queue[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
-    """What has come; nothing if that takes more than a second."""
+    """Return the queued frames; empty after a second without any."""
     news: list[dict[str, Any] | None] = []
     with suppress(TimeoutError):
         async with asyncio.timeout(STILL_S):
@@ -101,9 +101,9 @@ async def _acknowledge(wire: CDPSession, news: list[dict[str, Any] | None]) -> N
 
 
 async def careful_pictures(page: Page, hide: Unshown) -> AsyncGenerator[bytes, None]:
-    """PNGs of what the tab shows, about one a second, with what was typed painted over.
+    """Yield PNGs of the tab, about one a second, with typed texts masked.
 
-    b"" where that could not be done in time. Ends when the tab closes.
+    Yields b"" if masking takes too long. Ends when the tab closes.
     """
     wire: CDPSession | None = None
     try:
@@ -132,7 +132,7 @@ async def _careful(page: Page, wire: CDPSession, hide: Unshown) -> bytes:
 
 
 async def _leave(wire: CDPSession) -> None:
-    """Ends the cast as well; bounded, also for who is called off."""
+    """Detach within a time limit, which ends the cast, also after cancellation."""
     with suppress(Error, TimeoutError):
         async with asyncio.timeout(CLOSE_S):
             await wire.detach()
