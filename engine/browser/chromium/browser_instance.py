@@ -1,9 +1,9 @@
-"""A browser of one's own: a context with tabs that stay open, for work that acts on pages.
+"""A dedicated browser context with tabs that stay open, for work that acts on pages.
 
-Crawls share tabs (`pool`); a command task, a recording, an evidence bundle or an agent gets
-an instance: fresh profile, every connection judged by its policy, dialogs answered (`dialogs`),
-downloads refused. Windows that pages open are kept as tabs where a person looks on (`headed`)
-or the work asks for them (`windows`), else closed.
+Crawls share tabs (`tab_pool`); a command task, a recording, an evidence bundle or an agent gets
+an instance: fresh profile, every connection filtered by its policy, dialogs answered (`dialogs`),
+downloads blocked. Windows that pages open are kept as tabs if a person watches (`headed`)
+or the options require them (`windows`); otherwise they are closed.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ if TYPE_CHECKING:
 OPEN_S = 15.0
 OPEN_TRIES = 2
 CLOSE_S = 2.0
-MAX_WINDOWS = 20  # that pages may keep open at a time
-LATE_S = 10.0  # a page that floods the browser holds its end up; others live in there, too
+MAX_WINDOWS = 20  # limit of windows that pages may keep open
+# A page that floods the browser delays its own end, and other instances share the browser.
+LATE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Tab:
-    """A page, its own DevTools session, and how the gate knows it."""
+    """A page, its own DevTools session, and its navigation filter state."""
 
     page: Page
     wire: CDPSession
@@ -50,10 +51,10 @@ class _Tab:
 
 
 class Instance:
-    """One context with its tabs. Loop-bound; made by `BrowserSession.open_instance`.
+    """One context with its tabs. Loop-bound; `BrowserSession.open_instance` creates it.
 
     `gone` is set when the browser died, the context was closed, or a person closed the last
-    window. `context` and the pages are Playwright's: only this room touches them.
+    window. `context` and the pages are Playwright's: only the browser package uses them.
     """
 
     def __init__(
@@ -74,10 +75,10 @@ class Instance:
         self._selected: Page | None = None
         self.dialogs = Dialogs()
         self._opening = asyncio.Lock()
-        self._ours = 0  # pages that `new_page` is opening right now
+        self._ours = 0  # number of pages that `new_page` is opening
         self._closing: asyncio.Task[None] | None = None
         self._strays: set[asyncio.Task[None]] = set()
-        self.crash: PageError | None = None  # what a page of it died of, since `clear`
+        self.crash: PageError | None = None  # the crash of one of its pages since `clear`
         context.on("close", self._on_gone)
         context.on("page", self._on_page)
         chromium.browser.on("disconnected", self._on_gone)
@@ -92,7 +93,7 @@ class Instance:
 
     @property
     def pages(self) -> list[Page]:
-        """The open tabs, oldest first; a dead one that still closes is none of them."""
+        """The open tabs, oldest first, without crashed tabs that are still closing."""
         return [page for page in self._tabs if page not in self._dead and not page.is_closed()]
 
     @property
@@ -101,14 +102,14 @@ class Instance:
 
     @property
     def current(self) -> Page | None:
-        """The selected tab, else the newest open one."""
+        """The selected tab, or the newest open one."""
         pages = self.pages
         if self._selected in pages:
             return self._selected
         return pages[-1] if pages else None
 
     def forget_dialogs(self, *, stay: bool = False) -> None:
-        """Dismiss dialogs from now on: the answers of one task do not hold for the next."""
+        """Reset the dialog answers, which apply to one task only."""
         self.dialogs = Dialogs(stay=stay)
 
     def select(self, page: Page) -> None:
@@ -116,7 +117,7 @@ class Instance:
         self._selected = page
 
     async def page(self) -> Page:
-        """The current tab; one is opened where there is none.
+        """Return the current tab; open one if there is none.
 
         Raises:
             BrowserGone: the browser died.
@@ -124,7 +125,7 @@ class Instance:
         return self.current or await self.new_page()
 
     async def new_page(self) -> Page:
-        """Another tab, judged by the gate before it can open anything.
+        """Open a tab, filtered before it can load anything.
 
         Raises:
             BrowserGone: the browser died.
@@ -144,35 +145,35 @@ class Instance:
         return page
 
     def judge(self, page: Page, policy: Policy) -> None:
-        """Judge the documents of this tab by `policy` from now on, and its requests as well."""
+        """Filter this tab's documents, and its requests as well, by `policy` from now on."""
         self._tabs[page].ward.policy = policy
         self._widen()
 
     def _widen(self) -> None:
-        """A request tells no tab: the lane allows what any tab may reach."""
+        """Allow in the lane what any tab may reach, because requests carry no tab."""
         tabs = (tab.ward.policy.root for tab in self._tabs.values())
         self._lane.allow((self.options.policy.root, *tabs))
 
     def wire(self, page: Page) -> CDPSession:
-        """The tab's DevTools session."""
+        """Return the tab's DevTools session."""
         return self._tabs[page].wire
 
     def frame_id(self, page: Page) -> str:
-        """The id of the tab's main frame."""
+        """Return the id of the tab's main frame."""
         return self._tabs[page].frame_id
 
     def refused(self, page: Page) -> PageError | None:
-        """What the gate refused in this tab since `clear`."""
+        """Return the navigation filter's refusal in this tab since `clear`."""
         tab = self._tabs.get(page)
         return tab.ward.refused if tab else None
 
     def why(self, page: Page) -> PageError | None:
-        """Why this tab's last document did not come, where gate or proxy know it."""
+        """Return why this tab's last document did not load, if filter or proxy blocked it."""
         tab = self._tabs.get(page)
         return tab.ward.why() if tab else None
 
     def clear(self, page: Page) -> None:
-        """Forget what was refused before, and what a page died of."""
+        """Clear the last refusal and the last crash."""
         self.crash = None
         tab = self._tabs.get(page)
         if tab:
@@ -185,8 +186,12 @@ class Instance:
             yield
 
     async def close(self) -> None:
-        """Close every tab and the context; harmless when called twice. Waits for 2 s at most:
-        what takes longer goes on by itself, and after 10 s its browser is ended."""
+        """Close every tab and the context; repeated calls do nothing.
+
+        The call waits for 2 s at most. A longer closing continues in the background, and after 10 s
+        its
+        browser is ended.
+        """
         self.gone.set()
         for stray in self._strays:
             stray.cancel()
@@ -206,7 +211,7 @@ class Instance:
         wire = await self.context.new_cdp_session(page)
         told = await wire.send("Target.getTargetInfo")
         frame_id = str(told["targetInfo"]["targetId"])
-        # A window that a page opens asks for its document before it is ours to admit.
+        # A window that a page opens requests its document before it can be admitted.
         context = str(told["targetInfo"].get("browserContextId", "")) if self.keeps_windows else ""
         policy, known = self.options.policy, self.options.credentials
         ward = Ward(policy, known, lambda: frames_of(wire), context, self._lane)
@@ -217,7 +222,7 @@ class Instance:
         page.on("crash", self._on_crash)
 
     def _on_page(self, page: Page) -> None:
-        """A tab appeared: ours, a person's, or one that a page opened."""
+        """Handle a new tab: of `new_page`, of a person, or opened by a page."""
         if self._ours and page not in self._tabs:
             return  # `new_page` adopts it
         wanted = self.headed or (self.options.windows and len(self.pages) < MAX_WINDOWS)
@@ -227,7 +232,7 @@ class Instance:
         try:
             await self._adopt(page)
         except Error:
-            return  # closed again already
+            return  # closed already
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         if not self.options.asks_person:
@@ -237,7 +242,7 @@ class Instance:
         self.gone.set()
 
     def _on_crash(self, page: Page) -> None:
-        """Nothing can be opened in a dead tab any more; a person may look at it yet."""
+        """Close a crashed tab, which cannot load anything; keep it visible to a person."""
         too_heavy = self.chromium.load.took_too_much()
         self.crash = PageTooHeavy() if too_heavy else PageError("crash", "the page crashed")
         if not self.headed:
@@ -262,13 +267,13 @@ class Instance:
 async def open_instance(
     options: InstanceOptions, browser: Callable[[], Awaitable[Chromium]]
 ) -> Instance:
-    """A fresh instance on a running (or started) browser.
+    """Open an instance on a running browser; start one if necessary.
 
     Raises:
-        BrowserMissing, BrowserFailed: there is no browser to open it in.
-        BrowserGone: it died meanwhile.
+        BrowserMissing, BrowserFailed: no browser is available.
+        BrowserGone: the browser died meanwhile.
     """
-    for _ in range(OPEN_TRIES):  # another's page may take the browser down just now
+    for _ in range(OPEN_TRIES):  # another task's page may crash the browser meanwhile
         chromium = await browser()
         try:
             async with chromium.within(OPEN_S):

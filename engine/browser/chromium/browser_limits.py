@@ -1,4 +1,4 @@
-"""How much a browser may hold and how long it is kept, before a fresh one takes over."""
+"""Limits of memory and pages after which a browser is replaced."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ MIB: Final = 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The defaults suit a machine with 4 GB and up; tests give smaller ones.
+    """Limits for a machine with 4 GB and more; tests use smaller ones.
 
-    A renderer above `renderer_bytes` is ended, and with it the page that it holds. A browser
-    that took `browser_pages`, or whose processes hold more than `browser_bytes` together
-    after `least_pages`, gets no new work: a fresh one takes over. The same holds for
-    Playwright's driver. `look_s` is the pause between two looks.
+    A renderer above `renderer_bytes` is ended, and its page with it. A browser that loaded
+    `browser_pages`, or whose processes together exceed `browser_bytes` after `least_pages`, gets no
+    new work: a fresh one takes over. The same applies to Playwright's driver. `look_s` is the
+    interval between two measurements.
     """
 
     renderer_bytes: int = 1_536 * MIB

@@ -1,7 +1,7 @@
-"""One Chromium for the whole engine: started when it is first needed, started again when it dies.
+"""The engine's Chromium, started on first use and restarted after a crash.
 
-Playwright is imported with the first start, never before. Crawls that leave images, fonts
-and media out share one browser; a crawl that wants them gets a second one (see `launch`).
+Playwright is imported with the first start, never before. Crawls that exclude images, fonts
+and media share one browser; a crawl that needs them gets a second one (see `launch`).
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from engine.browser.chromium.launch import Chromium
 
 CLOSE_S = 5.0
-# More than every step's own limit: only a driver that stopped answering takes so long.
+# Above every step's own limit: only a driver that hangs takes so long.
 START_S = 80.0
 STOP_S = 1.0
-# What Playwright itself imports on the loop with its first message: 0.2 s in one go.
+# Imported by Playwright on the loop with its first message, which would block it for 0.2 s.
 _LATE_MODULES = (
     "playwright._impl.protocol_channels",
     "playwright._impl.local_utils",
     "playwright._impl.json_pipe",
 )
-FAILED_FOR_S = 10.0  # whoever asks within this time of a failed start gets the same answer
+FAILED_FOR_S = 10.0  # requests within this time of a failed start get the same error
 State = Literal["idle", "starting", "ready", "missing", "failed"]
 
 
 class FetcherOptions(msgspec.Struct, frozen=True):
-    """What one crawl asks of its browser: where it may go, and how many tabs it keeps."""
+    """Browser options of one crawl: its policy, and the number of its tabs."""
 
     policy: Policy
     pages: int = 3
@@ -55,73 +55,72 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     block_resources: bool = True
     locale: str | None = None
     user_agent: str | None = None  # None: Chromium's own
-    secrets: tuple[Hidden, ...] = ()  # which no picture may show
-    task_id: str = ""  # of the task that may be watched at it
+    secrets: tuple[Hidden, ...] = ()  # masked in screenshots
+    task_id: str = ""  # task to which the live view belongs
 
 
 class InstanceOptions(msgspec.Struct, frozen=True):
-    """What an instance is for: where it may go, whether a person looks on, and whether windows
-    that pages open are kept as tabs."""
+    """Options of an instance: its policy, visibility, and handling of windows."""
 
     policy: Policy
     headed: bool = False
     windows: bool = False
-    asks_person: bool = False  # whoever looks on answers the dialogs of pages
+    asks_person: bool = False  # the person who watches answers the dialogs of pages
     credentials: Credentials | None = None
     width: int = 1280
     height: int = 800
-    secrets: tuple[Hidden, ...] = ()  # which no picture may show
-    task_id: str = ""  # of the task that may be watched at it
+    secrets: tuple[Hidden, ...] = ()  # masked in screenshots
+    task_id: str = ""  # task to which the live view belongs
 
 
 class Flavour(NamedTuple):
-    """What browsers are told apart by: flags hold for a whole process."""
+    """Options that need separate browsers, because flags apply to a whole process."""
 
     lean: bool
     headed: bool = False
-    windows: bool = False  # that pages may open, where nobody looks on
+    windows: bool = False  # pages may open windows in a headless browser
 
 
 class BrowserSession:
-    """The engine's browser. Loop-bound; nothing runs before `warm` or the first page."""
+    """The engine's browser. Loop-bound; nothing starts before `warm` or the first page."""
 
     def __init__(self, path: str | None = None, limits: Limits = DEFAULT) -> None:
-        """`path`: the program that the user set, or None to look for one."""
+        """Create an idle session; `path` is the user's browser, or None to search for one."""
         self._path = path
         self.showing = Showing()
-        self.proxy = Proxy()  # the only way out; nothing of it runs before the first browser
+        self.proxy = Proxy()  # the only way out; started with the first browser
         self._driver: Driver | None = None
         self._running: dict[Flavour, Chromium] = {}
         self._upkeep = Upkeep(limits, self._running.values)
         self._starting = asyncio.Lock()
-        self._limit: asyncio.Timeout | None = None  # of the start that is under way
+        self._limit: asyncio.Timeout | None = None  # of the start in progress
         self._state: State = "idle"
         self._name = ""
         self._reason = ""
         self._failures: dict[Flavour, tuple[float, BrowserFailed]] = {}
         self._closed = False
-        self.starts = 0  # how often a browser was started, restarts included
+        self.starts = 0  # number of browser starts, restarts included
 
     def status(self) -> tuple[State, str, str]:
-        """(state, name and version, reason): for the status bar and the doctor."""
+        """Return (state, name and version, reason) for the status bar and the doctor."""
         alive = any(one.alive for one in self._running.values())
-        if alive and self._state in ("failed", "missing"):  # another one: a window without a screen
+        if alive and self._state in ("failed", "missing"):  # that was a window without a screen
             return "ready", self._name, ""
         if self._state == "ready" and not alive:
             return "idle", self._name, "the browser stopped; it starts again when it is needed"
         return self._state, self._name, self._reason
 
     async def warm(self) -> None:
-        """Start the browser now, so that the first page need not wait for it.
+        """Start the browser now, so that the first page does not wait for it.
 
         Raises:
-            BrowserMissing, BrowserFailed: there is none, or it does not start.
+            BrowserMissing, BrowserFailed: no browser was found, or it does not start.
         """
         await self._chromium(Flavour(lean=True))
 
     @asynccontextmanager
     async def fetcher(self, options: FetcherOptions) -> AsyncIterator[Fetcher]:
-        """Tabs for one crawl, closed with the block; the browser starts with the first page."""
+        """Provide tabs for one crawl during the block; the browser starts with the first page."""
         from engine.browser.chromium.tab_pool import TabPool
 
         flavour = Flavour(lean=options.block_resources)
@@ -133,12 +132,12 @@ class BrowserSession:
             await pool.close()
 
     async def open_instance(self, options: InstanceOptions) -> Instance:
-        """A browser context of one's own, see `instance`; the caller closes it.
+        """Open a dedicated browser context (see `browser_instance`); the caller closes it.
 
         Raises:
             BrowserMissing, BrowserFailed, BrowserGone, ShuttingDown
         """
-        # The import takes about 0.3 s: on a thread it does not hold the loop up.
+        # The import takes about 0.3 s, so it runs on a thread to keep the loop free.
         await asyncio.to_thread(_import_playwright)
         from engine.browser.chromium.browser_instance import open_instance
 
@@ -150,7 +149,7 @@ class BrowserSession:
 
     @asynccontextmanager
     async def instance(self, options: InstanceOptions) -> AsyncIterator[Instance]:
-        """The same for one block, closed with it."""
+        """Open an instance for one block."""
         opened = await self.open_instance(options)
         try:
             yield opened
@@ -158,7 +157,7 @@ class BrowserSession:
             await opened.close()
 
     async def aclose(self) -> None:
-        """End everything that was started, within 5 s; by force what does not go."""
+        """End all started processes within 5 s, by force if necessary."""
         self._closed = True
         self._call_off_start()
         deadline = asyncio.get_running_loop().time() + CLOSE_S
@@ -175,7 +174,7 @@ class BrowserSession:
             self._limit.reschedule(asyncio.get_running_loop().time())
 
     async def _no_start_left(self, limit_s: float) -> None:
-        """Wait for a start that was called off: it takes back what it has begun."""
+        """Wait for a cancelled start to undo its work."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s), self._starting:
                 pass
@@ -186,7 +185,7 @@ class BrowserSession:
             await driver.stop(limit_s)
 
     async def _chromium(self, flavour: Flavour) -> Chromium:
-        """The running browser of this kind, started if there is none.
+        """Return the running browser of this kind; start one if there is none.
 
         Raises:
             BrowserMissing, BrowserFailed, ShuttingDown
@@ -201,7 +200,7 @@ class BrowserSession:
             return await self._renewed(running, flavour) if running.worn else running
 
     async def _renewed(self, worn: Chromium, flavour: Flavour) -> Chromium:
-        """A fresh browser in the place of a worn one, which stays where none can be had."""
+        """Replace a worn browser by a fresh one; keep it if the start fails."""
         try:
             return await self._start(flavour)
         except (BrowserMissing, BrowserFailed):
@@ -226,7 +225,7 @@ class BrowserSession:
             self._failures[flavour] = (time.monotonic(), failed)
             raise
         finally:
-            if self._state == "starting":  # called off, or an error that nobody expects
+            if self._state == "starting":  # cancelled, or an unexpected error
                 self._state = "idle"
         self._expect_open()
         self._replace(flavour, started)
@@ -257,13 +256,13 @@ class BrowserSession:
             raise BrowserFailed(reason=f"it was not ready within {START_S:.0f} s") from slow
         finally:
             self._limit = None
-            if self._closed:  # meanwhile: what came too late for that is known to nobody else
+            if self._closed:  # closed meanwhile: no other reference to the late driver exists
                 await self._end_driver(STOP_S)
                 await self.proxy.close()
 
     async def _launch(self, flavour: Flavour) -> Chromium:
         found: Found = await asyncio.to_thread(locate, self._path, headless=not flavour.headed)
-        # The import takes about 0.3 s: on a thread it does not hold the loop up.
+        # The import takes about 0.3 s, so it runs on a thread to keep the loop free.
         await asyncio.to_thread(_import_playwright)
         from engine.browser.chromium.driver import Driver
         from engine.browser.chromium.launch import launch
@@ -288,7 +287,7 @@ def _import_playwright() -> None:
     importlib.import_module("engine.browser.chromium.tab_pool")
     importlib.import_module("engine.browser.chromium.browser_instance")
     for name in _LATE_MODULES:
-        with contextlib.suppress(ImportError):  # another version may have none of that name
+        with contextlib.suppress(ImportError):  # Playwright versions differ in these names
             importlib.import_module(name)
 
 

@@ -1,4 +1,4 @@
-"""Closes a context whatever its pages do: in order, without its busiest page, or by force."""
+"""Close a context in spite of its pages: in order, without its busiest page, or by force."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ CALM_S = 2.0
 
 
 async def close_context(chromium: Chromium, context: BrowserContext, limit_s: float) -> None:
-    """Close `context` within `limit_s` and a little; what cannot be closed goes with its process.
+    """Close `context` within about `limit_s`; if it does not close, end its process.
 
-    A page that floods the browser with messages holds its own end up: after 2 s the
-    busiest page is ended by its process.
+    A page that floods the browser with messages delays its own end: after 2 s the process of the
+    busiest page is ended.
     """
-    # Playwright answers a second `close` at once, so that the first one must be kept.
+    # Playwright answers a second `close` at once, so the first task must be kept.
     closing = asyncio.create_task(context.close(), name="close a context")
     closing.add_done_callback(_hear)
     try:
@@ -36,4 +36,4 @@ async def close_context(chromium: Chromium, context: BrowserContext, limit_s: fl
 
 def _hear(closing: asyncio.Future[Any]) -> None:
     if not closing.cancelled():
-        closing.exception()  # it went with its browser
+        closing.exception()  # it closed with its browser

@@ -1,4 +1,4 @@
-"""A browser context behind the fence: with a lane of the proxy that ends when it does."""
+"""A browser context with a proxy lane that ends with the context."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from engine.browser.egress.proxy_listener import Lane
 
 Opened = tuple["BrowserContext", "Lane"]
-LATE_S = 15.0  # for one that nobody waits for any more
+LATE_S = 15.0  # for a context that no task waits for any more
 CLOSE_S = 2.0
 
 
 async def open_context(
     chromium: Chromium, policy: Policy, *, script: str = "", **options: Any
 ) -> Opened:
-    """A fresh profile that reaches what `policy` allows, takes no downloads and no service
-    workers (those would outlive their page); `options` are Playwright's. `script` runs first
-    in every document. Called off meanwhile, it is closed as soon as it is there.
+    """Open a context with a fresh profile that reaches only what `policy` allows.
+
+    Downloads and service workers (which would outlive their page) are blocked; `options` are
+    Playwright's. `script` runs first in every document. After a cancellation the context is closed
+    as
+    soon as it has opened.
 
     Raises:
         BrowserFailed: the proxy has no port for it.
@@ -34,7 +37,7 @@ async def open_context(
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        # The browser opens it all the same: unknown to all, it would stay for the browser's life.
+        # The browser opens it all the same, and without a reference it would never be closed.
         chromium.see_to(_drop(chromium, opening))
         raise
 
@@ -61,7 +64,7 @@ async def _drop(chromium: Chromium, opening: asyncio.Task[Opened]) -> None:
         async with chromium.within(LATE_S if chromium.alive else 0):
             await asyncio.wait({opening})
     except TimeoutError:
-        opening.cancel()  # the browser is gone, or will be renewed with what it still opens
+        opening.cancel()  # the browser is gone, or will be recycled with the context
         await asyncio.wait({opening})
     if not opening.cancelled() and opening.exception() is None:
         await close_context(chromium, opening.result()[0], CLOSE_S)

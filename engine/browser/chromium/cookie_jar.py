@@ -1,7 +1,7 @@
-"""The cookies that a site has in a crawl's context: bounded, and suspected when it refuses pages.
+"""The cookies of a site in a crawl's context: limited, and checked when the site refuses pages.
 
-A page may set more of them than its own server takes in a request (8 kB with most): every page
-after it would be answered with an error.
+A page may set more of them than its own server accepts in a request (8 kB with most): every later
+page would get an error.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession
 
 MAX_BYTES: Final = 8 * 1024  # of the cookies of one address
-LARGE_BYTES: Final = 4 * 1024  # the smallest header that common servers refuse
+LARGE_BYTES: Final = 4 * 1024  # the smallest header that common servers reject
 LOOK_S: Final = 2.0
 TOO_LARGE: Final = 431
-# What servers, balancers and caches answer to a header that is too large for them.
+# Status codes with which servers, balancers and caches reject a header that is too large.
 SUSPECT: Final = frozenset({400, 413, 414, 494, 500, 502, 503, 520})
-REFUSALS: Final = frozenset({400, 413, 414, TOO_LARGE, 494})  # without those of a busy server
-CUT: Final = frozenset({"connection", "protocol"})  # some hang up instead
+REFUSALS: Final = frozenset({400, 413, 414, TOO_LARGE, 494})  # without the codes of a busy server
+CUT: Final = frozenset({"connection", "protocol"})  # some servers close the connection instead
 
 
 class CookieJar:
-    """What the tab on `wire` sends as cookies, and may delete."""
+    """The cookies that the tab on `wire` sends, and can delete."""
 
     def __init__(self, wire: CDPSession) -> None:
         self._wire = wire
 
     async def may_explain(self, url: str, status: int = 0) -> bool:
-        """May cookies be why `url` was answered with `status`, or (0) not at all?"""
+        """Return whether cookies may explain the `status` of `url`, or (0) a missing response."""
         if not is_suspect(status):
             return False
         return await self.holds(url, 1 if status == TOO_LARGE else LARGE_BYTES)
 
     async def holds(self, url: str, least: int = LARGE_BYTES) -> bool:
-        """Are the cookies of `url` together at least that many bytes?"""
+        """Return whether the cookies of `url` have at least that many bytes together."""
         return sum(map(_bytes, await self._cookies(url))) >= least
 
     async def bound(self, url: str, readable_chars: int) -> bool:
-        """Delete the newest cookies that scripts set for `url` where they are too many.
+        """Delete the newest script-readable cookies of `url` above the limit.
 
-        Those that scripts cannot read stay. Returns whether there were that many.
+        Cookies that scripts cannot read stay. Return whether the limit was exceeded.
         """
         if readable_chars <= MAX_BYTES:
             return False
@@ -62,9 +62,9 @@ class CookieJar:
         return True
 
     async def _oldest_first(self) -> dict[str, int]:
-        """The place of each cookie that scripts can read; the browser tells their age nowhere else.
+        """Return the order of each script-readable cookie, oldest first within one path.
 
-        Of one path the oldest comes first.
+        `document.cookie` is the only place where the browser shows their age.
         """
         wanted = {"expression": "document.cookie", "returnByValue": True}
         told = (await self._ask("Runtime.evaluate", wanted)).get("result", {}).get("value")
@@ -83,19 +83,19 @@ class CookieJar:
 
 
 def is_suspect(status: int) -> bool:
-    """Is this a status with which servers refuse cookies, or (0) none at all?"""
+    """Return whether servers reject cookies with this status, or (0) with no response."""
     return status in (0, TOO_LARGE) or status in SUSPECT
 
 
 def unproved(status: int) -> PageError:
-    """The answer to a page that may have had to pay for the cookies of another."""
+    """Return the error for a page that another page's cookies may have caused."""
     failed = PageError("http", f"HTTP {status}", status)
     failed.unproved = True
     return failed
 
 
 def _text(cookie: dict[str, Any]) -> str:
-    """The cookie as scripts read it."""
+    """Format the cookie as in `document.cookie`."""
     return f"{cookie['name']}={cookie['value']}" if cookie["name"] else str(cookie["value"])
 
 

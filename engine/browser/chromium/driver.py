@@ -1,4 +1,4 @@
-"""Playwright's driver: the Node.js process that every browser of ours runs below."""
+"""Playwright's driver: the Node.js process that is the parent of every browser."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 START_S = 30.0
 CALL_OFF_S = 4.0
 LOOK_S = 0.05
-SETTLE_S = 3.0  # a busy machine needs its time for what an idle one does at once
+SETTLE_S = 3.0  # a busy machine needs longer
 ANSWER_S = 2.0
 ASKED_S = 5.0
 _DRIVER_MODULES = frozenset(
     {
         "playwright._impl.transport",
-        "playwright._impl._transport",  # the name it had in older ones
+        "playwright._impl._transport",  # its name in older versions
         "playwright._impl.out_of_process",
     }
 )
@@ -43,9 +43,9 @@ class Driver:
     def __init__(
         self, playwright: Playwright, process: psutil.Process | None, tasks: Tasks = frozenset()
     ) -> None:
-        """`tasks`: what reads from it; they end with it, a moment after its process."""
+        """Take a started driver; `tasks` read from it and end a moment after its process."""
         self.playwright = playwright
-        self.pages = 0  # that were taken through it, as far as their browsers are left
+        self.pages = 0  # pages loaded through it, counted when their browsers are replaced
         self.held_bytes = 0
         self._process = process
         self._tasks = tasks
@@ -53,11 +53,12 @@ class Driver:
 
     @classmethod
     async def start(cls, limit_s: float = START_S) -> Driver:
-        """Start the driver (about 0.3 s). Cancelled meanwhile, it is ended again first: torn in
-        its start it would leave its process and tasks behind.
+        """Start the driver (about 0.3 s); after a cancellation, end it first.
+
+        An interrupted start would leave the driver's process and tasks behind.
 
         Raises:
-            BrowserFailed: it did not start, or not within `limit_s`.
+            BrowserFailed: the driver did not start, or not within `limit_s`.
         """
         _look_for_node()
         async with _turns():
@@ -66,7 +67,7 @@ class Driver:
     @classmethod
     async def _start(cls, start: _Start, limit_s: float) -> Driver:
         try:
-            # Playwright raises whatever it likes here; `wait` takes it all without a word.
+            # Playwright may raise anything here; `wait` retrieves no exception.
             await asyncio.wait({start.task}, timeout=limit_s)
         except asyncio.CancelledError:
             await _to_its_end(asyncio.create_task(cls._call_off(start)))
@@ -86,7 +87,7 @@ class Driver:
 
     @classmethod
     async def _call_off(cls, start: _Start) -> None:
-        """End a start whatever it has come to: at once, as nothing hangs on it yet."""
+        """End a start at any stage, at once, because nothing depends on it yet."""
         process = await start.cut_off()
         if start.ready:
             await cls._of(start, process).stop(0)
@@ -94,11 +95,11 @@ class Driver:
 
     @property
     def alive(self) -> bool:
-        """Does it run? Playwright itself does not tell when it is gone."""
+        """Whether the driver runs; Playwright itself does not report its end."""
         return self._process is None or alive(self._process)
 
     async def answers(self) -> bool:
-        """Does it run, and say something within 2 s? No browser is asked for that."""
+        """Return whether the driver responds within 2 s, without involving a browser."""
         if not self.alive:
             return False
         try:
@@ -110,32 +111,33 @@ class Driver:
         return True
 
     def take_back(self, launching: asyncio.Future[Browser]) -> None:
-        """Close the browser that this brings as soon as it is there: who wanted it is gone."""
+        """Close the browser of a cancelled launch as soon as it has started."""
         ending = asyncio.create_task(_close_when_there(launching), name="take a browser back")
         self._late.add(ending)
         ending.add_done_callback(self._late.discard)
 
     def weigh(self) -> None:
-        """Look how much memory it holds, into `held_bytes`."""
+        """Measure the driver's memory and store it in `held_bytes`."""
         self.held_bytes = holds(self._process) if self._process is not None else 0
 
     async def stop(self, limit_s: float) -> None:
-        """End the driver and its browsers; by force what is left after `limit_s`."""
+        """End the driver and its browsers, by force after `limit_s`."""
         tree = _tree(self._process)
         stopping = asyncio.create_task(self.playwright.stop(), name="stop the driver")
         stopping.add_done_callback(_hear)
         try:
             await asyncio.wait({stopping}, timeout=limit_s)
-            end([*tree, *_tree(self._process)])  # also a browser that came meanwhile
-            # Its pipe is closed now: what is left is the loop's own tidying. A second `stop`
-            # of Playwright does not wait for that, so it is looked at here.
+            end([*tree, *_tree(self._process)])  # also a browser that started meanwhile
+            # The pipe is closed now and only the loop's cleanup is left; a second `stop` of
+            # Playwright
+            # does not wait for that, so it is awaited here.
             await _settled({stopping, *self._tasks, *self._late})
         finally:
             stopping.cancel()
 
 
 async def _close_when_there(launching: asyncio.Future[Browser]) -> None:
-    """The launch has a limit of its own, and so has what is closed: its end comes either way."""
+    """Close the launched browser; both the launch and the closing have a limit."""
     with contextlib.suppress(Error, TimeoutError):
         browser = await launching
         async with asyncio.timeout(CALL_OFF_S):
@@ -143,7 +145,7 @@ async def _close_when_there(launching: asyncio.Future[Browser]) -> None:
 
 
 class _Start:
-    """A driver that is being started, and what has come into being with it so far."""
+    """A driver start in progress, with the process and tasks created so far."""
 
     def __init__(self) -> None:
         self._children = {child.pid for child in psutil.Process().children()}
@@ -163,7 +165,7 @@ class _Start:
         return _playwrights_tasks() - self._others
 
     async def cut_off(self) -> psutil.Process | None:
-        """End its process as soon as there is one; Playwright gives up when its pipe closes."""
+        """End the process as soon as it exists; Playwright stops when its pipe closes."""
         process: psutil.Process | None = None
         until = asyncio.get_running_loop().time() + CALL_OFF_S
         while not self.task.done() and asyncio.get_running_loop().time() < until:
@@ -175,15 +177,18 @@ class _Start:
 
 
 def _turns() -> asyncio.Lock:
-    """One start at a time, whoever asks: Playwright does not tell which process and which tasks
-    came of which start, so all that is new belongs to the one there is."""
+    """Return the lock that serializes driver starts of a loop.
+
+    Playwright does not report which process and tasks belong to which start, so that all new ones
+    are attributed to the only start in progress.
+    """
     return _TURNS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
 def _playwrights_tasks() -> Tasks:
-    """The running tasks with which Playwright starts drivers and reads from them.
+    """Return the tasks with which Playwright starts drivers and reads from them.
 
-    It hands none of them out, and says that it has stopped before they have ended.
+    Playwright exposes none of them, and reports its stop before they have ended.
     """
     return frozenset(one for one in asyncio.all_tasks() if _module_of(one) in _DRIVER_MODULES)
 
@@ -194,7 +199,7 @@ def _module_of(task: asyncio.Task[Any]) -> str:
 
 
 async def _settled(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait until these have ended, which they are about to; called off after 3 s."""
+    """Wait until these tasks, which are about to end, have ended; cancel them after 3 s."""
     for _ in range(2):
         left = {one for one in tasks if not one.done()}
         if left:
@@ -204,10 +209,10 @@ async def _settled(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 async def _to_its_end(ending: asyncio.Task[None]) -> None:
-    """Wait for it whoever calls that off meanwhile: it is bounded, and torn it leaves a process.
+    """Wait for a task in spite of cancellation; it is bounded, and interrupted it leaks a process.
 
     Raises:
-        CancelledError: it was called off meanwhile.
+        CancelledError: the caller was cancelled meanwhile.
     """
     try:
         await asyncio.wait({ending})
@@ -217,7 +222,7 @@ async def _to_its_end(ending: asyncio.Task[None]) -> None:
 
 
 def _look_for_node() -> None:
-    """Playwright's own start, when it fails for this, leaves a traceback to the loop."""
+    """Check Node.js first, because Playwright's failing start leaves a traceback to the loop."""
     try:
         node = compute_driver_executable()[0]
     except Error as failed:
@@ -229,8 +234,10 @@ def _look_for_node() -> None:
 
 
 def _what_node_says() -> str:
-    """Why the driver's Node.js does not run at all, such as a library that is not there; ""
-    where it does. Playwright tells no more than that nobody answers."""
+    """Return why the driver's Node.js does not run, such as a missing library; "" if it runs.
+
+    Playwright reports no more than a missing answer.
+    """
     try:
         asked = subprocess.run(
             [compute_driver_executable()[0], "--version"],
@@ -254,9 +261,9 @@ def _reason(failed: asyncio.Task[Playwright]) -> str:
 
 
 def _hear_of_its_end(playwright: Playwright) -> None:
-    """Playwright keeps a driver's sudden end in a future that nobody asks.
+    """Retrieve the error of a driver's sudden end, which Playwright keeps in a private future.
 
-    Unasked, the loop reports it as a lost error; there is no public way to it.
+    Otherwise the loop reports it as never retrieved; there is no public access to it.
     """
     client = getattr(getattr(playwright.stop, "__self__", None), "_client", None)
     ended = getattr(getattr(client, "_transport", None), "on_error_future", None)
@@ -282,7 +289,7 @@ def _driver_process(before: set[int]) -> psutil.Process | None:
 
 
 def _tree(process: psutil.Process | None) -> list[psutil.Process]:
-    """The driver and every process below it; psutil remembers when each began."""
+    """Return the driver and all its descendants; psutil checks their start times."""
     if process is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""The living browser instances of this process, by id: launched, listed, and closed with it."""
+"""Registry of this process's running browser instances, by id."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
 
 OPENING_S: Final = 3.0
-MAX_INSTANCES: Final = 32  # of one process; each holds a profile and at least one page
+MAX_INSTANCES: Final = 32  # for each process; an instance holds a profile and at least one page
 
 
 class TooManyInstances(Exception):
-    """So many are open that another would only slow all of them down."""
+    """The limit of open instances is reached; another would slow all of them down."""
 
 
 class Instances:
-    """Who is there; an instance that died leaves the list by itself."""
+    """The running instances; an instance that died is removed automatically."""
 
     def __init__(self, browser: BrowserSession) -> None:
         self._browser = browser
@@ -42,8 +42,9 @@ class Instances:
         self._opening.add(opening)
         opening.add_done_callback(self._opening.discard)
         try:
-            # A browser torn in its start leaves processes behind: who gives up waiting leaves it
-            # to us, and what opens then is closed again.
+            # An interrupted browser start leaves processes behind: it continues after a
+            # cancellation,
+            # and its instance is closed again.
             opened = await asyncio.shield(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(self._close_unwanted)
@@ -52,7 +53,7 @@ class Instances:
         return opened
 
     def get(self, instance_id: str) -> Instance | None:
-        """The living instance of this id."""
+        """Return the running instance with this id."""
         found = self._known.get(instance_id)
         return found if found is not None and found.alive else None
 
@@ -60,11 +61,11 @@ class Instances:
         return self.get(instance_id) is not None
 
     def living(self) -> tuple[Instance, ...]:
-        """All of them, oldest first."""
+        """Return all running instances, oldest first."""
         return tuple(each for each in self._known.values() if each.alive)
 
     async def close(self, instance_id: str) -> bool:
-        """Close one; False when there is none of this id."""
+        """Close one; return False if there is none with this id."""
         found = self._known.pop(instance_id, None)
         self._covered.pop(instance_id, None)
         self._hidden.pop(instance_id, None)
@@ -75,11 +76,11 @@ class Instances:
         return was_alive
 
     def covered(self, instance_id: str) -> list[str]:
-        """The selectors of what was typed into there; pictures leave those fields out."""
+        """Return the selectors of fields that were typed into; screenshots mask them."""
         return self._covered.setdefault(instance_id, [])
 
     def hidden(self, instance_id: str) -> dict[str, str]:
-        """What tasks there must not repeat, and what stands in its place; in memory only."""
+        """Return the instance's secrets with their replacements; kept in memory only."""
         return self._hidden.setdefault(instance_id, {})
 
     def _close_unwanted(self, opening: asyncio.Task[Instance]) -> None:
@@ -96,14 +97,14 @@ class Instances:
         return closing
 
     async def retire(self, instance_id: str, limit_s: float) -> None:
-        """Close one and wait for that at most `limit_s`; it goes on by itself."""
+        """Close one in the background; wait for it at most `limit_s`."""
         if instance_id not in self._known:
             return
         await asyncio.wait({self._close_later(instance_id)}, timeout=limit_s)
 
     async def aclose(self) -> None:
-        """Close all of them, side by side, and call off what does not open in time."""
-        if self._opening:  # a start that may end in order leaves less behind than a torn one
+        """Close all instances concurrently, and cancel pending starts after a limit."""
+        if self._opening:  # a start that completes leaves less behind than an interrupted one
             await asyncio.wait(self._opening, timeout=OPENING_S)
         for opening in self._opening:
             opening.cancel()

@@ -1,4 +1,4 @@
-"""Starts Chromium through Playwright, and ends what was started, by force if need be."""
+"""Start and end Chromium through Playwright, by force if necessary."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
     from engine.browser.chromium.browser_session import Flavour
 
 
-# Looks at what browsers hold in memory, and ends a renderer that holds too much.
+# Memory measurements of browsers, with an end to renderers above the limit.
 #
-# Chromium lets a page take all the memory there is. Whoever works with a page learns of its
-# end as of a crash, and asks `Load.took_too_much` for the reason.
+# Chromium lets a page use all available memory. The owner of a page learns of its end as a crash,
+# and gets the reason from `Load.took_too_much`.
 
-TOLD_S = 3.0  # a page's crash is told within this time of its renderer's end
+TOLD_S = 3.0  # delay within which a page's crash follows its renderer's end
 
 
 class Load:
-    """What was last seen of one browser, and when a page of it was ended for its memory."""
+    """Last measurement of one browser, and the time a page was ended for its memory."""
 
     def __init__(self) -> None:
         self.total_bytes = 0
-        self.heavy = False  # a renderer holds more than half of what it may
+        self.heavy = False  # a renderer exceeds half of its limit
         self._ended_at = -TOLD_S
 
     def took_too_much(self) -> bool:
-        """Is the crash that was just told the end of a page that used too much memory?"""
+        """Return whether the last crash was a page ended for its memory."""
         return time.monotonic() - self._ended_at < TOLD_S
 
     def weigh(self, family: Family, limits: Limits) -> None:
-        """Look at every process of the browser; ends what is too heavy. For a thread."""
+        """Measure every process of the browser; end renderers above the limit. For a thread."""
         members = family.members()
         held = {member: holds(member) for member in members}
         largest = sorted(held, key=held.__getitem__, reverse=True)
@@ -63,7 +63,7 @@ class Load:
 
     def _end(self, heavy: Iterable[psutil.Process]) -> None:
         for one in heavy:
-            self._ended_at = time.monotonic()  # before its end: the crash is told at once
+            self._ended_at = time.monotonic()  # set before the crash event
             end([one])
 
 
@@ -76,7 +76,7 @@ LAUNCH_S = 20.0
 TRIES = 3
 CLOSE_S = 2.0
 ANSWER_S = 2.0
-FLOOD_TOLD_S = 5.0  # a crash is told within this time, also by a browser with a long queue
+FLOOD_TOLD_S = 5.0  # delay of a crash event, also in a browser with a long queue
 _SLOW = f"it did not answer within {LAUNCH_S:.0f} s"
 _FLAGS = (
     "--no-first-run",
@@ -86,20 +86,20 @@ _FLAGS = (
     "--disable-sync",
     "--disable-quic",
     "--disable-gpu",
-    # Names are looked up by our proxy alone: the browser itself finds nothing but this machine.
-    # (No pattern: `127.*` would be said of the name `127.leads.example`, too.)
+    # Names are resolved by the proxy alone; the browser itself resolves only this machine.
+    # (No pattern: `127.*` would also match the name `127.leads.example`.)
     "--host-resolver-rules=MAP * ~NOTFOUND" + "".join(f", EXCLUDE {host}" for host in LOOPBACK),
     "--dns-prefetch-disable",
     "--no-pings",
     "--mute-audio",
-    # WebRTC would tell addresses of this machine and send datagrams past every check.
+    # WebRTC would expose addresses of this machine and send datagrams past the proxy.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
-# The headless shell has no popup blocker of its own; the full browser does (see below), and
-# where a person looks on, the window that a click opens is part of the work.
+# The headless shell has no popup blocker; the full browser has one (see below). With a person
+# watching, the window that a click opens is part of the work.
 NO_WINDOWS = "--block-new-web-contents"
-# Of these two switches the last one given wins, so Playwright's own words are repeated in ours.
+# Of these two switches the last one wins, so Playwright's own values are repeated here.
 _FEATURES_OFF = (
     "AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,"
     "HttpsFirstBalancedModeAutoEnable,LensOverlay,MediaRouter,PaintHolding,"
@@ -110,11 +110,11 @@ _FEATURES_OFF = (
 _POINTER = "primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4"
 FLAGS = (
     *_FLAGS,
-    # A new frame host for each page of the same site: a fifth of a page's CPU in a reused tab.
+    # A new frame host for each page of the same site costs a fifth of the CPU in a reused tab.
     f"--disable-features={_FEATURES_OFF},RenderDocument",
 )
-# Per browser, hence two browsers if two crawls disagree; free of charge, where a
-# rule for each request would cost 40 % more CPU a page.
+# Flags apply to a whole browser, so two crawls may need two browsers; they cost nothing, while
+# a rule for each request would cost 40 % more CPU a page.
 LEAN_FLAGS = (
     "--disable-remote-fonts",
     f"--blink-settings=imagesEnabled=false,{_POINTER}",
@@ -126,9 +126,9 @@ _NO_SCREEN = re.compile(r"Missing X server|\$DISPLAY|ozone_platform|Wayland disp
 
 
 class Chromium:
-    """One running browser with its gate and its fence.
+    """One running browser with its navigation filter and its proxy.
 
-    `worn` says that it gets no new work: a fresh one takes over while it finishes what it has.
+    `worn` means that it gets no new work: a fresh one takes over while it finishes its pages.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Chromium:
         self.driver = driver
         self.family: Family | None = None
         self.load = Load()
-        self.pages = 0  # that crawls took with it
+        self.pages = 0  # number of pages that crawls loaded with it
         self._flood_s = -FLOOD_TOLD_S
         self.worn = False
         self.dropped = False
@@ -152,24 +152,24 @@ class Chromium:
 
     @property
     def alive(self) -> bool:
-        """Does it still answer to us?"""
+        """Whether the browser and the driver are connected."""
         return not self.dropped and self.browser.is_connected() and self.driver.alive
 
     @property
     def idle(self) -> bool:
-        """Has it nothing open, and nobody who waits for it?"""
+        """Whether it has no open contexts and no waits."""
         return not self.browser.contexts and not self._waits
 
     @property
     def shared(self) -> bool:
-        """May others than one page of one crawl wait for it?"""
+        """Whether more than one page of one crawl may depend on it."""
         return len(self._waits) != 1 or len(self.browser.contexts) != 1
 
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
         """Bound a wait for this browser: `TimeoutError` after `limit_s`, or when it dies.
 
-        A call that is under way when the browser dies is not always answered.
+        A call in progress when the browser dies may never be answered.
         """
         async with asyncio.timeout(limit_s) as wait:
             self._waits.add(wait)
@@ -184,20 +184,20 @@ class Chromium:
                 wait.reschedule(asyncio.get_running_loop().time())
 
     def see_to(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do what nobody waits for any more; it must end by itself when the browser does."""
+        """Run a cleanup task in the background; it must end when the browser ends."""
         doing = asyncio.create_task(work, name="see to what was called off")
         self._aside.add(doing)
         doing.add_done_callback(self._aside.discard)
 
     async def know(self) -> None:
-        """Learn which processes are the browser's; unbounded."""
+        """Find the browser's processes; unbounded."""
         self._wire = await self.browser.new_browser_cdp_session()
         told = await self._wire.send("SystemInfo.getProcessInfo")
         pids = (one["id"] for one in told["processInfo"] if one["type"] == "browser")
         self.family = Family.of(int(next(pids, 0)))
 
     async def answers(self, limit_s: float | None = None) -> bool:
-        """Does the browser itself say something within 2 s? Pages that hang do not keep it."""
+        """Return whether the browser process responds within 2 s, in spite of hung pages."""
         try:
             async with asyncio.timeout(ANSWER_S if limit_s is None else limit_s):
                 if self._wire is not None:
@@ -207,42 +207,42 @@ class Chromium:
         return True
 
     def give_up(self) -> None:
-        """Let nobody wait for it any more; whoever does gets an error."""
+        """Abort all waits for this browser."""
         self.dropped = True
         self._on_disconnected()
 
     async def kill(self) -> None:
-        """End it at once; whoever waits for a page of it gets an error."""
+        """End it at once; waits for its pages raise an error."""
         self.give_up()
         if not await _close(self.browser) and self.family is not None:
-            await asyncio.to_thread(self.family.end)  # it hangs: its processes can be ended yet
+            await asyncio.to_thread(self.family.end)  # it hangs, but its processes can be ended
 
     def ports(self) -> frozenset[int] | None:
-        """Ports of its own connections; None where the system does not tell. For a thread."""
+        """Return the ports of its own connections, or None if unknown. For a thread."""
         return self.family.ports() if self.family is not None else None
 
     async def end_flood(self) -> bool:
-        """End the page that floods it, if one is busy: the others go on where they stand."""
-        before_s, self._flood_s = self._flood_s, time.monotonic()  # the crash is told at once
+        """End the page that floods it, if one is busy; the other pages continue."""
+        before_s, self._flood_s = self._flood_s, time.monotonic()  # set before the crash event
         ended = await self.calm()
         if not ended:
             self._flood_s = before_s
         return ended
 
     def was_flooded(self, since_s: float | None = None) -> bool:
-        """Was a page ended just now, or `since_s`, because it flooded the browser?"""
+        """Return whether a page was ended for flooding, recently or since `since_s`."""
         return self._flood_s > (time.monotonic() - FLOOD_TOLD_S if since_s is None else since_s)
 
     async def calm(self) -> bool:
-        """End the page that keeps it busiest: what does not close would burn on; True if any."""
+        """End the busiest page, which would keep using CPU; return whether one was ended."""
         return self.family is not None and await asyncio.to_thread(self.family.end_busiest)
 
 
 async def launch(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Chromium:
-    """Start `found`, with a fresh profile, our flags, and no way out but `proxy`; three tries.
+    """Start `found` with a fresh profile and `proxy` as the only way out, in three tries.
 
     Raises:
-        NoScreen: it was to show a window, and there is no screen.
+        NoScreen: a window was requested without a screen.
         BrowserFailed: it did not start.
     """
     reason = ""
@@ -254,7 +254,7 @@ async def launch(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -
             break
         except Error as failed:
             if flavour.headed and _NO_SCREEN.search(failed.message):
-                raise NoScreen() from None  # its log of many lines says no more than that
+                raise NoScreen() from None  # its log of many lines contains no other information
             reason = _reason(failed.message)
             if _is_final(failed.message):
                 break
@@ -271,7 +271,7 @@ async def _try(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> 
             await known.know()
             chromium = known
     finally:
-        if chromium is None:  # nothing may be opened in it, and nobody else knows it
+        if chromium is None:  # unusable, and without another reference
             await _close(browser)
     return chromium
 
@@ -284,7 +284,7 @@ async def _browser(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour)
             executable_path=found.path,
             headless=not flavour.headed,
             args=[*FLAGS, *(LEAN_FLAGS if flavour.lean else ()), *windows],
-            # Of what belongs to no context; the bypass takes away what Chromium excepts by itself.
+            # For requests outside any context; the bypass removes Chromium's implicit exceptions.
             proxy=nowhere.settings(),
             ignore_default_args=_dropped_defaults(),
             chromium_sandbox=not _is_root(),
@@ -297,24 +297,24 @@ async def _browser(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour)
     try:
         return await asyncio.shield(launching)
     except asyncio.CancelledError:
-        driver.take_back(launching)  # the driver knows nothing of that, and goes on with it
+        driver.take_back(launching)  # the driver is unaware of the cancellation, and continues
         raise
 
 
 async def _close(browser: Browser) -> bool:
-    """Close it; False when it did not close within 2 s."""
+    """Close it; return False when it did not close within 2 s."""
     try:
         async with asyncio.timeout(CLOSE_S):
             await browser.close()
     except TimeoutError:
         return False
     except Error:
-        return True  # it is gone already
+        return True  # gone already
     return True
 
 
 def _dropped_defaults() -> list[str]:
-    """What Playwright would pass and we do not want: pop-ups, and shared memory on a disk.
+    """Return Playwright's unwanted defaults: pop-ups, and shared memory on a disk.
 
     The latter is for containers with a tiny /dev/shm.
     """
@@ -331,12 +331,12 @@ def _is_root() -> bool:
 
 
 def _is_final(message: str) -> bool:
-    """A second try would take as long and end the same way."""
+    """Return whether another try would take as long and fail the same way."""
     return "Timeout" in message or "Connection closed" in message
 
 
 def _reason(message: str) -> str:
-    """Playwright's report, which runs over many lines, in one."""
+    """Summarize Playwright's report of many lines in one."""
     if "Timeout" in message:
         return _SLOW
     code = _EXIT.search(message)

@@ -1,4 +1,4 @@
-"""Finds a Chromium to drive: the setting first, then the cheapest headless build, then the rest."""
+"""Find a Chromium to drive: the setting first, then the cheapest headless build, then the rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import platformdirs
 from engine.model.errors import BrowserMissing
 
 VERSION_LIMIT_S = 5.0
-# Needs about 40 % less CPU for a page than the full browser and starts 2 s sooner.
+# It needs about 40 % less CPU for a page than the full browser and starts 2 s sooner.
 HEADLESS_SHELL = "chromium-headless-shell"
 _SHELL_NAMES = (HEADLESS_SHELL, "chrome-headless-shell", "headless_shell")
 _ON_PATH = (
@@ -47,7 +47,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+){1,3}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A browser that can be started: what to call it, and its program."""
+    """A browser that can be started: its display name, and its program."""
 
     name: str
     path: str
@@ -55,7 +55,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One place that was looked at; `found` is the program there, if any."""
+    """One searched place; `found` is the program there, if any."""
 
     name: str
     where: str
@@ -64,7 +64,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """For the doctor: the browser that would be used, its version, and every place looked at."""
+    """Browser search for the doctor: the chosen browser, its version, and every searched place."""
 
     found: Found | None
     version: str
@@ -72,18 +72,18 @@ class Description:
 
 
 def downloads() -> Path:
-    """Where this program keeps a browser that it downloaded itself."""
+    """Return the folder of browsers that this program downloaded."""
     return Path(platformdirs.user_data_dir("openchrome-monitor", appauthor=False)) / "browsers"
 
 
 def locate(setting: str | None = None, *, headless: bool = True) -> Found:
-    """The browser to start.
+    """Return the browser to start.
 
     Args:
-        setting: a path or a program's name that the user gave; then nothing else is tried.
+        setting: a path or program name from the user; nothing else is tried then.
 
     Raises:
-        BrowserMissing: there is none, with what was looked at.
+        BrowserMissing: there is none; the error lists the searched places.
     """
     looked: list[str] = []
     for place in places(setting, headless=headless):
@@ -96,7 +96,7 @@ def locate(setting: str | None = None, *, headless: bool = True) -> Found:
 
 
 def describe(setting: str | None = None, *, headless: bool = True) -> Description:
-    """Everything that `locate` looks at, and the version of what it would take (up to 5 s)."""
+    """Return all places of `locate`, and the version of its choice (up to 5 s)."""
     looked = tuple(places(setting, headless=headless))
     first = next((place for place in looked if place.found is not None), None)
     if first is None or first.found is None:
@@ -105,7 +105,7 @@ def describe(setting: str | None = None, *, headless: bool = True) -> Descriptio
 
 
 def places(setting: str | None, *, headless: bool) -> Iterator[Place]:
-    """Each place in the order of preference, with what is there."""
+    """Yield each place in the order of preference, with its program."""
     if setting:
         yield Place(Path(setting).stem, setting, _program(setting))
         return
@@ -158,20 +158,20 @@ def _installed() -> Iterator[tuple[str, str]]:
 
 
 def _program(name: str) -> str | None:
-    """The full path of a program that can be run; a name is looked up on the path."""
+    """Return the full path of an executable; search a name on the path."""
     found = shutil.which(os.path.expanduser(name))
     if found is None:
         return None
     behind = Path("/usr/lib/chromium") / Path(found).name
-    # Debian's launchers are shell scripts: they cost a process and hide the browser's pid.
+    # Debian's launchers are shell scripts, which cost a process and hide the browser's pid.
     if found.startswith("/usr/bin/") and os.access(behind, os.X_OK):
         return str(behind)
     return os.path.abspath(found)
 
 
 def version_of(path: str) -> str:
-    """What the program says its version is; empty when it does not tell within 5 s."""
-    if sys.platform == "win32":  # chrome.exe opens a window instead of telling
+    """Return the program's version; empty after 5 s."""
+    if sys.platform == "win32":  # chrome.exe opens a window instead
         folders = (entry.name for entry in Path(path).parent.iterdir() if entry.is_dir())
         return max((name for name in folders if _VERSION.fullmatch(name)), default="")
     try:

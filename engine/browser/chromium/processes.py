@@ -1,8 +1,8 @@
-"""The processes of one browser: how much memory they hold, and how they are ended.
+"""The processes of one browser: their memory use, and their termination.
 
-psutil knows a process by its number and by when it began, so that nothing else is ended when
-a number was given out again. Whatever looks at the whole tree takes some milliseconds:
-for a thread, not for the loop.
+psutil identifies a process by its number and its start time, so that no other process is ended
+after a number was reused. Functions that read the whole process tree take some milliseconds:
+call them on a thread, not on the loop.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from collections.abc import Iterable
 import psutil
 
 _RENDERER = "--type=renderer"
-_BUSY_S = 0.25  # how long is looked who is busy
+_BUSY_S = 0.25  # sampling time for CPU use
 
 
 class Family:
-    """A browser's first process and every process below it."""
+    """A browser's first process and all its descendants."""
 
     def __init__(self, root: psutil.Process) -> None:
         self._root = root
 
     @classmethod
     def of(cls, pid: int) -> Family | None:
-        """The family of the process with this number; None when it is gone."""
+        """Return the family of the process with this number; None if it is gone."""
         try:
             return cls(psutil.Process(pid)) if pid else None
         except psutil.Error:
             return None
 
     def members(self) -> list[psutil.Process]:
-        """All of them that run now, children first; nothing when the first one is gone."""
+        """Return the running processes, children first; empty if the first one is gone."""
         try:
             return [*reversed(self._root.children(recursive=True)), self._root]
         except psutil.Error:
             return []
 
     def renderers(self) -> list[psutil.Process]:
-        """Those that hold pages."""
+        """Return the processes that run pages."""
         return [member for member in self.members() if self.is_renderer(member)]
 
     @staticmethod
@@ -49,11 +49,11 @@ class Family:
             return False
 
     def ports(self) -> frozenset[int] | None:
-        """The local ports of their TCP connections; None where the system does not tell."""
+        """Return the local ports of their TCP connections; None if the system denies access."""
         found: set[int] = set()
         for member in self.members():
             try:
-                if _RENDERER not in member.cmdline():  # those have none
+                if _RENDERER not in member.cmdline():  # renderers have none
                     found.update(one.laddr.port for one in member.net_connections("tcp4"))
             except psutil.NoSuchProcess:
                 continue
@@ -62,14 +62,15 @@ class Family:
         return frozenset(found) or None
 
     def end(self) -> None:
-        """End them all at once, whatever they are doing."""
+        """Kill all processes at once."""
         end(self.members())
 
     def end_busiest(self) -> bool:
-        """End the renderer that takes most of a processor; False when none is busy.
+        """End the renderer that uses most of a processor; return False if none is busy.
 
-        A page that floods its browser cannot be asked for its process any more: everything
-        that the browser says stands in one queue, behind the flood.
+        The process of a flooding page cannot be requested from the browser: all its messages are in
+        one
+        queue, behind the flood.
         """
         busiest = _busiest(self.renderers())
         end([busiest] if busiest else [])
@@ -84,16 +85,16 @@ def alive(process: psutil.Process) -> bool:
 
 
 def end(processes: Iterable[psutil.Process]) -> None:
-    """End each at once; one that is gone already is none the worse for it."""
+    """Kill each process; ignore those that are gone."""
     for process in processes:
         try:
-            process.kill()  # not another one that was given its number
+            process.kill()  # checks the start time, in case the number was reused
         except psutil.Error:
             continue
 
 
 def holds(process: psutil.Process) -> int:
-    """Bytes in memory, those that it shares with others included; 0 when it is gone."""
+    """Return the bytes in memory, shared ones included; 0 if it is gone."""
     try:
         return int(process.memory_info().rss)
     except psutil.Error:
@@ -101,7 +102,7 @@ def holds(process: psutil.Process) -> int:
 
 
 def holds_alone(process: psutil.Process) -> int:
-    """Bytes that its end would free: slower to tell than `holds`, and not everywhere allowed."""
+    """Return the bytes that its end would free: slower than `holds`, and not always permitted."""
     try:
         return int(process.memory_full_info().uss)
     except psutil.AccessDenied:
@@ -115,7 +116,7 @@ def _busiest(processes: list[psutil.Process]) -> psutil.Process | None:
     time.sleep(_BUSY_S)
     spent = {process: _spent_s(process) - began for process, began in before.items()}
     busiest = max(spent, key=spent.__getitem__, default=None)
-    # On a crowded machine, or held up by what it has sent, even a busy one gets little.
+    # On a crowded machine, or blocked by its own messages, even a busy renderer gets little CPU.
     return busiest if busiest is not None and spent[busiest] > _BUSY_S * 0.1 else None
 
 

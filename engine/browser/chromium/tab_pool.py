@@ -1,7 +1,7 @@
-"""The browser's side of a crawl: a few tabs, in a context that is renewed now and then.
+"""Tab pool of a crawl, in a context that is renewed from time to time.
 
-When the context or its browser is worn, new pages go to a fresh one, while those that are
-under way are finished where they are: nothing is loaded twice, and nobody waits.
+When the context or its browser is worn, new pages use a fresh one, while pages in progress are
+finished where they are: nothing is loaded twice, and no page waits.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
     from engine.browser.chromium.launch import Chromium
 
 
-# One context of one browser, and the tabs that a crawl keeps in it, used again and again.
+# One context of one browser, with reused tabs of a crawl.
 #
 # A tab is renewed when it is spoiled (timeout, crash, dialog, popup, download, cancel), when a
-# page of the browser holds much memory, and after `PAGES_PER_TAB` pages, so that what a site
-# leaves in a renderer does not add up. What a page does to its tab stays with that page: only
-# a browser that says nothing any more is given up as a whole.
+# page of the browser holds much memory, and after `PAGES_PER_TAB` pages, so that a site's remains
+# in a renderer do not accumulate. The effects of a page on its tab stay with that page: only
+# a browser that no longer responds is abandoned as a whole.
 
 PAGES_PER_TAB = 100
 PAGES_PER_CONTEXT = 1_000
 OPEN_S = 15.0
-SLACK_S = 10.0  # beyond a page's own limits; only a browser that died is cut off by this
+SLACK_S = 10.0  # added to a page's own limits; reached only if the browser died
 CLOSE_S = 4.0
 MakeWard = Callable[..., Ward]
 
 
 class NoTab(Exception):
-    """There is no tab to load the page in: the page can be taken elsewhere."""
+    """No tab is available to load the page, which can be loaded in another context."""
 
 
 class Berth:
-    """See the module. Made by `TabPool`, which opens another one when this one is worn."""
+    """A context with reused tabs; `TabPool` opens another one when it is worn."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Berth:
         self._held = held
         self._echoes = echoes
         self._doomed: list[Tab] = []
-        self._bounded_s = 0.0  # when cookies were deleted last
+        self._bounded_s = 0.0  # time of the last deletion of cookies
         self._left = PAGES_PER_CONTEXT
 
     @property
@@ -79,23 +79,23 @@ class Berth:
 
     @property
     def worn(self) -> bool:
-        """Should new pages go elsewhere?"""
+        """Whether new pages should use another context."""
         return self._left <= 0 or self.chromium.worn
 
     @property
     def used(self) -> bool:
-        """Was a page in it?"""
+        """Whether a page was loaded in it."""
         return self._left < PAGES_PER_CONTEXT
 
     def wear_out(self) -> None:
-        """Send new pages elsewhere from now on."""
+        """Send new pages to another context from now on."""
         self._left = 0
 
     async def take(self, url: str, options: PageOptions) -> Fetched:
         """Load one page; see `Fetcher.fetch`.
 
         Raises:
-            NoTab: the browser died or hangs, and nothing of the page has begun.
+            NoTab: the browser died or hangs, and the page has not begun.
         """
         tab: Tab | None = None
         began_s = time.monotonic()
@@ -126,7 +126,7 @@ class Berth:
                 self._put_back(tab)
 
     async def close(self) -> None:
-        """Close the context and with it every tab; bounded; harmless when called twice."""
+        """Close the context and its tabs within a limit; repeated calls do nothing."""
         for tab in self.free + self._doomed:
             self.chromium.gate.dismiss(tab.frame_id)
         self.free, self._doomed = [], []
@@ -136,7 +136,7 @@ class Berth:
     async def _doubt(
         self, tab: Tab, fetched: Fetched, options: PageOptions, began_s: float
     ) -> None:
-        """Raise when other pages may be why the answer is what it is."""
+        """Raise if other pages may have influenced the result."""
         if await self._cookies_explain(tab, fetched.url, fetched.status, began_s):
             raise unproved(fetched.status)
         if await self._is_poorer(tab, fetched, began_s):
@@ -146,15 +146,15 @@ class Berth:
             raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
 
     async def _cookies_explain(self, tab: Tab, url: str, status: int, began_s: float) -> bool:
-        """May cookies be why the page was refused, also those that are deleted again by now?"""
+        """Return whether cookies, also deleted ones, may explain the refusal of the page."""
         deleted = self._bounded_s > began_s and is_suspect(status)
         if not (deleted or await tab.jar.may_explain(url, status)):
             return False
-        self.wear_out()  # the pages after it would be refused as well
+        self.wear_out()  # later pages would be refused as well
         return True
 
     async def _is_poorer(self, tab: Tab, fetched: Fetched, began_s: float) -> bool:
-        """May the page lack something because of what other pages left in the context?"""
+        """Return whether the page may lack parts because of other pages' data in the context."""
         if fetched.storage_full:
             return True
         if not fetched.part_refused:
@@ -162,21 +162,21 @@ class Berth:
         return self._bounded_s > began_s or await tab.jar.holds(fetched.final_url)
 
     def _gone(self, url: str, options: PageOptions, began_s: float) -> Exception:
-        """Why the browser is gone: of a page that was alone, that it flooded it until then."""
+        """Return the reason of a browser's end: a flood, if the page was alone in it."""
         flooded = options.fresh and self.chromium.was_flooded(began_s)
         return PageFloods() if flooded else BrowserGone(url=url)
 
     async def _reason(
         self, failed: PageError, url: str, options: PageOptions, began_s: float
     ) -> Exception:
-        """What really ended the page: its memory, a browser that hangs, or the page itself."""
+        """Return the cause of a page's end: its memory, a hung browser, or the page itself."""
         if failed.kind == "crash" and self.chromium.load.took_too_much():
             return PageTooHeavy()
         if failed.kind == "crash" and self.chromium.was_flooded():
             return PageFloods()
         if failed.kind != "timeout" or await self.chromium.answers():
             return failed
-        # A page that floods the browser with messages holds up what all others say.
+        # A page that floods the browser with messages delays the messages of all others.
         if await self.chromium.calm() and await self.chromium.answers():
             return failed
         self.chromium.give_up()
@@ -194,8 +194,8 @@ class Berth:
             raise NoTab from gone
 
     async def _tab(self) -> Tab:
-        """A tab that is ready; those that are done for are closed first."""
-        if self.chromium.load.heavy:  # the next page would be blamed for what the last one left
+        """Return a usable tab, after closing unusable ones."""
+        if self.chromium.load.heavy:  # else the next page is blamed for the last one's memory
             self._doomed += self.free
             self.free = []
         await self._bury()
@@ -203,12 +203,12 @@ class Berth:
             tab = self.free.pop()
             if tab.spoiled is None:
                 return tab
-            self._doomed.append(tab)  # it crashed while it waited
+            self._doomed.append(tab)  # it crashed while idle
         async with self.chromium.within(OPEN_S):
             return await self._new_tab()
 
     async def _new_tab(self) -> Tab:
-        """A tab with the gate watching its documents."""
+        """Open a tab with filtered documents."""
         page = await self.context.new_page()
         wire = await self.context.new_cdp_session(page)
         told = await wire.send("Target.getTargetInfo")
@@ -219,20 +219,20 @@ class Berth:
         return tab
 
     async def _bury(self) -> None:
-        while self._doomed:  # one by one: whoever is called off leaves the rest to the next
+        while self._doomed:  # one by one, so that a cancelled call leaves the rest to the next
             tab = self._doomed.pop()
             self.chromium.gate.dismiss(tab.frame_id)
             if await tab.close():
                 continue
             if not await self.chromium.calm() or not await tab.close():
-                await self.chromium.kill()  # a tab that cannot be closed goes with its process
+                await self.chromium.kill()  # a tab that cannot be closed is ended with its process
 
 
-TRIES: Final = 3  # a browser may die, or be killed, before the page has begun: nobody's fault
+TRIES: Final = 3  # a browser may die before the page has begun, without its fault
 
 
 class TabPool:
-    """A `Fetcher` on real Chromium; see the module. Made by `BrowserSession.fetcher`."""
+    """A `Fetcher` on real Chromium; `BrowserSession.fetcher` creates it."""
 
     def __init__(self, options: FetcherOptions, browser: Callable[[], Awaitable[Chromium]]) -> None:
         self._options = options
@@ -241,11 +241,11 @@ class TabPool:
         self._opening = asyncio.Lock()
         self._held = HeldOpen()
         self._echoes = Echoes(value for value, _ in options.secrets)
-        self._berth: Berth | None = None  # where new pages go
+        self._berth: Berth | None = None  # context of new pages
         self._leaving: list[Berth] = []
 
     async def fetch(self, url: str, options: PageOptions) -> Fetched:
-        """Load one page; see `Fetcher.fetch`. Returns within its limit + 1 s, cleaning apart."""
+        """Load one page; see `Fetcher.fetch`. Return within its limit + 1 s, without cleanup."""
         await self._options.policy.check(url)
         async with self._room:
             for _ in range(TRIES):
@@ -255,12 +255,12 @@ class TabPool:
 
     @property
     def pages(self) -> list[Page]:
-        """The tabs that are open, for who looks on."""
+        """Open tabs, for the live view."""
         berths = [*self._leaving, *filter(None, [self._berth])]
         return [page for berth in berths if berth.lives for page in berth.context.pages]
 
     async def close(self) -> None:
-        """Close the contexts and with them every tab; bounded; harmless when called twice."""
+        """Close the contexts and their tabs within a limit; repeated calls do nothing."""
         berths, self._leaving = self._leaving, []
         if self._berth is not None:
             berths.append(self._berth)
@@ -268,7 +268,7 @@ class TabPool:
         await asyncio.gather(*(berth.close() for berth in berths))
 
     async def _ready(self, *, fresh: bool = False) -> Berth:
-        """Where the next page goes; `fresh`: to a context that no page was in yet."""
+        """Return the context of the next page; `fresh`: one without earlier pages."""
         berth = self._berth
         if fresh and berth is not None and berth.used:
             berth.wear_out()
@@ -284,11 +284,11 @@ class TabPool:
                 self._leaving.append(berth)
             self._berth = opened
         if fresh:
-            await self._leave()  # what earlier pages still do there is nothing of this one
+            await self._leave()  # earlier pages must not affect this one
         return opened
 
     async def _leave(self) -> None:
-        """Close the contexts in which the last page is done."""
+        """Close replaced contexts whose last page is finished."""
         done = [berth for berth in self._leaving if not berth.busy]
         if done:
             self._leaving = [berth for berth in self._leaving if berth.busy]
