@@ -1,4 +1,4 @@
-"""How a task's budgets stand, as the Overview says it. Knows no Qt."""
+"""Budget lines of the Overview. Does not use Qt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class GaugeLine:
-    """One budget as it stands: `fraction` is 1 at its limit."""
+    """State of one budget; `fraction` is 1 at its limit."""
 
     name: str
     used: str
@@ -36,9 +36,9 @@ class GaugeLine:
 
 
 def gauge_lines(record: TaskRecord, now_ms: float) -> list[GaugeLine]:
-    """Every budget that was set, and those by default of which something is used already.
+    """Return every configured budget, and default budgets that are partly used.
 
-    Judged at `now_ms`: time runs out also while nothing is called.
+    Evaluated at `now_ms`, since time is used up also without calls.
     """
     if not record.policy:
         return []
@@ -51,7 +51,7 @@ def gauge_lines(record: TaskRecord, now_ms: float) -> list[GaugeLine]:
 
 
 def budget_facts(record: TaskRecord, now_ms: float) -> Iterator[Fact]:
-    """The budgets and what is advised, by the edges that the engine itself knows (seed 004)."""
+    """Yield budget state and advice, with the engine's thresholds (seed 004)."""
     if not record.policy:
         yield from _told(record)
         return
@@ -62,18 +62,18 @@ def budget_facts(record: TaskRecord, now_ms: float) -> Iterator[Fact]:
 
 
 def budget_names(keys: Iterable[str]) -> str:
-    """Budgets by name: `tool calls, time`; one that we do not know as it stands on disk."""
+    """Join budget names: `tool calls, time`; an unknown one is shown as on disk."""
     return ", ".join(map(_name, keys))
 
 
 def advice_words(advice: str | None) -> str:
-    """What is recommended next, in words."""
+    """Return the recommended next step in words."""
     message = f"advice.{advice}"
     return say(message) if message in ENGLISH else display(advice or "", 200)
 
 
 def _used(gauge: Gauge) -> str:
-    """`41 of 50`, `2 min 05 s of 10 min 00 s`."""
+    """Format `41 of 50`, `2 min 05 s of 10 min 00 s`."""
     timed = gauge.key.endswith("Ms")
     used, limit = (took(n) if timed else count(n) for n in (gauge.value, gauge.limit or 0))
     return say("budget.used", name="", used=used, limit=limit).strip()
@@ -85,7 +85,7 @@ def _name(key: str) -> str:
 
 
 def _told(record: TaskRecord) -> Iterator[Fact]:
-    """A record without a policy: what it says itself."""
+    """Yield the facts of a record without a policy, from its own fields."""
     status = record.budget_status
     if status:
         said = _standing_words(status, record.budget_exceeded or ())

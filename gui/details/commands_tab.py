@@ -1,4 +1,4 @@
-"""The Commands tab: each step with its state and time; of one its arguments, result and picture."""
+"""Commands tab: each step with state and time; the selected one with arguments and result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from gui.style.item_roles import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyInd
 from gui.style.plain_table import PlainTable
 from gui.style.theme import plain_label, plain_tip, tone
 
-# The commands of a command task as a table: number, state, tool, what for, and how long.
+# Table of a command task's commands: number, state, tool, intention and duration.
 
 Step = Mapping[str, Any]
 
@@ -44,10 +44,10 @@ _KIND_AT = 1
 
 
 class StepModel(QAbstractTableModel):
-    """`show_steps` tells only what differs, so that what is marked stays marked."""
+    """Commands of a task; `show_steps` emits only changed rows, so the selection is kept."""
 
     widths = (3, 11, 19, 26, 10, 0)
-    least = (2, 9, 7, 8, 5, 8)  # where room is short
+    least = (2, 9, 7, 8, 5, 8)  # in characters, for a narrow panel
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -57,7 +57,7 @@ class StepModel(QAbstractTableModel):
     def show_steps(
         self, steps: Sequence[Step], wanted: Callable[[Step], bool] = lambda _: True
     ) -> None:
-        """Show those that are `wanted`, each with its number among all of them."""
+        """Show the steps that pass `wanted`, numbered among all steps."""
         shown = [(number, step) for number, step in enumerate(steps, 1) if wanted(step)]
         steps, cells = [step for _, step in shown], [_cells(*one) for one in shown]
         if len(cells) != len(self._cells):
@@ -75,7 +75,7 @@ class StepModel(QAbstractTableModel):
         return self._steps[row]
 
     def most_telling(self) -> int:
-        """The step that went wrong, else the first."""
+        """Return the row of the failed step, else 0."""
         kinds = [step.get("status") for step in self._steps]
         return kinds.index("error") if "error" in kinds else 0
 
@@ -120,7 +120,7 @@ def _lasted(began: object, ended: object) -> str:
 
 
 def _in_words(args: object) -> str:
-    """The action first, because a narrow cell shows the beginning: `check, selector #agree`."""
+    """Format arguments, the action first for narrow cells: `check, selector #agree`."""
     if not isinstance(args, Mapping):
         return json.dumps(args, ensure_ascii=False, default=str)
     told = [str(args["action"])] if "action" in args else []
@@ -154,7 +154,7 @@ _MOST_CHARS = 60_000
 
 
 class Commands(DetailTab):
-    """The steps of a command task, as they go on."""
+    """Steps of a command task, updated live."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -251,7 +251,7 @@ class Commands(DetailTab):
         self._fill()
 
     def _keep_to_span(self) -> None:
-        """Only what was under way in the part of the time that was chosen in the Timeline."""
+        """Show only steps that ran in the time range selected in the Timeline."""
         self.part.show_span(self.desk.span.range)
         self._shown = -1
         self.table.setCurrentIndex(QModelIndex())
@@ -276,7 +276,7 @@ class Commands(DetailTab):
             self._open(current.row())
 
     def _open(self, row: int) -> None:
-        """Show this step; its result is read only now, and only once it is over."""
+        """Show this step; its result is read on demand, once the step has ended."""
         if row >= self.model.rowCount():
             return
         step = self.model.step_at(row)
@@ -311,7 +311,7 @@ class Commands(DetailTab):
 
 
 async def _with_result(engine: Engine, task_id: str, wanted: object) -> Mapping[str, Any] | None:
-    """The step as it stands among the task's results."""
+    """Read the step with its result."""
     async for part in engine.reading.units(task_id):
         for unit in part.units:
             found = await engine.reading.unit(task_id, unit)
@@ -321,7 +321,7 @@ async def _with_result(engine: Engine, task_id: str, wanted: object) -> Mapping[
 
 
 def _touches(step: Mapping[str, Any], span: tuple[float, float] | None) -> bool:
-    """Was this step under way in that time (ms since 1970)? One that has not begun was not."""
+    """Return whether the step ran in this time range (ms since 1970); unstarted steps did not."""
     began, ended = step.get("startedAt"), step.get("completedAt")
     if span is None:
         return True
@@ -331,7 +331,7 @@ def _touches(step: Mapping[str, Any], span: tuple[float, float] | None) -> bool:
 
 
 def step_text(step: Mapping[str, Any]) -> str:
-    """A command in full, as plain text to read."""
+    """Format a command in full as plain text."""
     parts = [f"{display(str(step.get('tool_name', '')), 80)}"]
     if intention := step.get("intention"):
         parts.append(display_lines(str(intention), 2_000))

@@ -1,4 +1,4 @@
-"""What a tab of the details is: made when it is first looked at, told only while it is in sight."""
+"""Base class of the details tabs: created on first display, updated only while visible."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class DetailTab(QWidget):
-    """One tab. It reads what it shows through `desk.bridge.ask`, never on the loop."""
+    """One tab of the details. It reads through `desk.bridge.ask`, never on the loop."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.desk = desk
 
-    @abstractmethod  # the type checker holds it: Qt's classes have a metaclass of their own
+    @abstractmethod  # checked by mypy: Qt's metaclass excludes ABC
     def show_task(self, view: TaskView) -> None:
-        """Show this task as it stands: when the tab comes into sight, and at news while it is."""
+        """Show this task; called when the tab becomes visible, and at changes while it is."""
 
     def leave(self) -> None:
-        """Nobody looks any more (another tab, task or no task): end what is under way."""
+        """Cancel running reads when the tab is hidden or the task changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TabKind:
-    """`key` also names its title (`details.KEY` of the messages). `make` imports what it needs."""
+    """Kind of tab: `key` is also its title's message id; `make` imports its module."""
 
     key: str
     make: Callable[[Desk, QWidget], DetailTab]

@@ -1,4 +1,4 @@
-"""The newest events as a table; a switch for each kind hides it."""
+"""Table model of the newest events, with a filter by kind."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gui.style.item_roles import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN,
 from gui.style.theme import plain_tip, tone
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-KEPT = 50_000  # events; older ones stay in the file: a million would take 300 MB
-MOST_KINDS = 10  # kinds of a stranger's with a switch of their own
-OTHER = ""  # the switch of all further kinds
+KEPT = 50_000  # events; older ones stay in the file, since a million would take 300 MB
+MOST_KINDS = 10  # unknown kinds with a chip of their own
+OTHER = ""  # chip of all other kinds
 TITLES = ("time", "kind", "text")
 
 
@@ -28,7 +28,7 @@ _place = attrgetter("place")
 
 
 class EventModel(QAbstractTableModel):
-    """`add` appends; the oldest go, and the first row says how many did."""
+    """Newest events of a task; `add` drops the oldest, and the first row has their number."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -42,11 +42,11 @@ class EventModel(QAbstractTableModel):
 
     @property
     def total(self) -> int:
-        """All events, shown or not, those that were dropped among them."""
+        """The number of all events, including hidden and dropped ones."""
         return self._dropped + len(self._rows)
 
     def add(self, rows: Sequence[EventRow]) -> int:
-        """Append these and drop what is too much; how many of them are shown."""
+        """Append events and drop the oldest above the limit; return how many new ones are shown."""
         self._count(rows)
         new = rows[-KEPT:]
         shown = [row for row in new if self._passes(row)]
@@ -62,9 +62,9 @@ class EventModel(QAbstractTableModel):
         return len(shown)
 
     def add_older(self, rows: Sequence[EventRow], lines: int) -> int:
-        """Put these before all others, as far as there is room; how many of them are shown.
+        """Prepend older events up to the limit; return how many of them are shown.
 
-        They were `lines` of those that were known to stand before the first one.
+        They were `lines` of the lines counted before the first event.
         """
         room = KEPT - len(self._rows)
         new = rows[-room:] if room > 0 else ()
@@ -80,7 +80,7 @@ class EventModel(QAbstractTableModel):
         return len(shown)
 
     def stand_behind(self, lines: int) -> None:
-        """So many lines of the file stand before the first event that is here."""
+        """Set the number of lines in the file before the first loaded event."""
         before, self._dropped = self._dropped, lines
         if lines and not before:
             self.beginInsertRows(ROOT, 0, 0)
@@ -96,22 +96,22 @@ class EventModel(QAbstractTableModel):
 
     @property
     def kept(self) -> list[EventRow]:
-        """All events that are here, shown or not, in the order of the file; not to be changed."""
+        """All loaded events, including hidden ones, in file order; read-only."""
         return self._rows
 
     def row_of(self, place: int) -> int | None:
-        """Where the event stands whose line begins at byte `place`; None if it is not shown."""
+        """Return the row of the event at byte `place`; None if it is not shown."""
         at = bisect_left(self._shown, place, lo=self._top, key=_place)
         found = at < len(self._shown) and self._shown[at].place == place
         return at if found else None
 
     def has(self, place: int) -> bool:
-        """Is that event here, shown or not?"""
+        """Return whether the event at byte `place` is loaded, shown or hidden."""
         at = bisect_left(self._rows, place, key=_place)
         return at < len(self._rows) and self._rows[at].place == place
 
     def mark(self, places: frozenset[int]) -> None:
-        """Put these events into bold type: they hold what somebody looks for."""
+        """Show these events in bold, as search matches."""
         if places == self._marked:
             return
         self._marked = places
@@ -121,7 +121,7 @@ class EventModel(QAbstractTableModel):
 
     @property
     def _top(self) -> int:
-        """Where the first event stands: behind the row that says how many were left out."""
+        """The row of the first event, after the row with the number of earlier ones."""
         return 1 if self._dropped else 0
 
     def _count(self, rows: Iterable[EventRow]) -> None:
@@ -144,7 +144,7 @@ class EventModel(QAbstractTableModel):
         return EventRow(at="", kind="", name="", text=text, tone="")
 
     def _switch(self, kind: str) -> str:
-        """The kind by whose switch this one is hidden; the same one for ever."""
+        """Return the chip's kind for an event kind; it never changes."""
         own = kind in self.kinds or kind in TONES or len(self.kinds) < MOST_KINDS
         return kind if own else OTHER
 
@@ -161,12 +161,12 @@ class EventModel(QAbstractTableModel):
         self.endResetModel()
 
     def hide_kinds(self, hidden: frozenset[str]) -> None:
-        """Show all events but those of these kinds."""
+        """Show all events except these kinds."""
         self._hidden = hidden
         self._choose()
 
     def keep_to(self, span: tuple[float, float] | None) -> None:
-        """Show only what was in that time (ms since 1970); None: everything."""
+        """Show only events in this time range (ms since 1970); None: all."""
         self._span = span
         self._choose()
 
@@ -177,7 +177,7 @@ class EventModel(QAbstractTableModel):
         self.endResetModel()
 
     def _chosen(self) -> list[EventRow]:
-        """What passes, of 50,000 in a few ms: a call for each would take ten times as long."""
+        """Filter the events; a call for each of 50,000 would take ten times as long."""
         rows = self._rows
         if self._span is not None:
             start, end = self._span
@@ -192,7 +192,7 @@ class EventModel(QAbstractTableModel):
         return self._shown[row]
 
     def lines(self, rows: Sequence[int]) -> list[str]:
-        """These rows as tab-separated text; a call for each of 50,000 takes a blink of its own."""
+        """Return rows as tab-separated text; all of 50,000 without a lookup for each."""
         shown = self._shown
         if len(rows) == len(shown):
             return [row.line for row in shown]

@@ -1,4 +1,4 @@
-"""“Save log…”: what the table shows as lines of text, or the whole file as it stands."""
+"""“Save log…”: save the shown events as text, or the whole file."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LOOK_MS = 100
 
 
 class SaveLog(QToolButton):
-    """A button with a menu of two; while a file is written it says how far, and cancels.
+    """Button with a menu of two formats; while writing it shows progress and cancels.
 
-    `lines` gives the events that are shown, `task_id` whose they are, at the moment of use.
+    `lines` returns the shown events, `task_id` their task, both on use.
     """
 
     saved = Signal(str)
@@ -53,7 +53,7 @@ class SaveLog(QToolButton):
         return f"save events {id(self)}"
 
     def ask(self, everything: bool) -> None:
-        """Ask for the place of a file, and write it there."""
+        """Ask for a file name, and write the events."""
         ending = "jsonl" if everything else "txt"
         if self._desk is None:
             return
@@ -68,7 +68,7 @@ class SaveLog(QToolButton):
         dialog.open()
 
     def save(self, place: Path, everything: bool) -> None:
-        """Write to `place`; `saved` tells when it stands there whole."""
+        """Write to `place`; `saved` is emitted when the file is complete."""
         if self._desk is None:
             return
         self._desk.preferences.set("export.folder", str(place.parent))
@@ -80,7 +80,7 @@ class SaveLog(QToolButton):
                 return await engine.past.save_events(task_id, place, self._note)
             return await engine.past.save_lines(lines, place)
 
-        # None takes the menu away; Qt's stub does not say so
+        # None removes the menu, against Qt's stub
         self.setMenu(None)  # type: ignore[arg-type]
         self.setPopupMode(QToolButton.ToolButtonPopupMode.DelayedPopup)
         self.setText(self.tr("Cancel saving"))
@@ -89,13 +89,13 @@ class SaveLog(QToolButton):
         self._desk.bridge.ask(work, then, self._fail, name=self._name)
 
     def call_off(self) -> None:
-        """Write no further: another task is shown. Nothing is left of half a file."""
+        """Cancel writing, when another task is shown; the partial file is deleted."""
         if self._desk is not None and self._look.isActive():
             self._desk.bridge.call_off(self._name)
             self._rest()
 
     def _note(self, done: int, size: int) -> None:
-        self._far = (done, size)  # from a thread: the timer looks at it
+        self._far = (done, size)  # called in a thread; the timer reads it
 
     def _click(self) -> None:
         if self._look.isActive():

@@ -1,6 +1,4 @@
-"""The Events tab: a task's history as it grows. Follow keeps the newest in sight; what is looked
-for is found in all of the file, and shown with what stands around it.
-"""
+"""Events tab: a task's events as they arrive, with follow mode and search in the whole file."""
 
 from __future__ import annotations
 
@@ -34,14 +32,17 @@ from gui.style.elided_label import ElidedLabel
 from gui.style.plain_rows import show_plain_rows
 from gui.style.theme import plain_keys, plain_tip
 
-# One switch for each kind of event, in as many lines as they need.
+# Filter chips for the kinds of events, in as many lines as necessary.
 
 _NAME_CHARS = 24
 _GAP = 4
 
 
 class Chips(QWidget):
-    """`changed` carries the hidden kinds. Asks for no width: kinds are a stranger's words."""
+    """Filter chips of event kinds; `changed` carries the hidden kinds.
+
+    The minimum width does not depend on the kinds, which other programs name.
+    """
 
     changed = Signal(object)
 
@@ -65,7 +66,7 @@ class Chips(QWidget):
         self._place()
 
     def show_all(self) -> None:
-        """Switch every kind on."""
+        """Check every chip."""
         for chip in self._chips.values():
             chip.setChecked(True)
 
@@ -96,14 +97,13 @@ class Chips(QWidget):
         return frozenset(kind for kind, chip in self._chips.items() if not chip.isChecked())
 
 
-# The table of events: plain rows, and the difference between new rows and a hand that scrolls.
+# Table of events, which distinguishes scrolling by the user from added rows.
 
 _TIME_CHARS, _KIND_CHARS = 14, 20
 
 
 class EventTable(QTableView):
-    """Tells when a person, not new rows, moved the list; the keys of Find ask for `find_wanted`
-    here, and not for the filter of the tasks."""
+    """Event table: `scrolled_by_hand` on scrolling by the user; Find keys emit `find_wanted`."""
 
     scrolled_by_hand = Signal(bool)
     resized = Signal()
@@ -126,7 +126,7 @@ class EventTable(QTableView):
         self.verticalScrollBar().valueChanged.connect(lambda _: self._tell(False))
 
     def marked_rows(self) -> list[int]:
-        """From top to bottom; by spans, because an index for each of 50,000 rows takes time."""
+        """Return the selected rows, ascending; by ranges, as 50,000 single indexes are slow."""
         selection = self.selectionModel().selection()
         spans = [selection.at(number) for number in range(selection.size())]
         if len(spans) == 1:
@@ -134,19 +134,19 @@ class EventTable(QTableView):
         return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
 
     def current_place(self) -> int:
-        """Where the line of the current event begins in the file; -1 without one."""
+        """Return the byte position of the current event; -1 without one."""
         index = self.currentIndex()
         return self._events.row_at(index.row()).place if index.isValid() else -1
 
     def show_row(self, row: int) -> None:
-        """Make this event the current one, in the middle of what is seen."""
+        """Select this event and scroll it to the centre."""
         index = self.model().index(row, 0)
         self.setCurrentIndex(index)
         self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
 
     def scroll_by(self, rows: int) -> None:
-        """Move with what came or went above what is read."""
-        self.updateGeometries()  # else the bar still ends where it ended before
+        """Scroll by rows that were added or removed above the visible ones."""
+        self.updateGeometries()  # else the scroll bar keeps its old maximum
         bar = self.verticalScrollBar()
         bar.setValue(bar.value() + rows)
 
@@ -157,7 +157,7 @@ class EventTable(QTableView):
     def event(self, event: QEvent) -> bool:
         override = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
         if override and _is_find(event):
-            event.accept()  # else the window's own action takes it
+            event.accept()  # else the window's action handles it
             return True
         return super().event(event)
 
@@ -167,13 +167,13 @@ class EventTable(QTableView):
             return
         before = self.verticalScrollBar().value()
         super().keyPressEvent(event)
-        # A key moves the current row, and that the list: no action announces it.
+        # A key moves the current row, which scrolls the table without an action.
         if self.verticalScrollBar().value() != before:
             self._judge()
 
     def _tell(self, started: bool) -> None:
-        # An action (wheel, key, drag) is announced before the bar moves; rows that are
-        # added move it without one.
+        # An action (wheel, key, drag) is signalled before the bar moves; added rows move the bar
+        # without an action.
         if started:
             self._by_hand = True
             return
@@ -191,10 +191,10 @@ def _is_find(event: QEvent) -> bool:
 
 
 class Events(QWidget):
-    """`counted` tells how many events there are.
+    """Events tab; `counted` carries the number of events.
 
-    `look` reads a task's events around a byte (-1: the newest) in the bridge's place: for a
-    window of its own, which shows another task, and all of its time.
+    `look` replaces the bridge's reader of a task's events around a byte (-1: the newest), for a
+    viewer window that shows another task with its whole time.
     """
 
     counted = Signal(int)
@@ -268,7 +268,7 @@ class Events(QWidget):
         self._span.changed.connect(self._keep_to_span)
 
     def start_over(self, task_id: str = "") -> None:
-        """Forget everything: another task is shown from now on."""
+        """Clear everything for another task."""
         self._task_id = task_id
         self.finding.field.clear()
         self.finder.look_for(task_id, "")
@@ -285,8 +285,7 @@ class Events(QWidget):
         self._show_state()
 
     def add(self, part: EventPart) -> None:
-        """Take what the file has grown by, or what stands before; follow the newest only if it
-        was in sight, else leave what is read where it is."""
+        """Add new or older events; scroll only in follow mode, else keep the visible rows."""
         self._lost += part.skipped
         before, new = self.model.rowCount(), 0
         if part.older:
@@ -306,17 +305,17 @@ class Events(QWidget):
         self._show_state()
 
     def lines(self) -> list[str]:
-        """The marked events, or all that are shown, as tab-separated text."""
+        """Return the selected events if several, else all shown ones, as tab-separated text."""
         chosen = self.table.marked_rows()
         rows = chosen if len(chosen) > 1 else range(self.model.rowCount())
         return self.model.lines(rows)
 
     def copy(self) -> None:
-        """The marked events, or all that are shown, to the clipboard."""
+        """Copy the selected events, or all shown ones."""
         chosen = self.table.marked_rows() or range(self.model.rowCount())
         QGuiApplication.clipboard().setText("\n".join(self.model.lines(chosen)))
 
-    # what is looked for
+    # Search.
 
     def _step(self, way: int) -> None:
         here = self.table.current_place()
@@ -326,7 +325,7 @@ class Events(QWidget):
             self.finding.show_current(self.finder.number_of(place))
 
     def show_place(self, place: int) -> None:
-        """Show the event whose line begins at byte `place`, wherever in the file that is."""
+        """Show the event at byte `place`, anywhere in the file."""
         self.follow.setChecked(False)
         if self.model.has(place):
             self._reveal(place)
@@ -338,7 +337,7 @@ class Events(QWidget):
 
     def _reveal(self, place: int) -> None:
         row = self.model.row_of(place)
-        if row is None:  # what a switch or a range of time hides is what was asked for now
+        if row is None:  # hidden by a chip or the time range, which the search overrides
             self._chips.show_all()
             if self.model.row_of(place) is None:
                 self._span.clear()
@@ -356,7 +355,7 @@ class Events(QWidget):
             self._look(self._task_id, -1)
         self.follow.setChecked(True)
 
-    # which part of the time
+    # Time range.
 
     def _keep_to_span(self) -> None:
         span = self._span.range
@@ -372,7 +371,7 @@ class Events(QWidget):
             self.table.scrollToBottom()
 
     def _fetch(self, ts_ms: float) -> None:
-        """The events of that time are not here: get them."""
+        """Load events of this time, which are not in memory."""
         assert self._desk is not None
         task_id = self._task_id
 
@@ -381,7 +380,7 @@ class Events(QWidget):
 
         self._desk.bridge.ask(work, self.show_place, name="find a moment")
 
-    # what is followed
+    # Follow mode.
 
     def _follow_changed(self, on: bool) -> None:
         if on and self.part.is_place:
@@ -411,7 +410,7 @@ class Events(QWidget):
             self.counted.emit(self.model.total)
 
     def _stay(self) -> None:
-        """The list became higher or lower: what was in sight stays there."""
+        """Keep the visible rows after a change of height."""
         if self.follow.isChecked():
             self.table.scrollToBottom()
         self._place_pill()
@@ -423,4 +422,4 @@ class Events(QWidget):
 
 
 def _nowhere(_task_id: str, _place: int) -> None:
-    """Without a desk there is nothing to read from."""
+    """Do nothing, for a panel without services."""

@@ -1,4 +1,4 @@
-"""What the Overview says of a task, field by field. Knows no Qt."""
+"""Facts of a task for the Overview, field by field. Does not use Qt."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from gui.details.budget_facts import Fact, budget_facts
 from gui.engine_link.event_rows import refusal_words
 
 _ARGS_CHARS = 16_000
-# Of one line of arguments: breaking one of 16,000 letters took the window 50 ms. All of them
-# stand in the file.
+# Length of one line of arguments: wrapping one of 16,000 characters took 50 ms. The file has all.
 _ARG_CHARS = 600
 _LIMITS = frozenset({"max_pages", "budget", "max_actions"})
-MOST_REFUSED = 20  # addresses; all of them stand among the events
+MOST_REFUSED = 20  # addresses; the events have all
 
 
-# In the order in which they are read.
+# In display order.
 FIELDS = (
     "error",
     "cancel",
@@ -62,9 +61,9 @@ FIELDS = (
 def facts(
     view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS
 ) -> tuple[str, list[Fact]]:
-    """The sentence on top and the facts below it; what is not known is left out.
+    """Return the summary sentence and the facts; unknown facts are omitted.
 
-    `stall_after_ms` is the silence that counts as a stall at this task's pace.
+    `stall_after_ms` is the stall limit at this task's pace.
     """
     needs = reasons(view, now_ms, stall_after_ms)
     sentence = words.why(view, now_ms, Reason.STALLED in needs)
@@ -99,7 +98,7 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
 
 
 def ended_by(kind: str, word: str) -> Fact | None:
-    """What ended a task by itself (a limit, mostly), from the word in its result."""
+    """Return why a task ended by itself (mostly a limit), from the value in its result."""
     message = f"ended.{'recording' if kind == 'recording' else 'crawl'}.{word}"
     if message not in ENGLISH:
         return None
@@ -107,7 +106,7 @@ def ended_by(kind: str, word: str) -> Fact | None:
 
 
 def refused_text(refused: Refusals) -> str:
-    """How many addresses were refused, and below it each with its reason; empty without any."""
+    """Return the number of blocked addresses, then each with its reason; "" without any."""
     number = len(refused)
     if not number:
         return ""
@@ -119,7 +118,7 @@ def refused_text(refused: Refusals) -> str:
 
 
 def _links(engine: EngineFields) -> Iterator[Fact]:
-    """What else it belongs to, by its ids."""
+    """Yield the ids of linked records."""
     ids = {
         "command_task": engine.command_task_id,
         "contract": engine.contract_id,
@@ -173,7 +172,7 @@ def _owner(view: TaskView) -> str:
 
 
 def arguments_text(args: dict[str, Any]) -> str:
-    """The arguments, redacted, as indented JSON; a sentence where they were too long to be kept."""
+    """Format the redacted arguments as indented JSON, or a note that they were too long."""
     if not args:
         return ""
     if args.get("_truncated") is True:

@@ -1,4 +1,4 @@
-"""A file of a task under the pointer: to be pulled out, copied by key, or shown in its folder."""
+"""Drag, copy and "show in folder" for a task's file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Wanted = Callable[[QPoint | None], tuple[str, str] | None]
 
 
 class FileHandle(QObject):
-    """`wanted` tells which file (task, name) is at a point, or, by key, is the current one.
+    """File actions of a widget; `wanted` returns the file (task, name) at a point, or the current.
 
-    A file that is none of the task's own (a link, a folder) is neither carried nor copied.
+    Files outside the task's folder (a link, a folder) are neither dragged nor copied.
     """
 
     def __init__(self, desk: Desk, widget: QWidget, wanted: Wanted) -> None:
@@ -61,7 +61,7 @@ class FileHandle(QObject):
         )
 
     def _carry(self, place: Path) -> None:
-        if self.grip.is_pulled:  # nobody has let go meanwhile
+        if self.grip.is_pulled:  # the mouse button is still down
             carry(self._widget, carried(str(place), [place]), place.name)
         self.grip.let_go()
 

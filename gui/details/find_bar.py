@@ -1,4 +1,4 @@
-"""The field above the events in which a text is looked for, and how far that is."""
+"""Search bar of the events, with progress."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gui.style.clearable import clearable
 from gui.style.elided_label import ElidedLabel
 from gui.style.theme import plain_tip
 
-# Looking for a text among all events of a task, also those that are not in the table.
+# Search in all events of a task, including those not in the table.
 
-MOST = 100_000  # places; who has that many has to say more
+MOST = 100_000  # matches; a search stops here
 
 
 class EventFinder(QObject):
-    """Where one text stands in one task's events. `changed` tells of every step of the search."""
+    """Matches of one text in a task's events. `changed` is emitted after every step."""
 
     changed = Signal()
     failed = Signal(EngineError)
@@ -33,12 +33,12 @@ class EventFinder(QObject):
         self._task_id = ""
         self._at = self._size = 0
         self.text = ""
-        self.places: list[int] = []  # bytes at which lines begin, ascending
+        self.places: list[int] = []  # byte positions of lines, ascending
         self.busy = self.stopped = False
 
     @property
     def percent(self) -> int:
-        """How much of the file has been looked through."""
+        """The searched part of the file in percent."""
         return min(100, 100 * self._at // self._size) if self._size else 100
 
     @property
@@ -50,7 +50,7 @@ class EventFinder(QObject):
         return f"find events {id(self)}"
 
     def look_for(self, task_id: str, text: str) -> None:
-        """Search all of that task's events from their beginning; without a text end searching."""
+        """Search all events of the task from the start; an empty text ends the search."""
         self.stop()
         self._task_id, self.text = task_id, text.strip()
         self._at = self._size = 0
@@ -59,28 +59,30 @@ class EventFinder(QObject):
         self.go_on()
 
     def go_on(self) -> None:
-        """Search what the file has grown by; nothing while a search is under way."""
+        """Search the part that was added to the file; no-op during a search."""
         if self._desk is None or self.busy or self.stopped or not self.text or self.too_many:
             return
         self.busy = True
         self._desk.bridge.ask(self._search, lambda _: None, self._fail, name=self._name)
 
     def stop(self) -> None:
-        """End the search; what was found stays."""
+        """End the search; matches are kept."""
         if self.busy and self._desk is not None:
             self._desk.bridge.call_off(self._name)
             self.busy, self.stopped = False, True
             self.changed.emit()
 
     def beside(self, place: int, step: int) -> int | None:
-        """The next place behind (step 1) or before (-1) this one, round the ends; None of none."""
+        """Return the next match after (step 1) or before (-1) `place`, cyclic; None without
+        matches.
+        """
         if not self.places:
             return None
         at = bisect_right(self.places, place) if step > 0 else bisect_left(self.places, place) - 1
         return self.places[at % len(self.places)]
 
     def number_of(self, place: int) -> int:
-        """The how-manieth of the places this is, from 1 on; 0 where it is none of them."""
+        """Return the number of the match at `place`, from 1; 0 if it is no match."""
         at = bisect_left(self.places, place)
         return at + 1 if at < len(self.places) and self.places[at] == place else 0
 
@@ -103,12 +105,12 @@ class EventFinder(QObject):
         self.changed.emit()
 
 
-PAUSE_MS = 250  # of typing, before a file of any size is looked through
+PAUSE_MS = 250  # pause of typing before a search starts
 _LEAST_CHARS, _MOST_CHARS, _TOLD_CHARS = 20, 40, 14
 
 
 class FindBar(QWidget):
-    """`wanted` carries the text once it stands still, `stepped` 1 or -1, `left` on Esc."""
+    """Search bar: `wanted` carries the text after a pause, `stepped` 1 or -1, `left` on Esc."""
 
     wanted = Signal(str)
     stepped = Signal(int)
@@ -142,7 +144,7 @@ class FindBar(QWidget):
         for button in (self._previous, self._next, self._stop):
             row.addWidget(button)
         row.addWidget(self._told, 10)
-        row.addStretch(1)  # what the field has no use for
+        row.addStretch(1)  # for the rest of the width
 
     def _connect(self) -> None:
         self.field.textChanged.connect(lambda _: self._pause.start())
@@ -156,13 +158,13 @@ class FindBar(QWidget):
         self._finder.changed.connect(self._show_state)
 
     def settle(self) -> None:
-        """Look for what stands in the field now, not only when typing has paused."""
+        """Search the current text without waiting for the pause."""
         self._pause.stop()
         if self.field.text().strip() != self._finder.text:
             self.wanted.emit(self.field.text().strip())
 
     def step(self, way: int) -> None:
-        """To the next match (1) or the one before (-1); without a text to the field."""
+        """Go to the next match (1) or the previous one (-1); without a text focus the field."""
         self.settle()
         if self._finder.text:
             self.stepped.emit(way)
@@ -170,12 +172,12 @@ class FindBar(QWidget):
             self.begin()
 
     def begin(self) -> None:
-        """To the field, with what stands there marked."""
+        """Focus the field and select its text."""
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.field.selectAll()
 
     def show_current(self, number: int) -> None:
-        """The how-manieth match is the current one; 0 for none."""
+        """Set the number of the current match; 0 for none."""
         self._current = number
         self._show_state()
 
@@ -217,7 +219,7 @@ class FindBar(QWidget):
 
 
 class _Field(QLineEdit):
-    """Down and Up step from match to match; Esc clears, a second one leaves."""
+    """Search field: Down and Up step between matches; Esc clears, then leaves."""
 
     stepped = Signal(int)
     left = Signal()

@@ -1,4 +1,4 @@
-"""The Items tab: every unit with what became of it and why, and what the browser was refused."""
+"""Items tab: every unit with state and reason, and blocked requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gui.style.theme import plain_tip
 
 
 class Items(DetailTab):
-    """The units of a task that is a list of equal steps (pages, actions, parts)."""
+    """Units of a task that consists of equal steps (pages, actions, parts)."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -45,7 +45,7 @@ class Items(DetailTab):
             self._keep_to_span()
 
     def _keep_to_span(self) -> None:
-        """Only what was finished in the part of the time that was chosen in the Timeline."""
+        """Show only units that finished in the time range selected in the Timeline."""
         span = self.desk.span
         self.part.show_span(span.range)
         self.list.model.keep_named(span.names if span.range is not None else None)
@@ -59,7 +59,7 @@ class Items(DetailTab):
         self.list.leave()
 
     def _offer(self) -> None:
-        """Only what has ended can be tried again: a running task may still come to it."""
+        """Offer a retry for ended tasks only: a running task may still process the item."""
         entry = self._view.entry if self._view is not None else None
         ended = isinstance(entry, TaskRecord) and entry.is_terminal
         self.retry.setVisible(ended and self.list.model.kinds[UnitState.FAILED] > 0)
@@ -73,7 +73,7 @@ class Items(DetailTab):
             self.desk.wishes.result.emit(self._view.task_id, unit)
 
     async def _others(self, task_id: str, number: int) -> AsyncIterator[Sequence[Unit]]:
-        """What the contract was told of items that no unit speaks of, and what was refused."""
+        """Yield the contract's items that are no units, and blocked requests."""
         engine = self.desk.bridge.engine
         record = (await engine.get(task_id)).entry
         link = record.engine.contract_id if isinstance(record, TaskRecord) and record.engine else ""

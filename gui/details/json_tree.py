@@ -1,4 +1,4 @@
-"""A JSON file as a tree: each level is read when it is opened, so that its size does not matter."""
+"""JSON file as a tree; each level is read when it is expanded, so any size works."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from gui.i18n import language
 from gui.style.item_roles import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
 
-LEVEL = 500  # members that are read at a time
+LEVEL = 500  # members that are read at once
 _TONES = {"text": "good", "number": "running", "word": "cancelling"}
 _NOTHING = Node("$", "word", 0, "")
 
 
 class Branch:
-    """One value in the tree, with as many of its members as were read."""
+    """One value in the tree, with the members read so far."""
 
     __slots__ = ("children", "key", "loading", "node", "parent", "rest", "row", "started")
 
@@ -52,7 +52,7 @@ class Branch:
 
 
 class JsonModel(QAbstractItemModel):
-    """`settled` tells that what was asked for is there, `broken` why it cannot be."""
+    """Tree model of a JSON file; `settled` after a read, `broken` with the reason of a failure."""
 
     settled = Signal()
     broken = Signal(str)
@@ -62,13 +62,13 @@ class JsonModel(QAbstractItemModel):
         self._desk = desk
         self._where = ("", "")
         self._root = Branch(_NOTHING)
-        # By number: an index that Qt keeps too long must not lead to memory that was given back.
+        # By number: a stale index of Qt must not refer to freed memory.
         self._branches: dict[int, Branch] = {}
         self._next = count(1)
         self._names: set[str] = set()
 
     def show_file(self, task_id: str, name: str) -> None:
-        """Show this file of this task from its beginning; an empty name shows nothing."""
+        """Show this file of a task from the start; an empty name shows nothing."""
         self.stop()
         self.beginResetModel()
         self._where = (task_id, name)
@@ -79,7 +79,7 @@ class JsonModel(QAbstractItemModel):
             self.open(ROOT)
 
     def stop(self) -> None:
-        """End what is being read."""
+        """Cancel running reads."""
         for name in self._names:
             self._desk.bridge.call_off(name)
         self._names.clear()
@@ -95,11 +95,11 @@ class JsonModel(QAbstractItemModel):
         return self.branch(index).node
 
     def path(self, index: AnyIndex) -> str:
-        """The JSONPath of this value."""
+        """Return the JSONPath of this value."""
         return path_of(self.branch(index).steps)
 
     def open(self, index: AnyIndex, until: int = 0) -> None:
-        """Read the next members of this value; as many as it takes to have number `until`."""
+        """Read the next members of this value, up to member `until`."""
         branch = self.branch(index)
         if branch.loading or not branch.node.is_open or (branch.started and branch.rest is None):
             return
@@ -112,7 +112,7 @@ class JsonModel(QAbstractItemModel):
     async def _take(self, branch: Branch, most: int, name: str) -> None:
         node, rest = branch.node, branch.rest
         if branch is self._root and node.kind == "json":
-            node = Node("$", "object", 0, "")  # a file is no text in another one
+            node = Node("$", "object", 0, "")  # the root is a file, not a JSON text inside one
         try:
             reading = self._desk.bridge.engine.reading
             parts = reading.members(*self._where, node, rest, most)
@@ -145,7 +145,7 @@ class JsonModel(QAbstractItemModel):
             return QModelIndex()
         return self.createIndex(branch.row, 0, branch.key)
 
-    # what Qt asks
+    # Qt's model interface.
 
     def index(self, row: int, column: int, parent: AnyIndex = ROOT) -> QModelIndex:
         children = self.branch(parent).children
@@ -155,7 +155,7 @@ class JsonModel(QAbstractItemModel):
             return self.createIndex(row, column, children[row].key)
         return QModelIndex()
 
-    # its other form, a QObject's parent, is nothing that Qt asks a model for
+    # Qt never calls a model's parent() without an index, as a QObject's.
     def parent(self, index: AnyIndex) -> QModelIndex:  # type: ignore[override]
         above = self.branch(index).parent if index.isValid() else None
         return QModelIndex() if above is None else self._index_of(above)

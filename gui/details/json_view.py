@@ -1,4 +1,4 @@
-"""A JSON tree with what one does in it: looking for words, copying a value or the way to it."""
+"""JSON tree with search, and copy of a value or its path."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ class JsonView(QWidget):
             QShortcut(keys, self.tree, act).setContext(Qt.ShortcutContext.WidgetShortcut)
 
     def show_file(self, task_id: str, name: str) -> None:
-        """Show this file; the same one again changes nothing."""
+        """Show this file; a no-op if it is shown."""
         if self._where != (task_id, name):
             self.leave()
             self.show_again(task_id, name)
 
     def show_again(self, task_id: str, name: str) -> None:
-        """Show this file as it is now."""
+        """Read the file again."""
         self._where, self._hits, self._at, self._wanted = (task_id, name), [], -1, None
         self.search.clear()
         self._typed.stop()
@@ -116,12 +116,12 @@ class JsonView(QWidget):
         self.model.show_file(task_id, name)
 
     def leave(self) -> None:
-        """Nobody looks any more."""
+        """Cancel running reads."""
         self._stop_search()
         self.model.stop()
         self._where = ("", "")
 
-    # looking for words
+    # Search.
 
     @property
     def hits(self) -> list[Hit]:
@@ -188,7 +188,7 @@ class JsonView(QWidget):
         self._go_on()
 
     def _go_on(self) -> None:
-        """Open level after level, until the hit that is wanted is there."""
+        """Expand level by level until the wanted match is loaded."""
         wanted, at = self._wanted, QModelIndex()
         if wanted is None:
             return
@@ -214,14 +214,14 @@ class JsonView(QWidget):
                 return self.model.index(row, 0, parent)
         return None
 
-    # copying
+    # Copy.
 
     def copy_path(self) -> None:
-        """The JSONPath of the current value on the clipboard."""
+        """Copy the JSONPath of the current value."""
         QGuiApplication.clipboard().setText(self.model.path(self.tree.currentIndex()))
 
     def copy_value(self) -> None:
-        """The current value whole on the clipboard: a text as it is, all else as JSON."""
+        """Copy the current value: a string as it is, other values as JSON."""
         index = self.tree.currentIndex()
         if index.isValid():
             node, where = self.model.node(index), self._where

@@ -1,6 +1,4 @@
-"""The Overview tab: why the task stands where it stands, its budgets, phase and contract, and
-the facts around it.
-"""
+"""Overview tab: the reason of the task's state, budgets, phase, contract and facts."""
 
 from __future__ import annotations
 
@@ -40,11 +38,11 @@ from gui.i18n.ledger_names import place_of
 from gui.style.fonts import fixed_pitch, lead
 from gui.style.theme import PlainLabel, plain_keys, plain_label, plain_tip, tone
 
-# What a task was made of and what was made of it, as buttons that lead there.
+# Buttons to the task that this one reruns, and to its own reruns.
 
 
 class KinLinks(QWidget):
-    """`wanted` carries the id of the task to show. Hidden where there is no other."""
+    """Links to related tasks; `wanted` carries a task id. Hidden without related tasks."""
 
     wanted = Signal(str)
 
@@ -62,7 +60,7 @@ class KinLinks(QWidget):
         self.hide()
 
     def show_kin(self, parent: str, known: bool, reruns: Sequence[str]) -> None:
-        """`known`: is the parent still in the list? `reruns` are ids, the newest last."""
+        """Show links to `parent` (`known`: still in the list) and `reruns` (ids, newest last)."""
         self._parent_id, self._reruns = parent, list(reruns)
         self.parent_link.setVisible(bool(parent))
         self.parent_link.setEnabled(known)
@@ -80,14 +78,14 @@ class KinLinks(QWidget):
         self.setVisible(bool(parent or reruns))
 
 
-# The phases of an envelope as a line of steps, the one that it is in standing out.
+# Phases of an envelope as a line of steps, the current one emphasised.
 
 PHASES = ("explore", "act", "verify", "recover", "done")
 _GAP, _PAD = 22, 8
 
 
 class PhaseSteps(QWidget):
-    """Hidden for a task that has no phase."""
+    """Phases of a task; hidden for a task without a phase."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -103,7 +101,7 @@ class PhaseSteps(QWidget):
         self.hide()
 
     def show_phase(self, phase: str) -> None:
-        """`phase` as the record says it; one that is not known stands behind the others."""
+        """Show the record's phase; an unknown one is added after the others."""
         if phase != self._phase:
             self._phase = phase
             name = self._names.get(phase, display(phase, 40))
@@ -141,7 +139,7 @@ class PhaseSteps(QWidget):
 
     def _paint_step(self, painter: QPainter, box: QRectF, name: str, *, here: bool) -> None:
         palette = QApplication.palette()
-        if here:  # a frame and bold type: the colour only repeats it
+        if here:  # frame and bold, so that the colour is not the only sign
             font = self.font()
             font.setBold(True)
             painter.setFont(font)
@@ -152,13 +150,13 @@ class PhaseSteps(QWidget):
         painter.setFont(self.font())
 
 
-# The facts of a task, a line each, and its arguments: everything can be marked and copied.
+# Facts of a task, one per line, and its arguments, all selectable.
 
 _ARGS_LINES = 12
 
 
 class FactGrid(QWidget):
-    """Names at the left, values at the right; what has none is not there."""
+    """Names at the left, values at the right; facts without value are omitted."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -170,7 +168,7 @@ class FactGrid(QWidget):
         self._lines = {field: self._line(row, field) for row, field in enumerate(FIELDS)}
 
     def show_facts(self, found: Iterable[Fact]) -> None:
-        """Show exactly these."""
+        """Show exactly these facts."""
         facts = {fact.field: fact for fact in found}
         for field, (title, value) in self._lines.items():
             fact = facts.get(field)
@@ -180,7 +178,7 @@ class FactGrid(QWidget):
             value.setVisible(fact is not None)
 
     def text_of(self, field: str) -> str:
-        """What stands beside a field's name; empty when the field is not shown."""
+        """Return a field's value; "" if the field is hidden."""
         pair = self._lines.get(field)
         return pair[1].text() if pair is not None and pair[1].isVisibleTo(self) else ""
 
@@ -193,7 +191,7 @@ class FactGrid(QWidget):
 
 
 class _Value(PlainLabel):
-    """A text beside a field's name, in a tone where it needs one."""
+    """Value of a field, coloured by its tone."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,7 +219,7 @@ class _Value(PlainLabel):
 
 
 class Arguments(QPlainTextEdit):
-    """Read-only plain text in fixed pitch, as high as its lines up to a limit."""
+    """Read-only text in fixed pitch, as high as its lines up to a limit."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -245,12 +243,11 @@ def can_be_marked(label: QLabel) -> None:
 
 
 AGE_MS, ENDED_AGE_MS = 1000, 5000
-MOST_WAITS = 3  # hosts; all of them stand among the events
+MOST_WAITS = 3  # hosts; the events have all
 
 
 class Overview(QScrollArea):
-    """A sheet that is read from top to bottom. `duplicate` asks for the start dialog with what
-    this task was asked."""
+    """Overview tab. `duplicate` requests the start dialog with this task's arguments."""
 
     duplicate = Signal()
 
@@ -309,14 +306,14 @@ class Overview(QScrollArea):
         self._duplicate.hide()
 
     def show_view(self, view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> None:
-        """Show this task's facts as they are now."""
+        """Show this task's current facts."""
         self._view, self._stall_after_ms = view, stall_after_ms
         self._show_arguments()
         self._fill()
         self._pace()
 
     def _show_arguments(self) -> None:
-        """What of them is too large for a list comes when it was read; see `Extras`."""
+        """Show the arguments; ones too large for the list are loaded by `Extras`."""
         entry = self._view.entry if self._view is not None else None
         text = ""
         if entry is not None and is_cut(entry) and self._extras.can_read:
@@ -328,26 +325,26 @@ class Overview(QScrollArea):
         self._args.show_text(text)
 
     def start_over(self) -> None:
-        """Forget what was refused and read: another task is shown from now on."""
+        """Clear blocked requests and loaded data for another task."""
         self._refused, self._waits = Refusals(), {}
         self._extras.look(None)
         self._show_extra(Extra())
         self.verticalScrollBar().setValue(0)
 
     def offer_duplicate(self, offered: bool) -> None:
-        """May a task be started like this one?"""
+        """Show or hide the button that starts a task like this one."""
         record = self._view is not None and isinstance(self._view.entry, TaskRecord)
         self._duplicate.setVisible(offered and record)
 
     def add_refused(self, found: Iterable[Refusal]) -> None:
-        """The browser of this task was refused these as well."""
+        """Add blocked requests of this task."""
         known = len(self._refused)
         self._refused.add(found)
         if len(self._refused) != known or known:
             self._fill()
 
     def add_waits(self, found: Iterable[Wait]) -> None:
-        """This task told of these waits as well; of each host the newest of a sort counts."""
+        """Add waits of this task; for each host and reason the newest counts."""
         new = list(found)
         for one in new:
             known = self._waits.get((one.host, one.reason), one)
@@ -356,12 +353,12 @@ class Overview(QScrollArea):
             self._fill()
 
     def text_of(self, field: str) -> str:
-        """What stands beside a field's name; empty when the field is not shown."""
+        """Return a field's value; "" if the field is hidden."""
         return self.grid.text_of(field)
 
     @property
     def sentence(self) -> str:
-        """The sentence on top: why now."""
+        """The summary sentence at the top."""
         return self._why.text()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -374,7 +371,7 @@ class Overview(QScrollArea):
         self._pace()
 
     def _pace(self) -> None:
-        """Ages and times go on only while they are looked at; slower once a task has ended."""
+        """Update ages while visible only, and less often once the task has ended."""
         entry = self._view.entry if self._view is not None else None
         if self.isVisible() and entry is not None and not isinstance(entry, Unreadable):
             self._aging.start(AGE_MS if entry.is_live else ENDED_AGE_MS)
@@ -417,7 +414,7 @@ class Overview(QScrollArea):
         self.grid.show_facts([*found, *self._place()])
 
     def _place(self) -> Iterator[Fact]:
-        """Where it is, if that is not the window's own ledger."""
+        """Yield the task's ledger, if it is not the window's own."""
         label = self._view.ledger if self._view is not None else ""
         if label and self._desk is not None:
             there = (one for one in self._desk.bridge.ledgers if one.label == label)

@@ -1,6 +1,6 @@
-"""What the Overview shows beside the record: its contract, what ended it, its newest picture.
+"""Sections of the Overview that are loaded: contract, end reason, newest screenshot.
 
-Read when the tab is in sight, off the loop, and again when the task has gone on.
+Loaded off the loop while the tab is visible, and again when the task has progressed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gui.i18n import language
 from gui.style.theme import PlainLabel, TonedLabel, plain_label, tone
 from gui.tasks.cell_painting import paint_bar
 
-# A task's budgets as thin bars, each with its name, its numbers, and a word for how it stands.
+# Budgets as thin bars, each with name, numbers and level in words.
 
 BAR_WIDTH = 140
 SIGNS: dict[Level, str] = {"ok": "✓", "warning": "▲", "exceeded": "✖"}
@@ -39,7 +39,7 @@ TONES: dict[Level, str] = {"ok": "good", "warning": "warning", "exceeded": "bad"
 
 
 class BudgetBars(QWidget):
-    """One line for each budget that is set; hidden where none is."""
+    """One line per configured budget; hidden if there is none."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,7 +52,7 @@ class BudgetBars(QWidget):
         self.hide()
 
     def show_lines(self, lines: Sequence[GaugeLine]) -> None:
-        """Show exactly these, in their order."""
+        """Show exactly these lines, in order."""
         while len(self._lines) < len(lines):
             self._lines.append(self._add(len(self._lines)))
         for number, shown in enumerate(self._lines):
@@ -60,7 +60,7 @@ class BudgetBars(QWidget):
         self.setVisible(bool(lines))
 
     def spoken(self) -> list[str]:
-        """Each line as a sentence."""
+        """Return each line as a sentence."""
         return [line.bar.accessibleName() for line in self._lines if line.bar.isVisibleTo(self)]
 
     def _add(self, row: int) -> _Line:
@@ -98,7 +98,7 @@ class _Line:
 
 
 class BudgetBar(QWidget):
-    """How much of a budget is used; beyond its limit it is framed as well."""
+    """Used part of a budget; a frame marks an exceeded one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -109,7 +109,7 @@ class BudgetBar(QWidget):
         return QSize(BAR_WIDTH, self.fontMetrics().height())
 
     def show_fraction(self, fraction: float, tone_name: str) -> None:
-        """`fraction` is 1 at the limit."""
+        """Set the used part; 1 is the limit."""
         if (fraction, tone_name) != (self._fraction, self._tone):
             self._fraction, self._tone = fraction, tone_name
             self.update()
@@ -125,7 +125,7 @@ class BudgetBar(QWidget):
         painter.end()
 
 
-# What a task's contract asks for and how far that is: done, failed, skipped, missing.
+# Progress of a task's contract: done, failed, skipped, missing.
 
 BAR_HEIGHT = 10
 LEAST_WIDTH, MOST_WIDTH = 160, 560
@@ -138,7 +138,7 @@ _SOLID, _HATCH, _DOTS = (
 
 
 class ContractPart(QWidget):
-    """A bar with its counts in words, and what the contract's guard says; hidden without one."""
+    """Progress bar, counts and guard of the contract; hidden without a contract."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -158,7 +158,7 @@ class ContractPart(QWidget):
         self.hide()
 
     def show_contract(self, view: ContractView | None, problem: str = "") -> None:
-        """`problem` says why the contract of the task cannot be read."""
+        """Show the contract, or `problem` if it cannot be read."""
         self.setVisible(view is not None or bool(problem))
         self.bar.setVisible(view is not None)
         self.counts.setVisible(view is not None)
@@ -206,7 +206,7 @@ class ContractPart(QWidget):
 
 
 class ContractBar(QWidget):
-    """Done, failed, skipped and missing side by side; each has a pattern besides its colour."""
+    """Stacked bar of done, failed, skipped and missing; patterns repeat the colours."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -219,7 +219,7 @@ class ContractBar(QWidget):
         return QSize(MOST_WIDTH, BAR_HEIGHT + 2)
 
     def show_counts(self, done: int, failed: int, skipped: int, missing: int | None) -> None:
-        """`missing` is None while no total is known."""
+        """Set the counts; `missing` is None while the total is unknown."""
         if (done, failed, skipped, missing) != self._parts:
             self._parts = (done, failed, skipped, missing)
             self.update()
@@ -233,7 +233,7 @@ class ContractBar(QWidget):
         x = room.x()
         kinds = ((done, "good", _SOLID), (failed, "bad", _HATCH), (skipped, "muted", _DOTS))
         for number, name, pattern in kinds:
-            # What there is of a kind is never painted as nothing.
+            # A count above 0 is always visible.
             width = max(3.0, room.width() * number / whole) if number else 0.0
             part = QRectF(x, room.y(), min(width, room.right() - x), room.height())
             painter.fillRect(part, QBrush(tone(name, palette), pattern))
@@ -244,13 +244,13 @@ class ContractBar(QWidget):
 
 
 NAME = "overview"
-EVERY_S = 1.0  # of a task that goes on
+EVERY_S = 1.0  # of a live task
 PICTURE = QSize(240, 150)
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """`problem` says why the contract cannot be read; `picture` is small already."""
+    """Loaded data; `problem` is the error of the contract, `picture` a thumbnail."""
 
     contract: ContractView | None = None
     problem: str = ""
@@ -258,11 +258,11 @@ class Extra:
     remarks: tuple[str, ...] = ()
     failures: str = ""
     picture: QImage | None = None
-    arguments: str = ""  # of a record that the list has only a part of
+    arguments: str = ""  # of a record that the list truncates
 
 
 class Extras(QObject):
-    """`changed` carries what there is of the task that is looked at."""
+    """Loader of the sections; `changed` carries the data of the shown task."""
 
     changed = Signal(Extra)
 
@@ -280,7 +280,7 @@ class Extras(QObject):
         return self._desk is not None
 
     def look(self, view: TaskView | None) -> None:
-        """Show this task as it stands; None: nobody looks."""
+        """Load the data of this task; None stops loading."""
         if self._desk is None:
             return
         other = self._view is None or view is None or view.task_id != self._view.task_id
@@ -321,7 +321,7 @@ class Extras(QObject):
 
 
 def _state(view: TaskView) -> object:
-    """What makes reading again worth while."""
+    """Return a value that changes when the data should be loaded again."""
     entry = view.entry
     return getattr(entry, "status", ""), view.units, getattr(entry, "engine", None)
 
@@ -342,7 +342,7 @@ async def _contract(engine: Engine, record: TaskRecord) -> tuple[ContractView | 
 
 
 async def _summary(engine: Engine, record: TaskRecord) -> Mapping[str, Any]:
-    """What the result says of the whole task; nothing where there is none."""
+    """Return the result's summary; {} without a result."""
     if not record.is_terminal:
         return {}
     try:
@@ -354,7 +354,7 @@ async def _summary(engine: Engine, record: TaskRecord) -> Mapping[str, Any]:
 
 
 def is_cut(record: TaskRecord | Unreadable) -> bool:
-    """Does the list have only a part of the arguments?"""
+    """Return whether the list has truncated the arguments."""
     return isinstance(record, TaskRecord) and record.args_summary.get("_truncated") is True
 
 
@@ -383,8 +383,8 @@ async def _picture(engine: Engine, record: TaskRecord, ratio: float) -> QImage |
 
 
 def _made_small(data: bytes, ratio: float) -> QImage | None:
-    """The picture, fitting into `PICTURE`; None for what is none. Slow: for a thread."""
-    from gui.style.picture import decoded  # with the first picture, not with the window
+    """Decode and scale an image to `PICTURE`; None if it is invalid. Slow: call in a thread."""
+    from gui.style.picture import decoded  # loaded with the first image, not with the window
 
     image, _ = decoded(data, PICTURE * ratio)
     if image.isNull():

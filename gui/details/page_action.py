@@ -1,4 +1,4 @@
-"""The action that shows a running task's page: it opens the details at their Page tab."""
+"""Action that shows a running task's page in the Page tab."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ KINDS = frozenset(
 
 
 def has_page(view: TaskView) -> bool:
-    """Is it of a kind that works in a browser of ours?"""
+    """Return whether tasks of this kind use a browser of this program."""
     return getattr(view.entry, "kind", "") in KINDS
 
 
 def can_be_watched(view: TaskView) -> bool:
-    """Does this very program run it, now, and in a browser that can be shown?"""
+    """Return whether this process runs the task in a browser that can be shown."""
     entry = view.entry
     if isinstance(entry, Unreadable) or not view.ours:
         return False
-    # A recording has a window of its own, and what is typed into it is repeated nowhere.
+    # A recording has its own window, and its typed text must not be repeated.
     return has_page(view) and entry.kind != "recording" and entry.status == Status.RUNNING
 
 
 def attach(window: MainWindow) -> QObject:
-    """Add `watch_page`, enabled while one task that this window runs is chosen."""
+    """Add `watch_page`, enabled for a single selected task that this window runs."""
     return PageWatching(window)
 
 
 class PageWatching(QObject):
-    """Knows whether there is a page to be watched."""
+    """Enable the action for tasks with a page."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)

@@ -1,4 +1,4 @@
-"""The Page tab: what a task's page looks like now, with its address above. Nothing while unseen."""
+"""Page tab: live image and address of a task's page. Idle while hidden."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gui.details.page_action import can_be_watched
 from gui.engine_link.services import Desk
 from gui.style.theme import TonedLabel, plain_keys, plain_label
 
-RESIZED_MS = 400  # a window that is being dragged asks for one size only: its last
+RESIZED_MS = 400  # while a window is dragged only its last size is requested
 MOST_IN_LIST = 80  # characters of an address
 LEAST = QSize(320, 200)
 
 
 class PageTab(DetailTab):
-    """Watches while it is in sight; what was seen last stays until another task is shown."""
+    """Live view of a page while visible; the last image stays until another task is shown."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -64,7 +64,7 @@ class PageTab(DetailTab):
 
     @property
     def state(self) -> str:
-        """What is said of the picture, or instead of one."""
+        """The text about the image, or in place of it."""
         return self._nothing.text() or self._state.text()
 
     def show_task(self, view: TaskView) -> None:
@@ -79,7 +79,7 @@ class PageTab(DetailTab):
             self._watch()
 
     def leave(self) -> None:
-        """Nobody looks: the browser is not asked for pictures any more."""
+        """Stop requesting images from the browser."""
         self._watching = False
         self._resized.stop()
         self.desk.bridge.call_off(self._errand)
@@ -115,7 +115,7 @@ class PageTab(DetailTab):
         self.desk.bridge.ask(watch, lambda _: self._has_ended(), name=self._errand)
 
     async def _take(self, sight: Sight, room: QSize) -> None:
-        """Show what was seen; decoding takes some ms, and so a thread."""
+        """Show an image; it is decoded in a thread, as that takes some ms."""
         image = await asyncio.to_thread(_decoded, sight.picture, room) if sight.picture else None
         if image is not None:
             self._picture.show_image(image)
@@ -133,7 +133,7 @@ class PageTab(DetailTab):
             self._address.setCursorPosition(0)
         self._pages.setVisible(len(sight.pages) > 1)
         if self._pages.view().isVisible():
-            return  # a list that somebody chooses from must not change under the hand
+            return  # an open list must not change while the user chooses
         names = [self.tr("Newest page")]
         numbers = [0]
         for page in sight.pages:
@@ -195,7 +195,7 @@ class PageTab(DetailTab):
 
 
 def _decoded(data: bytes, room: QSize) -> QImage | None:
-    """The picture no larger than `room`; None for what is no picture. For a thread."""
+    """Decode an image, scaled down to `room`; None if invalid. For a thread."""
     image = QImage.fromData(data)
     if image.isNull():
         return None
@@ -206,7 +206,7 @@ def _decoded(data: bytes, room: QSize) -> QImage | None:
 
 
 class _Picture(QWidget):
-    """An image in the middle, never larger than it was taken."""
+    """Centred image, never enlarged."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -216,7 +216,7 @@ class _Picture(QWidget):
 
     @property
     def room(self) -> QSize:
-        """Pixels of the screen that it has."""
+        """The available size in physical pixels."""
         return (self.size() * self.devicePixelRatio()).expandedTo(LEAST)
 
     @property

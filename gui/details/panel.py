@@ -1,4 +1,4 @@
-"""The selected task in full: a head line, then overview, events and the tabs that suit it."""
+"""Details panel of the selected task: head line, overview, events and tabs of its kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gui.engine_link.event_rows import EventPart
 from gui.engine_link.services import Desk
 from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label
 
-# Which tabs the details have behind Overview and Events, in their order from left to right.
+# Tabs after Overview and Events, from left to right.
 
 
 def _page(desk: Desk, parent: QWidget) -> DetailTab:
@@ -68,7 +68,7 @@ def _raw(desk: Desk, parent: QWidget) -> DetailTab:
 
 
 def is_task(view: TaskView) -> bool:
-    """Is it a task that can be read? Runs have no folder among the tasks."""
+    """Return whether it is a readable task; task runs have no task folder."""
     return isinstance(view.entry, TaskRecord) and has_folder(view)
 
 
@@ -77,7 +77,7 @@ def has_folder(view: TaskView) -> bool:
 
 
 def _is_list(view: TaskView) -> bool:
-    """Is it a list of equal units? Steps have a tab of their own, calls of tools are events."""
+    """Return whether it has equal units; commands have their own tab, tool calls are events."""
     return is_task(view) and getattr(view.entry, "kind", "") not in ("commands", ENVELOPE)
 
 
@@ -96,15 +96,15 @@ TABS: tuple[TabKind, ...] = (
 
 
 _HEAD_CHARS = 120
-_LEAST = 235  # pixels; one height for all tabs, so that none moves away under the pointer
+_LEAST = 235  # pixels; one height for all tabs, so that they do not move under the pointer
 _FIRST = ("overview", "events")
 
 
 class Details(QWidget):
-    """Shows one task, or that none is selected.
+    """Details of one task, or a note that none is selected.
 
-    `wants_events` asks for the events of a task from their beginning, `wants_folder` that
-    its folder be opened, `wants_task` that another task be shown; `shown` tells of every look.
+    `wants_events` requests a task's events from the start, `wants_folder` opens its folder,
+    `wants_task` shows another task; `shown` is emitted for every update.
     """
 
     wants_events = Signal(str)
@@ -140,7 +140,7 @@ class Details(QWidget):
         for tab in self._more:
             self._tabs.addTab(tab, tab.kind.title)
         self._keys = [*_FIRST, *(tab.kind.key for tab in self._more)]
-        self._wanted = self._keys[0]  # what a person chose, also while a task has no such tab
+        self._wanted = self._keys[0]  # the user's choice, also while a task has no such tab
         self._offering = False
         self._tabs.currentChanged.connect(self._tab_changed)
 
@@ -160,30 +160,30 @@ class Details(QWidget):
 
     @property
     def task_id(self) -> str:
-        """The task that is shown; empty when none is."""
+        """The id of the shown task; "" for none."""
         return self._task_id
 
     def save_state(self) -> str:
-        """The chosen tab, for the next start."""
+        """Return the chosen tab, for the next start."""
         return self._wanted
 
     def restore_state(self, state: str) -> None:
-        """Choose the tab that `save_state` told; anything else changes nothing."""
+        """Choose the tab of `save_state`; other values are ignored."""
         if state in self._keys:
             self._wanted = state
             self._show_wanted()
 
     def show_tab(self, number: int) -> None:
-        """Choose the tab at this place, counted from 0 among those in sight."""
+        """Choose a tab by its position among the visible ones, from 0."""
         bar = self._tabs
         there = [at for at in range(bar.count()) if bar.isTabVisible(at)]
         if 0 <= number < len(there):
             bar.setCurrentIndex(there[number])
 
     def show_view(self, view: TaskView | None, stall_after_ms: float = STALL_MIN_MS) -> None:
-        """Show this task as it stands; None: nothing is selected.
+        """Show this task; None: nothing is selected.
 
-        `stall_after_ms` is what the table judges it by: `TaskModel.stall_after_ms`.
+        `stall_after_ms` is the table's stall limit: `TaskModel.stall_after_ms`.
         """
         self._view = view
         if view is None:
@@ -208,7 +208,7 @@ class Details(QWidget):
         self.shown.emit(view)
 
     def stand_in(self, page: QWidget | None) -> None:
-        """Show `page` where no single task is shown; None: that none is selected."""
+        """Show `page` while no single task is shown; None: the note that none is selected."""
         if page is not None and self._pages.indexOf(page) < 0:
             self._pages.addWidget(page)
         self._stand_in = page
@@ -224,14 +224,14 @@ class Details(QWidget):
         self._tell_tabs()
 
     def _timeline(self, desk: Desk, parent: QWidget) -> DetailTab:
-        from gui.details.timeline import Timeline  # when somebody looks at it
+        from gui.details.timeline import Timeline  # loaded on first display
 
         tab = Timeline(desk, self.events.model, parent)
         tab.place_wanted.connect(self._show_place)
         return tab
 
     def _show_place(self, place: int) -> None:
-        """The event there, among the others."""
+        """Show the event at this byte in the Events tab."""
         self._tabs.setCurrentIndex(self._keys.index("events"))
         self.events.show_place(place)
 
@@ -241,7 +241,7 @@ class Details(QWidget):
         self._tell_tabs()
 
     def _offer_tabs(self, view: TaskView) -> None:
-        self._offering = True  # Qt leaves a tab that goes; nobody chose that
+        self._offering = True  # Qt leaves a tab that is hidden, which is no choice of the user
         for tab in self._more:
             at, suits = self._tabs.indexOf(tab), tab.kind.suits(view)
             if self._tabs.isTabVisible(at) != suits:
@@ -256,13 +256,13 @@ class Details(QWidget):
         self._offering = False
 
     def _tell_tabs(self) -> None:
-        """Only what is in sight hears of the task."""
+        """Update the current tab only."""
         current = self._tabs.currentWidget() if self.isVisible() else None
         for tab in self._more:
             tab.look(self._view if tab is current else None)
 
     def show_events(self, task_id: str, events: EventPart) -> None:
-        """Add events to those shown; those of another task are left alone."""
+        """Add events of the shown task; events of other tasks are ignored."""
         if task_id == self._task_id:
             self.events.add(events)
             if found := [row.refused for row in events.rows if row.refused is not None]:
@@ -275,14 +275,14 @@ class Details(QWidget):
 
 
 def has_times(view: TaskView) -> bool:
-    """Has it done anything that may have taken time?"""
+    """Return whether it may have events with durations."""
     entry = view.entry
     waits = entry.status == Status.PENDING if isinstance(entry, TaskRecord) else True
     return not waits or getattr(entry, "kind", "") == ENVELOPE
 
 
 class LazyTab(QWidget):
-    """The place of a tab that is made when it is first looked at."""
+    """Placeholder that creates its tab on first display."""
 
     def __init__(self, kind: TabKind, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -293,7 +293,7 @@ class LazyTab(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
 
     def look(self, view: TaskView | None) -> None:
-        """Show this task from now on; None: nobody looks."""
+        """Show this task; None hides the tab."""
         if view is not None:
             if self.tab is None:
                 self.tab = self.kind.make(self._desk, self)
@@ -306,7 +306,7 @@ class LazyTab(QWidget):
 
 
 class _Head(QWidget):
-    """Name, state and progress in one line, with the two things to do with a task's folder."""
+    """Name, state and progress in one line, with two buttons for the task's folder."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""The line above the events that says when not all of them are meant, and leads back."""
+"""Notice above a list that it is filtered by time or position, with a way back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from gui.style.elided_label import ElidedLabel
 
 
 class PartBar(QWidget):
-    """Hidden while everything is shown. `back` asks for the newest events, `all_time` for those
-    of every time."""
+    """Notice of a partial list, hidden while all rows are shown.
+
+    `back` requests the newest events, `all_time` removes the time range.
+    """
 
     back = Signal()
     all_time = Signal()
@@ -33,12 +35,12 @@ class PartBar(QWidget):
         self._show_state()
 
     def show_place(self, shown: bool) -> None:
-        """Are only events around one place here?"""
+        """Set whether only events around one position are loaded."""
         self.is_place = shown
         self._show_state()
 
     def show_span(self, span: tuple[float, float] | None) -> None:
-        """From when until when (ms since 1970) events are shown; None: all of them."""
+        """Set the shown time range (ms since 1970); None: all."""
         self._span = span
         self._show_state()
 

@@ -1,4 +1,4 @@
-"""The Raw tab: the task's files as they stand, as text in parts or, where they are JSON, a tree."""
+"""Raw tab: the task's files as text in chunks, or JSON files as a tree."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from gui.style.clearable import clearable
 from gui.style.fonts import fixed_pitch
 from gui.style.theme import plain_label, plain_tip
 
-# A file as text, a part of it at a time, so that one of 500 MB opens at once.
+# Viewer of a file in chunks, so that 500 MB open at once.
 
 PART = 64 * 1024  # bytes shown at a time
-_WRAP = 1_000  # characters of one line; Qt lays out a longer one for seconds
+_WRAP = 1_000  # characters of one line; Qt needs seconds to lay out a longer one
 
 
 class FileText(QWidget):
-    """Earlier and Later go through the file; the search goes through all of it."""
+    """Text of a file by chunks; the search covers the whole file."""
 
-    _read_so_far = Signal(int, int)  # from a thread
+    _read_so_far = Signal(int, int)  # emitted in a thread
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -94,7 +94,7 @@ class FileText(QWidget):
         again.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
 
     def show_file(self, task_id: str, name: str) -> None:
-        """Show the beginning of this file; the same one again changes nothing."""
+        """Show the start of this file; a no-op if it is shown."""
         if self._where != (task_id, name):
             self.leave()
             self._where = (task_id, name)
@@ -107,7 +107,7 @@ class FileText(QWidget):
         self._desk.bridge.call_off(self._name("part"))
 
     def find_next(self) -> None:
-        """Go to the next place at which the words stand, from what is shown on."""
+        """Go to the next match after the shown position."""
         needle, where = self.search.text(), self._where
         if not needle or not where[1]:
             return
@@ -189,7 +189,7 @@ class FileText(QWidget):
 
 
 def _shown(data: bytes) -> str:
-    """Bytes as text that is safe to look at, its endless lines broken."""
+    """Decode bytes to sanitised text, with very long lines wrapped."""
     lines = display_lines(data.decode("utf-8", "replace")).split("\n")
     parts = (line[at : at + _WRAP] for line in lines for at in range(0, max(1, len(line)), _WRAP))
     return "\n".join(parts)
@@ -201,16 +201,16 @@ _FIRST = ("result.json", "meta.json")
 
 
 class Raw(DetailTab):
-    """Every file of one task. What it holds is a stranger's, and shown as text only."""
+    """Files of one task; their untrusted content is shown as text only."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self._task_id = ""
         self._files: tuple[FileFacts, ...] = ()
-        self._seen: FileFacts | None = None  # the file that is shown, as it was then
+        self._seen: FileFacts | None = None  # the shown file, as it was when loaded
         self._ended = False
         self.list = QListWidget(self)
-        # a bar of its own would fill itself with the colour that is meant for its outline
+        # a separate QTabBar would be filled with its outline's colour
         self._ways = QTabWidget(self)
         self.modes = self._ways.tabBar()
         self.text, self.tree = FileText(desk, self), JsonView(desk, self)
@@ -275,7 +275,7 @@ class Raw(DetailTab):
         item = QListWidgetItem(_words(one), self.list)
         item.setData(_NAME, one.name)
         item.setToolTip(plain_tip(one.name))
-        # as wide as the list: what is longer is elided, and not scrolled to
+        # as wide as the list: longer names are elided, not scrolled
         item.setSizeHint(QSize(0, self.list.fontMetrics().height() + 2))
 
     def _show(self, files: tuple[FileFacts, ...]) -> None:
@@ -303,7 +303,9 @@ class Raw(DetailTab):
         self._show_newer()
 
     def _show_newer(self) -> None:
-        """The file that is shown has changed: once the task has ended, or nobody reads in it."""
+        """Reload the shown file after a change, once the task has ended or nothing is selected in
+        it.
+        """
         file = self._current
         if file is None or not file.is_json or self._seen in (None, file):
             return

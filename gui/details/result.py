@@ -1,4 +1,4 @@
-"""The Result tab: what the task came to in a few words, and its result as a tree."""
+"""Result tab: a summary in one line, and the result as a tree."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from gui.i18n import language
 from gui.style.theme import plain_label
 
 AGAIN_MS = 1_000
-_MOST = 24  # facts of a stranger's result
+_MOST = 24  # facts of an unknown result
 _CHARS = 160
-_STATES = ("failed", "cancelled")  # what stopped it is then told by its state
+_STATES = ("failed", "cancelled")  # these are shown as the task's state
 
 
 class Result(DetailTab):
-    """Of a task without a result: why there is none, or what it may keep."""
+    """Result of a task, or the reason why there is none."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -125,13 +125,13 @@ class Result(DetailTab):
 
 
 async def _found(engine: Engine, task_id: str) -> Mapping[str, Any] | None:
-    """What the result says before its units; None without a result."""
+    """Return the result's fields before its units; None without a result."""
     names = [one.name for one in await engine.reading.files(task_id)]
     return await engine.head(task_id) if RESULT_NAME in names else None
 
 
 def summary_text(head: Mapping[str, Any], kind: str = "") -> str:
-    """The facts of a summary in one line: `pages 12 · failed 1 · stopped by its budget`."""
+    """Format a summary in one line: `pages 12 · failed 1 · stopped by its budget`."""
     summary = head.get("summary")
     facts = dict(summary if isinstance(summary, Mapping) else head)
     by = str(facts.get("stopped_by"))
@@ -153,7 +153,7 @@ def summary_text(head: Mapping[str, Any], kind: str = "") -> str:
 
 
 def _named(name: str) -> str:
-    """What is told; a name that is not ours as it stands in the file."""
+    """Return a field's label; an unknown field keeps its name."""
     known = _facts() | _links()
     return known.get(name) or display(name, 40).removesuffix("_ms").replace("_", " ")
 
@@ -190,7 +190,7 @@ def _facts() -> dict[str, str]:
 
 
 def _links() -> dict[str, str]:
-    """Those that a crawl left alone."""
+    """Return the labels of links that a crawl did not follow."""
     return {
         "links_outside": _tr("links to elsewhere"),
         "links_too_deep": _tr("links too deep"),

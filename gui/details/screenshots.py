@@ -1,4 +1,4 @@
-"""The Screenshots tab: small pictures in a row, and one of them large."""
+"""Screenshots tab: thumbnails in a list, and one image large."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from gui.style.theme import plain_label, plain_tip
 
 THUMB = QSize(160, 110)
 MOST_THUMBS = 2_000
-AGAIN_MS = 2_000  # until a task that goes on is looked at again
+AGAIN_MS = 2_000  # delay before a live task's files are listed again
 _NAME = Qt.ItemDataRole.UserRole
 
 
 class Screenshots(DetailTab):
-    """Pictures among a task's artifacts; new ones come in while it is looked at."""
+    """Images among a task's artifacts; new ones are added while visible."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -129,7 +129,7 @@ class Screenshots(DetailTab):
             self.thumbs.setCurrentItem(item)
 
     def _keep_to_span(self) -> None:
-        """Only what was taken in the part of the time that was chosen in the Timeline."""
+        """Show only images taken in the time range selected in the Timeline."""
         self.part.show_span(self.desk.span.range)
         for item in map(self.thumbs.item, range(self.thumbs.count())):
             taken = self._known[str(item.data(_NAME))].changed_at
@@ -137,7 +137,7 @@ class Screenshots(DetailTab):
         self._stand_on_one()
 
     def _stand_on_one(self) -> None:
-        """Show the first picture that is there, unless another one was chosen."""
+        """Select the first visible image if the current one is hidden."""
         current = self.thumbs.currentItem()
         if current is not None and not current.isHidden():
             return
@@ -160,7 +160,7 @@ class Screenshots(DetailTab):
 
 
 class PicturePane(QWidget):
-    """One picture large, with the ways to look at it."""
+    """One image with zoom controls."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -196,17 +196,17 @@ class PicturePane(QWidget):
         column.addWidget(self.view, 1)
 
     def clear(self) -> None:
-        """Show nothing."""
+        """Show no image."""
         self._desk.bridge.call_off(self._name)
         self._size, self._problem, self._shown = QSize(), "", None
         self.view.show_image(QImage())
 
     def _file_at(self, at: QPoint | None) -> tuple[str, str] | None:
-        """A picture that is larger than its place is moved in it instead of out of it."""
+        """Return the file to drag; an image larger than the view is panned instead."""
         return None if at is not None and self.view.can_be_moved else self._shown
 
     def show_picture(self, task_id: str, name: str) -> None:
-        """Show this picture of this task, as soon as it is decoded."""
+        """Show this image of a task once it is decoded."""
         self._shown = (task_id, name)
         self._desk.bridge.spawn_once(self._take(task_id, name), name=self._name)
 

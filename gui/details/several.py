@@ -1,4 +1,4 @@
-"""Several tasks at once, in the place of one's details: how many of each state."""
+"""Summary of several selected tasks, in place of the details: number by state."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gui.tasks.cell_painting import sign
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
-# More single rows than this are better found with the sidebar than selected one by one.
+# Larger numbers are better filtered by the sidebar than selected row by row.
 MOST_PICKED = 2000
 
 
 def attach(window: MainWindow) -> Several:
-    """Say what was chosen where nothing could be said about one task."""
+    """Show the summary while several tasks are selected."""
     return Several(window)
 
 
 class Several(QWidget):
-    """One line for each state that the chosen tasks have, and the way to just those."""
+    """One line for each state of the selected tasks, with a button that selects only those."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -69,7 +69,7 @@ class Several(QWidget):
         self._window.details.stand_in(self)
 
     def _said_twice(self, number: int) -> Iterator[str]:
-        """Why the lines may come to more than there are."""
+        """Explain why the lines may add up to more than the selection."""
         if number == 1:
             yield self.tr("1 stands in two lines: it was orphaned, and has ended since.")
         elif number:
@@ -84,7 +84,7 @@ class Several(QWidget):
 
 
 class _Line:
-    """Sign, number, word, and a button that selects only these."""
+    """Icon, number, state, and a button that selects only these."""
 
     def __init__(self, state: Standing, grid: QGridLayout, place: int) -> None:
         self._state = state
@@ -108,7 +108,7 @@ class _Line:
 
 
 class _Sign(PlainLabel):
-    """The sign of a state, in the colour of the theme."""
+    """Icon of a state in the theme's colour."""
 
     def __init__(self, state: Standing) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Alt and a digit choose a tab of the details (on a Mac the command key and a digit)."""
+"""Shortcuts Alt+digit for the tabs of the details (on a Mac Command+digit)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 9
 
 
 def attach(window: MainWindow) -> None:
-    """Nine actions: the tab at each place, counted among those that the task has."""
+    """Add nine actions: each selects a tab by position among the visible ones."""
     key = "Ctrl" if sys.platform == "darwin" else "Alt"
     for number in range(1, MOST + 1):
         title = window.tr("Details: tab {0}").format(count(number))

@@ -1,4 +1,4 @@
-"""The Timeline tab: what took how long. A range drawn in it narrows the other tabs as well."""
+"""Timeline tab: durations of events and units; a selected range filters the other tabs."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from gui.style.item_roles import AnyIndex
 from gui.style.plain_rows import show_plain_rows
 from gui.style.theme import tone
 
-# The spans below the strip, a row each, with a bar for where and how long they are.
+# Table of spans below the strip, with a bar for position and length of each.
 
 _CHARS = {BEGAN: 15, WHAT: 18, TOOK: 14}
-_TEXT_SHARE, _LEAST_BAR = 0.6, 110  # of what is left; pixels
+_TEXT_SHARE, _LEAST_BAR = 0.6, 110  # share of the remaining width; pixels
 
 
 class TimelineTable(QTableView):
-    """`opened` carries the place of the event whose row was opened, `marked` whether any is."""
+    """Table of spans; `opened` carries an event's byte position, `marked` if rows are selected."""
 
     opened = Signal(int)
     marked = Signal(bool)
@@ -78,21 +78,22 @@ class TimelineTable(QTableView):
     def show_whole(
         self, whole: tuple[float, float] | None, idle: list[tuple[float, float]]
     ) -> None:
-        """From when until when the bars reach, with these gaps folded."""
+        """Set the time range of the bars, with these gaps folded."""
         start, end = whole or (0.0, 1.0)
         within = [(a, b) for a, b in idle if a >= start and b <= end]
         self._bars.scale = Scale(start, end, within)
         self.viewport().update()
 
     def show_row(self, row: int) -> None:
-        """Make this row the current one, in the middle of what is seen."""
+        """Select this row and scroll it to the centre."""
         index = self._model.index(row, 0)
         self.setCurrentIndex(index)
         self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
 
     def scroll_back(self, value: int) -> None:
-        """Show again what was read when the bar stood at `value`."""
-        self.executeDelayedItemsLayout()  # else the bar is still as short as the rows before
+        """Restore the scroll position `value`."""
+        # Else the scroll bar still has the range of the former rows.
+        self.executeDelayedItemsLayout()
         self.verticalScrollBar().setValue(value)
 
     def marked_spans(self) -> list[Span]:
@@ -108,7 +109,7 @@ class TimelineTable(QTableView):
 
 
 class _Bars(QStyledItemDelegate):
-    """A bar in proportion to the whole; the numbers stand in the columns beside it."""
+    """Bar in proportion to the whole range; the numbers are in other columns."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -141,15 +142,15 @@ class _Bars(QStyledItemDelegate):
 
 
 NAME = "timeline"
-AGAIN_MS = 500  # of a task that goes on
+AGAIN_MS = 500  # for a live task
 
 _Found = tuple[str, TimePicture | None, list[UnitTime], int]
 
 
 class Timeline(DetailTab):
-    """Made of the events that the Events tab has, and of what units say of their own time.
+    """Timeline from the loaded events and the units' own durations.
 
-    `place_wanted` asks to see an event of the file: the byte at which its line begins.
+    `place_wanted` requests an event by the byte position of its line.
     """
 
     place_wanted = Signal(int)
@@ -204,7 +205,7 @@ class Timeline(DetailTab):
         self._only.setEnabled(False)
 
     def show_task(self, view: TaskView) -> None:
-        """Show this task's time, and go on with it while it runs."""
+        """Show this task's timeline, updated while it runs."""
         other = view.task_id != self._task_id
         self._looks = True
         self._live = isinstance(view.entry, TaskRecord) and view.entry.is_live
@@ -252,7 +253,7 @@ class Timeline(DetailTab):
             self._picture = picture
             self._show()
 
-    # what is seen of it
+    # Display.
 
     def _show(self) -> None:
         picture = self._picture
@@ -296,7 +297,7 @@ class Timeline(DetailTab):
         said = self.tr("{0} in all, {1} of it idle") if nothing else self.tr("{0} in all")
         self._told.show_text(said.format(whole, duration(nothing)))
 
-    # from when until when
+    # Time range.
 
     def _choose(self, start: float, end: float) -> None:
         if self.desk.span.range is None:

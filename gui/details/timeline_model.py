@@ -1,4 +1,4 @@
-"""The spans of a task as a table: when, what, how long, and where in the whole that is."""
+"""Table model of a task's spans: start, kind, text, duration and position."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BEGAN, WHAT, TEXT, TOOK, BAR = range(5)
 
 
 def duration(ms: float) -> str:
-    """`240 ms`, `1.3 s`, `2 min 05 s`; nothing for what has no length."""
+    """Format `240 ms`, `1.3 s`, `2 min 05 s`; "" for 0."""
     return took(ms) if ms > 0 else ""
 
 
 class TimelineModel(QAbstractTableModel):
-    """Rows as they are given."""
+    """Spans in the given order."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -38,9 +38,9 @@ class TimelineModel(QAbstractTableModel):
         )
 
     def show_spans(self, spans: Sequence[Span]) -> None:
-        """Show exactly these; new ones behind those that are there are added, not begun anew.
+        """Show exactly these spans; spans after the known ones are appended without a reset.
 
-        Judged by the first and the last of those: what stays is the same object.
+        The first and the last known span are compared by identity.
         """
         known, rows = len(self._spans), list(spans)
         goes_on = 0 < known <= len(rows) and rows[known - 1] is self._spans[-1]
@@ -58,7 +58,7 @@ class TimelineModel(QAbstractTableModel):
         return self._spans[row]
 
     def row_at(self, ts_ms: float) -> int:
-        """The first row that does not end before this moment."""
+        """Return the first row that ends at or after this time."""
         for row, span in enumerate(self._spans):
             if span.end >= ts_ms:
                 return row

@@ -1,5 +1,4 @@
-"""All that the Timeline shows, worked out beforehand: a thread has the time for 20,000 spans, the
-window has not. No Qt."""
+"""Precomputed layout of the Timeline, built in a thread for up to 20,000 spans. No Qt."""
 
 from __future__ import annotations
 
@@ -13,14 +12,15 @@ from gui.details.timeline_spans import Scale, Span, gaps, lanes, spans_of
 from gui.engine_link.event_rows import EventRow
 
 LANES = 4
-IDLE = "idle"  # the tone of a span in which nothing happened
-IDLE_MS, IDLE_SHARE = 5000, 0.03  # what is folded lasted so long, and so much of the whole
+IDLE = "idle"  # tone of an idle span
+# Least duration of a folded gap, in ms and as a share of the whole.
+IDLE_MS, IDLE_SHARE = 5000, 0.03
 _start = attrgetter("start")
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Where each span begins and ends on a scale."""
+    """Start and end of each span on a scale."""
 
     scale: Scale
     starts: list[float]
@@ -29,7 +29,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class TimePicture:
-    """`rows` are the spans with what is idle between them, `longest` the spans by length."""
+    """Layout of a timeline: `rows` are spans and idle gaps, `longest` the spans by length."""
 
     spans: list[Span]
     rows: list[Span]
@@ -39,14 +39,14 @@ class TimePicture:
     end: float
     folded: Drawn
     plain: Drawn
-    lasting: float  # the longest of all spans, ms
+    lasting: float  # longest span, ms
 
     @property
     def start(self) -> float:
         return self.spans[0].start
 
     def between(self, span: tuple[float, float]) -> list[Span]:
-        """What was under way in that time, in order, without what was idle."""
+        """Return the spans that ran in this range, in order, without idle gaps."""
         first = bisect_left(self.spans, span[0] - self.lasting, key=_start)
         last = bisect_right(self.spans, span[1], key=_start)
         return [one for one in self.spans[first:last] if one.end >= span[0]]
@@ -55,9 +55,9 @@ class TimePicture:
 def picture_of(
     rows: Iterable[EventRow], units: Sequence[UnitTime], before: TimePicture | None, idle_word: str
 ) -> TimePicture | None:
-    """The picture of these events; `before` itself where nothing is new, None without any span.
+    """Build the layout of these events; `before` if nothing changed, None without spans.
 
-    What was there already stays the same object, so that a table need not begin anew. Slow.
+    Known spans stay the same objects, so that a table is not reset. Slow.
     """
     spans = spans_of(rows, units)
     if not spans:
@@ -85,7 +85,7 @@ def picture_of(
 
 
 def _alike(old: Sequence[Span], new: Sequence[Span]) -> int:
-    """How many of the first spans are the same."""
+    """Return how many spans at the start are equal."""
     pairs = zip(old, new, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
 

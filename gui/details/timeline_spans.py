@@ -1,4 +1,4 @@
-"""What a task did when, and for how long, out of its events and its units' own times. No Qt."""
+"""Spans of a task, from its events and its units' own durations. No Qt."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from engine.model.display import display
 from engine.model.records import UnitTime
 from gui.engine_link.event_rows import EventRow, kind_name
 
-MOST = 20_000  # spans that are drawn and listed; older ones are left out
-_CHARS = 200  # of a stranger's words
+MOST = 20_000  # spans shown; older ones are omitted
+_CHARS = 200  # of untrusted text
 _STEPS = frozenset({"progress", "tool_call"})
 
 
 class Span(msgspec.Struct, frozen=True, gc=False):
-    """From `start` to `end` (ms since 1970, the same for what only happened).
+    """Span from `start` to `end` (ms since 1970, equal for a point in time).
 
-    `exact` is False where only the end is told and the start is taken to be the end of what came
-    before. `place` is the event's in its file, -1 for none; `unit` the unit that it ended.
+    `exact` is False if only the end is known, and the start is assumed at the end of the span
+    before. `place` is the event's byte position, -1 for none; `unit` the unit that it ended.
     """
 
     start: float
@@ -38,10 +38,10 @@ class Span(msgspec.Struct, frozen=True, gc=False):
 
 
 def spans_of(rows: Iterable[EventRow], units: Sequence[UnitTime]) -> list[Span]:
-    """The newest `MOST` spans by their beginning; events without a time have no place there.
+    """Return the newest `MOST` spans by start; events without a time are omitted.
 
-    A page's time is its own, counted back from the event that tells of its end; a command
-    tells both ends itself, and its event says nothing new.
+    A page's duration is its own, counted back from the event of its end; a command records both
+    times itself, so its event is ignored.
     """
     own = [unit for unit in units if unit.began is not None]
     took = {unit.label: unit for unit in units if unit.began is None}
@@ -82,12 +82,12 @@ def _of_event(row: EventRow, took: Mapping[str, UnitTime], last: float) -> Span:
 
 
 def _address(unit: str) -> str:
-    """The unit's own name: a failed page's event says why behind it."""
+    """Return the unit's name; the event of a failed page adds the reason after it."""
     return unit.partition(": ")[0]
 
 
 def gaps(spans: Sequence[Span], least_ms: float) -> list[tuple[float, float]]:
-    """From when until when nothing was under way, for `least_ms` and longer; in order."""
+    """Return the idle gaps of at least `least_ms`, in order."""
     found: list[tuple[float, float]] = []
     until = spans[0].end if spans else 0.0
     for span in spans:
@@ -98,10 +98,9 @@ def gaps(spans: Sequence[Span], least_ms: float) -> list[tuple[float, float]]:
 
 
 class Scale:
-    """Times as lengths, with what is idle made short: `length` grows with time, and back.
+    """Monotonic map of times to lengths, with idle gaps shortened, and back.
 
-    Everything between two gaps keeps its proportions; each folded gap takes `folded` of the
-    length that the rest has.
+    Busy time is proportional; each folded gap takes at most the share `folded` of its length.
     """
 
     def __init__(
@@ -123,15 +122,15 @@ class Scale:
 
     @property
     def whole(self) -> float:
-        """The length of all of it."""
+        """The total length."""
         return self._lengths[-1]
 
     def length(self, ts_ms: float) -> float:
-        """How far along this moment is; never outside of 0 and `whole`."""
+        """Return the position of a time, between 0 and `whole`."""
         return _between(ts_ms, self._times, self._lengths)
 
     def moment(self, length: float) -> float:
-        """The moment that is so far along."""
+        """Return the time at this position."""
         return _between(length, self._lengths, self._times)
 
 
@@ -147,7 +146,7 @@ def _between(value: float, given: Sequence[float], wanted: Sequence[float]) -> f
 
 
 def lanes(spans: Sequence[Span], most: int) -> list[int]:
-    """The lane of each span, so that what ran side by side stands below each other."""
+    """Assign each span a lane, so that concurrent spans do not overlap."""
     free = [float("-inf")] * most
     found = []
     for span in spans:

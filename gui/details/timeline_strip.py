@@ -1,4 +1,4 @@
-"""The whole of a task's time as one strip: what ran when, idle folded, a range drawn by hand."""
+"""Timeline strip: a task's spans, folded gaps, and range selection by mouse."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ LEAST_LANES, LANE_HEIGHT, AXIS_HEIGHT = 2, 12, 18
 _NO_SCALE = Scale(0, 1, ())
 MOST_ZOOM = 5000.0
 ZOOM = 1.5
-DRAG_PX = 4  # a shorter one is a click
+DRAG_PX = 4  # a shorter drag is a click
 
 
 class TimelineStrip(QWidget):
-    """`chosen` carries a range of times (ms since 1970), `cleared` asks for all of it again,
-    `pointed` a moment that was clicked."""
+    """Strip of a task's time; `chosen` carries a range (ms since 1970), `pointed` a clicked time.
+
+    `cleared` requests the whole time.
+    """
 
     chosen = Signal(float, float)
     cleared = Signal()
@@ -43,7 +45,7 @@ class TimelineStrip(QWidget):
         super().__init__(parent)
         self._time: TimePicture | None = None
         self._drawn: Drawn | None = None
-        self._zoom, self._left = 1.0, 0.0  # how often magnified; the length at the left edge
+        self._zoom, self._left = 1.0, 0.0  # zoom factor; the length at the left edge
         self._range: tuple[float, float] | None = None
         self._drag: tuple[float, float] | None = None  # in pixels
         self._picture: QPixmap | None = None
@@ -60,7 +62,7 @@ class TimelineStrip(QWidget):
         return QSize(600, max(LEAST_LANES, used) * LANE_HEIGHT + AXIS_HEIGHT + 6)
 
     def show_picture(self, picture: TimePicture | None, *, folded: bool) -> None:
-        """Draw this, with idle time folded or not; where one looks stays where it is."""
+        """Draw this layout, with folded or plain gaps; the scroll position is kept."""
         self._time = picture
         self._drawn = None
         if picture is not None:
@@ -70,16 +72,16 @@ class TimelineStrip(QWidget):
         self._draw_anew()
 
     def show_range(self, span: tuple[float, float] | None) -> None:
-        """Mark from when until when; None marks nothing."""
+        """Mark this time range; None marks nothing."""
         self._range = span
         self.update()
 
     def show_all(self) -> None:
-        """The whole time from edge to edge."""
+        """Show the whole time."""
         self._zoom, self._left = 1.0, 0.0
         self._draw_anew()
 
-    # lengths, pixels and times
+    # Conversion of lengths, pixels and times.
 
     @property
     def _scale(self) -> Scale:
@@ -87,7 +89,7 @@ class TimelineStrip(QWidget):
 
     @property
     def _seen(self) -> float:
-        """The length from edge to edge."""
+        """The visible length."""
         return self._scale.whole / self._zoom
 
     @property
@@ -95,15 +97,15 @@ class TimelineStrip(QWidget):
         return max(0.0, self._scale.whole - self._seen)
 
     def x_of(self, ts_ms: float) -> float:
-        """Where this moment is, in pixels from the left; outside of the widget when zoomed."""
+        """Return the pixel of this time; outside the widget if it is not visible."""
         return (self._scale.length(ts_ms) - self._left) / self._seen * self.width()
 
     def moment_at(self, x: float) -> float:
-        """The moment at this pixel."""
+        """Return the time at this pixel."""
         return self._scale.moment(self._left + x / max(1, self.width()) * self._seen)
 
     def zoom_by(self, factor: float, at_x: float) -> None:
-        """Magnify (or the other way) round the moment at this pixel."""
+        """Zoom in or out around the time at this pixel."""
         share = at_x / max(1, self.width())
         still = self._left + share * self._seen
         self._zoom = min(MOST_ZOOM, max(1.0, self._zoom * factor))
@@ -111,11 +113,11 @@ class TimelineStrip(QWidget):
         self._draw_anew()
 
     def move_by(self, share: float) -> None:
-        """Look further along by this share of what is seen; negative: back."""
+        """Scroll by this share of the visible part; negative: back."""
         self._left = min(self._most_left, max(0.0, self._left + share * self._seen))
         self._draw_anew()
 
-    # what a hand does
+    # Input.
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         delta = event.angleDelta()
@@ -168,7 +170,7 @@ class TimelineStrip(QWidget):
         else:
             super().keyPressEvent(event)
 
-    # painting
+    # Painting.
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -217,11 +219,11 @@ class TimelineStrip(QWidget):
         spans, lanes_of = self._time.spans, self._time.lanes
         starts, ends, palette = self._drawn.starts, self._drawn.ends, QApplication.palette()
         colours: dict[str, QColor] = {}
-        covered = [-1.0] * LANES  # up to which pixel each lane is painted already
+        covered = [-1.0] * LANES  # pixel up to which each lane is painted
         grow, first = self.width() / self._seen, self._left
         for at in range(bisect_right(starts, first + self._seen)):
             left, right, lane = (starts[at] - first) * grow, (ends[at] - first) * grow, lanes_of[at]
-            if right <= covered[lane]:  # thousands of them on one pixel look like one
+            if right <= covered[lane]:  # thousands of spans on one pixel look like one
                 continue
             covered[lane] = max(right, left + 1)
             span = spans[at]
@@ -236,7 +238,7 @@ class TimelineStrip(QWidget):
             painter.fillRect(QRectF(box.x(), box.y(), 1.5, box.height()), colour)
             return
         box.setWidth(max(2.0, box.width() - 1))
-        if span.tone == "bad":  # its pattern says the same as its colour
+        if span.tone == "bad":  # the pattern repeats the colour
             painter.fillRect(box, QBrush(colour, Qt.BrushStyle.Dense3Pattern))
         elif span.exact:
             painter.fillRect(box, colour)
@@ -254,7 +256,7 @@ class TimelineStrip(QWidget):
             moment = self.moment_at(x)
             painter.drawLine(QPointF(x, bottom), QPointF(x, bottom + 4))
             box = QRectF(x + 3, bottom, wide, AXIS_HEIGHT)
-            told = clock(moment, moment)  # once: several marks may lie in one second
+            told = clock(moment, moment)  # several marks may lie in one second
             if told != before:
                 painter.drawText(box, int(Qt.AlignmentFlag.AlignVCenter), told)
             before = told

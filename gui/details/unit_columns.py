@@ -1,4 +1,4 @@
-"""What a table of units shows: the columns as data, and the words for what became of a unit."""
+"""Columns of unit tables, and the words for states of units."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ TONES: Final = {
 
 
 class UnitColumn(NamedTuple):
-    """`text` is what is seen, `value` what is sorted by; `width` in characters, 0: the rest.
+    """Column of a unit table: `text` is shown, `value` sorted; `width` in characters, 0: the rest.
 
-    An `is_rare` column is shown only while some unit has a value in it that is not 0 or empty.
+    An `is_rare` column is shown only while a unit has a value that is not 0 or empty.
     """
 
     key: str
@@ -41,11 +41,11 @@ class UnitColumn(NamedTuple):
     is_rare: bool = False
 
 
-_SIGN_CHARS = 3  # what its sign is wider than a letter
+_SIGN_CHARS = 3  # extra width of the sign
 
 
 def kind_word(kind: str) -> str:
-    """What a state or a class of answers is called, with its sign."""
+    """Return the word for a state or a class of answers, with its sign."""
     words = {
         "done": _tr("✓ Done"),
         "failed": _tr("✕ Failed"),
@@ -58,20 +58,20 @@ def kind_word(kind: str) -> str:
 
 
 def state_word(unit: Unit) -> str:
-    """The state, and of a failed page whether the site answered with an error or nothing came."""
+    """Return the state; for a failed page HTTP error or not loaded."""
     if unit.state != UnitState.FAILED or not unit.failure:
         return kind_word(unit.state)
     return _tr("✕ HTTP error") if unit.failure == "http" else _tr("✕ Not loaded")
 
 
 def longest_state() -> int:
-    """How many characters of room the longest word for a state needs in this language."""
+    """Return the width in characters of the longest state in this language."""
     words = (*map(kind_word, UnitState), _tr("✕ HTTP error"), _tr("✕ Not loaded"))
     return max(map(len, words)) + _SIGN_CHARS
 
 
 def title_of(key: str, *, of_steps: bool = False) -> str:
-    """The column's title, over pages or over the commands of a task."""
+    """Return the column's title, for pages or for commands."""
     titles = {
         "number": _tr("#"),
         "state": _tr("State"),
@@ -90,24 +90,24 @@ def title_of(key: str, *, of_steps: bool = False) -> str:
         "links_over": _tr("Links over limit"),
         "error": _tr("Error"),
     }
-    if of_steps:  # a command has no address and no title: what it is for, and its tool
+    if of_steps:  # a command has no address and title, but an intention and a tool
         titles.update(url=_tr("What for"), title=_tr("Tool"))
     return titles[key]
 
 
 def spoken(unit: Unit) -> str:
-    """One unit as a sentence for a screen reader."""
+    """Describe a unit in a sentence for screen readers."""
     parts = (state_word(unit)[2:], unit.name, unit.title, said_of(unit), earlier_of(unit))
     return ", ".join(part for part in parts if part)
 
 
 def said_of(unit: Unit) -> str:
-    """Why a page failed, or what there is to say of one that was kept."""
+    """Return why a page failed, or the remarks on a stored one."""
     return retold(unit.reason) or unit.remark_words
 
 
 def earlier_of(unit: Unit) -> str:
-    """What the attempts before the one that counted failed of, oldest first."""
+    """Return the errors of earlier attempts, oldest first."""
     return "; ".join(map(retold, unit.earlier))
 
 
@@ -133,7 +133,7 @@ _NUMBER = UnitColumn(
 
 
 def _rare(key: str, value: Callable[[Unit], int], width: int) -> UnitColumn:
-    """A count that most units do not have."""
+    """Column of a count that most units do not have."""
     return UnitColumn(
         key,
         lambda unit: count(value(unit)) if value(unit) else "",

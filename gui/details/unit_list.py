@@ -1,4 +1,4 @@
-"""A task's units with search and switches: read in parts, and on as long as the task goes on."""
+"""List of a task's units with search and filter chips; read in parts, updated live."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gui.style.item_roles import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_
 from gui.style.plain_table import PlainTable
 from gui.style.theme import plain_tip, tone
 
-# Units as a table that may have 100,000 rows: filtered and sorted here, never by a Qt proxy.
+# Table model for up to 200,000 units, filtered and sorted without a Qt proxy.
 
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft | _MIDDLE, Qt.AlignmentFlag.AlignRight | _MIDDLE
@@ -38,7 +38,7 @@ EVERYTHING = UnitFilter()
 
 
 class UnitModel(QAbstractTableModel):
-    """`changed` tells that other rows, or other numbers of them, are there now."""
+    """Units of a task; `changed` is emitted when rows or counts change."""
 
     changed = Signal()
 
@@ -63,7 +63,7 @@ class UnitModel(QAbstractTableModel):
 
     @property
     def rare_columns(self) -> Mapping[int, bool]:
-        """Which of the columns that most tasks do not need have a value."""
+        """The columns that are hidden by default, and whether they have a value."""
         return self._used
 
     @property
@@ -75,11 +75,11 @@ class UnitModel(QAbstractTableModel):
 
     @property
     def filter(self) -> UnitFilter:
-        """What the rows that are shown had to pass."""
+        """The filter of the shown rows."""
         return self._filter
 
     def units(self) -> Sequence[Unit]:
-        """All of them, shown or not, in their own order."""
+        """Return all units in their own order, shown or hidden."""
         return self._all
 
     def clear(self) -> None:
@@ -92,7 +92,7 @@ class UnitModel(QAbstractTableModel):
         self.changed.emit()
 
     def add(self, units: Sequence[Unit]) -> None:
-        """Append these, behind what is there; a sorted table puts them in place at `settle`."""
+        """Append units; a sorted table places them at `settle`."""
         room = KEPT - len(self._all)
         self.beyond += max(0, len(units) - room)
         units = units[: max(0, room)]
@@ -100,7 +100,7 @@ class UnitModel(QAbstractTableModel):
         for at in (at for at, used in self._used.items() if not used):
             self._used[at] = any(map(self.columns[at].value, units))
         self.kinds.update(one.answer if self._by_answer else one.state for one in units)
-        if self._left is None:  # else the filter comes to them as it goes on
+        if self._left is None:  # else the running filter reaches them
             fit = [one for one in units if self._passes(one)]
             if fit:
                 first = len(self._shown)
@@ -111,24 +111,24 @@ class UnitModel(QAbstractTableModel):
         self.changed.emit()
 
     def name_columns(self, *, of_steps: bool) -> None:
-        """Are the units commands, and no pages?"""
+        """Set whether the units are commands, not pages."""
         self._of_steps = of_steps
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.columns) - 1)
 
     def settle(self) -> None:
-        """Nothing more comes for now: put what came into the order that was chosen."""
+        """Sort appended units after the last one."""
         if self._unsorted and self._sort is not None and self._left is None:
             self.layoutAboutToBeChanged.emit()
             self._arrange(self._shown)
             self.layoutChanged.emit()
 
     def set_filter(self, kinds: frozenset[str], text: str) -> None:
-        """Show only those; of a long table in slices, and what is shown stays until then."""
+        """Filter the rows; a long table in slices, during which the old rows stay."""
         self._filter = UnitFilter.of(kinds, text, by_answer=self._by_answer)
         self._begin_to_filter()
 
     def keep_named(self, named: Callable[[str], bool] | None) -> None:
-        """Show only units of whose name `named` says yes; None: whatever it is."""
+        """Show only units whose name passes `named`; None: all."""
         self._named = named
         self._begin_to_filter()
 
@@ -189,7 +189,7 @@ class UnitModel(QAbstractTableModel):
         left, until = self._left, time.perf_counter() + _SLICE_S
         if left is None:
             return
-        for number, unit in enumerate(left, 1):  # a short table is never left half judged
+        for number, unit in enumerate(left, 1):  # a short table is always filtered at once
             if self._passes(unit):
                 self._passed.append(unit)
             if number % 64 == 0 and time.perf_counter() > until:
@@ -214,14 +214,16 @@ class UnitModel(QAbstractTableModel):
         units.sort(key=value, reverse=down)
 
 
-AGAIN_MS = 500  # a task that goes on is looked at again no more often
+AGAIN_MS = 500  # minimum interval of updates for a live task
 KINDS = ("done", "2xx", "3xx", "4xx", "5xx", "failed", "skipped", "refused", "running", "waiting")
 _TYPED_MS = 120
 
 
 class UnitList(QWidget):
-    """`chosen` tells the unit that is current, `activated` one that was opened, `counted` that
-    there are other numbers. `more` may yield rows of other kinds behind the units.
+    """List of units; `chosen` carries the current unit, `activated` an opened one.
+
+    `counted` is emitted when the counts change. `more` may yield rows of other kinds after the
+    units.
     """
 
     chosen = Signal(object)
@@ -283,7 +285,7 @@ class UnitList(QWidget):
 
     @property
     def current(self) -> Unit | None:
-        """The unit that the keyboard stands on."""
+        """The unit of the current row."""
         index = self.table.currentIndex()
         return self.model.unit_at(index.row()) if index.isValid() else None
 
@@ -292,7 +294,7 @@ class UnitList(QWidget):
         return self._reading
 
     def show_task(self, view: TaskView) -> None:
-        """Show this task's units; of one that is shown, those that are new."""
+        """Show this task's units; for the shown task read only new ones."""
         entry = view.entry
         was_live, self._live = self._live, isinstance(entry, TaskRecord) and entry.is_live
         if view.task_id != self._task_id:
@@ -306,7 +308,7 @@ class UnitList(QWidget):
             self._again.start()
 
     def leave(self) -> None:
-        """Nobody looks any more; what was not read to its end is read anew the next time."""
+        """Stop reading; an incomplete read starts again next time."""
         self._again.stop()
         if self._reading:
             self._desk.bridge.call_off(self._name)
@@ -314,7 +316,7 @@ class UnitList(QWidget):
             self._task_id = ""
 
     def copy(self) -> None:
-        """The marked rows as tab-separated text on the clipboard, with the columns shown."""
+        """Copy the selected rows as tab-separated text, with the visible columns."""
         rare = self.model.rare_columns
         columns = [one for at, one in enumerate(self.model.columns) if rare.get(at, True)]
         lines = [

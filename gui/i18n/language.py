@@ -1,9 +1,9 @@
-"""The language of the window: every text by its English, the engine's by id.
+"""Translations: texts of the window by their English, the engine's by id.
 
 `translations/CODE.json` holds `messages` (by message id), `errors` (by code: title, sentence,
-advice), `window` (by the English that stands in `tr()`) and `told` (what the engine words itself:
-mistakes in requests, why something failed; by its English). What is missing there is said in
-English. Source texts are code: `tests/words` holds that none is forgotten.
+advice), `window` (by the English text in `tr()`) and `told` (English sentences of the engine:
+mistakes in requests, reasons of failures). A missing text is shown in English. `tests/words` checks
+that every source text is translated.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from engine.text.messages import ENGLISH
 FOLDER = Path(__file__).parents[1] / "translations"
 NAMES = {"en": "English", "de": "Deutsch"}
 RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur"})
-PSEUDO = "xx"  # every text marked, accented and a third longer: what is not has no translation
+PSEUDO = "xx"  # pseudo language: marks, accents and lengthens every text, to find untranslated ones
 _ACCENTS = str.maketrans("AEIOUaeiouncs", "ÅÉÎÖÛåéîöûñçš")
 
 
 class Texts:
-    """One language's texts; `window` gives None for what it does not know."""
+    """Texts of one language; `window` returns None for unknown texts."""
 
     def __init__(self, found: Mapping[str, Any]) -> None:
         self.messages: Mapping[str, str] = found.get("messages", {})
@@ -44,7 +44,7 @@ class Texts:
             self.told = Recognised({**found["told"], **grounds}, self.errors)
 
     def _grounds(self) -> Iterator[tuple[str, str]]:
-        """What is to be said of the place of a ledger: it comes with its way out, in one."""
+        """Yield warnings about a ledger's folder together with their advice, as they are stored."""
         for key, said in self.messages.items():
             if key.startswith("ground.") and (advice := self.messages.get(f"{key}.advice")):
                 yield f"{ENGLISH[key]} {ENGLISH[f'{key}.advice']}", f"{said} {advice}"
@@ -58,13 +58,13 @@ class Texts:
         return self.errors.get(code, {}).get(part, english)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Every English text with how it is said; one English word may have two others."""
+        """Yield every English text with its translation; an English word may have several."""
         yield from self._window.items()
         yield from ((ENGLISH[key], said) for key, said in self.messages.items())
 
 
 class _Pseudo(Texts):
-    """English in disguise, to find what was forgotten and what has too little room."""
+    """Pseudo language, to find untranslated texts and labels that are too narrow."""
 
     def __init__(self) -> None:
         super().__init__({"messages": {key: disguised(text) for key, text in ENGLISH.items()}})
@@ -78,7 +78,7 @@ class _Pseudo(Texts):
 
 
 def disguised(text: str) -> str:
-    """`Show {0} tasks` → `[Šhöw {0} tåšks ···]`; what stands in braces stays."""
+    """Convert `Show {0} tasks` to `[Šhöw {0} tåšks ···]`; fields are unchanged."""
     if not text:
         return text
     parts = text.replace("}", "{").split("{")
@@ -87,7 +87,7 @@ def disguised(text: str) -> str:
 
 
 class _Translator(QTranslator):
-    """Answers `tr()`: one English sentence has one translation, wherever it stands."""
+    """Translator of `tr()`: an English sentence has one translation in every context."""
 
     def __init__(self, texts: Texts, parent: QObject) -> None:
         super().__init__(parent)
@@ -103,7 +103,7 @@ class _Translator(QTranslator):
 
 
 def chosen(preference: str, system: str = "") -> str:
-    """The code of the language to speak: what was chosen, else the system's, else English."""
+    """Return the language code: the preference, else the system's, else English."""
     if preference in NAMES or preference == PSEUDO:
         return preference
     own = (system or QLocale.system().name()).partition("_")[0]
@@ -111,9 +111,9 @@ def chosen(preference: str, system: str = "") -> str:
 
 
 def speak(app: QApplication, code: str) -> None:
-    """Say everything in this language from now on: before the first widget is made.
+    """Set the language, before the first widget is created.
 
-    What is on the screen already keeps its words, so a window is opened again for another one.
+    Existing widgets keep their texts, so a change of language reopens the window.
     """
     spoken = _SPOKEN[0] = texts(code)
     _NOW[0] = code
@@ -128,17 +128,17 @@ def speak(app: QApplication, code: str) -> None:
         _install(app, qt)
     if code != "en":
         _install(app, _Translator(spoken, app))
-    # by its number: the names in `Qt` cost the first paint 45 ms
+    # By number: importing the names of `Qt` costs the first paint 45 ms.
     app.setProperty("layoutDirection", int(code in RIGHT_TO_LEFT))
 
 
 def spoken_now() -> str:
-    """The code of the language that is spoken."""
+    """Return the code of the current language."""
     return _NOW[0]
 
 
 def elsewhere(text: str) -> list[str]:
-    """What a text of the window is called in the other languages, to be found by all its names."""
+    """Return the other names of a text, in English and other languages, for search."""
     english = [text, *_both_ways(_NOW[0])[1].get(text, ())]
     found = [one for code in NAMES for each in english for one in _both_ways(code)[0].get(each, ())]
     return [one for one in dict.fromkeys((*english, *found)) if one != text]
@@ -146,7 +146,7 @@ def elsewhere(text: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _both_ways(code: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """What English texts are called in a language, and the other way round."""
+    """Map English texts to translations, and translations to English."""
     there: dict[str, list[str]] = {}
     back: dict[str, list[str]] = {}
     for english, said in texts(code).pairs():
@@ -163,14 +163,14 @@ def _install(app: QApplication, translator: QTranslator) -> None:
 def _fall_silent(app: QApplication) -> None:
     while _TRANSLATORS:
         one = _TRANSLATORS.pop()
-        if isValid(one):  # an application that was made anew took its own along
+        if isValid(one):  # a recreated application has deleted its translators
             app.removeTranslator(one)
             one.deleteLater()
 
 
 @lru_cache(maxsize=4)
 def texts(code: str) -> Texts:
-    """The texts of a language; none for English, which stands in the code."""
+    """Return the texts of a language; none for English, which is in the code."""
     if code == PSEUDO:
         return _Pseudo()
     if code not in NAMES or code == "en":
@@ -179,17 +179,17 @@ def texts(code: str) -> Texts:
 
 
 _SPOKEN = [Texts({})]
-_TRANSLATORS: list[QTranslator] = []  # to ask the application for its children takes 17 ms
+_TRANSLATORS: list[QTranslator] = []  # querying the application's children takes 17 ms
 _NOW = ["en"]
 
 
 def title(error: EngineError) -> str:
-    """What went wrong, in a few words."""
+    """Return the title of an error."""
     return _SPOKEN[0].error(error.code, "title", error.title)
 
 
 def sentence(error: EngineError) -> str:
-    """What went wrong. What quotes somebody else's words does it in their language."""
+    """Return the sentence of an error; reasons in its fields are translated, too."""
     if isinstance(error, InvalidArguments):
         return "; ".join(map(mistake, error.problems))
     template = _SPOKEN[0].error(error.code, "sentence", error.sentence)
@@ -199,18 +199,18 @@ def sentence(error: EngineError) -> str:
 
 
 def mistake(problem: Problem) -> str:
-    """What is wrong with a request, and where."""
+    """Return a mistake in a request with its path."""
     said = catalogue.retold(problem.message)
     return f"{problem.path}: {said}" if problem.path else said
 
 
 def translated(problem: Problem) -> Problem:
-    """The same mistake in the same place, in words of the language."""
+    """Return the mistake with its message translated."""
     return Problem(problem.path, problem.code, catalogue.retold(problem.message))
 
 
 def advice_of(kind: type[EngineError]) -> str:
-    """What can be done about every error of this kind."""
+    """Return the general advice for an error class."""
     return _SPOKEN[0].error(kind.code, "advice", kind.advice_text)
 
 
@@ -220,13 +220,13 @@ def _told(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def advice(error: EngineError) -> str:
-    """What can be done now; empty when there is nothing."""
+    """Return the advice for an error; "" if there is none."""
     template = _SPOKEN[0].error(error.code, "advice", error.advice_text)
     return template.format(**_told(error.fields))
 
 
 def told(error: EngineError) -> str:
-    """What went wrong and what can be done, as one text."""
+    """Return sentence and advice of an error as one text."""
     said, way_out = sentence(error), advice(error)
     if said and way_out and said[-1] not in ".!?…":
         said += "."

@@ -1,4 +1,4 @@
-"""How the ledgers beside the window's own are called and how they stand, in words."""
+"""Names and states of additional ledgers in words."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TONES: Final = {
     "gone": "bad",
     "unusable": "bad",
 }
-_WORST: Final = ("gone", "unusable", "polling", "opening", "live")  # the most pressing first
+_WORST: Final = ("gone", "unusable", "polling", "opening", "live")  # most urgent first
 _MOST_NAMED: Final = 3
 
 
 def state_word(state: LedgerState) -> str:
-    """How it is now, in a word or two."""
+    """Return the state in one or two words."""
     words = {
         "opening": QCoreApplication.translate("Ledgers", "Opening…"),
         "live": QCoreApplication.translate("Ledgers", "Live"),
@@ -44,8 +44,10 @@ def number_of_tasks(number: int) -> str:
 
 
 def lost_words(state: LedgerState, known: int) -> tuple[str, str]:
-    """Of a ledger that cannot be looked at now, for the side of the list: its name with a word,
-    and what is true of its `known` tasks."""
+    """Return title and tooltip of a lost ledger for the sidebar.
+
+    The tooltip has the reason and the number of its `known` tasks.
+    """
     name = QCoreApplication.translate("Ledgers", "{0}: {1}")
     name, reason = name.format(state.label, state_word(state)), retold(state.reason)
     if not known:
@@ -58,7 +60,7 @@ def lost_words(state: LedgerState, known: int) -> tuple[str, str]:
 
 
 def line_of(state: LedgerState) -> str:
-    """One ledger in one line: what it is called, where, how it is, how many tasks."""
+    """Describe a ledger in one line: label, path, state, number of tasks."""
     path, word = display(str(state.path)), state_word(state)
     line = QCoreApplication.translate("Ledgers", "{0} at {1}: {2}, {3}")
     if state.watch_only:
@@ -67,14 +69,14 @@ def line_of(state: LedgerState) -> str:
 
 
 def name_with_ledger(view: TaskView) -> str:
-    """Which task, and in which ledger if that is not the window's own: names alone may be alike."""
+    """Return a task's name, with its ledger if it is another one, as names may be equal."""
     name = task_name(view)
     words = QCoreApplication.translate("Ledgers", "{0} at {1}")
     return words.format(name, view.ledger) if view.ledger else name
 
 
 def place_of(state: LedgerState) -> str:
-    """Where the tasks of a ledger beside are, for their details."""
+    """Return label and path of an additional ledger, for task details."""
     words = QCoreApplication.translate("Ledgers", "{0}: {1}")
     if state.watch_only:
         words = QCoreApplication.translate("Ledgers", "{0}: {1} (only watched)")
@@ -82,7 +84,7 @@ def place_of(state: LedgerState) -> str:
 
 
 def summed_up(states: Sequence[LedgerState]) -> tuple[str, str, str]:
-    """All of them for the status bar: tone, a few words, and a line for each."""
+    """Summarise all for the status bar: tone, short text, and a line for each."""
     number = len(states)
     lost = sum(one.state in LOST for one in states)
     worst = min((one.state for one in states), key=_WORST.index, default="live")
@@ -95,7 +97,7 @@ def summed_up(states: Sequence[LedgerState]) -> tuple[str, str, str]:
 
 
 def title_of(root: str, states: Sequence[LedgerState]) -> str:
-    """What the window's title says: its own ledger, and those beside it."""
+    """Return the window's title: its own ledger, and the others."""
     if not states:
         return root
     if len(states) > _MOST_NAMED:

@@ -1,8 +1,8 @@
-"""Reasons in the window's language, although they come as English sentences.
+"""Translate reasons that are stored as English sentences.
 
-Why a task failed stands in its ledger, written by whichever process it failed in; a mistake in
-a request is worded by the rule that it breaks. Both are sentences of this program, so each is
-known again by its words, and its facts are taken out of it.
+The process in which a task failed writes the reason to its ledger in English; a mistake in a
+request has an English sentence from its rule. Each sentence is recognised by its template, and its
+fields are inserted into the translation.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import NamedTuple
 from engine.model.errors import EngineError
 from engine.text import catalogue
 
-MOST_CHARS = 2_000  # of a sentence that is looked at: none of ours is longer without its facts
-_NUMBER = re.compile(r"\d{1,3}(,\d{3})+|\d+\.\d{1,3}")  # as English writes it
-MOST_NESTED = 4  # a reason in a reason in a reason
+MOST_CHARS = 2_000  # longer texts are not translated: templates are shorter without their fields
+_NUMBER = re.compile(r"\d{1,3}(,\d{3})+|\d+\.\d{1,3}")  # in English format
+MOST_NESTED = 4  # depth of a reason in a reason
 
 
 class Template(NamedTuple):
-    """A sentence with gaps that have names: one more text than there are gaps."""
+    """Sentence template with named fields; `parts` has one more entry than `names`."""
 
     parts: tuple[str, ...]
     names: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str) -> Template:
-        """Of a text with its gaps in braces; how they are formatted does not matter."""
+        """Parse a template with fields in braces; format specifiers are ignored."""
         parts, names = [""], []
         for part, name, _, _ in Formatter().parse(text):
             parts[-1] += part
@@ -40,11 +40,11 @@ class Template(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """How much of it is fixed: the more, the less likely it is somebody else's sentence."""
+        """The number of fixed characters: more make a false match less likely."""
         return len("".join(self.parts).strip())
 
     def facts(self, text: str) -> dict[str, str] | None:
-        """What stands in the gaps; None for another sentence. Takes time linear in `text`."""
+        """Return the fields of a matching text; None without a match. Linear in `text`."""
         first, last = self.parts[0], self.parts[-1]
         if not (text.startswith(first) and text.endswith(last)):
             return None
@@ -59,13 +59,13 @@ class Template(NamedTuple):
         return dict(zip(self.names, (*found, text[at:end]), strict=True)) if at < end else None
 
     def filled(self, facts: Mapping[str, str]) -> str:
-        """The sentence with its gaps filled."""
+        """Fill in the fields."""
         gaps = (facts[name] for name in self.names)
         return "".join(part + next(gaps, "") for part in self.parts)
 
 
 class Recognised:
-    """Knows the sentences of this program: `told` by their English, errors by their code."""
+    """Translator of this program's sentences, by English text, or by code for errors."""
 
     def __init__(
         self, told: Mapping[str, str], errors: Mapping[str, Mapping[str, str]] | None = None
@@ -76,13 +76,13 @@ class Recognised:
         self._again = lru_cache(maxsize=2_000)(self._say)
 
     def __call__(self, text: str) -> str:
-        """`text` in the language, with its facts; as it is when it is not of this program."""
+        """Translate `text` with its fields; unknown texts are returned unchanged."""
         if not self._whole:
             self._learn()
         return self._again(text, 0) if text else text
 
     def _learn(self) -> None:
-        """Few windows ever need them: not before the first reason is told."""
+        """Build the templates on first use, which few windows need."""
         both = [(Template.of(source), Template.of(said)) for source, said in self._known()]
         self._whole = {one.parts[0]: said.parts[0] for one, said in both if not one.names}
         gaps = (pair for pair in both if pair[0].names and pair[0].weight)
@@ -90,7 +90,7 @@ class Recognised:
 
     def _known(self) -> Iterator[tuple[str, str]]:
         yield from self._told.items()
-        for kind in _kinds(EngineError):  # those loaded: each may be why a task failed
+        for kind in _kinds(EngineError):  # the loaded classes: each may be why a task failed
             said = self._errors.get(kind.code, {}).get("sentence")
             if said is not None:
                 yield kind.sentence, said

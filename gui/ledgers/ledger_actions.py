@@ -1,4 +1,4 @@
-"""A folder of tasks beside the window's own: added by hand or by a drop, and changed."""
+"""Actions for additional ledgers: add one by hand or by drop, change one."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# What a ledger beside is called, and whether it is only watched: before it is added, and later.
+# Dialog with label and read-only switch of a ledger, for adding and changing.
 
 WIDTH = 520
 _FIELD_HEIGHT = 28
 
 
 class LedgerCard(Question):
-    """Asks about one ledger; `taken` are the labels of the others."""
+    """Dialog for one additional ledger; `taken` are the labels of the others."""
 
     def __init__(
         self, beside: Beside, taken: Collection[str], parent: QWidget | None = None
@@ -40,7 +40,7 @@ class LedgerCard(Question):
         super().__init__(parent)
         self.setMinimumWidth(WIDTH)
         self._path, self._taken = beside.path, frozenset(taken)
-        self.label = NameLine(beside.label, self)  # what is refused at Enter can be mended at once
+        self.label = NameLine(beside.label, self)  # a refused label can be corrected at once
         self.label.setMaxLength(LONGEST)
         self.label.setMinimumHeight(_FIELD_HEIGHT)
         self.label.setAccessibleName(self.tr("What the ledger is called in this window"))
@@ -52,7 +52,7 @@ class LedgerCard(Question):
         self._note.setWordWrap(True)
 
     def ask_to_add(self, own_root: Path, tasks: int) -> None:
-        """As a new one, with so many tasks, beside the ledger at `own_root`."""
+        """Set up for adding a ledger with `tasks` tasks to the one at `own_root`."""
         self.ask(self.tr("Add a folder of tasks"), self.tr("Show these tasks beside the others?"))
         self.add_text(self.tr("{0} ({1})").format(self._path, number_of_tasks(tasks)))
         if not tasks:
@@ -63,7 +63,7 @@ class LedgerCard(Question):
         self._end_with(self.tr("Add"))
 
     def ask_to_change(self, *, visits: bool = False) -> None:
-        """As one that is there already; `visits`: so far only until the window closes."""
+        """Set up for changing a ledger; `visits`: it is shown only until the window closes."""
         self.ask(self.tr("Change a ledger"), self.tr("How this ledger is shown"))
         self.add_text(str(self._path), "muted")
         self._lay_out()
@@ -74,7 +74,7 @@ class LedgerCard(Question):
         self._end_with(self.tr("Change"))
 
     def when_chosen(self, act: Callable[[Beside], object]) -> None:
-        """Open it, and call `act` with what was chosen, unless it was left."""
+        """Open the dialog, and call `act` with the choice unless it is cancelled."""
 
         def end(answer: str) -> None:
             self.deleteLater()
@@ -86,7 +86,7 @@ class LedgerCard(Question):
 
     @property
     def chosen(self) -> Beside:
-        """The ledger as it is to be shown."""
+        """The ledger with the chosen label and switch."""
         return Beside(self._path, self._called, self.watch_only.isChecked())
 
     def _lay_out(self) -> None:
@@ -103,7 +103,7 @@ class LedgerCard(Question):
     def _end_with(self, verb: str) -> None:
         self.add_button("", self.tr("Cancel"))
         self._ok: QPushButton = self.add_button("ok", verb, default=True)
-        self.answer = ""  # Esc adds and changes nothing
+        self.answer = ""  # Esc changes nothing
         self.label.returnPressed.connect(self._ok.click)
         self.label.textChanged.connect(lambda _: self._judge())
         self._judge()
@@ -121,7 +121,7 @@ class LedgerCard(Question):
         return self.label.text().strip().lower()
 
     def _trouble(self) -> str:
-        """What is wrong with the label; empty when nothing is."""
+        """Return the error of the label; "" if it is valid."""
         label = self._called
         if not label:
             return self.tr("A ledger needs a label.")
@@ -135,12 +135,12 @@ class LedgerCard(Question):
 
 
 def attach(window: MainWindow) -> LedgerActions:
-    """Add the actions."""
+    """Add the actions to the window."""
     return LedgerActions(window)
 
 
 class LedgerActions(QObject):
-    """Owns the dialogs about ledgers beside. What looks at a disk does it in a thread."""
+    """Owner of the dialogs about additional ledgers; disk access runs in a thread."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -152,14 +152,14 @@ class LedgerActions(QObject):
         self._beside.change_wanted.connect(self.ask_to_change)
 
     def ask_for_one(self) -> None:
-        """Ask for a folder, and what it is to be called."""
+        """Choose a folder, then ask for its label."""
         from gui.style.folders import ask_folder
 
         start = str(Path(self._window.bridge.look_at_health().root).parent)
         ask_folder(self._window, self.tr("Add a folder of tasks"), start, self.ask_to_add)
 
     def ask_to_add(self, folder: Path) -> None:
-        """Look at this folder, and ask what it is to be called."""
+        """Examine this folder, then ask for its label."""
         if len(self._beside.states) >= MOST:
             title = self.tr("There is no room for another ledger")
             most = self.tr("At most {0} can stand beside the window’s own.").format(MOST)
@@ -176,7 +176,7 @@ class LedgerActions(QObject):
         self._window.bridge.ask(look, self._ask_how, name="look at a ledger")
 
     def ask_to_change(self, label: str) -> None:
-        """Ask what this ledger is to be called, and whether it is only watched."""
+        """Open the dialog for label and read-only switch of this ledger."""
         state = self._beside.state_of(label)
         if state is None:
             return
@@ -189,7 +189,7 @@ class LedgerActions(QObject):
         card.when_chosen(change)
 
     def take_drop(self, mime: QMimeData, otherwise: Callable[[], object]) -> None:
-        """If one folder with tasks was dropped, ask what is meant; else do `otherwise`."""
+        """Ask how to show a dropped folder with tasks; call `otherwise` for other drops."""
         urls = mime.urls()
         if len(urls) != 1 or not urls[0].isLocalFile():
             otherwise()
@@ -230,7 +230,7 @@ class LedgerActions(QObject):
         question.add_button("", self.tr("Cancel"))
         question.add_button("instead", self.tr("Instead of this one"))
         question.add_button("beside", self.tr("Beside this one"), default=True)
-        question.answer = ""  # Esc means neither
+        question.answer = ""  # Esc does neither
         acts = {"beside": self.ask_to_add, "instead": self._window.folder_wanted.emit}
 
         def act(answer: str) -> None:

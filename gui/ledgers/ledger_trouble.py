@@ -1,4 +1,4 @@
-"""The line above the list that tells of a ledger that cannot be read now, and of the ways out."""
+"""Banner above the list for unreadable ledgers, with actions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _Told = frozenset[tuple[str, str]]
 
 
 def attach(window: MainWindow) -> LedgerTrouble:
-    """Hang the line into the window."""
+    """Insert the banner into the window."""
     return LedgerTrouble(window)
 
 
 class LedgerTrouble(QObject):
-    """What was closed by hand is not told again until another ledger is lost, or the same anew."""
+    """Banner for lost ledgers; once closed, it returns only for another loss."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -45,7 +45,7 @@ class LedgerTrouble(QObject):
 
     @property
     def _told(self) -> _Told:
-        """What there is to tell of now."""
+        """The lost ledgers with their states, for comparison."""
         if self._waits:
             return frozenset({("", "closed")})
         lost = frozenset((one.label, one.state) for one in self._lost)
@@ -53,11 +53,11 @@ class LedgerTrouble(QObject):
 
     @property
     def _waits(self) -> bool:
-        """Is the window's own ledger not open yet, so that those beside cannot be shown?"""
+        """Whether the window's own ledger is not open, so that the others cannot be shown."""
         return self._window.bridge.trouble is not None and bool(self._beside.states)
 
     def _tell(self) -> None:
-        """Say which ledgers cannot be read now; hide the line when all are there again."""
+        """Show the banner for the unreadable ledgers; hide it when there are none."""
         lost, own, told = self._lost, self._own_lost(), self._told
         self._closed &= told
         if not told or told == self._closed:
@@ -68,13 +68,16 @@ class LedgerTrouble(QObject):
             self.bar.tell(title, sentence, self._choices(lost))
 
     def _own_lost(self) -> str:
-        """Why the window's own folder is not there; its card would hide what stands beside."""
+        """Return why the own folder is missing, while other ledgers are shown.
+
+        Without them a card in the list reports it.
+        """
         health = self._window.bridge.look_at_health()
         gone = health.watcher == "gone" and self._beside.states
         return retold(health.watcher_reason) or health.root if gone else ""
 
     def _waiting(self) -> tuple[str, str]:
-        """Its card says why it cannot be opened, here stands what that means for the others."""
+        """Return the text for additional ledgers while the own one is not open."""
         labels = ", ".join(one.label for one in self._beside.states)
         words = self.tr("Not shown until then: {0}. It is tried again every few seconds.")
         way = self.tr("With another folder as the window’s own they are shown at once.")

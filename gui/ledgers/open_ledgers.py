@@ -1,6 +1,6 @@
-"""The ledgers beside the window's own: kept for the next start, and what its parts know of them.
+"""Additional ledgers of a window: stored in the preferences, and applied to its parts.
 
-With none beside, no part of the window shows that there could be any.
+Without additional ledgers no part of the window shows anything about them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_PATH: Final = 4096
 
 
 def kept_in(values: list[Any]) -> tuple[Beside, ...]:
-    """The ledgers that were kept; what another program, or a slip, has put there is left out."""
+    """Read the stored ledgers; invalid entries are ignored."""
     found = [_read(each) for each in values[:MOST]]
     return tuple({one.label: one for one in found if one is not None}.values())
 
@@ -52,11 +52,11 @@ def _written(one: Beside) -> dict[str, Any]:
 
 
 class SideBySide(QObject):
-    """What the parts of one window ask about the ledgers beside its own.
+    """Additional ledgers of one window.
 
-    `changed` when one came, went, or is in another state; `renamed` before one of the first
-    label gets the second. The `…_wanted` signals ask for a
-    dialog: to add one, to change the one of this label, and the page where all of them stand.
+    `changed` is emitted when a ledger is added, removed or changes state; `renamed` before a label
+    changes, with the old and the new one. The `…_wanted` signals request a dialog: to add one, to
+    change one, the settings page of all.
     """
 
     changed = Signal()
@@ -70,15 +70,15 @@ class SideBySide(QObject):
         self._window, self._bridge = window, window.bridge
         self._locked: frozenset[str] = frozenset()
         self._labels: tuple[str, ...] = ()
-        self._known: frozenset[str] = frozenset()  # the same; asked for with every batch
-        self._last_seen: dict[str, int] = {}  # how many tasks each had when it could be read
+        self._known: frozenset[str] = frozenset()  # the same as a set; used for every batch
+        self._last_seen: dict[str, int] = {}  # number of tasks of each when last readable
         self._visiting: set[str] = set()  # shown until the window closes
         self._bridge.ledgers_changed.connect(self._show)
         window.desk.preferences.changed.connect(self._follow)
 
     @property
     def states(self) -> tuple[LedgerState, ...]:
-        """Each ledger beside, as it is now; empty with none."""
+        """The state of each additional ledger."""
         return self._bridge.ledgers
 
     def state_of(self, label: str) -> LedgerState | None:
@@ -90,42 +90,42 @@ class SideBySide(QObject):
 
     @property
     def own_tasks(self) -> int:
-        """How many tasks of the list are in the window's own ledger."""
+        """The number of listed tasks in the window's own ledger."""
         return self._window.model.facets.of(OWN, 0)
 
     def may_change(self, view: TaskView) -> bool:
-        """May anything be written about this task? Not where a ledger is only watched."""
+        """Return whether this task may be changed; not in a read-only ledger."""
         return view.ledger not in self._locked
 
     def free_label(self, path: Path) -> str:
-        """A label for this folder that no other ledger has."""
+        """Return an unused label for this folder."""
         return free_label([path.name, *(one.name for one in path.parents)], self.labels)
 
     def id_in_list(self, task_id: str) -> str:
-        """The id under which the list has this task; empty when it has none such."""
+        """Return the listed id of this task; "" if it is not listed."""
         ids = (task_id, *(qualified(task_id, label) for label in self._labels))
         return next((one for one in ids if self._window.model.view_of(one) is not None), "")
 
     def title(self, root: str) -> str:
-        """What the window is called after: its own ledger at `root`, and those beside it."""
+        """Return the window's title: its own ledger at `root`, and the others."""
         return title_of(root, self.states)
 
     def starts_here(self, asked: bool = True) -> str:
-        """Where new tasks start, if that is `asked` and there is more than one place."""
+        """Return a note where new tasks start, if `asked` and there are several ledgers."""
         if not asked or not self.states:
             return ""
         root = display(self._bridge.look_at_health().root)
         return self.tr("New tasks start in this window’s own ledger, {0}.").format(root)
 
-    # what is beside
+    # Changes of the set of ledgers.
 
     def begin(self) -> None:
-        """Show those that were kept."""
+        """Show the stored ledgers."""
         self._follow(KEPT)
         self._leave_what_is_gone()
 
     def visit(self, folders: Iterable[Path]) -> None:
-        """Show these folders until the window closes, watching only."""
+        """Show these folders read-only until the window closes."""
         own = Path(self._bridge.look_at_health().root)
         for folder in folders:
             if folder not in {own, *(one.path for one in self.states)}:
@@ -134,21 +134,21 @@ class SideBySide(QObject):
                 self._bridge.add_ledger(beside)
 
     def add(self, beside: Beside) -> None:
-        """Show this one too, from now on."""
+        """Add this ledger permanently."""
         self._keep([*self._kept(), beside])
 
     def remove(self, label: str) -> None:
-        """Take it out of this window; its folder stays as it is."""
+        """Remove the ledger from the window; its folder is unchanged."""
         self._visiting.discard(label)
         self._keep(one for one in self._kept() if one.label != label)
         self._follow(KEPT)
 
     def visits(self, label: str) -> bool:
-        """Is it shown only until the window closes?"""
+        """Return whether it is shown only until the window closes."""
         return label in self._visiting
 
     def change(self, label: str, wanted: Beside, *, keep: bool = False) -> None:
-        """Show this one as `wanted`; one that only visits goes on visiting, unless `keep`."""
+        """Show this ledger as `wanted`; a temporary one stays temporary unless `keep`."""
         kept = self._kept()
         chosen = self._window.sidebar.chosen
         if wanted.label != label:
@@ -172,7 +172,7 @@ class SideBySide(QObject):
         self._window.desk.preferences.set(KEPT, [_written(one) for one in beside])
 
     def _follow(self, key: str) -> None:
-        """Bring what is shown to what was chosen, here, by an import, or by all defaults."""
+        """Apply the stored ledgers after a change, an import or a reset."""
         if key != KEPT:
             return
         own = Path(self._bridge.look_at_health().root)
@@ -184,7 +184,7 @@ class SideBySide(QObject):
             for one in wanted.values():
                 if one.path not in {state.path for state in self.states}:
                     self._bridge.add_ledger(one)
-        except EngineError as error:  # labels that another machine gave twice
+        except EngineError as error:  # an import from another machine may repeat labels
             self._bridge.failed.emit(error)
 
     def _bring(self, state: LedgerState, wanted: Beside | None) -> None:
@@ -195,10 +195,10 @@ class SideBySide(QObject):
                 state.label, new_label=wanted.label, watch_only=wanted.watch_only
             )
 
-    # what the parts know
+    # Updates of the window's parts.
 
     def _show(self) -> None:
-        """Let every part know what stands beside now."""
+        """Update every part after a change of the ledgers."""
         window, states = self._window, self.states
         self._show_labels(tuple(one.label for one in states))
         locked = frozenset(one.label for one in states if one.watch_only)
@@ -211,7 +211,7 @@ class SideBySide(QObject):
         self.changed.emit()
 
     def _show_lost(self) -> None:
-        """At the side of the list, too: no number there is better than a wrong one."""
+        """Show lost ledgers in the sidebar without a count, since an old one would be wrong."""
         there = {one.label: one.tasks for one in self.states if one.state not in LOST}
         self._last_seen = {**self._last_seen, **there}
         lost = [one for one in self.states if one.state in LOST]
@@ -228,11 +228,11 @@ class SideBySide(QObject):
         window.table.header().show_several(bool(labels))
         window.copying.show_several(bool(labels))
         self._leave_what_is_gone()
-        window.narrowing.apply()  # a ledger that a filter names may have come, or gone
+        window.narrowing.apply()  # a filter may name an added or removed ledger
         window.sidebar.show_counts(window.model.counts())
 
     def _leave_what_is_gone(self) -> None:
-        """Nobody could see why the list is narrowed to a ledger, or sorted by it, any more."""
+        """Remove filter and sort by ledger that no longer apply, as the user could not see them."""
         window, labels = self._window, self._labels
         there = {OWN, *(term(ROOT, label) for label in labels)} if labels else set()
         chosen = window.sidebar.chosen

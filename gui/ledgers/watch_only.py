@@ -1,4 +1,4 @@
-"""Why what would change a task cannot be done to one of a ledger that is only watched."""
+"""Explanation of disabled actions for tasks of read-only ledgers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MOST_LOOKED_AT: Final = 500
 
 
 def attach(window: MainWindow) -> WatchOnly:
-    """Explain what is grey; after the parts that make it so."""
+    """Attach the explanation; after the parts that disable the actions."""
     return WatchOnly(window)
 
 
 class WatchOnly(QObject):
-    """Explains only what is grey: of many tasks, some may be of another ledger."""
+    """Explain disabled actions only: a selection may contain tasks of other ledgers."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -38,7 +38,7 @@ class WatchOnly(QObject):
         acts.explain(dict.fromkeys(keys, reason))
 
     def _reason(self) -> str:
-        """Why the first of the chosen that is only watched cannot be changed; empty for none."""
+        """Return why the first read-only task of the selection cannot be changed, or ""."""
         window = self._window
         if not window.beside.states:
             return ""

@@ -1,4 +1,4 @@
-"""This run beside another one of the same target: what came, went, and is not what it was."""
+"""Diff tab: compare this run with another run of the same target."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TONES = {"added": "good", "removed": "bad", "changed": "warning"}
 
 
 class DiffModel(QAbstractTableModel):
-    """Differences, narrowed to the kinds that are wanted."""
+    """Differences, filtered by kind of change."""
 
     widths = (12, 52, 28, 0)
 
@@ -99,7 +99,7 @@ class DiffModel(QAbstractTableModel):
 
 
 class Diff(ViewerTab):
-    """`known` are the rows of all tasks, among which the other runs of the target are found."""
+    """Diff tab; `known` returns the rows of all tasks, to find runs of the same target."""
 
     _read = Signal(int)  # from a thread
 
@@ -113,7 +113,8 @@ class Diff(ViewerTab):
         self._known, self._task_id = known, ""
         self.runs = QComboBox(self)
         self.model = DiffModel(self)
-        longest = max(len(self.model.word(kind)) for kind in KINDS) + 4  # its sign is wide
+        # The sign before the word is wide.
+        longest = max(len(self.model.word(kind)) for kind in KINDS) + 4
         widths = (max(self.model.widths[0], longest), *self.model.widths[1:])
         self.table = PlainTable(self.model, self.tr("Differences"), widths, self, grows=1)
         self.chips = KindChips(KINDS, self.model.word, self)
@@ -212,16 +213,16 @@ class Diff(ViewerTab):
 
 
 def run_words(view: TaskView) -> str:
-    """A run in a list: when it was made, how it stands, and in which ledger, if in another."""
+    """Describe a run in a list: creation time, state, id, and its ledger if it is another one."""
     at = clock(moment(view.entry.created_at))
     told = (at, status_word(view), plain_id(view.task_id)[:8], view.ledger)
     return " · ".join(filter(None, told))
 
 
 def runs_of_same_target(view: TaskView, rows: Sequence[Row]) -> list[TaskView]:
-    """Other tasks of the same kind and address, the newest of those before this one first.
+    """Return tasks of equal kind and address: earlier ones newest first, then later ones.
 
-    Slow where there are many rows: for a thread.
+    Slow with many rows, so call it in a thread.
     """
     entry = view.entry
     if not isinstance(entry, TaskRecord):

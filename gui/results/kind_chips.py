@@ -1,4 +1,4 @@
-"""One switch for each kind of row with its count: what is switched on is shown, none means all."""
+"""Filter chips by kind of row, with counts; none checked means all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gui.style.theme import plain_keys
 
 
 class KindChips(QWidget):
-    """`changed` carries the kinds that are wanted. Kinds without a row have no switch."""
+    """Row of filter chips; `changed` carries the checked kinds. Kinds without rows are hidden."""
 
     changed = Signal(object)
 
@@ -34,7 +34,7 @@ class KindChips(QWidget):
         return frozenset(kind for kind, chip in self._chips.items() if chip.isChecked())
 
     def clear(self) -> None:
-        """Another task: everything is wanted again."""
+        """Uncheck all chips for another task."""
         for chip in self._chips.values():
             chip.blockSignals(True)
             chip.setChecked(False)

@@ -1,4 +1,4 @@
-"""The window in which a result is looked through: pages, pictures, JSON, text, log and more."""
+"""Result viewer: pages, screenshots, JSON, source, log, differences and contract."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from gui.style.tab_order import InOrder
 from gui.style.theme import TonedLabel, heading, plain_tip, plain_title
 from gui.tasks.row import Row
 
-# The events of the task that the viewer shows, as they come.
+# Events of the viewer's task, updated live.
 
 
 class Log(ViewerTab):
-    """Reads on its own: the details of the window may show another task."""
+    """Log tab with its own event reader, since the details panel may show another task."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -62,7 +62,7 @@ class Log(ViewerTab):
             self._look(view.task_id, -1)
 
     def _look(self, task_id: str, place: int) -> None:
-        """Read the newest events, or those around this byte of the file."""
+        """Read the newest events, or the events around this byte of the file."""
         reads = self._follower
         work = reads.follow(task_id) if place < 0 else reads.look_at(task_id, place)
         self.desk.bridge.spawn_once(work, name=self._name)
@@ -92,7 +92,7 @@ _OF_PAGES = ("depth", "response", "render", "size")
 
 
 class Around(NamedTuple):
-    """What the viewer asks of the window that it belongs to."""
+    """Callbacks of the viewer into its main window."""
 
     neighbour: Callable[[str, int], TaskView | None]
     known: Callable[[], Sequence[Row]]
@@ -101,7 +101,7 @@ class Around(NamedTuple):
 
 
 class ResultWindow(InOrder, QWidget):
-    """Stands beside the main window; `show_task` puts another result into it."""
+    """Result viewer window, separate from the main window; `show_task` replaces its task."""
 
     def __init__(self, desk: Desk, around: Around, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Window)
@@ -190,11 +190,11 @@ class ResultWindow(InOrder, QWidget):
 
     @property
     def task_id(self) -> str:
-        """The task whose result is shown."""
+        """The id of the shown task; "" for none."""
         return self._view.task_id if self._view is not None else ""
 
     def show_task(self, view: TaskView, unit: Unit | None = None) -> None:
-        """Show this task's result, and stand on this unit of it."""
+        """Show this task's result, and select this unit."""
         other = view.task_id != self.task_id
         self._view, self._wanted = view, unit.number if unit is not None else None
         name = elide_right(words.task_name(view), _HEAD_CHARS)
@@ -218,7 +218,7 @@ class ResultWindow(InOrder, QWidget):
         super().closeEvent(event)
 
     def _tell_tabs(self) -> None:
-        """Pages are read whatever is in sight: the other tabs are about one of them."""
+        """Update the pages always, and of the other tabs the current one, which shows a page."""
         if self._view is None:
             return
         self._suit_kind(self._view)
@@ -231,11 +231,11 @@ class ResultWindow(InOrder, QWidget):
 
     @property
     def _has_calls(self) -> bool:
-        """Is it an agent's? What was called stands among its events, and none of that is a unit."""
+        """Whether an agent drives the task: its calls are events, and it has no units."""
         return self._view is not None and getattr(self._view.entry, "kind", "") == ENVELOPE
 
     def _suit_units(self) -> None:
-        """Without units the events are in sight instead, until a task has units again."""
+        """Hide the tabs of units for tasks without units, and show the log instead."""
         calls, of_units = self._has_calls, (self.pages, self.source)
         goes_aside = calls and self.tabs.currentWidget() in of_units
         for tab in of_units:
@@ -250,7 +250,7 @@ class ResultWindow(InOrder, QWidget):
                 self.show_tab(self.pages)
 
     def _suit_kind(self, view: TaskView) -> None:
-        """Steps have no depth and no size; what they are called is no page either."""
+        """Hide columns that only pages have, and name the tab by the kind's units."""
         self._suit_units()
         steps = getattr(view.entry, "kind", "") not in ("crawl", "crawl_sitemap")
         self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
@@ -282,7 +282,7 @@ class ResultWindow(InOrder, QWidget):
             self.show_task(view)
 
     def _stand_on_wanted(self) -> None:
-        """Once it was read; `counted` comes with the end of reading."""
+        """Select the requested unit after reading; `counted` is emitted at the end of reading."""
         if self._wanted is None:
             return
         model = self.pages.model

@@ -1,4 +1,4 @@
-"""What a unit found, as text: a page's content or HTML is never rendered, only read."""
+"""Tabs of the result viewer: contract, preview, source; HTML is shown as text, never rendered."""
 
 from __future__ import annotations
 
@@ -27,31 +27,33 @@ from gui.i18n import language
 from gui.style.fonts import fixed_pitch
 from gui.style.theme import PlainLabel, plain_label
 
-# What a tab of the result viewer is: told of the task and of the unit that is current.
+# Base class of the result viewer's tabs.
 
 
 class ViewerTab(QWidget):
-    """Told only while it is in sight. It reads through `desk.bridge`, never on the loop."""
+    """Viewer tab, updated only while it is current. It reads through `desk.bridge`, never on the
+    loop.
+    """
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.desk = desk
 
-    @abstractmethod  # the type checker holds it: Qt's classes have a metaclass of their own
+    @abstractmethod  # checked by mypy: Qt's metaclass excludes ABC
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
-        """Show this task as it stands, and of its units this one."""
+        """Show this task, and this one of its units."""
 
     def leave(self) -> None:
-        """Nobody looks any more: end what is under way."""
+        """Cancel running reads when the tab is hidden."""
 
 
-# What a task's contract counts, what its guard says, and which items are named.
+# Contract tab: counts, guard and named items of a task's contract.
 
 _CHARS = 500
 
 
 class ContractTab(ViewerTab):
-    """Of a task without a contract it says so."""
+    """Contract of the task, or a note that there is none."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -128,11 +130,11 @@ def _items(found: ContractView) -> Iterator[str]:
         yield _tr("done: {0}").format(display(item, _CHARS))
 
 
-# The picture of the current unit; of a command also the one before it.
+# Preview tab: the screenshot of the current unit; for commands also the previous one.
 
 
 class Preview(ViewerTab):
-    """Without a picture of its own, a unit shows the first one that the task has kept."""
+    """Screenshot of the current unit; without one, the task's first screenshot."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -207,13 +209,13 @@ def _titled(text: str, pane: QWidget) -> QWidget:
     return box
 
 
-MOST = 300_000  # characters; an export has all of them
-_WRAP = 4_000  # characters of one line; Qt lays out a longer one for seconds
+MOST = 300_000  # characters; an export is not limited
+_WRAP = 4_000  # characters of one line; Qt needs seconds to lay out a longer one
 _TEXTS = ("html", "content", "text")
 
 
 class Source(ViewerTab):
-    """The text of the unit that is current among the pages."""
+    """Text of the current unit."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -257,7 +259,7 @@ class Source(ViewerTab):
             self._title.show_text(self.tr("No text was kept of this one."))
 
     def _tell(self, error: EngineError) -> None:
-        self._shown = ("", -1)  # the next look tries again
+        self._shown = ("", -1)  # so that the next call retries
         self._title.show_text(language.sentence(error))
 
 
@@ -267,7 +269,7 @@ async def _text(engine: Engine, task_id: str, unit: Unit) -> str:
 
 
 def source_text(row: Mapping[str, Any]) -> str:
-    """The text that a unit holds, else the unit itself as JSON; safe to look at."""
+    """Return a unit's text, else the unit as JSON, sanitised."""
     inner = row.get("result")
     places = (row, inner) if isinstance(inner, Mapping) else (row,)
     found = (place.get(name) for place in places for name in _TEXTS)

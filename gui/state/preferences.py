@@ -1,7 +1,7 @@
-"""What a person chose for good: a versioned JSON file outside of every ledger, with a backup.
+"""Preferences: a versioned JSON file outside every ledger, with a backup.
 
-Written whole or not at all. A damaged file is set aside and the backup read; without one
-the defaults hold. Values of keys that this version does not know survive.
+Written atomically. A damaged file is ignored and the backup read; without one the defaults apply.
+Unknown keys are kept.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ from PySide6.QtCore import QObject, Signal
 from engine.logging.private_files import private_file, private_folder
 from gui.state.window_state import APP_FOLDER
 
-# Every preference with its default: a new one is one line here, its control is the settings'.
+# Every preference with its default; its control is in the settings dialog.
 
 DEFAULTS: dict[str, object] = {
-    "general.language": "system",  # system, en, de; when a window is opened
+    "general.language": "system",  # system, en, de; read when a window is opened
     "appearance.theme": "system",  # system, light, dark
     "appearance.distinct": False,  # states without red and green
     "appearance.letters": 100,  # percent of the desktop's size
-    "appearance.density": "normal",  # compact, normal, roomy: the rows of the list
-    "shortcuts.keys": {},  # action -> its keys, where they are not the usual ones
-    "engine.slots": 0,  # tasks at once; 0 is as many as suit this machine
-    "engine.away_s": 60,  # so long a run waits for a folder that is away
-    "browser.path": "",  # the program; empty: look for one
+    "appearance.density": "normal",  # row height of the list: compact, normal, roomy
+    "shortcuts.keys": {},  # action -> its keys, where changed
+    "engine.slots": 0,  # concurrent tasks; 0: by the number of cores
+    "engine.away_s": 60,  # seconds that a run waits for a missing folder
+    "browser.path": "",  # the browser program; empty: search
     "commands.allow_files": "",  # the folder whose files command tasks may upload; empty: none
-    "retention.days": 30,  # what is offered to be cleared away: older than so many days …
+    "retention.days": 30,  # delete tasks older than so many days …
     "retention.keep": 0,  # … but never the newest so many
-    "retention.gigabytes": 0,  # … and what is over so many; 0 is no limit
-    "force.reasons": [],  # the last reasons of a force, as they were kept
-    "start.presets": [],  # requests kept by name
-    "start.recent": [],  # the last that were started, without secrets
+    "retention.gigabytes": 0,  # … and the oldest above this total; 0: no limit
+    "force.reasons": [],  # recent reasons of a force
+    "start.presets": [],  # requests stored by name
+    "start.recent": [],  # recently started requests, without secrets
     "appearance.contrast": "system",  # system, more
-    "desktop.tray": True,  # a sign in the tray, where the desktop has one
-    "desktop.close_to_tray": False,  # closing the window hides it there
-    "desktop.start_hidden": False,  # in the tray, without one minimised
+    "desktop.tray": True,  # tray icon, if the desktop has a tray
+    "desktop.close_to_tray": False,  # closing the window hides it in the tray
+    "desktop.start_hidden": False,  # in the tray; without a tray minimised
     "desktop.quit_with_tasks": "ask",  # ask, keep (in the tray), cancel
-    "desktop.keep_awake": True,  # the machine does not sleep while tasks run here
-    "ledgers.beside": [],  # folders that are shown beside the window's own
-    "export.format": "csv",  # the last one that was chosen
-    "export.folder": "",  # the last one; empty: the documents
+    "desktop.keep_awake": True,  # no system sleep while tasks run here
+    "ledgers.beside": [],  # folders shown in addition to the window's own
+    "export.format": "csv",  # last choice
+    "export.folder": "",  # last choice; empty: the documents folder
     "notify.failed": "popup",  # popup, list, none
     "notify.attention": "popup",
     "notify.completed": "list",
     "notify.cancelled": "none",
     "notify.while_active": False,  # pop-ups also while the window has the focus
     "notify.sound": False,
-    "notify.quiet_from": "",  # HH:MM of local time; no pop-ups from then on …
-    "notify.quiet_until": "",  # … until then
-    "views.saved": [],  # what the list was narrowed to, by name
-    "views.last": "",  # the key of the view that was chosen last
+    "notify.quiet_from": "",  # HH:MM local time; start of the time without pop-ups
+    "notify.quiet_until": "",  # its end
+    "views.saved": [],  # filters stored by name
+    "views.last": "",  # key of the last view
 }
 
 
@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 MAX_BYTES = 1024 * 1024
-LOCK_S = 0.5  # a save takes a few ms; without the lock it is better done than left undone
+LOCK_S = 0.5  # a save takes a few ms; after this wait it is done without the lock
 _LOCK_STALE_MS = 10_000
 _LOCK_LOOK_S = 0.005
 _T = TypeVar("_T")
@@ -76,10 +76,10 @@ def default_file() -> Path:
 
 
 class Preferences(QObject):
-    """Values by key; `changed` tells which key has another value. Kept at once.
+    """Preferences by key; `changed` carries the changed key. Saved at once.
 
-    Windows of several ledgers share the file: what they change is merged by key, under a lock.
-    Without a file they hold until the program ends.
+    Windows of several ledgers share the file: changes are merged by key, under a lock. Without a
+    file the values live until the program ends.
     """
 
     changed = Signal(str)
@@ -91,16 +91,16 @@ class Preferences(QObject):
         self._on_disk, self._stamp = dict(self._values), _stamp(file)
 
     def get(self, key: str, kind: type[_T]) -> _T:
-        """The value of `key`; its default where none was chosen or it is of another type."""
+        """Return the value of `key`; its default if it is unset or has another type."""
         value = self._values.get(key)
-        # exactly this type: a bool is an int, and no number
+        # exact type: a bool is an int
         if not isinstance(value, kind) or type(value) is not kind:
             value = DEFAULTS[key]
         assert isinstance(value, kind), f"{key} is asked for as what it is no default of"
         return value
 
     def set(self, key: str, value: object) -> None:
-        """Choose `value` (anything JSON has), for now and for good."""
+        """Set and save a value (any JSON)."""
         self.refresh()
         if self._values.get(key, DEFAULTS[key]) == value:
             return
@@ -109,21 +109,21 @@ class Preferences(QObject):
         self.changed.emit(key)
 
     def refresh(self) -> None:
-        """Take over what another window has chosen meanwhile; else it costs a look at the file."""
+        """Read changes of other windows; without a change it costs one stat."""
         for key in self._merge():
             self.changed.emit(key)
 
     def _merge(self) -> list[str]:
-        """Read the file again if it is another one; the keys whose values are another's now.
+        """Read the file if it has changed, and return the keys whose values changed.
 
-        What was changed here and is not written yet wins.
+        Local changes that are not yet written win.
         """
         stamp, known = _stamp(self._file), self._on_disk
         if self._file is None or stamp in (None, self._stamp):
             return []
         found = _read_one(self._file)
         if found is None:
-            return []  # damaged: what is known here is better than nothing
+            return []  # damaged: keep the values in memory
         own = _differing(known, self._values)
         keys = [key for key in _differing(known, found) if key not in own]
         for key in keys:
@@ -135,7 +135,7 @@ class Preferences(QObject):
         return keys
 
     def restore(self, prefix: str, besides: tuple[str, ...] = ()) -> None:
-        """The defaults again, for every key that begins so and with none of `besides`."""
+        """Reset every key with this prefix, except those with a prefix in `besides`."""
         for key in [key for key in self._values if key.startswith(prefix) and key in DEFAULTS]:
             if not key.startswith(besides):
                 self.set(key, DEFAULTS[key])
@@ -143,16 +143,16 @@ class Preferences(QObject):
         self._save()
 
     def as_text(self) -> str:
-        """All that was chosen, to be taken to another machine."""
+        """Encode all preferences for another machine."""
         import json  # neither this nor QSaveFile is needed for a first paint
 
         return json.dumps({"version": VERSION, "values": self._values}, indent=2, sort_keys=True)
 
     def take_text(self, text: str) -> None:
-        """Choose what `as_text` told elsewhere.
+        """Import the text of `as_text`.
 
         Raises:
-            ValueError: it is no such text; nothing was changed.
+            ValueError: invalid text; nothing was changed.
         """
         for key, value in _values_in(text).items():
             if key in DEFAULTS:
@@ -172,18 +172,18 @@ class Preferences(QObject):
                 self._on_disk, self._stamp = dict(self._values), _stamp(self._file)
         except OSError:
             log.warning("the preferences cannot be kept", exc_info=True)
-        for key in others:  # not before: whoever hears of it may save as well
+        for key in others:  # after the save: a handler may save as well
             self.changed.emit(key)
 
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Keep other windows from changing `file` meanwhile; none of them is waited for long."""
+    """Lock `file` against other windows, with a short wait."""
     from PySide6.QtCore import QLockFile  # the first paint saves nothing
 
     place = file.with_name(f"{file.name}.lock")
     lock = QLockFile(str(place))
-    lock.setStaleLockTime(_LOCK_STALE_MS)  # also one that a dead window left on another host
+    lock.setStaleLockTime(_LOCK_STALE_MS)  # also releases the lock of a dead window on another host
     end = time.monotonic() + LOCK_S
     while not (held := lock.tryLock(0)) and lock.error() == QLockFile.LockError.LockFailedError:
         if time.monotonic() > end:
@@ -201,7 +201,7 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def write_whole(file: Path, content: bytes) -> None:
-    """Write a file of the window's own, whole or not at all, private. Raises OSError."""
+    """Write a private file atomically. Raises OSError."""
     from PySide6.QtCore import QSaveFile
 
     private_file(file)
@@ -214,12 +214,12 @@ def write_whole(file: Path, content: bytes) -> None:
 
 
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """The keys that have another value in `other`, or stand in one of them only."""
+    """Return the keys whose values differ, or that are in one dict only."""
     return [key for key in {**one, **other} if one.get(key) != other.get(key)]
 
 
 def _stamp(file: Path | None) -> tuple[int, int, int] | None:
-    """What a file that was written again has another one of; None where there is none."""
+    """Return inode, time and size of a file, which change with it; None without a file."""
     try:
         found = file.stat() if file is not None else None
     except OSError:
@@ -233,7 +233,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _read_one(place: Path) -> dict[str, Any] | None:
-    """The values in this file; None where it is not there, or no preferences."""
+    """Return the values of this file; None if it is missing or invalid."""
     try:
         if place.stat().st_size <= MAX_BYTES:
             return _values_in(place.read_text("utf-8"))
@@ -245,7 +245,7 @@ def _read_one(place: Path) -> dict[str, Any] | None:
 
 
 def _parsed(text: str) -> Any:
-    """The JSON in `text`; `json` is asked, and imported, only where the faster one refuses."""
+    """Parse JSON; `json` is imported only for texts that msgspec rejects."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError):  # a lone surrogate, as in some file names

@@ -1,4 +1,4 @@
-"""The part of a task's time that somebody wants to see, in every tab of its details alike."""
+"""Selected time range of a task, shared by all tabs of its details."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from PySide6.QtCore import QObject, Signal
 
 
 class TimeRange(QObject):
-    """`range` is from when until when (ms since 1970), None: all of it.
+    """Time range: start and end (ms since 1970), None for the whole task.
 
-    `units` names what was finished in that time, for lists whose rows know no time.
+    `units` holds the units finished in the range, for lists whose rows have no time.
     """
 
     changed = Signal()
@@ -19,14 +19,14 @@ class TimeRange(QObject):
         self.units: frozenset[str] = frozenset()
 
     def choose(self, start_ms: float, end_ms: float, units: frozenset[str] = frozenset()) -> None:
-        """Show what was from `start_ms` to `end_ms`, both included."""
+        """Select from `start_ms` to `end_ms`, inclusive."""
         chosen = (min(start_ms, end_ms), max(start_ms, end_ms))
         if (chosen, units) != (self.range, self.units):
             self.range, self.units = chosen, units
             self.changed.emit()
 
     def clear(self) -> None:
-        """Show all of it again."""
+        """Remove the range."""
         if self.range is not None:
             self.range, self.units = None, frozenset()
             self.changed.emit()
@@ -35,5 +35,5 @@ class TimeRange(QObject):
         return self.range is None or self.range[0] <= ts_ms <= self.range[1]
 
     def names(self, unit: str) -> bool:
-        """Was this unit (a page's address, a command) finished in that time?"""
+        """Return whether this unit (a page's address, a command) finished in the range."""
         return self.range is None or unit in self.units

@@ -1,6 +1,6 @@
-"""What the window remembers: where it stood, how it was arranged, which theme was chosen.
+"""Window state: geometry, layout and theme.
 
-An ini file of the user's, outside the ledger. A damaged or unwritable one is the same as none.
+A user's ini file outside the ledger. A damaged or unwritable file counts as missing.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ APP_FOLDER = "openchrome-monitor"
 
 
 def default_file() -> Path:
-    """The ini file in the place that the system keeps for such things."""
+    """Return the ini file in the user's configuration folder."""
     return Path(platformdirs.user_config_dir(APP_FOLDER, appauthor=False)) / "window.ini"
 
 
 class Memory:
-    """The window's state between two starts. Every read has a default of the right type."""
+    """Window state between two starts. Every read has a default of the right type."""
 
     def __init__(self, file: Path | None = None) -> None:
         place = file or default_file()
         with suppress(OSError):  # Qt would leave its mode to the umask
             private_file(place)
-        if not place.is_absolute():  # no home is known: remember until the end, no longer
+        if not place.is_absolute():  # no home is known: keep the state in memory only
             place = Path(os.devnull, place.name)
         self._file = QSettings(str(place), QSettings.Format.IniFormat)
 
     @property
     def folder(self) -> Path:
-        """Where else something may be kept between two starts."""
+        """The folder for other files between two starts."""
         return Path(self._file.fileName()).parent
 
     def shape(self, key: str) -> QByteArray:
-        """A geometry, splitter or header state; empty when there is none."""
+        """Return a geometry, splitter or header state; empty if there is none."""
         value = self._value(f"shape/{key}")
         return value if isinstance(value, QByteArray) else QByteArray()
 
@@ -63,14 +63,14 @@ class Memory:
         self.keep_text(f"flag-{key}", "yes" if value else "no")
 
     def names(self, key: str) -> tuple[str, ...]:
-        """A list of words, kept as one line."""
+        """Return a list of words, stored as one line."""
         return tuple(self.text(key).split())
 
     def keep_names(self, key: str, names: tuple[str, ...]) -> None:
         self.keep_text(key, " ".join(names))
 
     def sort_keys(self) -> tuple[tuple[str, bool], ...]:
-        """(column, descending), the first counting most."""
+        """Return the sort keys as (column, descending), the primary key first."""
         words = self.names("sort")
         return tuple((word.lstrip("-"), word.startswith("-")) for word in words)
 
@@ -89,11 +89,11 @@ class Memory:
         self.keep_text("theme", theme.value)
 
     def save(self) -> None:
-        """Write it now; whether that works is nobody's trouble."""
+        """Write now; errors are ignored."""
         self._file.sync()
 
     def _value(self, key: str) -> Any:
         try:
             return self._file.value(key)
-        except (EOFError, TypeError, ValueError):  # a value of a kind that PySide cannot read
+        except (EOFError, TypeError, ValueError):  # a type that PySide cannot read
             return None
