@@ -1,7 +1,7 @@
-"""Finding and ordering tasks: quick words, the filter language, and the multi-key order.
+"""Search and order of tasks: quick words, the filter language, and the multi-key order.
 
-A face takes `Filter.of(text)` for what a person typed, `subject(view)` for each task, and
-`in_order` for the rows; everything else is how these are made. Knows no Qt.
+A user interface uses `Filter.of(text)` for user input, `subject(view)` for each task, and
+`in_order` for the rows; the other modules implement these. Independent of Qt.
 """
 
 from __future__ import annotations

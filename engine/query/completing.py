@@ -1,4 +1,4 @@
-"""What may stand where somebody types: the fields, and the values of the field begun there."""
+"""Completion of a query: fields, and values of the field before the cursor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AFTER = re.compile(r"[^\s()\"]*")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`text` in place of what was begun; `help` says what it finds, or nothing."""
+    """Completion `text` for the current word; `help` describes it, or is empty."""
 
     text: str
     help: str = ""
@@ -26,16 +26,16 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What may stand in place of the characters from `start` to `end`."""
+    """Offers that can replace the characters from `start` to `end`."""
 
     start: int
     end: int
     offers: tuple[Offer, ...] = ()
 
     def put(self, text: str, offer: Offer) -> tuple[str, int]:
-        """`text` with this offer taken, and where the cursor stands then.
+        """Insert this offer into `text`, and return the new cursor position.
 
-        A field waits for its value; behind a value the next condition may begin.
+        A field expects its value; behind a value the next condition may begin.
         """
         taken = offer.text if offer.text.endswith(":") else offer.text + " "
         rest = text[self.end :]
@@ -47,15 +47,17 @@ class Completion:
 def completion(
     text: str, cursor: int, known: Mapping[str, Iterable[str]], *, asked: bool = False
 ) -> Completion:
-    """What may follow at `cursor`. `known` gives the values that tasks have, for fields whose
-    values nobody can list beforehand; `asked` offers every field where nothing was begun.
-    Of a single ledger nobody asks which it is: `root` is offered where it is `known`.
+    """Complete the query at `cursor`.
+
+    `known` gives the existing values of fields without a fixed set; `asked` offers every field
+    where no word was begun. With a single ledger `root` is of no use: it is offered where it is
+    `known`.
     """
     if _in_quotes(text[:cursor]):
         return Completion(cursor, cursor)
     begun = _BEFORE.search(text, 0, cursor)
     after = _AFTER.match(text, cursor)
-    assert begun is not None  # both match nothing at all, too
+    assert begun is not None  # both patterns match the empty string
     assert after is not None
     word = begun[0].lstrip("-")
     start = cursor - len(word)
@@ -80,7 +82,7 @@ def _fields(word: str) -> Iterator[Offer]:
     for name, field in FIELDS.items():
         if name.startswith(folded):
             yield Offer(f"{name}:", field.help)
-    if len(folded) > 1:  # who types a state means it
+    if len(folded) > 1:  # two letters of a state are enough to offer it
         yield from (Offer(f"status:{state}") for state in OFFERED if state.startswith(folded))
 
 

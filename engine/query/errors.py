@@ -1,4 +1,4 @@
-"""What can be wrong with a query: each mistake says where it is and what would be right."""
+"""Errors of a query: each one has the position of the mistake and a suggestion."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from engine.model.errors import EngineError
 
 
 class QueryError(EngineError):
-    """A query cannot be understood; nothing was filtered, and nothing was done.
+    """A query is invalid; nothing was filtered, and nothing was done.
 
-    `position` counts characters from 0: where the mistake begins. `also` are the others that
-    the same query has.
+    `position` counts characters from 0: the start of the mistake. `also` has the other mistakes of
+    the same query.
     """
 
     code = "query_error"
@@ -22,12 +22,12 @@ class QueryError(EngineError):
 
     @property
     def all(self) -> tuple[QueryError, ...]:
-        """This one and the others, in the order in which they stand."""
+        """This error and the others, in the order of their positions."""
         return tuple(sorted((self, *self.also), key=lambda one: one.position))
 
 
 class UnknownField(QueryError):
-    """A word before a colon is no field that tasks have."""
+    """A word before a colon is no known field."""
 
     code = "unknown_field"
     sentence = "Unknown field ‘{given}’. {hint}"
@@ -35,35 +35,35 @@ class UnknownField(QueryError):
 
 
 class UnknownValue(QueryError):
-    """A field with a fixed set of values was given another one."""
+    """A field with a fixed set of values got another one."""
 
     code = "unknown_value"
     sentence = "‘{given}’ is no value of {field}:. {hint}"
 
 
 class BadComparison(QueryError):
-    """A number, a length of time or a comparison has another form than its field needs."""
+    """A number, a duration or a comparison has the wrong form for its field."""
 
     code = "bad_comparison"
     sentence = "‘{given}’ cannot be compared in {field}:. Write it like {example}."
 
 
 class MissingPart(QueryError):
-    """Something must follow and does not: a value, or what OR, NOT or a bracket stands for."""
+    """A required part is missing: a value, or the operand of OR, NOT or a bracket."""
 
     code = "missing_part"
     sentence = "{after} needs something after it."
 
 
 class UnclosedMark(QueryError):
-    """A quote or a bracket has no other half."""
+    """A quote or a bracket is not closed."""
 
     code = "unclosed_mark"
     sentence = "The {mark} at position {at} has no other half."
 
 
 class QueryTooLong(QueryError):
-    """A query is longer, or nested deeper, than anybody types."""
+    """A query exceeds the limit of length or nesting."""
 
     code = "query_too_long"
     sentence = "The filter is too long or nested too deep ({limit})."

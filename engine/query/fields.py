@@ -1,6 +1,6 @@
-"""The fields of the filter language: what each may be asked, as a table.
+"""Table of the fields of the filter language, with the test for each.
 
-A test gets a `Subject` and the time in ms, and is made once for each query.
+A test gets a `Subject` and the time in ms, and is built once for each query.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ YES: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: how its value becomes a test, and what help and completion say of it.
+    """Field of the filter language: builder of its test, and its texts for help and completion.
 
-    `values` are offered while typing. What `ages` changes its answer as time goes on, what
-    `counts` with mere progress. An `alike` field has one answer for all tasks of one state,
-    kind, host and budget; what a `said` field looks for stands in the haystack, too.
+    `values` are completion offers. The result of an `ages` field changes with time, that of a
+    `counts` field with progress. An `alike` field has one result for all tasks of one state, kind,
+    host and budget; the text of a `said` field is in the haystack, too.
     """
 
     make: Callable[[Term], Test]
@@ -49,7 +49,7 @@ class Field:
 
 
 def _plain(term: Term, example: str) -> Term:
-    """A term that compares nothing: `<` and the like have no meaning for its field."""
+    """Refuse a comparison: `<` and the like have no meaning for this field."""
     if term.comparison not in ("", "="):
         given = term.comparison + term.value
         raise BadComparison(term.at, given=given, field=term.key, example=f"{term.key}:{example}")
@@ -57,7 +57,7 @@ def _plain(term: Term, example: str) -> Term:
 
 
 def _status(term: Term) -> Test:
-    if term.quoted or has_glob(term.value, term.quoted):  # as it stands on disk, whatever it is
+    if term.quoted or has_glob(term.value, term.quoted):  # the raw status on disk
         matches = equals(_plain(term, "failed"))
         return lambda one, _: matches(one.status) or any(map(matches, one.states))
     wanted = one_of(term, dict.fromkeys(STATES), ", or any other in quotes")
@@ -67,7 +67,7 @@ def _status(term: Term) -> Test:
 
 
 def needs_attention(one: Subject, now_ms: float) -> bool:
-    """Does this task need a person now?"""
+    """Return whether this task needs a person now."""
     return one.needs_attention(now_ms)
 
 
@@ -180,7 +180,7 @@ def _has(term: Term) -> Test:
 
 
 def _has_result(one: Subject, _: float) -> bool:
-    """A partial result counts: an ended task that finished a unit has one."""
+    """Return whether it has a result, also a partial one: an ended task with a finished unit."""
     return "completed" in one.states or ("ended" in one.states and one.done > 0)
 
 
@@ -199,7 +199,7 @@ PARTS: Final[Mapping[str, Test]] = {
     "parent": lambda one, _: bool(one.parent),
     "contract": lambda one, _: one.contract,
 }
-SINCE: Final = {"age": "created_at", "updated": "updated_at"}  # what counts from a moment
+SINCE: Final = {"age": "created_at", "updated": "updated_at"}  # fields measured from a time stamp
 TOOK_KEYS: Final = frozenset({"took", "duration"})
 FIELDS: Final[Mapping[str, Field]] = {
     "status": Field(_status, "failed", "a state, attention, live or ended", OFFERED, alike=True),

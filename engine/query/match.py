@@ -1,7 +1,7 @@
-"""A query as one test: which tasks match, now.
+"""Compiled query: a test for which tasks match now.
 
-The parts that must all hold are asked one after another over what is left, plain words
-first: 100,000 tasks are a matter of milliseconds.
+Conditions that must all hold are tested one after another on the remaining tasks, plain words
+first: 100,000 tasks take milliseconds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from engine.query.words import Searched
 
 
 class Listed(Searched, Seen, Protocol):
-    """A row of a list: `about` is one and the same for all rows of one state, kind, host and
-    budget, and may change only together with these."""
+    """Row of a list; `about` is equal for all rows of one state, kind, host and budget.
+
+    It may change only together with these.
+    """
 
     @property
     def about(self) -> Hashable: ...
@@ -37,11 +39,11 @@ S = TypeVar("S", bound=Listed)
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A query that was understood. `text` is how it is written plainly; empty: it lets all pass.
+    """Parsed query. `text` is its normal form; an empty one matches all tasks.
 
-    `parts` are what must all hold, each written plainly; `conditions` those that are no mere
-    words. `ages` says that time alone may
-    change who matches, `counts` that mere progress may.
+    `parts` are the conditions that must all hold, each in normal form; `conditions` are those that
+    are no mere words. With `ages` the result may change with time alone, with `counts` with
+    progress alone.
     """
 
     text: str
@@ -58,11 +60,11 @@ class Filter:
 
     @classmethod
     def of(cls, text: str) -> Filter:
-        """Understand what a person typed.
+        """Parse user input.
 
         Raises:
-            QueryError: with the position of the mistake and what would be right; `also` has the
-                other mistakes that there are.
+            QueryError: with the position of the mistake and a suggestion; `also` has the
+                other mistakes.
         """
         try:
             return cls._understood(text)
@@ -77,7 +79,7 @@ class Filter:
         words = [each for each in parts if isinstance(each, Text) and _is_word(each)]
         rest = [each for each in parts if each not in words]
         made = [(each, _test(each)) for each in rest]
-        asked = [FIELDS[key] for key in _keys(node)]  # all known: their tests are made
+        asked = [FIELDS[key] for key in _keys(node)]  # all are known: their tests were built
         since = [each for each in rest if isinstance(each, Term) and each.key in SINCE]
         took = [each for each in rest if isinstance(each, Term) and each.key in TOOK_KEYS]
         aside = [*since, *took]
@@ -89,14 +91,14 @@ class Filter:
             since=tuple((SINCE[each.key], span(each, "")) for each in since),
             took=tuple(span(each, "") for each in took),
             hints=tuple(map(_hint, filter(_is_said, rest))),
-            parts=tuple(written(And((each,))) for each in parts),  # an OR in brackets
+            parts=tuple(written(And((each,))) for each in parts),  # an OR gets brackets
             conditions=frozenset(map(written, rest)),
             ages=any(field.ages for field in asked),
             counts=any(field.counts for field in asked),
         )
 
     def passes(self, one: Subject, now_ms: float) -> bool:
-        """Does this task match at this time (ms since 1970)?"""
+        """Return whether this task matches at this time (ms since 1970)."""
         if self.words:
             text = one.haystack
             if not all(word in text for word in self.words):
@@ -108,7 +110,7 @@ class Filter:
         return all(test(one, now_ms) for test in (*self.alike, *self.tests))
 
     def shows(self, view: TaskView, now_ms: float) -> bool:
-        """As `passes`, for a task that was not asked before."""
+        """Do as `passes`, for a task's view."""
         return self.passes(subject(view), now_ms)
 
     def keep(
@@ -118,11 +120,11 @@ class Filter:
         ask: Callable[[S], Subject],
         took: Sequence[float] | None = None,
     ) -> list[S]:
-        """Those that match, in their order. `ask` makes one of them ready to be asked; `took`
-        is what `Subject.took_ms` says of each now, where that is known.
+        """Return the matching rows, in their order.
 
-        What all of one `about` share is asked once for them, moments are compared as they
-        are, and only what is left is asked one by one.
+        `ask` builds the subject of a row; `took` has the current `Subject.took_ms` of each row,
+        where known. Conditions on `about` are tested once for each of its values, times are
+        compared in bulk, and only the remaining rows are tested one by one.
         """
         kept = list(found if took is None else self._long_enough(found, took))
         for word in self.words:
@@ -156,14 +158,14 @@ class Filter:
         return all(test(one, now_ms) for test in self.alike)
 
     def narrows(self, wider: Filter) -> bool:
-        """Does everything that passes this pass `wider`, at the same time and beyond doubt?"""
+        """Return whether every match of this filter surely matches `wider` at the same time."""
         return self.conditions >= wider.conditions and all(
             any(word in longer for longer in self.words) for word in wider.words
         )
 
 
 def _is_alike(node: Node) -> bool:
-    """Is it only about what tasks of one `about` share?"""
+    """Return whether it depends only on fields that tasks of one `about` share."""
     if isinstance(node, Text):
         return False
     return all(FIELDS[key].alike for key in _keys(node)) and not any(_texts(node))
@@ -174,7 +176,7 @@ def _is_said(node: Node) -> bool:
 
 
 def _hint(node: Node) -> str:
-    """What the text that is looked for holds in any case: all of it, or the longest piece."""
+    """Text that every match contains: the whole value, or its longest piece."""
     if not isinstance(node, Term):
         return ""
     value = node.value.casefold()
@@ -213,7 +215,7 @@ def _test(node: Node) -> Test:
     if isinstance(node, Not):
         inner = _test(node.part)
         return lambda one, now_ms: not inner(one, now_ms)
-    # Pair by pair: a chain of `and` costs half of what all() over a generator does.
+    # Pair by pair: a chain of `and` costs half of all() over a generator.
     return reduce(_both if isinstance(node, And) else _either, map(_test, node.parts))
 
 

@@ -1,4 +1,4 @@
-"""All that is wrong with a query: who typed it mends everything in one go."""
+"""Collection of all mistakes in a query, so that the user can correct them at once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from engine.query.parse import loose_terms
 from engine.query.syntax import Term, in_quotes
 from engine.query.values import has_glob, one_of
 
-# The way out of a mistake in a query: what was probably meant, or the text as it stands.
+# Corrections of a mistake in a query: the probable meaning, or the literal text.
 
 _KEY = re.compile(r"[A-Za-z_]+(?=:)")
 _VALUE = re.compile(r"[^\s()\":]*:[^\s()\"]*")
 
 
 def mended(text: str, error: QueryError) -> str:
-    """`text` as it was probably meant; empty when nobody can tell."""
+    """Correct `text` to its probable meaning; empty when there is none."""
     at, near = error.position, str(error.fields.get("near") or "")
     if isinstance(error, UnclosedMark):
         return _closed(text, at)
@@ -34,21 +34,21 @@ def mended(text: str, error: QueryError) -> str:
 
 
 def as_words(text: str) -> str:
-    """`text` to be looked for as it stands, whatever it would mean."""
+    """Quote `text`, so that it is searched literally."""
     return in_quotes(text.strip())
 
 
 def _closed(text: str, at: int) -> str:
-    if text[at : at + 1] == ")":  # one too many
+    if text[at : at + 1] == ")":  # one bracket too many
         return text[:at] + text[at + 1 :]
     return text + (")" if text[at : at + 1] == "(" else '"')
 
 
 def test_of(term: Term) -> Test:
-    """The test of one condition.
+    """Build the test of one condition.
 
     Raises:
-        QueryError: its field is none, or has no such value.
+        QueryError: the field is unknown, or does not have this value.
     """
     field = FIELDS.get(term.key)
     if field is None:
@@ -59,7 +59,7 @@ def test_of(term: Term) -> Test:
 
 
 def others(text: str, first: QueryError) -> tuple[QueryError, ...]:
-    """What is wrong with `text` beside `first`, in the order in which it stands there."""
+    """Collect the mistakes in `text` other than `first`, in the order of their positions."""
     if isinstance(first, QueryTooLong):
         return ()
     known = {(first.code, first.position)}
@@ -67,10 +67,9 @@ def others(text: str, first: QueryError) -> tuple[QueryError, ...]:
 
 
 def unknown_values(text: str, values: Mapping[str, Iterable[str]]) -> tuple[QueryError, ...]:
-    """What `text` asks for that nothing can have: `values` are all that there are, by field.
+    """Collect values in `text` that no task has: `values` has all existing ones by field.
 
-    The query itself is none the worse for it. A value with `*` may find nothing without being
-    a mistake.
+    The query itself stays valid. A value with `*` may match nothing without being a mistake.
     """
     found: list[QueryError] = []
     for term in loose_terms(text):
@@ -94,6 +93,6 @@ def _of_terms(text: str) -> Iterator[QueryError]:
 
 
 def _near(key: str) -> str:
-    """The field that was meant, if one is like it."""
+    """Find the field with the most similar name, if any."""
     begun = [name for name in FIELDS if name.startswith(key)]
     return next(iter(begun or difflib.get_close_matches(key, FIELDS, 1)), "")

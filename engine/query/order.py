@@ -1,4 +1,4 @@
-"""The multi-key order of a list: stable, quick, and the valueless last."""
+"""Multi-key order of a list: stable, fast, with missing values last."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from operator import not_
 from typing import Any, Final, TypeVar
 
 SortKey = tuple[str, bool]
-"""A column's key, and whether it runs downwards."""
+"""Key of a column, and whether it is descending."""
 
 V = TypeVar("V")
 N = TypeVar("N")
 
-_SAMPLE: Final = 500  # values that tell whether many are alike
-_ALIKE: Final = 8  # so many subjects to a value make a group of them worth while
+_SAMPLE: Final = 500  # values in the sample that decides whether many are equal
+_ALIKE: Final = 8  # grouping pays from this many subjects per value
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One key of an order: a value to compare, None where a subject has none.
+    """Key of an order: a value to compare, None where a subject has none.
 
-    What has no value comes last in both directions. Values are numbers or texts. `many` says
-    the same of many subjects at once, where that is quicker.
+    Missing values come last in both directions. Values are numbers or texts. `many` computes the
+    values of many subjects at once, where that is faster.
     """
 
     value: Callable[[Any], str | float | None]
@@ -35,24 +35,24 @@ class Order:
     many: Callable[[Sequence[Any]], list[Any]] | None = None
 
     def values(self, subjects: Sequence[Any]) -> list[Any]:
-        """The value of each of `subjects`."""
+        """Compute the value of each of `subjects`."""
         return list(map(self.value, subjects)) if self.many is None else self.many(subjects)
 
 
 def in_order(subjects: Sequence[V], orders: Sequence[Order]) -> list[V]:
-    """`subjects` by the first order, ties by the next, further ties as they came."""
+    """Sort `subjects` by the first order, ties by the next, further ties as given."""
     return names_in_order(subjects, subjects, orders)
 
 
 def names_in_order(names: Sequence[N], subjects: Sequence[V], orders: Sequence[Order]) -> list[N]:
-    """The name of each of `subjects`, in the order of these: see `in_order`.
+    """Sort the names by their `subjects`: see `in_order`.
 
-    Only the names move: to read 100,000 subjects once more in an order that memory does not
-    have costs as much as half a sort.
+    Only the names move: reading 100,000 subjects again in an order that is random in memory costs
+    as much as half a sort.
     """
     if not orders:
         return list(names)
-    values = orders[0].values(subjects)  # once: some are worked out
+    values = orders[0].values(subjects)  # computed once, because some are expensive
     if len(orders) == 1:
         return by_values(names, values, descending=orders[0].descending)
     if are_alike(values):
@@ -70,13 +70,14 @@ def names_in_order(names: Sequence[N], subjects: Sequence[V], orders: Sequence[O
 
 
 def by_values(names: Sequence[N], values: Sequence[Any], *, descending: bool) -> list[N]:
-    """`names` by the value of each, ties as they came; those whose value is None last.
+    """Sort `names` by the value of each, ties as given; those without a value last.
 
-    In an array not-a-number stands for None."""
+    In an array NaN represents None.
+    """
     if isinstance(values, array) and isnan(sum(values)):
         has = [value == value for value in values]
         known, some = list(compress(names, has)), array("d", compress(values, has))
-        if len(known) < len(names):  # as good as always, but for what is endless both ways
+        if len(known) < len(names):  # always, except for infinities of both signs
             found = by_values(known, some, descending=descending)
             return found + list(compress(names, map(not_, has)))
     if are_alike(values):
@@ -98,10 +99,10 @@ def by_values(names: Sequence[N], values: Sequence[Any], *, descending: bool) ->
 def _ordered(
     names: Sequence[N], subjects: Sequence[V], values: list[Any], orders: Sequence[Order]
 ) -> list[N]:
-    """All have a value by the first order; only what shares one is asked for the rest."""
+    """Sort subjects that all have a value; only ties are compared by the other orders."""
     down, tied = orders[0].descending, _tied(values)
     if len(tied) * _ALIKE < len(values):
-        # The few that it leaves equal go by the rest first, then by what they share.
+        # Sort the few ties by the other orders first, then by their common value.
         places = [at for at, value in enumerate(values) if value in tied]
         before = names_in_order(places, [subjects[at] for at in places], orders[1:])
         some = iter(_sorted(before, [values[at] for at in before], down))
@@ -113,13 +114,13 @@ def _ordered(
 
 
 def are_alike(values: Sequence[object]) -> bool:
-    """Do many share one value, as of a state or a host? Judged by a few of them."""
+    """Return whether many share one value, such as a state or a host; judged by a sample."""
     some = values[:: max(1, len(values) // _SAMPLE)]
     return len(set(some)) * _ALIKE < len(some)
 
 
 def _tied(values: Sequence[object]) -> set[object]:
-    """The values that more than one subject has."""
+    """Values that more than one subject has."""
     seen: set[object] = set()
     note = seen.add
     return {value for value in values if value in seen or note(value)}
@@ -128,7 +129,7 @@ def _tied(values: Sequence[object]) -> set[object]:
 def _grouped(
     names: Sequence[N], subjects: Sequence[V], values: Sequence[Any], orders: Sequence[Order]
 ) -> list[N]:
-    """Few values: what shares one goes together, and only within that the rest is asked."""
+    """Sort by few distinct values: group by them, and sort each group by the other orders."""
     groups: defaultdict[Any, list[N]] = defaultdict(list)
     inner: defaultdict[Any, list[V]] = defaultdict(list)
     for name, value in zip(names, values, strict=True):
@@ -147,15 +148,15 @@ def _grouped(
 def _sorted(names: Sequence[N], values: Sequence[Any], descending: bool) -> list[N]:
     if isinstance(values, array):
         values = values.tolist()
-    elif set(map(type, values)) == {float}:  # side by side in memory they are compared far quicker
+    elif set(map(type, values)) == {float}:  # contiguous in memory they are compared far faster
         values = array("d", values).tolist()
-    # `sorted` asks for the keys in the names' order, one after another, before it moves any;
-    # the name that it asks with is what `next` would say at the end, which never comes.
+    # `sorted` calls the key function once per name, in order, before it moves any; the name that it
+    # passes becomes the default of `next`, which is never used.
     return sorted(names, key=partial(next, iter(values)), reverse=descending)
 
 
 def place(orders: Sequence[Order], subject: object) -> tuple[object, ...]:
-    """A key for bisecting a list that `in_order` made: compares as the orders say."""
+    """Build a key for bisecting a list that `in_order` sorted."""
     return tuple(part for order in orders for part in _part(order, subject))
 
 
@@ -164,7 +165,7 @@ def _part(order: Order, subject: object) -> tuple[object, ...]:
     if value is None:
         return (True, 0)
     if isinstance(value, str):
-        # UTF-8 sorts as code points do; its complement sorts the other way round.
+        # UTF-8 sorts as code points do; its complement sorts in reverse.
         folded = value.encode("utf-8", "surrogatepass")
         return (
             False,

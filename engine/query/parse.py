@@ -1,4 +1,4 @@
-"""From the text that a person typed to the tree of `syntax`; whatever is wrong is a QueryError."""
+"""Parser from query text to the tree of `syntax`; every mistake is a QueryError."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.query.syntax import (
 )
 
 MAX_CHARACTERS: Final = 4096
-MAX_DEPTH: Final = 50  # brackets and NOTs: far below what recursion could not bear
+MAX_DEPTH: Final = 50  # brackets and NOTs: far below the limit of recursion
 _BLANK = re.compile(r"\s+")
 _WORD = re.compile(r"[^\s()\"]+")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -32,16 +32,16 @@ _LEADS = re.compile(r"-+")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word, bracket, dash or quoted text, and where it begins."""
+    """Word, bracket, dash or quoted text, with its position."""
 
     kind: str  # "word", "quoted", "(", ")", "-"
     text: str
     at: int
-    joined: bool = False  # stands directly behind the token before it
+    joined: bool = False  # directly behind the previous token
 
 
 def parse(text: str) -> Node:
-    """The tree of `text`; no words at all match everything.
+    """Parse `text`; an empty query matches everything.
 
     Raises:
         QueryError: one of its kinds, with the position of the mistake.
@@ -52,12 +52,11 @@ def parse(text: str) -> Node:
 
 
 def loose_terms(text: str) -> Iterator[Term | QueryError]:
-    """Every condition of `text` by itself, whatever stands between them; in the place of one
-    that cannot be read, what is wrong with it."""
+    """Yield every condition of `text` regardless of structure; for an invalid one its error."""
     tokens, broken = [], None
     try:
         for token in _tokens(text[:MAX_CHARACTERS]):
-            tokens.append(token)  # noqa: PERF402 - what came before a mistake counts
+            tokens.append(token)  # noqa: PERF402 - tokens before a mistake count
     except QueryError as error:
         broken = error
     yield from _Reader(tokens, len(text)).loosely()
@@ -78,7 +77,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _next(text: str, at: int) -> Iterator[tuple[Token, int]]:
-    """The token at `at`, with its end; a word's leading dashes are tokens of their own."""
+    """Yield the token at `at`, with its end; a word's leading dashes are separate tokens."""
     if text[at] in "()":
         yield Token(text[at], text[at], at), at + 1
         return
@@ -93,7 +92,7 @@ def _next(text: str, at: int) -> Iterator[tuple[Token, int]]:
     dashes = _LEADS.match(found[0])
     lead = dashes.end() if dashes is not None else 0
     follows = found.end() < len(text) and text[found.end()] in '("'
-    if lead == len(found[0]) and not follows:  # a dash that stands alone is text
+    if lead == len(found[0]) and not follows:  # a dash alone is text
         yield Token("quoted", found[0], at), found.end()
         return
     for number in range(lead):
@@ -121,7 +120,7 @@ class _Reader:
         return node
 
     def loosely(self) -> Iterator[Term | QueryError]:
-        """The conditions, one after another, without a tree."""
+        """Yield the conditions in order, without a tree."""
         while (token := self._peek()) is not None:
             self._next += 1
             if token.kind != "word" or token.text in KEYWORDS:
@@ -220,7 +219,7 @@ def _is_word(token: Token, word: str) -> bool:
 
 
 def _spread(parts: list[Node], kind: type[And] | type[Or]) -> Iterator[Node]:
-    """`a (b c)` is `a b c`: brackets that change nothing are not remembered."""
+    """Flatten `a (b c)` to `a b c`: redundant brackets are dropped."""
     for part in parts:
         if isinstance(part, (And, Or)) and isinstance(part, kind):
             yield from part.parts

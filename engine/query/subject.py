@@ -1,8 +1,8 @@
-"""A task as a query sees it: each answer is worked out when a test asks for it.
+"""Task as the subject of a query: each value is computed on demand.
 
-Working all of them out beforehand costs 10 µs and half a kilobyte a task, and most queries
-ask for one or two. Numbers that nobody knows are not-a-number: every comparison with them
-is false, which is what "unknown" should answer, and costs no branch.
+Computing all of them beforehand costs 10 µs and half a kilobyte a task, and most queries use one or
+two. Unknown numbers are NaN: every comparison with them is false, as "unknown" requires, and costs
+no branch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engine.model.status import LAST_MS, facets, moment, reasons, standing, stat
 
 UNKNOWN: Final = math.nan
 ADDRESSES: Final = ("url", "sitemap_url")
-_SAID: Final = ("sitemap_url", "label", "objective")  # what a list calls a task by
+_SAID: Final = ("sitemap_url", "label", "objective")  # display names of a task
 CUT: Final = 2000  # characters of one text in the haystack
 _NETLOC = re.compile(r"[a-z][a-z0-9+.-]*:/*(?:[^/?#@]*@)?([^/?#]*)", re.I)
 _PORT = re.compile(r":\d+$")
@@ -42,7 +42,7 @@ _NUMBERS: Final = frozenset({float, int})
 
 
 class Seen(Protocol):
-    """What knows its task; its times are as the record has them, be they times or not."""
+    """Object with a task view; its times are raw values of the record, valid or not."""
 
     @property
     def view(self) -> Any: ...
@@ -55,27 +55,27 @@ class Seen(Protocol):
 
 
 class Subject(msgspec.Struct, frozen=True, gc=False):
-    """One task, ready to be asked. Texts are folded, times are ms since 1970.
+    """Task prepared for tests. Texts are case-folded, times are ms since 1970.
 
-    A list that knows an answer already overrides it. `states` are the words that the
-    sidebar uses, and a status that no sidebar knows.
+    A list may override values that it has already. `states` are the words of the sidebar, and a
+    status that the sidebar lacks.
     """
 
     view: TaskView
     stall_after_ms: float
 
     def needs_attention(self, now_ms: float) -> bool:
-        """Does this task need a person now?"""
+        """Return whether this task needs a person now."""
         return bool(reasons(self.view, now_ms, self.stall_after_ms))
 
     @property
     def about(self) -> Hashable:
-        """Nobody is taken to be like it."""
+        """Unique key: no other task counts as equal."""
         return id(self)
 
     @property
     def record(self) -> TaskRecord:
-        """The record; an empty one where it cannot be read."""
+        """Record; an empty one where it cannot be read."""
         entry = self.view.entry
         return entry if isinstance(entry, TaskRecord) else _NO_RECORD
 
@@ -105,7 +105,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def status(self) -> str:
-        """As it stands on disk."""
+        """Status as stored on disk."""
         return self.record.status.casefold()
 
     @property
@@ -116,7 +116,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Each with and without its port."""
+        """Hosts of the addresses, each with and without its port."""
         return frozenset(host for address in self.addresses for host in _hosts(address))
 
     @property
@@ -153,7 +153,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def root(self) -> str:
-        """The label of its ledger, `here` for the program's own."""
+        """Label of its ledger, `here` for the program's own."""
         return self.view.ledger or HERE
 
     @property
@@ -185,7 +185,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
         return self.record.ended_at
 
     def took_ms(self, now_ms: float) -> float:
-        """How long it ran, or has run (it may be asked to stop)."""
+        """Duration of the run in ms, up to now for a running task (also one asked to stop)."""
         record = self.record
         began = moment(record.started_at)
         if record.status == Status.RUNNING:
@@ -208,12 +208,12 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 
 
 def subject(view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> Subject:
-    """`view`, to be asked. `stall_after_ms` is `Pace.stall_after_ms` where the pace is known."""
+    """Wrap `view`; `stall_after_ms` is `Pace.stall_after_ms` where the pace is known."""
     return Subject(view, stall_after_ms)
 
 
 def took_all(found: Iterable[Any], now_ms: float) -> list[float]:
-    """`Subject.took_ms` of each: asked only where a task did not end as usual."""
+    """Compute `Subject.took_ms` of each row, with a fast path for ended tasks."""
     return [
         end - began
         if not each.live
@@ -226,7 +226,7 @@ def took_all(found: Iterable[Any], now_ms: float) -> list[float]:
 
 
 def haystack(view: TaskView) -> str:
-    """The text that free words search: id, name, addresses, kind, status and error."""
+    """Text that free words search: id, name, addresses, kind, status and error."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return f"{entry.task_id}\nunreadable\n{entry.reason}".casefold()
@@ -238,13 +238,13 @@ def haystack(view: TaskView) -> str:
     if entry.error is not None:
         parts += [entry.error.code or "", entry.error.message]
     whole = "\n".join(parts)
-    if len(whole) > CUT:  # one of them may be too long
+    if len(whole) > CUT:  # one of the parts may be too long
         whole = "\n".join([part[:CUT] for part in parts])
     return whole.casefold()
 
 
 def host_of(view: TaskView) -> str:
-    """The host a task works on, with its port, folded; empty when it has no address."""
+    """Host of a task's address, with its port, folded; empty without an address."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return ""
@@ -266,7 +266,7 @@ def _states(view: TaskView, record: TaskRecord) -> frozenset[str]:
 
 
 def _hosts(address: str) -> tuple[str, ...]:
-    """The host with and without its port."""
+    """Host with and without its port."""
     found = _NETLOC.match(address)
     if found is None or not found[1]:
         return ()

@@ -21,7 +21,7 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z_]*:")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Free text; a quoted one is taken as it stands, `*` included."""
+    """Free text; quoted text is literal, `*` included."""
 
     value: str
     quoted: bool = False
@@ -30,7 +30,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A field with its value: `age:<1h` is key `age`, comparison `<`, value `1h`."""
+    """Field with its value: `age:<1h` is key `age`, comparison `<`, value `1h`."""
 
     key: str
     value: str
@@ -59,7 +59,7 @@ EVERYTHING: Final = And(())
 
 
 def written(node: Node) -> str:
-    """`node` as a query that reads back as the same tree."""
+    """Format `node` as a query that parses to the same tree."""
     if isinstance(node, And):
         return " ".join(_grouped(part, And) for part in node.parts)
     if isinstance(node, Or):
@@ -72,7 +72,7 @@ def written(node: Node) -> str:
 
 
 def _grouped(part: Node, inside: type[And | Or | Not]) -> str:
-    """In brackets what would otherwise be torn apart, or be joined with its neighbours."""
+    """Add brackets where the parts would otherwise be split or joined with their neighbours."""
     loose = isinstance(part, (And, Or)) and not (inside is Or and isinstance(part, And))
     return f"({written(part)})" if loose else written(part)
 
@@ -82,19 +82,19 @@ def _value(value: str, quoted: bool) -> str:
 
 
 def in_quotes(text: str) -> str:
-    """`text` as a query that looks for it as it stands."""
+    """Quote `text` as a query for the literal text."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def term(key: str, value: str, *, quoted: bool = False) -> str:
-    """A query for a field whose value is this very text, in quotes where it must be."""
+    """Build a query for a field with this literal value, quoted where necessary."""
     plain = not quoted and _PLAIN.fullmatch(value) and value[:1] not in "<>=" and "*" not in value
     return f"{key}:{value if plain else in_quotes(value)}"
 
 
 def is_plain(word: str) -> bool:
-    """Does this word, without quotes, read back as free text and nothing else?"""
+    """Return whether this unquoted word parses as free text and nothing else."""
     return (
         _PLAIN.fullmatch(word) is not None
         and word not in KEYWORDS
@@ -104,7 +104,7 @@ def is_plain(word: str) -> bool:
 
 
 def key_of(word: str) -> str | None:
-    """The field that a word begins with; none for an address (`https://…`)."""
+    """Return the field that a word begins with; None for an address (`https://…`)."""
     found = _KEY.match(word)
     if found is None or word.startswith("//", found.end()):
         return None

@@ -1,4 +1,4 @@
-"""The value of a field as a test: a pattern of text, a number, a length of time."""
+"""Tests for the value of a field: a text pattern, a number, a duration."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
 
 
 def glob(value: str, flags: int = 0) -> re.Pattern[str]:
-    """`*` stands for any text, also none; for several lines only with `re.DOTALL`."""
+    """Compile a pattern in which `*` matches any text; across lines only with `re.DOTALL`."""
     return re.compile(".*".join(map(re.escape, value.casefold().split("*"))), flags)
 
 
@@ -48,11 +48,12 @@ def has_glob(value: str, quoted: bool) -> bool:
 
 
 def equals(term: Term) -> Pattern:
-    """The whole text."""
+    """Match the whole text."""
     wanted = term.value.casefold()
     if has_glob(term.value, term.quoted):
         inner = wanted.strip("*")
-        if wanted == f"*{inner}*" and "*" not in inner:  # by far the most, and by far quicker so
+        # The most frequent form, with a much faster test.
+        if wanted == f"*{inner}*" and "*" not in inner:
             return lambda text: inner in text
         whole = glob(wanted, re.DOTALL).fullmatch
         return lambda text: whole(text) is not None
@@ -60,7 +61,7 @@ def equals(term: Term) -> Pattern:
 
 
 def begins(term: Term) -> Pattern:
-    """The whole text, or its beginning."""
+    """Match the whole text, or its beginning."""
     if has_glob(term.value, term.quoted):
         return equals(term)
     wanted = term.value.casefold()
@@ -68,7 +69,7 @@ def begins(term: Term) -> Pattern:
 
 
 def contains(term: Term) -> Pattern:
-    """A part of the text; with `*` the whole of it."""
+    """Match a part of the text; with `*` the whole of it."""
     if has_glob(term.value, term.quoted):
         return equals(term)
     wanted = term.value.casefold()
@@ -76,7 +77,7 @@ def contains(term: Term) -> Pattern:
 
 
 def one_of(term: Term, known: Iterable[str], also: str = "") -> str:
-    """The value, which must be one of `known`. `also` tells what else may stand there.
+    """Return the value, which must be one of `known`; `also` names further permitted values.
 
     Raises:
         UnknownValue: it is none of them.
@@ -93,14 +94,14 @@ def one_of(term: Term, known: Iterable[str], also: str = "") -> str:
 
 
 def number(term: Term, example: str) -> Compared:
-    """A whole number with an optional comparison, `>100`; thousands may have commas."""
+    """Parse a whole number with an optional comparison, `>100`; thousands may have commas."""
     if term.quoted or _NUMBER.fullmatch(term.value) is None:
         _refuse(term, example)
     return _compared(term.comparison, float(term.value.replace(",", "")))
 
 
 def span(term: Term, example: str) -> Compared:
-    """A length of time with a comparison, in ms: `<1h`, `>=90s`, `>1h30m`."""
+    """Parse a duration with a comparison, in ms: `<1h`, `>=90s`, `>1h30m`."""
     if term.quoted or not term.comparison or _SPAN.fullmatch(term.value.casefold()) is None:
         _refuse(term, example)
     pieces = re.findall(_PIECE, term.value.casefold())
@@ -108,7 +109,7 @@ def span(term: Term, example: str) -> Compared:
 
 
 def _compared(comparison: str, limit: float) -> Compared:
-    return partial(_OPERATORS[comparison], limit)  # no call of Python for each of 100,000
+    return partial(_OPERATORS[comparison], limit)  # no Python call for each of 100,000
 
 
 def _refuse(term: Term, example: str) -> None:

@@ -1,4 +1,4 @@
-"""The quick filter: every word must occur. No text is ever a mistake."""
+"""Quick filter: every word must occur. Every text is valid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WORDS = re.compile(r'"([^"]*)"?|([^\s"]+)')
 
 
 class Searched(Protocol):
-    """What quick words look at: text that was folded once by `haystack`."""
+    """Object searched by quick words: text that was folded once by `haystack`."""
 
     @property
     def haystack(self) -> str: ...
@@ -21,14 +21,14 @@ S = TypeVar("S", bound=Searched)
 
 
 def terms(text: str) -> tuple[str, ...]:
-    """The words of a quick filter, folded; `"two words"` are one. Never an error."""
-    # A quote that is still open while typing reaches to the end.
+    """Split a quick filter into folded words; `"two words"` are one. Never raises."""
+    # A quote that is still open while typing extends to the end.
     found = (phrase or word for phrase, word in _WORDS.findall(text))
     return tuple(word.casefold() for word in found if word.strip())
 
 
 def keep(subjects: Sequence[S], text: str) -> list[S]:
-    """Those in which every word of `text` occurs, in their order."""
+    """Return the subjects that contain every word of `text`, in their order."""
     found = list(subjects)
     for term in terms(text):
         found = [one for one in found if term in one.haystack]
@@ -36,7 +36,7 @@ def keep(subjects: Sequence[S], text: str) -> list[S]:
 
 
 def match(text: str) -> Match | None:
-    """The test for one subject; None when everything matches."""
+    """Build the test for one subject; None when everything matches."""
     wanted = terms(text)
     if not wanted:
         return None

@@ -1,4 +1,4 @@
-"""Two runs of the same target side by side: which units came, went, or are not what they were."""
+"""Differences between two runs of the same target: units added, removed or changed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from engine.results.unit_rows import UnitReader
 from engine.results.units import unit_of
 
 Change = Literal["added", "removed", "changed"]
-KEPT: Final = 20_000  # differences; what is more is only counted
+KEPT: Final = 20_000  # differences that are stored; further ones are only counted
 _TOLD_EACH: Final = 500
 
-Run = tuple[LedgerLook, str]  # a task of the ledger that is looked at
-Facts = tuple[str, str, bytes]  # how it answered, its title, what its text is like
+Run = tuple[LedgerLook, str]  # a task and the reader of its ledger
+Facts = tuple[str, str, bytes]  # the response, the title, a hash of the text
 
 
 class Difference(msgspec.Struct, frozen=True, gc=False):
-    """One unit that differs: how it was and how it is, in words ("404", a title)."""
+    """Differing unit, with its old and new state in words ("404", a title)."""
 
     change: Change
     name: str
@@ -33,7 +33,7 @@ class Difference(msgspec.Struct, frozen=True, gc=False):
 
 
 class Differences(msgspec.Struct, frozen=True):
-    """All differences between two runs (at most 20,000), and how many of each there are."""
+    """All differences between two runs (at most 20,000), and the count of each sort."""
 
     found: tuple[Difference, ...]
     added: int
@@ -47,7 +47,7 @@ def differences(
 ) -> Differences:
     """Compare run `before` with run `after`, unit by unit, by their addresses.
 
-    `told` hears how many were read. What `stop` breaks off is of no use.
+    `told` is called with the number of units read. The result is incomplete once `stop` is set.
     """
     found: list[Difference] = []
     counts = {"added": 0, "removed": 0, "changed": 0, "same": 0}

@@ -1,4 +1,4 @@
-"""A task's files in parts: what there is, some bytes of one, and looking for words in it."""
+"""Parts of a task's files: facts, reading a range of bytes, and text search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCK: Final = 1024 * 1024
 
 
 class FileFacts(msgspec.Struct, frozen=True):
-    """A file by its name in the task's folder (`artifacts/…` below it); changed at ms."""
+    """File by its name in the task's folder (`artifacts/…` below it); changed at ms."""
 
     name: str
     size_bytes: int
@@ -30,7 +30,7 @@ class FileFacts(msgspec.Struct, frozen=True):
 
 
 class FilePart(msgspec.Struct, frozen=True):
-    """Some bytes of a file, cut at ends of lines where there are any."""
+    """Range of bytes of a file, cut at line ends where possible."""
 
     data: bytes
     start: int
@@ -38,7 +38,7 @@ class FilePart(msgspec.Struct, frozen=True):
 
 
 def read_part(look: LedgerLook, task_id: str, name: str, start: int, most: int) -> FilePart:
-    """At most `most` bytes from `start` on; a line that is cut at the end is left for later."""
+    """Read at most `most` bytes from `start`; a line cut at the end is left for the next part."""
     with look.open_whole(task_id, name) as file:
         size = file.seek(0, 2)
         start = max(0, min(start, size))
@@ -57,9 +57,9 @@ def find_in(
     told: Callable[[int, int], None],
     stop: threading.Event,
 ) -> int:
-    """The byte at which `needle` (large or small) stands next, from `start` on; -1 for nowhere.
+    """Find the next byte offset of `needle` from `start`, ignoring case; -1 for none.
 
-    `told` hears of (bytes read, bytes there are) after each block.
+    `told` is called with (bytes read, file size) after each block.
     """
     wanted = needle.encode().lower()
     with opened() as file:

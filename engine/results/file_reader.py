@@ -1,7 +1,7 @@
-"""What stands in the folder of one task, for eyes: units, files and pictures. Nothing is written.
+"""Reader of one task's folder for display: units, files and screenshots. It writes nothing.
 
-Everything is read on a thread and in parts, so that a result larger than memory can be looked
-at; who is cancelled leaves no thread reading behind for longer than one part takes.
+Everything is read on a thread and in parts, so that a result larger than memory can be shown. A
+cancelled call leaves no thread reading for longer than one part takes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from engine.results.units import Unit
 
 T = TypeVar("T")
 PART_S, LONGEST_S = 0.05, 0.4
-MOST_VALUE: Final = 8 * 1024 * 1024  # bytes of one value that is taken whole
-MOST_INNER: Final = 64 * 1024 * 1024  # of a text that holds JSON itself
+MOST_VALUE: Final = 8 * 1024 * 1024  # bytes of one value that is read whole
+MOST_INNER: Final = 64 * 1024 * 1024  # of a string that contains JSON
 Told = Callable[[int, int], None]
 
 
 class HitPart(msgspec.Struct, frozen=True):
-    """What a search has found since the last part; `done` of `size` bytes are looked through."""
+    """Hits since the last part of a search; `done` of `size` bytes are searched."""
 
     hits: tuple[Hit, ...]
     done: int
@@ -45,7 +45,7 @@ class HitPart(msgspec.Struct, frozen=True):
 
 
 class Reading:
-    """The folders of one ledger's tasks. Calls raise NotATaskId, TaskNotFound, TaskUnreadable."""
+    """Reader of one ledger's task folders. Calls raise NotATaskId, TaskNotFound, TaskUnreadable."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -54,7 +54,7 @@ class Reading:
     async def units(
         self, task_id: str, since: int = 0, number: int = 0
     ) -> AsyncGenerator[UnitPart, None]:
-        """The units from the first one on, or those behind `since` (a part's `resume`)."""
+        """Yield the units from the first one, or those behind `since` (a part's `resume`)."""
         reader = await asyncio.to_thread(lambda: UnitReader(self._look(), task_id, since, number))
         part = UnitPart(())
         while not part.last:
@@ -62,11 +62,11 @@ class Reading:
             yield part
 
     async def unit(self, task_id: str, unit: Unit) -> dict[str, Any] | None:
-        """All that one unit says; None where it is there no more."""
+        """Read one whole unit; None where it no longer exists."""
         return await _stopping(lambda stop: whole_unit(self._look(), task_id, unit, stop))
 
     async def refusals(self, task_id: str) -> Refusals:
-        """Every place that the task's browser was refused, from all of its events."""
+        """Collect every request that the task's browser was refused, from all of its events."""
         found, at = Refusals(), -1
         behind = 0
         while behind != at:
@@ -84,9 +84,9 @@ class Reading:
         *,
         earlier: Reading | None = None,
     ) -> Differences:
-        """What differs between two runs; `told` hears, on the thread, how many were read.
+        """Compare two runs; `told` is called on the thread with the number of units read.
 
-        `earlier` has the run `before`, where that is in another ledger.
+        `earlier` reads the run `before`, where that is in another ledger.
         """
         there = earlier or self
 
@@ -97,34 +97,33 @@ class Reading:
         return await _stopping(work)
 
     async def files(self, task_id: str) -> tuple[FileFacts, ...]:
-        """The task's files, those in `artifacts/` last."""
+        """List the task's files, those in `artifacts/` last."""
         found = await asyncio.to_thread(lambda: self._look().files(task_id))
         return tuple(FileFacts(*one) for one in found)
 
     async def place(self, task_id: str, name: str) -> Path | None:
-        """Where a file of the task stands, to be handed to another program; None where it is none
-        of the task's own: a link, a folder, or not there."""
+        """Return a file's path for another program; None for a link, a folder or a missing file."""
         return await asyncio.to_thread(lambda: self._look().place(task_id, name))
 
     async def part(self, task_id: str, name: str, start: int, most: int) -> FilePart:
-        """Some bytes of a file."""
+        """Read a range of bytes of a file."""
         return await asyncio.to_thread(lambda: read_part(self._look(), task_id, name, start, most))
 
     async def find(self, task_id: str, name: str, needle: str, start: int, told: Told) -> int:
-        """The byte at which `needle` stands next in a file; -1 for nowhere."""
+        """Find the next byte offset of `needle` in a file; -1 for none."""
         return await _stopping(
             lambda stop: find_in(lambda: self.open(task_id, name), needle, start, told, stop)
         )
 
     async def picture(self, task_id: str, name: str) -> bytes | None:
-        """A file under `artifacts/` by its plain name; None where there is none."""
+        """Read a file under `artifacts/` by its plain name; None where there is none."""
         given = name.removeprefix(f"{ARTIFACTS_NAME}/")
         return await asyncio.to_thread(lambda: self._look().read_artifact(task_id, given))
 
     async def members(
         self, task_id: str, name: str, node: Node, rest: Rest | None = None, most: int = 500
     ) -> AsyncGenerator[list[Node | Rest], None]:
-        """The members of `node` in a JSON file, some at a time; those behind `rest` if given."""
+        """Yield the members of `node` in a JSON file in parts; those behind `rest` if given."""
 
         def begin() -> Iterator[Node | Rest | None]:
             inside = (*node.inside, node.start) if node.kind == "json" else node.inside
@@ -141,7 +140,7 @@ class Reading:
             yield part
 
     async def search(self, task_id: str, name: str, needle: str) -> AsyncGenerator[HitPart, None]:
-        """Every name and value in a JSON file that holds `needle`, large or small."""
+        """Yield every name and value in a JSON file that contains `needle`, ignoring case."""
         size = await asyncio.to_thread(self._size, task_id, name)
         where: list[Search] = []
 
@@ -155,7 +154,7 @@ class Reading:
             yield HitPart(tuple(hits), min(at.place, size), size, at.passed_over)
 
     async def value(self, task_id: str, name: str, node: Node) -> bytes | None:
-        """One value as it is written, whole; None where it is larger than 8 MiB."""
+        """Read one whole value as written; None where it is larger than 8 MiB."""
 
         def work() -> bytes | None:
             with self._bytes(task_id, name, node.inside) as read:
@@ -177,11 +176,11 @@ class Reading:
         return _Source(self, task_id, name, inside)
 
     def open(self, task_id: str, name: str) -> BinaryIO:
-        """One of the task's files; the result with its units in it, wherever they stand."""
+        """Open one of the task's files; the result always includes its units."""
         return self._look().open_whole(task_id, name)
 
     def inner(self, task_id: str, name: str, inside: tuple[int, ...]) -> bytes:
-        """The text that begins at `inside[-1]`, its escapes undone. Raises Broken."""
+        """Unescape the string that begins at `inside[-1]`. Raises Broken."""
         key = (task_id, name, inside)
         found = self._inner.get(key)
         if found is None:
@@ -200,7 +199,7 @@ class Reading:
 
 
 class _Source:
-    """The bytes of a file, or of a text in it that holds JSON, while the block lasts."""
+    """Context manager for the bytes of a file, or of a string in it that contains JSON."""
 
     def __init__(self, desk: Reading, task_id: str, name: str, inside: tuple[int, ...]) -> None:
         self._desk, self._at = desk, (task_id, name)
@@ -225,7 +224,7 @@ class _Source:
 
 
 def _enter(scan: Scan, kind: Kind, step: bool) -> Kind:
-    """Stand behind the bracket that opens `kind`; what a text holds is judged by its bracket."""
+    """Skip the opening bracket of `kind`; the kind of embedded JSON follows from its bracket."""
     if kind == "lines":
         return kind
     first = scan.peek()
@@ -252,8 +251,9 @@ def _whole(read: Read, start: int, most: int) -> bytes | None:
 async def _in_parts(
     found: Iterator[T | None], broken: Callable[[Broken], TaskUnreadable]
 ) -> AsyncIterator[list[T]]:
-    """Take from `found` on a thread: the first part after 50 ms, later ones up to 400 ms long,
-    because each costs a change of threads. Pauses count, so that no part takes for ever.
+    """Consume `found` on a thread: the first part after 50 ms, later ones up to 400 ms long.
+
+    Each part costs a thread switch. Pauses count, so that no part takes forever.
     """
 
     def take(some: list[T], part_s: float) -> bool:
@@ -271,14 +271,14 @@ async def _in_parts(
         try:
             ended = await asyncio.to_thread(take, some, part_s)
         except Broken as error:
-            yield some  # what stands before the place where it breaks off
+            yield some  # the members before the place where it breaks off
             raise broken(error) from error
         part_s = min(2 * part_s, LONGEST_S)
         yield some
 
 
 async def _stopping(work: Callable[[threading.Event], T]) -> T:
-    """Run `work` on a thread; who is cancelled meanwhile stops it."""
+    """Run `work` on a thread and stop it when the caller is cancelled."""
     stop = threading.Event()
     try:
         return await asyncio.to_thread(work, stop)

@@ -1,8 +1,8 @@
-"""What a task found, unit by unit, wherever it stands: nothing here is ever whole in memory.
+"""Units that a task found, from whichever file has them, streamed.
 
-`pages.jsonl` comes first (a running task has it, and a killed one), then `result.json`, as we
-write it or as OpenChrome does: JSON inside a text at `content[0].text`. An envelope has no
-units, only what was called: its events.
+`pages.jsonl` comes first (a running task has it, and a killed one), then `result.json`, as we write
+it or as OpenChrome does: JSON inside a string at `content[0].text`. An envelope has no units, only
+its calls: its events.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ TEXT_CHARS: Final = 256 * 1024  # of a result that is plain text
 
 
 class Findings:
-    """The units of one task as rows, and how far they have been read.
+    """Units of one task as rows, with the reading progress.
 
-    `place` is the file that they come from, empty while the task has kept nothing; `size` of
-    it in bytes and `done` of these read tell how far `rows` is.
+    `place` is their source file, empty while the task has none; `size` is its size in bytes and
+    `done` the bytes that `rows` has read.
     """
 
     def __init__(self, ledger: LedgerLook, task_id: str, kind: str) -> None:
@@ -49,7 +49,7 @@ class Findings:
         return EVENTS_NAME if kind == ENVELOPE else ""
 
     def rows(self) -> Iterator[Row]:
-        """Each unit, fit to be shown. Raises TaskUnreadable; Damaged for a broken result."""
+        """Yield each unit, safe to show. Raises TaskUnreadable; Damaged for a broken result."""
         self.done = 0
         match self.place:
             case name if name == PAGES_NAME:
@@ -61,7 +61,7 @@ class Findings:
         return iter(())
 
     def head(self) -> Row:
-        """What result.json says before its units (a summary); nothing if it cannot be read."""
+        """Members of result.json before its units (a summary); empty if it cannot be read."""
         found: Row = {}
         if not self._ledger.has_result(self._task_id):
             return found
@@ -72,8 +72,8 @@ class Findings:
                         break
                     _note(found, name, text)
             except Damaged:
-                pass  # a head is a courtesy; the rows say what is wrong
-        # `shown` keeps the shape: an object stays one.
+                pass  # the head is optional; `rows` reports the damage
+        # `shown` keeps the shape: an object stays an object.
         return shown(found)  # type: ignore[no-any-return]
 
     def _pages(self) -> Iterator[Row]:
@@ -102,7 +102,7 @@ class Findings:
 
 
 def unit_rows(blocks: Iterator[bytes], key: str | None) -> Iterator[Row]:
-    """The rows in a result: what stands under `key` (None: in its first array), else itself.
+    """Yield the rows of a result: the array under `key` (None: the first one), else the result.
 
     Raises Damaged.
     """
@@ -121,7 +121,7 @@ def unit_rows(blocks: Iterator[bytes], key: str | None) -> Iterator[Row]:
 
 
 def is_json(file: BinaryIO) -> bool:
-    """Is the whole of `file` one JSON value? Read from its beginning, piece by piece."""
+    """Return whether the whole of `file` is one JSON value, read in blocks from its beginning."""
     text = JsonText(decoded(_blocks(file), strict=True))
     try:
         text.skip()
@@ -137,7 +137,7 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _members(text: JsonText) -> Iterator[tuple[str, JsonText]]:
-    """Each member of a result, unwrapped: its name, and the cursor at its value."""
+    """Yield each member of a result, unwrapped: its name, and the cursor at its value."""
     if text.peek() != "{":
         if text.peek():
             yield "", text
@@ -165,7 +165,7 @@ def _unwrapped(pieces: Iterator[str]) -> Iterator[tuple[str, JsonText]]:
     inner = JsonText(pieces)
     if inner.peek() in ("{", "["):
         yield from _members(inner)
-    elif inner.peek():  # words for people: they become a text of their own
+    elif inner.peek():  # plain text becomes a JSON string
         said = msgspec.json.encode(shown(inner.rest(TEXT_CHARS))).decode()
         yield "text", JsonText(iter([said]))
     for _ in pieces:
@@ -179,7 +179,7 @@ def _objects(text: JsonText) -> Iterator[Row]:
 
 
 def _note(found: Row, name: str, text: JsonText) -> None:
-    """Keep a member that is small; pass over a list, which may be of any length."""
+    """Store a small member; skip a list, which may be of any length."""
     if text.peek() == "[":
         text.skip()
         return

@@ -1,8 +1,8 @@
-"""JSON in bytes that are read as they are needed: where a value begins, what it is, where it ends.
+"""JSON scanner over bytes read on demand: locates values without decoding them.
 
-Unlike `store.json_stream`, which makes values, this one only finds them, so that a tree of a
-file larger than memory can be opened anywhere. What takes long is an iterator that pauses
-(yields None) at each block, so that whoever looks may stop in between.
+Unlike `ledger.json_stream`, which decodes values, this one only finds them, so that a tree of a
+file larger than memory can be opened anywhere. Long operations are iterators that pause (yield
+None) at each block, so that the caller may stop in between.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Final
 
 BLOCK: Final = 256 * 1024
 
-Read = Callable[[int], bytes]  # the block from this byte on; empty at the end
+Read = Callable[[int], bytes]  # returns the block from this byte; empty at the end
 
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _IN_TEXT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-# Up to the next bracket, over whole texts: one step of the pattern for most of a page.
+# Up to the next bracket, over whole strings: one match for most of a page.
 _FLAT = re.compile(rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"\[\]{}]*+)*+', re.DOTALL)
 _LITERAL = re.compile(rb'[^\s,:"\[\]{}]*+')
 
 
 class Broken(ValueError):
-    """It is no JSON from byte `at` on."""
+    """The text is no JSON from byte `at` on."""
 
     def __init__(self, at: int) -> None:
         super().__init__(f"it is no JSON at byte {at:,}")
@@ -33,7 +33,7 @@ class Broken(ValueError):
 
 
 class Scan:
-    """A cursor that stands at byte `place`. Raises Broken where the text breaks off."""
+    """Cursor at byte `place`. Raises Broken where the text breaks off."""
 
     def __init__(self, read: Read, place: int = 0) -> None:
         self._read = read
@@ -46,18 +46,18 @@ class Scan:
         return self._base + self._at
 
     def peek(self) -> bytes:
-        """The byte that comes next behind blanks; empty at the end."""
+        """Next byte behind blanks; empty at the end."""
         while True:
             self._at = _end(_BLANKS, self._data, self._at)
             if self._at < len(self._data) or not self.more():
                 return self._data[self._at : self._at + 1]
 
     def step(self) -> None:
-        """Pass over the byte that was peeked at."""
+        """Skip the byte that `peek` returned."""
         self._at += 1
 
     def skip(self) -> Iterator[None]:
-        """Pass over the next value, however large; pauses at each block."""
+        """Skip the next value, however large; pauses at each block."""
         match self.peek():
             case b'"':
                 yield from self._skip_text()
@@ -68,7 +68,7 @@ class Scan:
                     raise Broken(self.place)
 
     def literal(self) -> bytes:
-        """A number or a word, whole."""
+        """Read a whole number or word."""
         while True:
             end = _end(_LITERAL, self._data, self._at)
             if end < len(self._data) or not self.more():
@@ -76,9 +76,8 @@ class Scan:
                 return found
 
     def text(self, most: int) -> bytes | None:
-        """The text that comes next with its quotes, and pass over it; None (and stay) when it
-        is longer than `most` bytes.
-        """
+        """Read the next string with its quotes; None, without moving, when longer than `most`
+        bytes."""
         while True:
             found = _TEXT.match(self._data, self._at)
             if found is not None:
@@ -90,8 +89,9 @@ class Scan:
                 raise Broken(self.place)
 
     def nest(self, most: int) -> bytes | None:
-        """The object or array that comes next, and pass over it; None (and stay) when it is
-        longer than `most` bytes or breaks off.
+        """Read the next object or array.
+
+        None, without moving, when it is longer than `most` bytes or breaks off.
         """
         depth, ahead = 0, 0
         while True:
@@ -106,12 +106,12 @@ class Scan:
                     found, self._at = self._data[self._at : at + 1], at + 1
                     return found
             else:
-                ahead -= 1  # the end, or a text that goes on in the next block
+                ahead -= 1  # the end, or a string that continues in the next block
                 if len(self._data) - self._at > most or not self.more():
                     return None
 
     def start_of_text(self, chars: int) -> str:
-        """The first `chars` characters of the text that comes next; the cursor stays."""
+        """First `chars` characters of the next string; the cursor does not move."""
         wanted = 6 * chars + 16
         while len(self._data) - self._at < wanted and self.more():
             pass
@@ -119,13 +119,13 @@ class Scan:
         return unescaped(self._data[self._at + 1 : min(end, self._at + wanted)])[:chars]
 
     def start_of(self, chars: int) -> str:
-        """The value that comes next as it is written, only its first `chars` characters."""
+        """First `chars` characters of the next value as written; the cursor does not move."""
         while len(self._data) - self._at < 4 * chars and self.more():
             pass
         return self._data[self._at : self._at + 4 * chars].decode("utf-8", "replace")[:chars]
 
     def line(self) -> Iterator[None]:
-        """Pass over the rest of this line."""
+        """Skip the rest of this line."""
         while (end := self._data.find(b"\n", self._at)) < 0:
             self._at = len(self._data)
             if not self.more():
@@ -134,7 +134,7 @@ class Scan:
         self._at = end + 1
 
     def more(self) -> bool:
-        """Have one more block; False at the end."""
+        """Read one more block; False at the end."""
         block = self._read(self._base + len(self._data))
         if not block:
             return False
@@ -167,7 +167,7 @@ class Scan:
                     self._at += 1
                     if not depth:
                         return
-                case b'"':  # a text that goes on in the next block
+                case b'"':  # a string that continues in the next block
                     yield from self._skip_text()
                 case _:
                     if not self.more():
@@ -176,7 +176,7 @@ class Scan:
 
 
 def unescaped(inside: bytes) -> str:
-    """What stands between the quotes of a text; half an escape at its end is left away."""
+    """Unescape the inside of a string; half an escape at its end is dropped."""
     said = inside.decode("utf-8", "replace")
     for cut in range(13):
         try:

@@ -1,4 +1,4 @@
-"""Looking for words in a whole JSON file: which names and values hold them, and by which path."""
+"""Text search in a whole JSON file: matching names and values, with their paths."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from engine.model.display import display
 from engine.results.json_scan import BLOCK, Broken, Scan, unescaped
 from engine.results.json_tree import Step
 
-MOST_TEXT: Final = 8 * 1024 * 1024  # bytes of one text that is looked through
-MOST_NEST: Final = 1024 * 1024  # bytes of an object that is looked at whole
+MOST_TEXT: Final = 8 * 1024 * 1024  # bytes of one string that is searched
+MOST_NEST: Final = 1024 * 1024  # bytes of an object that is searched at once
 _PAUSE: Final = 200  # values between two pauses
 _AROUND: Final = 60
-_HIDDEN = re.compile(rb"\\u00[2-7]")  # a sign that could have been written as it is
+_HIDDEN = re.compile(rb"\\u00[2-7]")  # an escaped character that could have been written directly
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
-    """A value that holds the words, or whose name does, and the way to it."""
+    """Value that matches, or whose name does, and the path to it."""
 
     steps: tuple[Step, ...]
     preview: str
 
 
 class Search:
-    """`hits` yields Hit and, at pauses, None; `place` is the byte that it has come to.
+    """Search whose `hits` yields Hit and, at pauses, None; `place` is the current byte.
 
-    `passed_over` counts texts that were too long to be looked through.
+    `passed_over` counts strings that were too long to be searched.
     """
 
     def __init__(self, scan: Scan, needle: str, *, lines: bool = False) -> None:
         self._scan = scan
         self._needle = needle.casefold()
-        # What is written as it is, so that bytes can be looked through before any text is made.
+        # Text without escapes, so that bytes can be searched before decoding.
         plain = self._needle.isascii() and not set(self._needle) & set('"\\/')
         self._bytes = self._needle.encode() if plain and self._needle.isprintable() else b""
         self._lines = lines
         self._stack: list[Step] = []
-        self._nests: list[bool] = []  # is it an object?
+        self._nests: list[bool] = []  # True for an object
         self._seen = 0
         self.passed_over = 0
 
@@ -50,7 +50,7 @@ class Search:
         return self._scan.place
 
     def hits(self) -> Iterator[Hit | None]:
-        """Every hit in the order of the file. Raises Broken where it is no JSON."""
+        """Yield every hit in the order of the file. Raises Broken where it is no JSON."""
         if not self._lines:
             yield from self._value()
             return
@@ -63,7 +63,7 @@ class Search:
             number += 1
 
     def _value(self) -> Iterator[Hit | None]:
-        """One value with all that is in it; a stack of our own, because depth is a stranger's."""
+        """Search one value iteratively, because its depth is untrusted."""
         floor = len(self._nests)
         while True:
             yield from self._one()
@@ -97,8 +97,9 @@ class Search:
             yield from self._judge(said)
 
     def _within(self, whole: bytes) -> Iterator[Hit | None]:
-        """Look into an object or array only if the words may be in it: nearly all are passed by
-        whole, which takes a tenth of the time.
+        """Search an object or array only if its bytes may match.
+
+        Nearly all are skipped whole, which takes a tenth of the time.
         """
         if self._bytes not in whole.lower() and not _HIDDEN.search(whole):
             return
@@ -109,7 +110,7 @@ class Search:
             yield None if hit is None else Hit(steps, hit.preview)
 
     def _goes_on(self) -> bool:
-        """Step to the next member of the innermost nest; False at its end."""
+        """Move to the next member of the innermost container; False at its end."""
         found = self._scan.peek()
         if found == b",":
             self._scan.step()

@@ -1,4 +1,4 @@
-"""One level of a JSON file at a time: the members of the object or array that begins at a byte."""
+"""One level of a JSON tree: the members of the object or array at a byte offset."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from engine.results.json_scan import Broken, Scan, unescaped
 Kind = Literal["object", "array", "text", "json", "number", "word", "lines"]
 Step = str | int
 
-MOST_KEY: Final = 64 * 1024  # bytes of a name that is taken whole
+MOST_KEY: Final = 64 * 1024  # bytes of a name that is read whole
 _KEY_CHARS, _PREVIEW_CHARS = 1_000, 200
 _NESTS: Final[dict[bytes, Kind]] = {b"{": "object", b"[": "array"}
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """A value in a file: its name or number, where it begins, and what is seen of it.
+    """Value in a file: its name or index, its offset, and its preview.
 
-    `json` is a text that holds JSON itself (a result as OpenChrome writes it). `start` is a
-    byte of the file, or of the innermost such text; `inside` says where those texts begin.
+    `json` is a string that contains JSON (a result as OpenChrome writes it). `start` is a byte of
+    the file, or of the innermost such string; `inside` lists the offsets of those strings.
     """
 
     step: Step
@@ -33,12 +33,12 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_open(self) -> bool:
-        """Does it have members?"""
+        """Whether it has members."""
         return self.kind in ("object", "array", "json", "lines")
 
 
 class Rest(msgspec.Struct, frozen=True, gc=False):
-    """There are more members: the next one is number `number`, at byte `start`."""
+    """Marker for more members: the next one is number `number`, at byte `start`."""
 
     number: int
     start: int
@@ -47,8 +47,10 @@ class Rest(msgspec.Struct, frozen=True, gc=False):
 def members(
     scan: Scan, kind: Kind, number: int, most: int, inside: tuple[int, ...] = ()
 ) -> Iterator[Node | Rest | None]:
-    """Up to `most` members from where `scan` stands (behind the bracket), each as soon as its
-    beginning is known; at last a Rest if there are more. Pauses with None. Raises Broken.
+    """Yield up to `most` members from the position of `scan` (behind the bracket).
+
+    Each one comes as soon as its beginning is known; a Rest at the end if there are more. Pauses
+    with None. Raises Broken.
     """
     given = 0
     while not _ended(scan, kind):
@@ -100,7 +102,7 @@ def _node(scan: Scan, step: Step, inside: tuple[int, ...]) -> Node:
 
 
 def _own(said: str) -> str:
-    """What stands behind the value's end, where it ends so soon, is not its own."""
+    """Cut text behind the value's end from a short preview."""
     data = said.encode()
     short = Scan(lambda at: data[at:])
     try:
@@ -112,7 +114,7 @@ def _own(said: str) -> str:
 
 
 def path_of(steps: tuple[Step, ...]) -> str:
-    """The JSONPath of a value: `$.pages[3].title`."""
+    """Build the JSONPath of a value: `$.pages[3].title`."""
     found = "$"
     for step in steps:
         if isinstance(step, int):

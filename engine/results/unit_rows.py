@@ -1,4 +1,4 @@
-"""A task's units as rows, part by part, and one of them whole again."""
+"""Units of a task as rows, read in parts, and one unit whole."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from engine.model.records import PAGES_NAME, TaskRecord
 from engine.results.findings import Findings
 from engine.results.units import Unit, unit_of
 
-PART_S: Final = 0.03  # of one part in a thread: the window's own has its turn in between
+PART_S: Final = 0.03  # of one part in a thread; the GUI thread runs in between
 PART_UNITS: Final = 2_000
 Placed = tuple[dict[str, Any], int]
 
 
 class UnitPart(msgspec.Struct, frozen=True):
-    """Some units in order. `done` of `size` bytes are read; `resume` is where those that are
-    still to come will begin (-1: this task will have no more).
+    """Part of the units, in order.
+
+    `done` of `size` bytes are read; `resume` is the offset of future units (-1: there will be
+    none).
     """
 
     units: tuple[Unit, ...]
@@ -35,8 +37,9 @@ class UnitPart(msgspec.Struct, frozen=True):
 
 
 class UnitReader:
-    """Reads from byte `since` of pages.jsonl on, where units are numbered from `number`; or a
-    whole result where there is no such file. Every call may wait for a disk.
+    """Reader of pages.jsonl from byte `since`, with units numbered from `number`.
+
+    Without that file it reads a whole result. Every call may wait for a disk.
     """
 
     def __init__(self, look: LedgerLook, task_id: str, since: int = 0, number: int = 0) -> None:
@@ -50,7 +53,7 @@ class UnitReader:
         self._rows = self._placed(since) if self._in_lines or since == 0 else iter(())
 
     def part(self) -> UnitPart:
-        """The next units. Raises TaskUnreadable where a result breaks off."""
+        """Read the next units. Raises TaskUnreadable where a result breaks off."""
         units: list[Unit] = []
         last, until = False, time.perf_counter() + PART_S
         while len(units) < PART_UNITS and time.perf_counter() < until:
@@ -65,7 +68,7 @@ class UnitReader:
         return UnitPart(tuple(units), done, self._findings.size, resume, last)
 
     def rows(self) -> Iterator[Placed]:
-        """The units themselves, each with its place."""
+        """Yield the units themselves, each with its offset."""
         while (found := self._next()) is not None:
             yield found
 
@@ -89,7 +92,7 @@ class UnitReader:
 def whole_unit(
     look: LedgerLook, task_id: str, unit: Unit, stop: threading.Event
 ) -> dict[str, Any] | None:
-    """Everything that this unit says; None where it is not found any more (or `stop` is set)."""
+    """Read the whole of one unit; None where it no longer exists (or `stop` is set)."""
     if unit.at >= 0:
         found = next(look.placed_pages(task_id, unit.at), None)
         return None if found is None else journal.page(found[0])

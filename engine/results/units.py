@@ -1,7 +1,7 @@
-"""One finished unit of a task (a page, an action, a part) as a row: what became of it, in brief.
+"""Finished unit of a task (a page, an action, a part) as a row with its outcome.
 
-Pure rules over what units say; of long texts only the start, so that 100,000 rows fit into
-memory. The unit itself is read again when somebody opens it.
+Pure rules over unit records; long texts are cut, so that 100,000 rows fit into memory. The whole
+unit is read again when it is opened.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from engine.model.display import display
 from engine.text.catalogue import say
 
-ROBOTS: Final = "Blocked by robots.txt"  # as a crawl words it: the site said no, nothing failed
+ROBOTS: Final = "Blocked by robots.txt"  # as a crawl words it: the site refused, nothing failed
 _NAMES: Final = ("url", "intention", "part", "name", "selector", "file", "kind")
 _TITLES: Final = ("title", "tool_name", "type", "role")
 _CHARS: Final = 300
@@ -31,7 +31,7 @@ _STATES: Final[Mapping[str, str]] = {
 
 
 class UnitState(StrEnum):
-    """What became of it. REFUSED is what the site or our own rules did not allow."""
+    """Outcome of a unit. REFUSED: the site or our own rules did not allow it."""
 
     DONE = "done"
     FAILED = "failed"
@@ -42,14 +42,14 @@ class UnitState(StrEnum):
 
 
 class Unit(msgspec.Struct, frozen=True, gc=False):
-    """`number` counts from 0; `at` is the byte where its line begins, -1 in a result.
+    """Summary of one unit. `number` counts from 0; `at` is its line's byte, -1 in a result.
 
-    `failure` tells two sorts of failed pages apart, where it is known: `http` (the site answered
-    with an error) and `not_loaded`. `remark` is a word for a page that was kept and may not be
-    what it should: `empty` or `unsettled`. `attempts` is how often a page was requested, where it
-    was more than once, and `earlier` tells what the attempts before failed of; `redacted` counts
-    the places that its content lost, `links_over` the links beyond the limit of a page. Times in
-    ms, sizes in bytes; None is what it does not say. All texts are safe to show.
+    `failure` distinguishes two sorts of failed pages, where known: `http` (the site answered with
+    an error) and `not_loaded`. `remark` marks a stored page that may be incomplete: `empty` or
+    `unsettled`. `attempts` is how often a page was requested, where it was more than once, and
+    `earlier` lists the errors of the earlier attempts; `redacted` counts the redactions in its
+    content, `links_over` the links beyond the limit of a page. Times in ms, sizes in bytes; None
+    where unknown. All texts are safe to show.
     """
 
     number: int
@@ -73,19 +73,19 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def answer(self) -> str:
-        """`2xx` to `5xx` for what a server answered, else its state."""
+        """Status class `2xx` to `5xx` of a response, else the unit's state."""
         if self.code is not None and 100 <= self.code < 600:
             return f"{self.code // 100}xx"
         return self.state
 
     @property
     def remark_words(self) -> str:
-        """The remark as a person reads it; empty without one."""
+        """Remark as display text; empty without one."""
         return say(f"page.{self.remark}") if self.remark else ""
 
 
 def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
-    """The brief row of one unit, whoever wrote it."""
+    """Summarise one unit from any writer."""
     reason = _reason(row.get("error"))
     return Unit(
         number=number,
@@ -111,9 +111,9 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
 
 @dataclass(frozen=True, slots=True)
 class UnitFilter:
-    """Which units are wanted: those with one of `kinds` (none: all) that hold every word.
+    """Filter for units with one of `kinds` (none: all) that contain every word.
 
-    `by_answer` asks for `Unit.answer` instead of the state.
+    `by_answer` compares `Unit.answer` instead of the state.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -122,7 +122,7 @@ class UnitFilter:
 
     @classmethod
     def of(cls, kinds: frozenset[str], text: str, *, by_answer: bool = False) -> UnitFilter:
-        """A filter of what a person typed: words in any order, large or small."""
+        """Build a filter from user input: words in any order, ignoring case."""
         return cls(kinds, tuple(text.casefold().split()), by_answer)
 
     @property
@@ -130,7 +130,7 @@ class UnitFilter:
         return not self.kinds and not self.words
 
     def passes(self, unit: Unit) -> bool:
-        """Is this unit wanted?"""
+        """Return whether this unit matches."""
         if self.kinds and (unit.answer if self.by_answer else unit.state) not in self.kinds:
             return False
         if not self.words:
@@ -140,7 +140,7 @@ class UnitFilter:
         return all(word in text for word in self.words)
 
     def wants(self, row: Mapping[str, Any]) -> bool:
-        """As `passes`, of the unit itself."""
+        """Do as `passes`, for the unit record itself."""
         return self.passes(unit_of(row, 0))
 
 
@@ -161,7 +161,7 @@ def _remark(row: Mapping[str, Any]) -> str:
 
 def _failure(row: Mapping[str, Any], reason: str) -> str:
     code = row.get("error_code")
-    if not isinstance(code, str):  # of an older record only the sentence tells
+    if not isinstance(code, str):  # an older record has only the sentence
         return "http" if reason.startswith("HTTP ") else ""
     return "http" if code == "http" else "not_loaded"
 
@@ -187,7 +187,7 @@ def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 
 def _shot(row: Mapping[str, Any]) -> str:
-    """The picture's name among the task's artifacts, without its folder."""
+    """Name of the screenshot among the task's artifacts, without its folder."""
     given = row.get("screenshot")
     if not isinstance(given, str):
         result = row.get("result")
