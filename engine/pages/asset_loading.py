@@ -1,6 +1,6 @@
-"""Fetches what the pages of one crawl share, style sheets and scripts: each address once.
+"""Load style sheets and scripts that the pages of a crawl share, each address once.
 
-As in a browser they belong to the page: no delay stands between them, and what fails is left out.
+As in a browser they belong to the page: no delay applies to them, and failures are left out.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from engine.model.addresses import in_charset, link_address
 from engine.model.errors import EngineError
 from engine.pages.style_sheets import MAX_SHEETS, Rule, Sheet, parse_sheet, sheets_of
 
-ASSET_S: Final = 5.0  # until one has come; later the page goes without
-MAX_ASSET_CHARS: Final = 1024 * 1024  # of one; the rest is not read
-MAX_BYTES: Final = 64 * 1024 * 1024  # of all of a crawl
-MAX_KNOWN: Final = 2_000  # of a crawl that are remembered, and asked for at all
+ASSET_S: Final = 5.0  # for each asset; afterwards the page is loaded without it
+MAX_ASSET_CHARS: Final = 1024 * 1024  # for each asset; the rest is not read
+MAX_BYTES: Final = 64 * 1024 * 1024  # for all assets of a crawl
+MAX_KNOWN: Final = 2_000  # addresses of a crawl that are cached, and requested at all
 _THREAD_FROM_CHARS: Final = 64 * 1024
 
 Get = Callable[[str, int], Awaitable[bytes]]
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class AssetLoader(Generic[T]):
-    """What one crawl has met, as `parse` made it of each text; used by several workers at once.
+    """Cache of the parsed assets of one crawl; used by several workers at once.
 
-    `none` stands for what did not come.
+    `none` is the value of an asset that did not load.
     """
 
     def __init__(self, get: Get, parse: Callable[[str], T], none: T) -> None:
@@ -47,7 +47,7 @@ class AssetLoader(Generic[T]):
         await asyncio.gather(*loads, return_exceptions=True)
 
     async def load(self, places: Iterable[str], deadline: float) -> None:
-        """Wait for these addresses, or for the page's time; `deadline` is of the loop's clock."""
+        """Wait for these addresses, at most until `deadline` (of the loop's clock)."""
         coming: list[asyncio.Task[T]] = []
         for place in filter(None, places):
             if place not in self._loads and len(self._loads) < MAX_KNOWN:
@@ -66,7 +66,7 @@ class AssetLoader(Generic[T]):
         return load.result()
 
     async def parsed(self, text: str) -> T:
-        """What stands in the page itself, which often is the same in each."""
+        """Parse an inline asset, which often is the same on each page."""
         key = blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
         if key not in self._inline:
             if len(self._inline) >= MAX_KNOWN:
@@ -94,22 +94,22 @@ class AssetLoader(Generic[T]):
 
 
 def resolved(base: str, href: str, charset: str = "") -> str:
-    """The address that a page in `charset` asks for; empty for what is none."""
+    """Return the absolute address of a link in `charset`; empty if there is none."""
     address = link_address(base, in_charset(href, charset)) if href else None
     return "" if address is None else address.asked
 
 
-# The rules of each page's style sheets, with those that a sheet imports.
+# The rules of each page's style sheets, with those of imported sheets.
 
-MAX_DEPTH: Final = 6  # sheets that import each other, one after another
-MAX_ADDED: Final = 60  # sheets of one page with all that they import
+MAX_DEPTH: Final = 6  # of nested imports
+MAX_ADDED: Final = 60  # sheets of one page, imported ones included
 _NONE: Final = Sheet()
 
 Styles = tuple[tuple[Rule, ...], ...]
 
 
 class SheetLoader:
-    """The style sheets that one crawl has met; used by several workers at once."""
+    """The style sheets of one crawl; used by several workers at once."""
 
     def __init__(self, get: Get) -> None:
         self._sheets = AssetLoader(get, parse_sheet, _NONE)
@@ -118,7 +118,7 @@ class SheetLoader:
         await self._sheets.close()
 
     async def of_page(self, html: str, url: str, deadline: float, charset: str = "") -> Styles:
-        """The rules for a page in `charset`, sheet by sheet; `deadline` is of the loop's clock."""
+        """Return the rules for a page in `charset`, sheet by sheet; `deadline` as in `load`."""
         base, named = sheets_of(html)
         if not named:
             return ()
@@ -143,7 +143,7 @@ class SheetLoader:
         deadline: float,
         depth: int = 0,
     ) -> None:
-        """Add a sheet's rules behind those of the sheets that it imports."""
+        """Add a sheet's rules after those of the sheets that it imports."""
         places = [resolved(at, to) for to in sheet.imports[:MAX_SHEETS]]
         if depth == MAX_DEPTH or len(rules) >= MAX_ADDED:
             return
@@ -153,18 +153,18 @@ class SheetLoader:
         rules.append(sheet.rules)
 
 
-# What the scripts of a page name of it: ids, classes, elements and data attributes.
+# The names that a page's scripts use: ids, classes, elements and data attributes.
 #
-# A script finds what it changes by a name, and the name stands in its source. Pages that run the
-# same scripts are alike in what these do to them as far as the same names stand in them.
+# A script finds the elements that it changes by a name in its source. Pages with the same scripts
+# are changed alike as far as they contain the same names.
 
-MAX_SCRIPTS: Final = 50  # of one page that are read
-MAX_NAMES: Final = 5_000  # of one page
+MAX_SCRIPTS: Final = 50  # read for each page
+MAX_NAMES: Final = 5_000  # for each page
 
-# Where sources name ids and classes: in selectors, and in calls that take nothing else. All other
-# words in texts would be names too, but libraries are full of words such as `data` and `function`.
+# Places where sources name ids and classes: selectors, and calls that take nothing else. Other
+# words in strings could be names too, but libraries are full of words such as `data`, `function`.
 _SELECTED: Final = re.compile(r"[\"'`\s,>+~(\w\])*]([#.]-?[A-Za-z_][\w-]*)", re.ASCII)
-# Comments first: the apostrophes of their words begin no text.
+# Comments come first, because an apostrophe in them begins no string.
 _TEXT: Final = re.compile(
     r"/\*.*?\*/|(?:^|(?<=\s))//[^\n]*|\"((?:[^\"\\\n]|\\.)*+)\"|'((?:[^'\\\n]|\\.)*+)'|`([^`]*+)`",
     re.MULTILINE | re.DOTALL,
@@ -188,7 +188,7 @@ _NAMED: Final = re.compile(
 
 
 class Script(NamedTuple):
-    """One script of a page: its source, or else the address of it."""
+    """One script of a page: its source, or its address."""
 
     text: str
     src: str
@@ -196,7 +196,7 @@ class Script(NamedTuple):
 
 
 def named_in(source: str) -> frozenset[str]:
-    """`#id`, `.class`, `tag` and `data-name` as a source names them to find elements."""
+    """Return the `#id`, `.class`, `tag` and `data-name` that a source uses to find elements."""
     found: set[str] = set()
     for texts in _TEXT.findall(source):
         text = f"'{''.join(texts)}"
@@ -209,7 +209,7 @@ def named_in(source: str) -> frozenset[str]:
 
 
 def names_in(html: str) -> frozenset[str]:
-    """`#id`, `.class`, `tag` and `data-name` as they stand in a page."""
+    """Return the `#id`, `.class`, `tag` and `data-name` that a page contains."""
     found = {tag for tag in map(str.lower, set(_TAG.findall(html))) if len(tag) > 1}
     found.update(_DATA.findall(html))
     for kind, *values in set(_NAMED.findall(html)):
@@ -221,7 +221,7 @@ def names_in(html: str) -> frozenset[str]:
 
 
 class ScriptLoader:
-    """The scripts that one crawl has met; used by several workers at once."""
+    """The scripts of one crawl; used by several workers at once."""
 
     def __init__(self, get: Get) -> None:
         self._scripts: AssetLoader[frozenset[str] | None] = AssetLoader(get, named_in, None)
@@ -237,8 +237,10 @@ class ScriptLoader:
         deadline: float,
         charset: str = "",
     ) -> frozenset[str]:
-        """Which of a page's `names` its scripts name; of scripts that cannot be read, whose
-        source did not come or is spread over modules, all but the ids.
+        """Return those of a page's `names` that its scripts use.
+
+        Of scripts that cannot be read, because they did not load or consist of modules, all names
+        except the ids count.
         """
         known: list[frozenset[str] | None] = []
         places: list[str] = []

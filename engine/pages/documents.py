@@ -1,4 +1,4 @@
-"""From bytes to text: which character set a body has, and what sort of thing it is."""
+"""Decode bodies to text, and classify content types."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# What the web calls by these names is windows-1252 (WHATWG Encoding).
+# The web uses these names for windows-1252 (WHATWG Encoding).
 _WESTERN = frozenset({"ascii", "us-ascii", "iso-8859-1", "iso8859-1", "latin-1", "latin1", "l1"})
 _NO_CHARSETS = ("utf-7", "utf7", "unicode", "raw", "punycode", "idna", "undefined", "rot")
 _FALLBACK = "windows-1252"
-_HEAD_BYTES = 1_024  # how far browsers look for a <meta charset>
+_HEAD_BYTES = 1_024  # search limit of browsers for a <meta charset>
 
 _TEXT_ENDINGS = ("/json", "+json", "/xml", "+xml")
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def media_type(content_type: str) -> str:
-    """`text/html` of `text/HTML; charset=x`."""
+    """Return the bare media type: `text/html` for `text/HTML; charset=x`."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def is_html(content_type: str, body: bytes | bytearray = b"") -> bool:
-    """Is it a web page? Without a type the body's first sign decides, as in a browser."""
+    """Return whether it is a web page; without a type the body's first character decides."""
     kind = media_type(content_type)
     return kind in HTML_TYPES or (not kind and _MARKUP.match(body) is not None)
 
 
 def is_text(content_type: str) -> bool:
-    """Is it text that is no web page, but worth keeping as it is?"""
+    """Return whether it is text other than a web page that is kept unchanged."""
     kind = media_type(content_type)
     if kind in HTML_TYPES:
         return False
@@ -47,15 +47,15 @@ def is_text(content_type: str) -> bool:
 
 
 def decode(body: bytes | bytearray, content_type: str, *, cut: bool = False) -> str:
-    """`body` as text, by mark, header or <meta>; else UTF-8, else windows-1252. Never fails.
+    """Decode `body` by BOM, header or <meta>; else as UTF-8, else windows-1252. Never fails.
 
-    `cut` says that the end is missing, maybe in the middle of a character.
+    With `cut` the end is missing, possibly within a character.
     """
     return decoded(body, content_type, cut=cut)[0]
 
 
 def decoded(body: bytes | bytearray, content_type: str, *, cut: bool = False) -> tuple[str, str]:
-    """As `decode`, and the character set that it is in."""
+    """As `decode`, with the character set."""
     for mark, name in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace"), name
@@ -75,7 +75,7 @@ def _declared(body: bytes | bytearray, content_type: str) -> str | None:
 
 
 def charset_named(label: str) -> str | None:
-    """The codec that the web means by this name; None for what is no character set."""
+    """Return the codec that the web means by this name; None if it is no character set."""
     label = label.lower()
     if not label or label.startswith(_NO_CHARSETS):
         return None
@@ -83,9 +83,9 @@ def charset_named(label: str) -> str | None:
         return _FALLBACK
     try:
         known = codecs.lookup(label)
-    except (LookupError, ValueError):  # unknown, or with a NUL inside
+    except (LookupError, ValueError):  # unknown, or contains a NUL
         return None
-    # `hex` and `zip` are codecs too, but no character sets.
+    # `hex` and `zip` are codecs too, but not character sets.
     return str(known.name) if getattr(known, "_is_text_encoding", True) else None
 
 
@@ -94,5 +94,5 @@ def _label(body: bytes | bytearray, content_type: str) -> str:
         return found[1]
     meta = _META_CHARSET.search(body[:_HEAD_BYTES])
     label = meta[1].decode("ascii") if meta else ""
-    # It could not have been read here if the body were UTF-16.
+    # In UTF-16 this ASCII search would not have found the label.
     return "utf-8" if label.lower().startswith("utf-16") else label

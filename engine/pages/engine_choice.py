@@ -1,13 +1,12 @@
-"""Learns which engine takes a page, where `auto` may choose: per site, by comparing both.
+"""Learn which engine loads a page, for `auto`: per site, by comparing both engines.
 
-A page on which a script could run is taken by both engines as long as the static result of
-such pages was not the browser's twice in a row. From then on only now and then, ever more
-rarely, and where something stands in it that its scripts name and that was on no page yet.
-Pages are alike where their host is the same and so is what could run on them (`Fetched.runs`).
-What scripts do to all of them in the same way is learned as edits, which the static engine does
-from then on. Another difference sends the pages of that part of the site (the first step of
-its paths), or those in which the same new names stand, to the browser alone, which is compared
-again later, with back-off.
+A page on which a script could run is loaded by both engines until the static result of such pages
+equalled the browser's twice in a row. Afterwards only some pages are compared, with growing
+intervals, and pages with a new name that their scripts use. Pages are alike if their host and
+everything that could run on them (`Fetched.runs`) are equal. Changes that scripts make to all of
+them alike are learned as edits, which the static engine applies from then on. After another
+difference, the pages of that part of the site (the first segment of their paths), or those with the
+same new names, are loaded by the browser alone, and compared again later, with back-off.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from engine.pages.script_edits import Edit, Unlike
 _T = TypeVar("_T")
 Plan = Literal["static", "browser", "both"]
 
-ENOUGH: Final = 2  # equal pages in a row, after which pages that are alike are trusted
-FIRST_PAUSE: Final = 10  # pages between two comparisons; doubled with each that is equal
+ENOUGH: Final = 2  # equal pages in a row before similar pages are trusted
+FIRST_PAUSE: Final = 10  # pages between two comparisons; doubled after each equal one
 LONGEST_PAUSE: Final = 80
-FIRST_RETURN: Final = 5  # pages that the browser takes alone after a difference; likewise doubled
-LESSONS: Final = 6  # in a row, none of which made the next page equal
-MOST: Final = 10_000  # kinds of pages, and parts of sites, that are remembered of one crawl
+FIRST_RETURN: Final = 5  # pages for the browser alone after a difference; doubled in the same way
+LESSONS: Final = 6  # in a row without an equal page
+MOST: Final = 10_000  # kinds of pages, and parts of sites, that are stored for one crawl
 
 
 class Comparison(NamedTuple):
-    """What two engines told of one page: the same, or the same with `edits`, or neither."""
+    """Result of comparing two engines: equal, equal after `edits`, or different."""
 
     equal: bool
     edits: tuple[Edit, ...] | None = None
@@ -51,14 +50,14 @@ class Comparison(NamedTuple):
 
 @dataclass(slots=True)
 class _Part:
-    """A part of a site; below 0 the browser takes its pages, `left` more without a look."""
+    """A part of a site; below 0 the browser loads its pages, `left` more without comparison."""
 
     score: int = 0
     pause: int = FIRST_RETURN
     left: int = FIRST_RETURN
 
     def plan(self) -> Plan:
-        """How to take the next page; counts it."""
+        """Choose the engine of the next page, and count the page."""
         if self.score >= 0:
             return "static"
         if self.left > 0:
@@ -69,7 +68,7 @@ class _Part:
     def learn(self, *, equal: bool) -> None:
         if equal:
             self.score = min(self.score + 1, ENOUGH)
-            self.left = 0  # the next one as well: two make sure
+            self.left = 0  # the next page is compared as well, because two results are needed
             return
         if self.score < 0:
             self.pause = min(self.pause * 2, LONGEST_PAUSE)
@@ -79,9 +78,9 @@ class _Part:
 
 @dataclass(slots=True)
 class _Kind:
-    """Pages that are alike: equal ones in a row, and how many to take before the next look.
+    """Pages that are alike: equal ones in a row, and pages left until the next comparison.
 
-    `names` stood on equal pages; `suspects` are names of pages that differed.
+    `names` occurred on equal pages; `suspects` are names of pages that differed.
     """
 
     equal: int = 0
@@ -113,13 +112,13 @@ class _Kind:
             del self.suspects[suspects]
 
     def learn_edits(self, names: frozenset[str], edits: tuple[Edit, ...]) -> bool:
-        """Do as was seen; were there too many lessons?"""
+        """Add edits; return whether the limit of lessons is exceeded."""
         try:
             merged = tuple(script_edits.merged(self.edits, edits))
         except Unlike:
             return True
         if merged == self.edits:
-            return False  # learned meanwhile of another page
+            return False  # learned from another page meanwhile
         self.edits = merged
         if names <= self.names:
             self.equal, self.pause = 0, FIRST_PAUSE
@@ -127,7 +126,7 @@ class _Kind:
         return self.lessons > LESSONS
 
     def learn_different(self, names: frozenset[str]) -> bool:
-        """Is it for more than what is new on this page?"""
+        """Return whether the difference exceeds the page's new names."""
         new = names - self.names
         if self.equal >= ENOUGH and new:
             _remember(self.suspects, new, self.suspects.get(new) or _Part()).learn(equal=False)
@@ -137,7 +136,7 @@ class _Kind:
 
 
 class EngineChoice:
-    """What one crawl has learned. Nothing here loads a page."""
+    """The engine choices that one crawl has learned. It loads no pages itself."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], _Kind] = {}
@@ -145,25 +144,23 @@ class EngineChoice:
         self._gates: dict[tuple[str, str], asyncio.Lock] = {}
 
     def plan(self, url: str) -> Plan:
-        """How to take this page, as far as its address tells; counts it."""
+        """Choose the engine of a page by its address, and count the page."""
         host, part = _place(url)
         known = self._parts.get((host, part))
         if known is None:
             known = _Part()
             whole = self._parts.get((host, ""))
-            if whole is not None and whole.score < 0:  # as all that is known of this host
+            if whole is not None and whole.score < 0:  # as for the whole host
                 known.score, known.left = -1, 0
             _remember(self._parts, (host, part), known)
         return known.plan()
 
     def plan_fetched(self, fetched: Fetched) -> Plan:
-        """How to take a page, after what the static engine found; counts it, and gives it the
-        edits of its kind.
-        """
+        """Choose the engine after the static result, count the page, and set its edits."""
         if not fetched.needs_browser:
             return "static"
         if not fetched.runs:
-            return "both"  # an empty shell
+            return "both"  # a page without text, filled by scripts
         kind = self._kinds.get((_place(fetched.url)[0], fetched.runs))
         if kind is None:
             return "both"
@@ -171,26 +168,26 @@ class EngineChoice:
         return kind.plan(fetched.script_names)
 
     def gate(self, fetched: Fetched) -> asyncio.Lock:
-        """Held while a page is compared that could tell of others like it."""
+        """Return the lock held during a comparison that may spare similar pages theirs."""
         key = _place(fetched.url)[0], fetched.runs
         return _remember(self._gates, key, self._gates.get(key) or asyncio.Lock())
 
     def learn(self, static: Fetched, found: Comparison) -> None:
-        """Both engines have taken this page; `static` is what came without scripts."""
+        """Store the comparison of a page; `static` is the result without scripts."""
         failed = self._learn_kind(static, found) if static.runs else not found.equal
         if not found.equal and not failed:
             return
         host, part = _place(static.url)
-        for name in dict.fromkeys((part, "")):  # the host itself is learned of as a whole
+        for name in dict.fromkeys((part, "")):  # "" is the whole host
             known = self._parts.get((host, name)) or _Part()
             _remember(self._parts, (host, name), known).learn(equal=found.equal)
 
     def _learn_kind(self, static: Fetched, found: Comparison) -> bool:
-        """Of pages like this one; was it different for more than something new on it?"""
+        """Update the page's kind; return whether the difference exceeds its new names."""
         key = (_place(static.url)[0], static.runs)
         kind = _remember(self._kinds, key, self._kinds.get(key) or _Kind())
         if found.equal:
-            if static.edits == kind.edits:  # those of before a lesson tell nothing of it
+            if static.edits == kind.edits:  # earlier edits say nothing about the current ones
                 kind.learn_equal(static.script_names)
             return False
         if found.edits is not None and not kind.learn_edits(static.script_names, found.edits):
@@ -199,7 +196,7 @@ class EngineChoice:
 
 
 def compared(static: Fetched, rendered: Fetched) -> Comparison:
-    """Do both have the same words and links, or would they with what is learned from this page?"""
+    """Compare words and links of both results, also after edits learned from this page."""
     if is_same(static, rendered):
         return Comparison(True)
     html = bounded(clean(static.html))
@@ -216,7 +213,7 @@ def compared(static: Fetched, rendered: Fetched) -> Comparison:
 
 
 def is_same(static: Fetched, rendered: Fetched) -> bool:
-    """Do both have the same words, and lead to the same pages?"""
+    """Return whether both have the same words, and links to the same pages."""
     if static.status != rendered.status or static.truncated or rendered.truncated:
         return False
     one, other = extract_now(static, "text"), extract_now(rendered, "text")
@@ -230,7 +227,7 @@ def _words(content: object) -> list[str]:
 
 
 def _place(url: str) -> tuple[str, str]:
-    """The host, and the first step of the path below it."""
+    """Return the host, and the first segment of the path."""
     address = address_of(url)
     if address is None:
         return "", "/"
@@ -248,17 +245,17 @@ def _remember(known: dict[_K, _T], key: _K, value: _T) -> _T:
     return value
 
 
-# Which engine loads a page: the one that was asked for, or for `auto` the one that was learned.
+# Page loader of a crawl: the requested engine, or with `auto` the learned one.
 
 OpenFetcher = Callable[[EngineName, CrawlArgs], AbstractAsyncContextManager[Fetcher]]
 
-GATE_S = 3.0  # that a page waits for the comparison of another
-# What a browser would meet as well; asking it would only cost the time twice.
+GATE_S = 3.0  # limit of a page's wait for another comparison
+# Errors that a browser would meet as well, so that a second load only costs time.
 _FINAL = frozenset({"blocked", "dns", "redirects", "download"})
 
 
 class Loader:
-    """The fetchers of one crawl, each opened when it is first needed."""
+    """The fetchers of one crawl, each opened on first use."""
 
     def __init__(self, args: CrawlArgs, open_fetcher: OpenFetcher) -> None:
         self._args = args
@@ -284,7 +281,7 @@ class Loader:
             return self._fetchers[engine]
 
     async def robots(self) -> Robots:
-        """What robots.txt says, asked once per origin for all who use this loader."""
+        """Return the robots.txt cache, shared by all users of this loader."""
         if self._robots is None:
             fetcher = await self.fetcher("static")
             self._robots = self._robots or Robots(fetcher, self._args.retries)
@@ -293,14 +290,14 @@ class Loader:
     async def load(self, url: str, *, fresh: bool = False) -> Fetched:
         """Load `url`; raises as `Fetcher.fetch` does.
 
-        `fresh` is for the browser: the page gets a context that no other page was in.
-        With `auto` the answer may be half of it: see `comparing`.
+        `fresh` is for the browser: the page gets a context without earlier pages.
+        With `auto` the result may be preliminary: see `comparing`.
         """
         engine = self._args.engine
-        if engine != "auto" or fresh:  # what could be told apart only there is told there
+        if engine != "auto" or fresh:  # only the browser can isolate the page
             return await self._by("static" if engine == "static" else "browser", url, fresh=fresh)
         if (address := address_of(url)) is not None and address.route:
-            return await self._by("browser", url)  # only a script can tell what it stands for
+            return await self._by("browser", url)  # only a script can interpret the route
         plan = self._choice.plan(url)
         if plan == "browser":
             return await self._by("browser", url)
@@ -320,7 +317,7 @@ class Loader:
         return fetched
 
     def _planned(self, fetched: Fetched, plan: Plan) -> Fetched:
-        """As `plan` says of a page's part of the site, or the page's kind where it is trusted."""
+        """Apply `plan` of the page's part of the site, or the plan of a trusted kind of page."""
         kind = self._choice.plan_fetched(fetched)
         if plan == "both":
             return fetched
@@ -329,9 +326,9 @@ class Loader:
 
     @asynccontextmanager
     async def comparing(self, fetched: Fetched) -> AsyncIterator[Fetched]:
-        """What `load` found, with `needs_browser` where `second` has to take it as well.
+        """Yield the result of `load`, with `needs_browser` if `second` must load it as well.
 
-        Waits while a page that is alike is compared: what it tells may spare this one.
+        Wait while a similar page is compared, because its result may spare this comparison.
         """
         if self._args.engine != "auto":
             fetched.needs_browser = False
@@ -351,7 +348,7 @@ class Loader:
             gate.release()
 
     async def second(self, static: Fetched) -> Fetched:
-        """The same page by the browser, and what both engines tell of it; raises as `load`."""
+        """Load the page with the browser and learn from the comparison; raises as `load`."""
         rendered = await self._by("browser", static.url)
         if static.status == 0:
             return rendered
@@ -360,7 +357,7 @@ class Loader:
         if static.runs:
             told = await off_the_loop(size, compared, static, rendered)
         self._choice.learn(static, told)
-        # An equal page is told as all the pages are that it speaks for.
+        # An equal page is reported like all the pages that rely on this comparison.
         found = static if told.equal and rendered.screenshot is None else rendered
         found.compared = True
         return found
@@ -372,11 +369,11 @@ class Loader:
 
 
 def _unknown(url: str) -> Fetched:
-    """What the static engine has of a page that only the browser can tell of."""
+    """Return the empty static result of a page that only the browser can load."""
     return Fetched(url, url, 0, engine="static", needs_browser=True)
 
 
 def _is_final(fetched: Fetched) -> bool:
-    """An error stays one in a browser, and a PDF or a picture becomes no page there either."""
+    """Return whether a browser could not improve the result: an error, a PDF or an image."""
     page = is_html(fetched.content_type) or is_text(fetched.content_type)
     return not page or not 200 <= fetched.status < 300

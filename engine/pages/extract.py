@@ -1,7 +1,7 @@
-"""What is kept of a page: title, content in the asked form, and where its links lead.
+"""Extract a page's title, content in the requested form, and links.
 
-Runs on the static engine's raw HTML, and on the visible HTML that the browser hands in.
-Everything that comes out is valid UTF-8 and bounded; all of it is still a stranger's text.
+The input is the static engine's raw HTML, or the browser's visible HTML. All output is valid
+UTF-8 and bounded; it remains untrusted text.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-MAX_LINK_BYTES = 2 * 1024 * 1024  # of one page's list of links, as JSON
+MAX_LINK_BYTES = 2 * 1024 * 1024  # of one page's link list, as JSON
 MAX_TITLE_CHARS = 512
 MAX_DESCRIPTION_CHARS = 2_048
 MAX_LINK_TEXT_CHARS = 512
 THREAD_FROM_CHARS = 64 * 1024  # smaller pages take under about 5 ms: a thread would cost more
 HUGE_CHARS = 1024 * 1024
 
-# What no browser shows. The markdown's maker drops scripts and hidden elements by itself.
+# Never displayed by browsers. The markdown converter drops scripts and hidden elements itself.
 _UNSHOWN = (
     "textarea, video, audio, canvas, datalist, rp, meter, progress, iframe, noscript, template,"
     " object[data], object[type], dialog:not([open]), [popover]"
@@ -69,11 +69,12 @@ Anchor = dict[str, str]  # a link: `href` and `text`
 
 
 class Extracted(msgspec.Struct, frozen=True):
-    """`content` is text, or for `structured` an object; `links_found` counts before the cap.
+    """Extraction result; `content` is text, or for `structured` an object.
 
-    `links_skipped` counts those that lead to no web page, `links_over` those that were cut off.
-    `anchors` are `links` with their texts. `edited` counts the places of a static page at which
-    was done what scripts do to pages like it, `frames` those whose text stands in `content`.
+    `links_found` counts before the limit, `links_skipped` counts links to no web page, and
+    `links_over` those beyond the limit. `anchors` are `links` with their texts. `edited` counts the
+    places where script edits were applied to a static page, `frames` the frames whose text is part
+    of `content`.
     """
 
     title: str
@@ -94,7 +95,7 @@ async def extract(
     max_text_kb: int = MAX_TEXT_KB,
     max_elements: int = MAX_ELEMENTS,
 ) -> Extracted:
-    """Take out of `fetched` what is kept; large pages in a thread, to keep the loop free."""
+    """Extract from `fetched`; large pages use a thread, to keep the loop free."""
     size = sum(len(each.html) + len(each.text) for each in (fetched, *fetched.inner))
     if size > THREAD_FROM_CHARS:
         return await off_the_loop(size, extract_now, fetched, form, max_text_kb, max_elements)
@@ -104,9 +105,10 @@ async def extract(
 async def off_the_loop(
     size: int, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> _T:
-    """Do `work` on a page of `size` in a thread; on huge ones in turn, in one and the same.
+    """Run `work` on a page of `size` in a thread; huge pages one by one in the same thread.
 
-    The tree of each takes up to 80 MB, and what is freed in one thread is used by no other.
+    The tree of a huge page takes up to 80 MB, and memory freed in one thread is not reused by
+    others.
     """
     pool = _huge_pages() if size >= HUGE_CHARS else None
     call = functools.partial(work, *args, **kwargs)
@@ -124,7 +126,7 @@ def extract_now(
     max_text_kb: int = MAX_TEXT_KB,
     max_elements: int = MAX_ELEMENTS,
 ) -> Extracted:
-    """The same at once, on this thread."""
+    """As `extract`, immediately on this thread."""
     most = max_text_kb * 1024
     own = _extracted(fetched, form, most, max_elements)
     inner = [_extracted(each, form, most, max_elements) for each in fetched.inner]
@@ -148,7 +150,7 @@ def _extracted(fetched: Fetched, form: OutputFormat, most: int, max_elements: in
 
 
 def _joined(own: Extracted, inner: Sequence[Extracted], most: int) -> Extracted:
-    """A page with what its frames show behind its own, as the browser engine hands it over."""
+    """Join a page with the content of its frames, in the browser engine's order."""
     whole = (own, *inner)
     links: dict[str, Address] = {}
     anchors: dict[str, Anchor] = {}
@@ -190,14 +192,14 @@ def _contents(
 
 
 def says(content: str | dict[str, Any]) -> bool:
-    """Are there words in it?"""
+    """Return whether the content has any words."""
     if isinstance(content, str):
         return bool(content.strip())
     return any(content.get(part) for part in ("headings", "paragraphs", "blocks"))
 
 
 class _Page:
-    """One page's tree, parsed once and asked several times."""
+    """One page's tree, parsed once for several extractions."""
 
     def __init__(self, fetched: Fetched, max_elements: int) -> None:
         self._fetched = fetched
@@ -243,7 +245,7 @@ class _Page:
     def structure(self) -> dict[str, Any]:
         blocks = rendered_blocks(self._markup())
         if not self._rendered:
-            self._remove(_UNSEEN)  # links come first
+            self._remove(_UNSEEN)  # after the links were collected
         body = self._tree.body
         found = {"title": self.title, "description": self._description(), "lang": self._lang()}
         if body is None:
@@ -275,7 +277,7 @@ class _Page:
                 yield {"src": address.url, "alt": alt[:MAX_LINK_TEXT_CHARS]}
 
     def _links(self) -> tuple[tuple[Address, ...], int, tuple[Anchor, ...]]:
-        """Each address once, in order of appearance, with the first text that names it."""
+        """Return each address once, in order of appearance, with the first text that names it."""
         found: dict[str, tuple[Address, str]] = {}
         for given, text_of in self._given_links():
             if given is None:
@@ -307,7 +309,7 @@ class _Page:
         return link_address(self._base, in_charset(href, self._fetched.charset))
 
     def _anchors(self) -> Iterator[tuple[str, LexborNode]]:
-        """What leads to another page, and the attribute that tells where; of frames, their page."""
+        """Yield elements that lead to another page with the attribute of the address."""
         for anchor in self._tree.css("a[href], area[href], frame[src], iframe[src]"):
             if anchor.tag not in {"frame", "iframe"}:
                 yield "href", anchor
@@ -315,7 +317,7 @@ class _Page:
                 yield "src", anchor
 
     def _base_url(self) -> str:
-        """What relative links start from: `<base href>`, else where the page came from."""
+        """Return the base of relative links: `<base href>`, or the page's address."""
         base = None if self._rendered else self._tree.css_first("base[href]")
         href = "" if base is None else base.attributes.get("href") or ""
         address = link_address(self._fetched.final_url, href) if href else None
@@ -323,7 +325,7 @@ class _Page:
         return found.partition("#")[0]
 
     def _remove(self, unseen: str) -> None:
-        """Take out of the tree what matches, and what closed details hold beside their summary."""
+        """Remove matching elements from the tree, and the hidden content of closed details."""
         for node in self._tree.css(unseen):
             node.decompose()
         for node in self._tree.css('[style*="display" i]'):
@@ -340,14 +342,14 @@ class _Page:
                 child = following
 
     def _remove_invisible(self) -> None:
-        """Take out what is invisible with all inside; what holds a visible part stays whole."""
+        """Remove invisible elements with their content, unless a part of it is visible."""
         kept: list[LexborNode] = []
-        for node in reversed(self._tree.css(_STYLED_VISIBILITY)):  # the innermost first
+        for node in reversed(self._tree.css(_STYLED_VISIBILITY)):  # innermost first
             if _is_invisible(node) and all(map(_is_invisible, node.css(_STYLED_VISIBILITY))):
                 node.decompose()
             else:
                 kept.append(node)
-        for node in kept:  # the markdown's maker would drop it with its visible part
+        for node in kept:  # the markdown converter would drop it with its visible part
             node.attrs["style"] = _VISIBILITY.sub("", node.attributes.get("style") or "")
 
     def _description(self) -> str:
@@ -361,7 +363,7 @@ class _Page:
 
 
 def _is_unshown_in(html: str) -> bool:
-    """May it hold what no browser shows? Of the two searches the second is slow."""
+    """Return whether hidden elements are possible. The second search is slow."""
     if _MAYBE_UNSHOWN.search(html):
         return True
     level = html.lower()
@@ -371,13 +373,13 @@ def _is_unshown_in(html: str) -> bool:
 
 
 def _is_invisible(node: LexborNode) -> bool:
-    """Does its style hide it, and all inside that says nothing else?"""
+    """Return whether its style hides it and descendants without own visibility."""
     said = _VISIBILITY.findall(node.attributes.get("style") or "")
     return bool(said) and said[-1].lower() in {"hidden", "collapse"}
 
 
 def _most(addresses: Sequence[Address]) -> int:
-    """How many of these links are kept of one page."""
+    """Return how many of these links are kept for one page."""
     chars = 0
     for number, address in enumerate(addresses[:MAX_LINKS]):
         chars += len(address.url)
@@ -393,9 +395,9 @@ def parse_html(html: str) -> LexborHTMLParser:
 
 
 def parse_static(html: str) -> LexborHTMLParser:
-    """The tree as a browser has it: what stands in `noscript` is none of its elements.
+    """Parse as a browser with scripts does: content of `noscript` is no element.
 
-    Declared shadow roots stand in their hosts.
+    Declared shadow roots are moved into their hosts.
     """
     if _NOSCRIPT.search(html):
         html = _NOSCRIPT_PART.sub(lambda found: "" if found[1] else found[0], html)
@@ -414,7 +416,7 @@ def _markdown_options(base: str) -> ConversionOptions:
 
 @lru_cache(maxsize=1)
 def _markdown_signs() -> dict[str, Any]:
-    """The library's defaults as its own enum members: as names they cost 0.1 ms a page."""
+    """Return the library's defaults as enum members: strings cost 0.1 ms a page."""
     import html_to_markdown as lib
 
     preset = lib.PreprocessingPreset.STANDARD
@@ -445,7 +447,7 @@ def _same_host(base: str, href: str) -> bool:
 
 
 def _name_of(anchor: LexborNode) -> str:
-    """What a link is called: its words, else those of its picture or of its label."""
+    """Return a link's name: its words, or those of its image or its label."""
     text = _words(anchor)
     if not text:
         picture = anchor.css_first("img[alt]") or anchor
@@ -455,7 +457,7 @@ def _name_of(anchor: LexborNode) -> str:
 
 
 def _within(anchors: tuple[Anchor, ...], most: int) -> tuple[tuple[Anchor, ...], bool]:
-    """As many of the links as have room."""
+    """Return as many of the links as fit, and whether some were cut."""
     room = most
     for number, anchor in enumerate(anchors):
         room -= len(anchor["href"]) + len(anchor["text"].encode()) + len('{"href":"","text":""},')
@@ -477,7 +479,7 @@ def _title(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` without lone surrogates and NUL, which neither UTF-8 nor its readers bear."""
+    """Replace lone surrogates and NUL, which are invalid in UTF-8 or break its readers."""
     if text.isascii():
         return text.replace("\0", "\ufffd")
     try:
@@ -488,7 +490,7 @@ def clean(text: str) -> str:
 
 
 def clip(text: str, limit_bytes: int) -> tuple[str, bool]:
-    """`text` in at most `limit_bytes` of UTF-8, cut between characters; and whether it was."""
+    """Cut `text` to `limit_bytes` of UTF-8 between characters; return whether it was cut."""
     if len(text) * 4 <= limit_bytes:
         return text, False
     raw = text.encode()
@@ -511,7 +513,7 @@ def _plain_structure(fetched: Fetched, text: str) -> dict[str, Any]:
 
 
 def _fitted(found: dict[str, Any], most: int) -> tuple[dict[str, Any], bool]:
-    """The structure within the content's cap: lists lose their ends, the longest first."""
+    """Fit the structure into the content's limit: shorten lists, the longest first."""
     cut = False
     while (size := len(msgspec.json.encode(found))) > most:
         lists = {name: part for name, part in found.items() if isinstance(part, list)}

@@ -1,4 +1,4 @@
-"""The seam between a crawl and whatever loads a page: what is asked for, and what comes back."""
+"""Interface between a crawl and its page engines: options and results."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from engine.pages.style_sheets import Rule
 Screenshot = Literal["none", "failed", "all"]
 EngineName = Literal["browser", "static"]
 
-MAX_PAGE_BYTES = 10 * 1024 * 1024  # of one document's body; the rest is cut off and said
-MAX_LINKS = 20_000  # of one page; what is beyond is counted
-MAX_LINK_CHARS = 4 * 1024 * 1024  # of all its links: as much as is parsed of a page's markup
+MAX_PAGE_BYTES = 10 * 1024 * 1024  # for one document's body; longer ones are cut and marked
+MAX_LINKS = 20_000  # for each page; further links are counted
+MAX_LINK_CHARS = 4 * 1024 * 1024  # for all links of a page: as much as the limit of its markup
 
 
 class PageOptions(msgspec.Struct, frozen=True):
-    """How one page is to be taken.
+    """Options of loading one page.
 
-    A page is taken when its load event has fired, neither DOM nor resources have changed for
-    `settle_ms`, and no request of its own waits for an answer that is younger than 10 s. One
-    that scripts wrote must have stayed as it is for 500 ms besides, and one that shows neither
-    text nor picture waits for its timers too. Or it is taken when the selector `wait_for` is
-    there, or at `timeout_ms`. `settled` is false when it was taken while it still waited for
-    something. `raw` asks for the body's bytes in
-    `Fetched.body`, whatever they are; only the static engine can. `max_text` is in characters.
+    A page is at rest when its load event has fired, neither DOM nor resources have changed for
+    `settle_ms`, and no request of its own younger than 10 s is pending. A page written by scripts
+    must also have been stable for 500 ms, and one that shows neither text nor image waits for its
+    timers too. Loading also ends when the selector `wait_for` matches, or at `timeout_ms`.
+    `settled` is false if the page was still waiting then. `raw` requests the body's bytes of any
+    content type in `Fetched.body`, with the static engine only. `max_text` is in characters.
     """
 
     timeout_ms: int = 30_000
@@ -41,31 +40,32 @@ class PageOptions(msgspec.Struct, frozen=True):
     raw: bool = False
     max_elements: int = MAX_ELEMENTS
     max_text: int = MAX_TEXT_KB * 1024
-    fresh: bool = False  # in a context that no other page was in
+    fresh: bool = False  # in a context without earlier pages
 
 
 class Fetched(msgspec.Struct):
-    """One answer, whatever its status. All texts are the page's: untrusted.
+    """Result of loading a page, with any status. All texts are the page's: untrusted.
 
-    `html` is empty for what is not HTML. The browser hands in its *visible* part, pruned
-    of scripts, styles and hidden elements, with `text`, `title`, `description` and absolute
-    `links`; the static engine hands in the body as it came and leaves those to `extract`.
-    What is text but not HTML (plain, JSON, XML) stands in `text` alone.
-    `response_ms` ends with the response's headers, `render_ms` is what came after.
-    `bytes` counts the document's body, decoded. `truncated` says that it was cut, `cut_off`
-    that the connection broke in the middle of it.
-    `link_texts` are the words of `links`; `frames` counts those whose text stands in `text`.
-    `retry_after_s` is the Retry-After header of a 429 or 503, in seconds from now.
-    `empty` says that a reader of it sees neither text nor link nor picture.
-    `links_skipped` counts links that lead to no web page, and `links_over` those beyond what is
-    kept of one page; `windows` those that the page wanted
-    to open, and `dialogs` its alerts and questions: none of them was let stand.
-    `needs_browser` is the static engine's word: a script could run, or too little text; `runs`
-    names what could, and is empty where there is too little text; `script_names` are the parts
-    of the page that these scripts name. `edits` are what scripts were seen to do to pages like
-    this. `compared` says that both engines took the page. `styles` are the rules of its style
-    sheets, `inner` the documents of its frames, and `charset` what it is written in, for the static
-    engine.
+    `html` is empty for content other than HTML. The browser returns its *visible* part, without
+    scripts, styles and hidden elements, with `text`, `title`, `description` and absolute `links`;
+    the static engine returns the body unchanged and leaves those to `extract`. Text other than HTML
+    (plain, JSON, XML) is in `text` alone.
+
+    `response_ms` ends with the response's headers; `render_ms` is the time after that. `bytes`
+    counts the document's body, decoded. `truncated` means that it was cut, `cut_off` that the
+    connection broke within it. `link_texts` are the texts of `links`; `frames` counts the frames
+    whose text is part of `text`. `retry_after_s` is the Retry-After header of a 429 or 503, in
+    seconds from now. `empty` means that the page shows neither text nor link nor image.
+
+    `links_skipped` counts links to no web page, `links_over` those beyond the limit for one page,
+    `windows` those that the page tried to open, and `dialogs` its alerts and prompts: all of them
+    were closed.
+
+    `needs_browser` is set by the static engine: a script could run, or there is too little text;
+    `runs` names the scripts, and is empty with too little text; `script_names` are the page's names
+    that these scripts use. `edits` are changes that scripts made to pages like this. `compared`
+    means that both engines loaded the page. For the static engine, `styles` are the rules of its
+    style sheets, `inner` the documents of its frames, and `charset` its character set.
     """
 
     url: str
@@ -83,9 +83,9 @@ class Fetched(msgspec.Struct):
     frames: int = 0
     windows: int = 0
     dialogs: int = 0
-    cookie_chars: int = 0  # of the cookies that scripts of the page could read
-    part_refused: bool = False  # by its own host, maybe for cookies
-    storage_full: bool = False  # it came to a storage that was nearly full
+    cookie_chars: int = 0  # of the cookies that the page's scripts can read
+    part_refused: bool = False  # by its own host, possibly because of cookies
+    storage_full: bool = False  # the storage was nearly full before the page
     response_ms: float = 0.0
     render_ms: float = 0.0
     bytes: int = 0
@@ -114,12 +114,12 @@ class Fetcher(Protocol):
         """Load `url`, following redirects (10 at most).
 
         Raises:
-            PageError: this page could not be taken (also `AddressBlocked`); the crawl goes on.
-            BrowserGone: the browser died under the page; a new one stands ready for the next.
+            PageError: this page could not be loaded (also `AddressBlocked`); the crawl continues.
+            BrowserGone: the browser died under the page; a new one is available for the next.
             BrowserMissing, BrowserFailed: no browser; the crawl ends.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of pages and connections; harmless when called twice."""
+        """Release pages and connections; repeated calls do nothing."""
         ...

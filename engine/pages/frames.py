@@ -1,4 +1,4 @@
-"""The documents in a static page's frames: those that a browser shows and lets the page read."""
+"""Documents in a static page's frames, as far as a browser shows and the page can read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.pages.style_sheets import Rule
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-MAX_FRAMES: Final = 100  # of one page, frames of frames too; as the browser engine takes
+MAX_FRAMES: Final = 100  # for each page, nested frames included; as in the browser engine
 MAX_DEPTH: Final = 5
 
 _FRAME: Final = re.compile(r"<i?frame\b", re.IGNORECASE)
@@ -28,7 +28,7 @@ _NO_BORDER: Final = frozenset({"0", "no"})
 
 
 class Frame(NamedTuple):
-    """A frame's document as its page names it: its markup, or else its address."""
+    """A frame's document: its markup, or its address."""
 
     html: str
     url: str
@@ -41,7 +41,7 @@ def has_frames(html: str) -> bool:
 def frames_of(
     html: str, styles: Iterable[tuple[Rule, ...]], url: str, charset: str = ""
 ) -> list[Frame]:
-    """The frames of the page's own origin that are seen, in their order; it is in `charset`."""
+    """Return the visible frames of the page's own origin, in order; the page is in `charset`."""
     return list(_frames(html, styles, url, charset))
 
 
@@ -63,7 +63,7 @@ def _frames(
             continue
         source = node.attributes.get("src")
         if not source:
-            continue  # a blank document, and not the page itself
+            continue  # a blank document, not the page itself
         address = link_address(start.url, in_charset(source, charset))
         if address is not None and address.origin == own.origin:
             yield Frame("", address.asked)
@@ -88,7 +88,7 @@ def _is_seen(node: LexborNode) -> bool:
 
 
 def _is_walled_off(node: LexborNode) -> bool:
-    """A sandbox is another origin, unless it says that it is the same."""
+    """Return whether a sandbox gives the frame another origin."""
     if "sandbox" not in node.attributes:
         return False
     return "allow-same-origin" not in (node.attributes.get("sandbox") or "").lower().split()

@@ -1,4 +1,4 @@
-"""How much of a page's markup is parsed: what would take a parser minutes or gigabytes is left out.
+"""Limit a page's markup before parsing, which could otherwise take minutes or gigabytes.
 
 Measured: the parser's time grows with the square of the depth (20,000 open elements took 1.2 s)
 and of one tag's attributes (20,000 took 5.7 s), and a million elements take 400 MB.
@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import re
 
-SMALL_CHARS = 64 * 1024  # no deep nesting and no crowd of elements fits into less
-MAX_HTML_CHARS = 5 * 1024 * 1024  # twice of what is kept of a page; 8 took more than 100 MB
-MAX_ELEMENTS = 250_000  # of one page, unless a crawl asks for others
-MAX_TEXT_KB = 2_048  # likewise, of what is kept of one page
+SMALL_CHARS = 64 * 1024  # characters; too small for deep nesting or very many elements
+MAX_HTML_CHARS = 5 * 1024 * 1024  # twice the kept part of a page; 8 MiB took more than 100 MB
+MAX_ELEMENTS = 250_000  # for each page, unless a crawl sets another limit
+MAX_TEXT_KB = 2_048  # likewise, for the kept content of one page
 TAGS_OF_AN_ELEMENT = 2
 MAX_DEPTH = 5_000
-MAX_ATTRIBUTES = 500  # of one tag
-_LONG_CHARS = 4_096  # a tag with so many attributes is at least as long
+MAX_ATTRIBUTES = 500  # for each tag
+_LONG_CHARS = 4_096  # a tag with so many attributes is at least this long
 
-# What may stay open without nesting deeper does not count.
+# Elements that may stay open without nesting do not count.
 _LEAVES = r"(?:p|li|br|hr|img|input|meta|link|td|th|tr|dt|dd|option|wbr|source|area|col)\b"
 _OPENS = re.compile(rf"<(?!{_LEAVES})[a-z]", re.IGNORECASE)
 _ENDS = re.compile(rf"</(?!{_LEAVES})[a-z]", re.IGNORECASE)
 _CLOSES = re.compile(rf"{_ENDS.pattern}|/>", re.IGNORECASE)
 
-# One attribute as the HTML standard reads it; nothing in here ever steps back.
+# One attribute as in the HTML standard; possessive, so that it never backtracks.
 _SPACE = r"[\t\n\f\r ]*+"
 _VALUE = r"""(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r >"'][^\t\n\f\r >]*+)?+"""
 _ATTRIBUTE = rf"[\t\n\f\r /]*+[^\t\n\f\r />][^\t\n\f\r />=]*+(?:{_SPACE}={_SPACE}{_VALUE})?+"
@@ -33,7 +33,7 @@ _TOKEN = re.compile(
     rf"{_HIDDEN}|{_TAG}((?:{_ATTRIBUTE})++[^>]*+>?+)?+",
     re.DOTALL,
 )
-# Many times as quick as looking at each tag: a page in which no tag has too many.
+# A much faster match than a search of each tag: a page in which no tag has too many.
 _NO_CROWD = re.compile(
     rf"(?:[^<]++|{_HIDDEN}|{_TAG}(?!{_ATTRIBUTE})|<(?!/?[a-zA-Z]))*+",
     re.DOTALL,
@@ -41,7 +41,7 @@ _NO_CROWD = re.compile(
 
 
 def bounded(html: str, max_elements: int = MAX_ELEMENTS) -> str:
-    """`html`, or less of it; its length tells which."""
+    """Return `html`, shortened if necessary; a changed length shows that."""
     if len(html) < SMALL_CHARS:
         return _without_crowds(html) if _has_a_long_tag(html) else html
     html = html[:MAX_HTML_CHARS]
@@ -56,7 +56,7 @@ def bounded(html: str, max_elements: int = MAX_ELEMENTS) -> str:
 
 
 def _most_depth(html: str) -> int:
-    """What the depth cannot exceed, found sooner than the depth itself."""
+    """Return an upper bound of the depth, which is faster to compute."""
     opened = html.count("<") - html.count("</")
     return opened if opened < MAX_DEPTH else opened - sum(1 for _ in _ENDS.finditer(html))
 
@@ -66,7 +66,7 @@ def _has_a_long_tag(html: str) -> bool:
 
 
 def _place_of(html: str, number: int) -> int:
-    """Where the `number`th tag begins."""
+    """Return the position of the `number`th tag."""
     for count, found in enumerate(re.finditer("<", html), 1):
         if count == number:
             return found.start()
@@ -74,7 +74,7 @@ def _place_of(html: str, number: int) -> int:
 
 
 def _without_crowds(html: str) -> str:
-    """Without the tags that have more attributes than any page needs."""
+    """Remove tags with too many attributes."""
     if _NO_CROWD.fullmatch(html):
         return html
     return _TOKEN.sub(lambda found: "" if found[1] else found[0], html)

@@ -1,9 +1,10 @@
-"""The text of a page as `innerText` gives it, made of markup and the browser's own style sheet.
+"""Compute the `innerText` of a page from its markup and the browser's own style sheet.
 
-Follows the HTML standard's "rendered text collection steps". Of styles it knows what Chromium's
-style sheet sets and what stands in `style` attributes; `style_sheets` writes what those of the
-page say into these.
-The markup must be the serialisation of a parsed tree: every element is closed and `<` stands in
+The algorithm is the HTML standard's "rendered text collection steps". Supported styles are
+Chromium's style sheet and `style` attributes; `style_sheets` copies the page's own rules into
+these.
+
+The markup must be the serialization of a parsed tree: every element is closed and `<` occurs in
 tags only, so one pass over its tokens needs no recursion, however deep the page is.
 """
 
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 
 _TAG: Final = r"<(?:(/?)([a-zA-Z][^\s/>]*+)((?:[^>=]++|=\"[^\"]*+\"|=)*+)>|!--.*?-->|[^>]*+>)"
 _TOKEN: Final = re.compile(rf"([^<]*+){_TAG}", re.DOTALL)
-# Elements in a line that change nothing: text that holds only these is taken in one piece.
+# Inline elements without effect: text that contains only these is matched in one piece.
 PLAIN: Final = (
     "a|abbr|b|bdi|bdo|big|cite|code|dfn|em|font|i|ins|kbd|label|mark|s|samp|small|span|strike"
     "|strong|sub|sup|time|tt|u|var"
@@ -24,7 +25,7 @@ _PLAIN_OPEN: Final = (
     rf"<(?:{PLAIN})(?:\s(?!style=|hidden\b|popover\b)[^\s=>\"]++(?:=\"[^\"]*+\")?+)*+>"
 )
 _PLAIN_TAG: Final = re.compile(r"<(?:[^>=]++|=\"[^\"]*+\"|=)*+>")
-PLAIN_DEPTH: Final = 4  # what is nested deeper is taken tag by tag
+PLAIN_DEPTH: Final = 4  # deeper nesting is processed tag by tag
 
 
 def _plain(depth: int) -> str:
@@ -42,7 +43,7 @@ _DECLARATION: Final = re.compile(
 _SPACES: Final = " \t\n\r"
 _BLANKS: Final = re.compile(r"[ \t\n\r]+")
 _SOME_BLANKS: Final = re.compile("  +")
-_NO_WIDTH: Final = "\u200b"  # where a line may break; a line break beside it is no blank
+_NO_WIDTH: Final = "\u200b"  # zero-width space: a line break next to it is no blank
 _NO_BLANK: Final = re.compile("(?<=\u200b)[ \t\r]*\n[ \t\n\r]*|[ \t\r]*\n[ \t\n\r]*(?=\u200b)")
 
 
@@ -65,7 +66,7 @@ _BLOCKS: Final = _names(
     " figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main"
     " menu nav ol optgroup plaintext pre search section summary ul xmp"
 )
-# Their box stands in the line; what stands inside of them is shown by no browser.
+# Their box is part of the line; browsers do not display their content.
 _REPLACED: Final = _names("canvas iframe img input meter progress textarea video")
 _DISPLAYS: Final[dict[str, str]] = {
     **dict.fromkeys(_BLOCKS, "block"),
@@ -115,31 +116,32 @@ _SILENT: Final = frozenset({"svg", "math", "select", "details", "closed"})
 
 
 class _Frame(NamedTuple):
-    """What ends with an element: how it was shown, and what was so before it."""
+    """State restored at the end of an element: its display, and the previous modes."""
 
     end: str
     preserved: str
     visible: bool
     mode: str
     transform: str
-    outer: tuple[bool, str] = (True, "")  # of the line that goes on behind what floats
+    outer: tuple[bool, str] = (True, "")  # of the line that continues after a floating element
 
 
 class _Lines:
     """The words of a page in the order of its markup, with the breaks between them.
 
-    A blank is text only when more of its line follows; a break of a block only when more text does.
+    A blank is emitted only before further text of its line, a block's break only before further
+    text.
     """
 
     def __init__(self) -> None:
         self.out: list[str] = []
         self.required = 0
-        self.blank = ""  # one that came; a line break's is "\n"
+        self.blank = ""  # pending; "\n" for a line break
         self.line_start = True
         self.last = ""
 
     def block(self, breaks: int) -> None:
-        """Begin or end a block: a line of its own, or nothing when nothing came before."""
+        """Begin or end a block: a new line, or nothing at the start of the page."""
         self.blank, self.line_start = "", True
         if self.out and breaks > self.required:
             self.required = breaks
@@ -161,12 +163,12 @@ class _Lines:
         self.blank = ""
 
     def box(self) -> None:
-        """Something that stands in the line like a word, but has no text."""
+        """Add an inline box without text, which separates blanks like a word."""
         self.flush_blank()
         self.line_start, self.last = False, ""
 
     def text(self, text: str) -> None:
-        """Text whose blanks collapse."""
+        """Add text with collapsing white space."""
         if _NO_WIDTH in text:
             text = _NO_BLANK.sub("", text)
         plain = "  " not in text and "\n" not in text and "\t" not in text and "\r" not in text
@@ -188,7 +190,7 @@ class _Lines:
         self.blank = _blank_of(text[len(text.rstrip(_SPACES)) :]) if words[-1] == " " else ""
 
     def pass_over(self, text: str) -> None:
-        """Text that takes its room and is not seen."""
+        """Skip invisible text, which still takes up space."""
         if not _BLANKS.fullmatch(text):
             if text[0] in _SPACES:
                 self.flush_blank()
@@ -196,7 +198,7 @@ class _Lines:
             self.line_start, self.last = False, ""
 
     def preserved(self, text: str) -> None:
-        """Text that keeps its blanks."""
+        """Add text with preserved white space."""
         self.flush_blank()
         self.sign(text)
         self.line_start, self.last = text.endswith("\n"), text[-1]
@@ -212,14 +214,14 @@ def _blank_of(blanks: str) -> str:
 
 
 def rendered_text(html: str) -> str:
-    """The text of `html`, which is the serialisation of a parsed tree or of its body."""
+    """Return the text of `html`, the serialization of a parsed tree or of its body."""
     walk = Walk(html)
     walk.run()
     return "".join(walk.lines.out)
 
 
 def unescaped(text: str) -> str:
-    """Text of a serialised tree, which knows these references and no other."""
+    """Unescape text of a serialized tree, which contains only these references."""
     if "&" not in text:
         return text
     text = text.replace("&nbsp;", "\xa0").replace("&lt;", "<").replace("&gt;", ">")
@@ -227,7 +229,7 @@ def unescaped(text: str) -> str:
 
 
 class Observer(Protocol):
-    """Is told where blocks and cells begin and end; `depth` tells which belong together."""
+    """Receives the begin and end of blocks and cells; equal `depth` pairs them."""
 
     def begin(self, name: str, depth: int) -> None: ...
 
@@ -235,24 +237,25 @@ class Observer(Protocol):
 
 
 class Walk:
-    """One pass over the tokens; the elements that are open stand in a list.
+    """One pass over the tokens, with a stack of the open elements.
 
-    `mode` says what stands directly inside of the last of them: "" for text, `table` where blanks
-    make no text, `flex` where each child is a block, those of `_SILENT` where text is not shown.
+    `mode` determines the content directly inside the last of them: "" for text, `table` where
+    blanks make no text, `flex` where each child is a block, those of `_SILENT` where text is not
+    shown.
     """
 
     def __init__(self, html: str, observer: Observer | None = None) -> None:
         self.lines = _Lines()
         self._html = html
         self._observer = observer
-        # Of what is open: None for what changes nothing, for a mere block its line breaks.
+        # For open elements: None without effect, the number of line breaks for a plain block.
         self._stack: list[_Frame | int | None] = []
         self._preserved = ""  # "pre" keeps blanks and line breaks, "pre-line" the latter
         self._visible = True
         self._mode = ""
         self._transform = ""
-        self._tables: list[bool] = []  # has the table had a row?
-        self._rows: list[bool] = []  # has the row had a cell?
+        self._tables: list[bool] = []  # whether the table has had a row
+        self._rows: list[bool] = []  # whether the row has had a cell
 
     def run(self) -> None:
         html, lines, stack, token_at = (self._html, self.lines, self._stack, _TOKEN.match)
@@ -277,7 +280,7 @@ class Walk:
         self._say(unescaped(html[at:]))
 
     def _open_tag(self, name: str, attributes: str, at: int, tag_by_tag: bool) -> int:
-        """Begin an element, the short way where that is all it needs; returns where to go on."""
+        """Begin an element, by the short path if possible; return the next position."""
         styled = attributes and _STYLED.search(attributes)
         if not (styled or tag_by_tag) and (breaks := _PLAIN_BLOCKS.get(name)):
             self.lines.block(breaks)
@@ -310,7 +313,7 @@ class Walk:
             self.lines.text(text)
 
     def _open(self, name: str, attributes: str, at: int) -> int:
-        """Begin an element, or pass over it with all that stands inside; returns where to go on."""
+        """Begin an element, or skip it with its content; return the next position."""
         given = _attributes(attributes) if attributes else {}
         style = _styles(given)
         display = self._display(name, given, style)
@@ -323,7 +326,7 @@ class Walk:
             self.lines.line_break(emit=seen and self._mode not in _SILENT)
             return at
         frame = self._begin(name, display, style)
-        if name in _VOID:  # a rule across the page
+        if name in _VOID:  # a horizontal rule
             self._close(frame)
             return at
         if name == "summary" and frame.mode == "details":
@@ -338,7 +341,7 @@ class Walk:
         return at
 
     def _display(self, name: str, given: Mapping[str, str], style: Mapping[str, str]) -> str:
-        """How the element is shown where it stands; a word of `_DISPLAYS`, `floating` or `flex`."""
+        """Return the element's display here: a value of `_DISPLAYS`, `floating` or `flex`."""
         if self._mode in _SILENT:
             return self._display_in_silence(name)
         display = _by_attributes(_DISPLAYS.get(name, "inline"), given)
@@ -357,7 +360,7 @@ class Walk:
         return display
 
     def _display_in_silence(self, name: str) -> str:
-        """Of what stands where most is not shown."""
+        """Return the display inside an element that hides most of its content."""
         mode = self._mode
         if mode == "select":
             return "block" if name in {"option", "optgroup"} else "none"
@@ -462,7 +465,7 @@ class Walk:
             lines.blank, lines.line_start, lines.last = "", False, ""
 
     def _behind(self, name: str, at: int) -> int:
-        """Where the element ends whose tag ended before `at`."""
+        """Return the end of the element whose start tag ended before `at`."""
         if name in _RAW:
             end = f"</{name}>"
             found = self._html.rfind(end, at) if name == "plaintext" else self._html.find(end, at)
@@ -480,19 +483,19 @@ class Walk:
         return len(self._html) if open_elements else at
 
 
-# Blocks that need no more than their line breaks where nothing around them is special.
+# Blocks that need only their line breaks in a plain context.
 _PLAIN_BLOCKS: Final = {
     **dict.fromkeys(_BLOCKS - PRESERVED - _VOID - {"details"}, 1),
     "p": 2,
 }
-# What begins and ends a line of its own, what has an end at all, and what its inside is.
+# Displays that begin and end a line, that have an end at all, and the mode of their content.
 _BREAKING: Final = frozenset({"block", "p", "flex", "floating", "table", "table-caption"})
 _ENDS: Final = _BREAKING | {
     *("table-row-group", "table-row", "table-cell", "inline-block", "select", "svg", "math"),
     "q",
 }
 BLOCK_ENDS: Final = _BREAKING | {"table-row", "table-cell"}
-# What stands in the line like a word; of `q` these are its quotation marks, which are no text.
+# Inline boxes; that of `q` is its quotation marks, which are no text.
 _BOXES: Final = frozenset({"inline-block", "select", "svg", "math", "q"})
 _CHANGEABLE: Final = frozenset(_STYLE_DISPLAYS.values()) | {"p", "q"}
 _WHITE_SPACE: Final = {
@@ -524,7 +527,7 @@ def _styles(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _by_attributes(display: str, given: Mapping[str, str]) -> str:
-    """Of the elements that are shown in one way or another: in which."""
+    """Resolve the display of elements for which it depends on attributes."""
     if display == "replaced":
         return "none" if given.get("type", "").lower() == "hidden" else display
     if display == "audio":
@@ -554,7 +557,7 @@ _ITALICS: Final = (("A", "Z", 0x1D434), ("a", "z", 0x1D44E), ("\u03b1", "\u03c9"
 
 
 def _italic(sign: str) -> str:
-    """A variable of one letter, as formulas show it."""
+    """Return a one-letter variable in italics, as formulas show it."""
     for first, last, italic in _ITALICS:
         if first <= sign <= last:
             return "\u210e" if sign == "h" else chr(italic + ord(sign) - ord(first))

@@ -1,4 +1,4 @@
-"""What robots.txt allows (RFC 9309), asked once per origin and run."""
+"""The rules of robots.txt (RFC 9309), fetched once per origin and run."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ if TYPE_CHECKING:
 
 TOKEN = "OpenChromeMonitor"
 BLOCKED = "Blocked by robots.txt"
-MAX_ROBOTS_BYTES = 512 * 1024  # RFC 9309 asks for at least 500 KiB
+MAX_ROBOTS_BYTES = 512 * 1024  # RFC 9309 requires at least 500 KiB
 MAX_CRAWL_DELAY_S = 30.0
 _LIMIT_MS = 15_000
-ROBOTS_S = 60.0  # for all attempts at one file
+ROBOTS_S = 60.0  # for all attempts to fetch one file
 _OWN_GROUP = re.compile(rf"(?im)^[ \t]*user-?agent[ \t]*:[ \t]*{TOKEN}[ \t]*(?:#.*)?\r?$")
 
 
 class Rules(NamedTuple):
-    """One origin's answer: a parsed file, or all the same for everything (`verdict`).
+    """One origin's rules: a parsed file, or one `verdict` for all addresses.
 
-    `blocked` is what a page says that may not be taken: a file that could not be read is
-    not one that forbids.
+    `blocked` is the reason reported for a blocked page: an unreadable file differs from one that
+    forbids.
     """
 
     verdict: bool
     parsed: Protego | None = None
     agent: str = "*"
     blocked: str = BLOCKED
-    refused: bool = False  # nothing of this origin may be asked for, and so not its robots.txt
+    refused: bool = False  # the origin itself is blocked, and with it its robots.txt
 
     def allows(self, url: str) -> bool:
         return self.verdict if self.parsed is None else self.parsed.can_fetch(url, self.agent)
 
     @property
     def delay_s(self) -> float:
-        """The Crawl-delay for us, in seconds, never more than 30."""
+        """The Crawl-delay for this crawler, in seconds, at most 30."""
         asked = None if self.parsed is None else self.parsed.crawl_delay(self.agent)
         return min(asked or 0.0, MAX_CRAWL_DELAY_S)
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """What the file's `Sitemap:` lines name, as written."""
+        """The addresses in the file's `Sitemap:` lines, as written."""
         return () if self.parsed is None else tuple(map(str, self.parsed.sitemaps))
 
 
 class Robots:
-    """Asks each origin once, through the crawl's own HTTP client and so its egress policy.
+    """Fetches each origin's file once, with the crawl's own HTTP client and its egress policy.
 
-    4xx, and a redirect that leads nowhere, mean that everything is allowed; 5xx and
-    silence, after `retries` more attempts, that nothing is, for this run.
+    4xx, and a redirect without a target, mean that everything is allowed; 5xx and no response,
+    after `retries` more attempts, that nothing is, for this run.
     """
 
     def __init__(self, fetcher: Fetcher, retries: int = 0) -> None:
@@ -66,7 +66,7 @@ class Robots:
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def rules(self, address: Address) -> Rules:
-        """The rules of `address`' origin; who comes while they are asked for waits for them."""
+        """Return the rules of `address`' origin; concurrent calls share one request."""
         origin = address.origin
         async with self._asking[origin]:
             if origin not in self._rules:
@@ -74,14 +74,14 @@ class Robots:
             return self._rules[origin]
 
     def known(self, address: Address) -> Rules | None:
-        """The rules, if no waiting is needed."""
+        """Return the rules if they are already fetched."""
         return self._rules.get(address.origin)
 
     async def _ask(self, origin: str) -> Rules:
         try:
             fetched = await self._fetched(f"{origin}/robots.txt")
         except AddressBlocked as failed:
-            if origin.partition("://")[2] in failed.url:  # not of where it was sent on to
+            if origin.partition("://")[2] in failed.url:  # not for the target of a redirect
                 return Rules(verdict=False, blocked=str(failed), refused=True)
             return Rules(verdict=False, blocked=_unread(str(failed)))
         except PageError as failed:
@@ -106,9 +106,9 @@ def _text_of(fetched: Fetched) -> str:
 
 
 def parse(text: str) -> Rules:
-    """The rules that `text` has for us: those of our own token if it is named, else of `*`."""
+    """Parse the rules for this crawler: those of its own token if present, otherwise of `*`."""
     from protego import Protego
 
-    # Protego takes a name that is only the beginning of ours for ours; the RFC does not.
+    # Protego also matches a prefix of the token; the RFC does not.
     agent = TOKEN if _OWN_GROUP.search(text) else "*"
     return Rules(True, Protego.parse(text), agent)

@@ -1,10 +1,10 @@
-"""What scripts do to the pages of a site, learned from pages that both engines have taken.
+"""Learn the changes that scripts make to a site's pages, from pages loaded by both engines.
 
-The tree of the markup and the tree that the browser showed are laid side by side. What scripts
-added, took away, moved or showed becomes an edit: the features that all elements have in common
-to which it was done, and what was done. Applied to another page, edits give the static engine
-what the browser would show; whether they do is for the caller to compare. Features of several
-places are intersected (the algorithm Find-S), so an edit becomes more general with each page.
+The tree of the markup and the tree that the browser showed are compared. Each element that scripts
+added, removed, moved or showed becomes an edit: the common features of all elements concerned, and
+the operation. Applied to another page, edits give the static engine the browser's result; the
+caller checks by comparison whether they do. Features of several places are intersected (the
+algorithm Find-S), so an edit becomes more general with each page.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 Where = Literal["append", "prepend", "after", "before", "show", "remove", "move"]
 
-MAX_EDITS: Final = 20  # that are kept of pages that are alike
-MAX_HTML_CHARS: Final = 4_096  # of what one edit adds: more is content, not the site's frame
-MAX_NODES: Final = 60_000  # of a page that is compared
+MAX_EDITS: Final = 20  # kept for similar pages
+MAX_HTML_CHARS: Final = 4_096  # of what one edit adds: more is content, not the site's layout
+MAX_NODES: Final = 60_000  # of a compared page
 MAX_DEPTH: Final = 200
 MAX_OPERATIONS: Final = 2_000  # of one edit on one page
 
@@ -41,12 +41,12 @@ _KEPT_STYLE: Final = re.compile(
 
 
 class Edit(NamedTuple):
-    """What to do with each element that has all `features`.
+    """One operation on each element that has all `features`.
 
-    `html` is added in or beside it; for `show` it is the element's style from then on. `move` puts
-    the element at the end of the body. `name` is of the element, as one page has it: its place
-    where something is added. Features: `div`, `#id`, `.class` of the element, the same behind
-    `>` for its parent and behind `^` for those around, and behind `/` classes of what is inside.
+    `html` is added in or next to it; for `show` it is the element's new style. `move` puts the
+    element at the end of the body. `name` describes the element on one page: its place for an
+    addition. Features: `div`, `#id`, `.class` of the element, the same after `>` for its parent and
+    after `^` for its ancestors, and after `/` classes of its descendants.
     """
 
     where: Where
@@ -56,20 +56,21 @@ class Edit(NamedTuple):
 
 
 class Unlike(Exception):
-    """The two trees differ by more than edits can tell."""
+    """The two trees differ by more than edits can express."""
 
 
-# --- Doing -------------------------------------------------------------------------------------
+# --- Applying ----------------------------------------------------------------------------------
 
 
 def apply(tree: LexborHTMLParser, edits: Iterable[Edit]) -> int:
-    """Do the edits to the tree of a page; how many places were there for them?"""
+    """Apply the edits to a page's tree; return the number of matching elements."""
     done = 0
     for edit in edits:
         found = [node for node in tree.css(_selector(edit.features)) if _has(node, edit.features)][
             :MAX_OPERATIONS
         ]
-        for node in reversed(found):  # the inner one first: with the outer one it would be freed
+        # Inner elements first, because they are freed with the outer one.
+        for node in reversed(found):
             _do(tree, edit, node)
         done += len(found)
     return done
@@ -131,21 +132,22 @@ def _add(edit: Edit, node: LexborNode) -> None:
 
 
 def learned(static: LexborHTMLParser, shown: LexborHTMLParser) -> list[Edit]:
-    """What was done to one page: to its static tree, style sheets applied, so that it became the
-    visible tree which the browser handed over.
+    """Return the edits that turn a page's static tree into the browser's visible tree.
+
+    The static tree has its style sheets applied.
 
     Raises:
-        Unlike: more differs than edits can tell.
+        Unlike: the trees differ by more than edits can express.
     """
     seen = list(_differences(_Tree(static).root, _Tree(shown).root))
     return merged((), _with_moves(seen))
 
 
 def merged(known: Iterable[Edit], seen: Iterable[Edit]) -> list[Edit]:
-    """Each edit once, with the features that all its places have.
+    """Merge edits of the same kind, keeping the features that all their places share.
 
     Raises:
-        Unlike: two places have nothing of their own in common, or there are too many edits.
+        Unlike: two places share no feature of their own, or there are too many edits.
     """
     edits: dict[tuple[str, str, str], Edit] = {}
     for edit in (*known, *seen):
@@ -166,11 +168,11 @@ def _own_features(features: Iterable[str]) -> list[str]:
 
 class _Seen(NamedTuple):
     edit: Edit
-    part: _Part | None = None  # what was added or taken away
+    part: _Part | None = None  # added or removed element
 
 
 class _Part:
-    """An element of one of the two trees, with what is visible of its inside."""
+    """An element of one of the two trees, with its visible content."""
 
     __slots__ = ("blank", "children", "hidden", "name", "node", "words")
 
@@ -181,14 +183,14 @@ class _Part:
         self.children: list[_Part | str] = []
         self.blank: list[_Part] = []  # shown, but without words
         self.hidden: list[_Part] = []
-        self.words = ""  # all of it, without white space
+        self.words = ""  # all words, without white space
 
 
 class _Tree:
     """The visible elements of a page's body.
 
     Raises:
-        Unlike: it has none, or is too large to be compared.
+        Unlike: it has none, or is too large for a comparison.
     """
 
     def __init__(self, tree: LexborHTMLParser) -> None:
@@ -240,7 +242,7 @@ def _is_hidden(node: LexborNode) -> bool:
 
 
 def _differences(one: _Part, other: _Part) -> Iterator[_Seen]:
-    """What was done to `one`, that it became `other`."""
+    """Yield the edits that turn `one` into `other`."""
     if one.words == other.words:
         return
     blanks = {part.name: part for part in one.blank}
@@ -286,7 +288,7 @@ def _added(
 
 
 def _place(node: LexborNode) -> str:
-    """Places of one sort: scripts name classes, and often several, of which one is enough."""
+    """Describe a place by first classes: scripts use class names, and one of several suffices."""
     around = node.parent
     return f"{_first(node)} in {'' if around is None else _first(around)}"
 
@@ -303,8 +305,8 @@ _New = list[tuple["_Part | str | None", list[_Part], "_Part | str | None"]]
 def _aligned(
     ones: Sequence[_Part | str], others: Sequence[_Part | str]
 ) -> tuple[_Pairs, list[_Part], _New]:
-    """The children that belong together, those that are gone, and those that are new."""
-    # By their words first, or by their names: whichever leaves less that is not the same.
+    """Return matching pairs of children, removed ones, and added ones."""
+    # By words first, or by names: the choice that leaves less difference.
     ways = [dict(_twins(ones, others, sign)) for sign in (_sign, _weak)]
     twins = min(ways, key=lambda way: _unlike(ones, others, way))
     together = ((ones[at], others[other]) for other, at in twins.items())
@@ -336,7 +338,7 @@ def _twins(
     others: Sequence[_Part | str],
     sign_of: Callable[[_Part | str], tuple[str, str]],
 ) -> Iterator[tuple[int, int]]:
-    """Places in `others`, and where the same child stands in `ones`: equal, or of the same name."""
+    """Yield positions in `others` with those in `ones` of equal or equally named children."""
     signs = list(map(sign_of, ones)), list(map(sign_of, others))
     for kind, i, j, k, m in SequenceMatcher(None, *signs, False).get_opcodes():
         if kind == "equal":
@@ -348,7 +350,7 @@ def _twins(
 def _unlike(
     ones: Sequence[_Part | str], others: Sequence[_Part | str], twins: Mapping[int, int]
 ) -> int:
-    """How many characters differ if these belong together."""
+    """Return the number of differing characters under this assignment."""
     kept = set(twins.values())
     gone = sum(len(_words(child)) for at, child in enumerate(ones) if at not in kept)
     new = sum(len(_words(child)) for at, child in enumerate(others) if at not in twins)
@@ -357,7 +359,7 @@ def _unlike(
 
 
 def _changed(one: str, other: str) -> int:
-    """How long what stands between the same beginning and the same end is, of the longer one."""
+    """Return the length between the common prefix and suffix, of the longer text."""
     if one == other:
         return 0
     most = min(len(one), len(other))
@@ -370,7 +372,7 @@ def _changed(one: str, other: str) -> int:
 def _parts(children: Iterable[_Part | str]) -> list[_Part]:
     found = list(children)
     if any(isinstance(child, str) for child in found):
-        raise Unlike  # words of the page itself
+        raise Unlike  # text of the page itself
     return [child for child in found if isinstance(child, _Part)]
 
 
@@ -385,7 +387,7 @@ def _sign(child: _Part | str) -> tuple[str, str]:
 def _alike(
     ones: Sequence[_Part | str], left: range, others: Sequence[_Part | str], right: range
 ) -> Iterator[tuple[int, int]]:
-    """Elements of the same tag, id and first class, in the same order."""
+    """Yield elements of the same tag, id and first class, in the same order."""
     names = [_weak(ones[at]) for at in left], [_weak(others[at]) for at in right]
     for one, other, size in SequenceMatcher(None, *names, False).get_matching_blocks():
         for step in range(size):
@@ -394,12 +396,12 @@ def _alike(
 
 
 def _weak(child: _Part | str) -> tuple[str, str]:
-    """Tag, id and first class; of a text, itself."""
+    """Return tag, id and first class; of a text, the text."""
     return ("", child) if isinstance(child, str) else (child.name.partition(" ")[0], "")
 
 
 def _with_moves(seen: Sequence[_Seen]) -> Iterator[Edit]:
-    """What was taken away at one place and added at the end of the page was moved there."""
+    """Turn a removal and an equal addition at the end of the page into a move."""
     gone = {each.part.words for each in seen if each.edit.where == "remove" and each.part}
     moved = {
         part.words
@@ -417,7 +419,7 @@ def _with_moves(seen: Sequence[_Seen]) -> Iterator[Edit]:
 
 
 def features_of(node: LexborNode) -> frozenset[str]:
-    """What can be said of an element, for `Edit.features`."""
+    """Return the features of an element for `Edit.features`."""
     found = set(_own(node))
     parent = node.parent
     if parent is not None:
@@ -450,7 +452,7 @@ def _style_of(node: LexborNode) -> str:
 
 
 def _markup(node: LexborNode) -> str:
-    """What an edit adds: without measures, which are of one page."""
+    """Return the markup that an edit adds, without measures, which belong to one page."""
     copy = _parsed(node.html or "").body
     if copy is None:
         return ""

@@ -1,8 +1,8 @@
-"""Declarative shadow roots of a static page, put where a browser shows them.
+"""Declarative shadow roots of a static page, moved to where a browser shows them.
 
-A `<template shadowrootmode>` is shown in the place of its host's children; these stand in the
-slots that name them. What is not slotted is not shown. A closed root shows as well, but scripts
-cannot read it, the browser engine's neither: of its host only slotted children are kept.
+A `<template shadowrootmode>` replaces its host's children; these fill the slots that name them.
+Children without a slot are hidden. A closed root is displayed too, but neither engine's scripts
+can read it: of its host only slotted children are kept.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from engine.pages import style_sheets
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-MAX_DEPTH: Final = 20  # of roots in roots
-MAX_ROOTS: Final = 10_000  # of one page, as the browser engine takes
+MAX_DEPTH: Final = 20  # of nested roots
+MAX_ROOTS: Final = 10_000  # for each page, as in the browser engine
 _DECLARED: Final = re.compile(r"<template\b[^>]*\bshadowrootmode\b", re.IGNORECASE)
 _HOSTS: Final = frozenset(
     {"article", "aside", "blockquote", "body", "div", "footer", "h1", "h2", "h3", "h4", "h5", "h6"}
     | {"header", "main", "nav", "p", "section", "span"}
 )
 _MODES: Final = frozenset({"open", "closed"})
-# As the parser writes it: attributes in double quotes, one space before each.
+# As the parser serializes it: attributes in double quotes, one space before each.
 _TEMPLATE: Final = re.compile(r'<template(?: [^\s="]+(?:="[^"]*")?)*>(.*)</template>', re.DOTALL)
 
 
 def flattened(html: str) -> str:
-    """`html` with the content of declared shadow roots in their hosts, and their slots filled."""
+    """Move the content of declared shadow roots into their hosts, and fill their slots."""
     return _flattened(html, 0) if "hadow" in html and _DECLARED.search(html) else html
 
 
@@ -40,7 +40,7 @@ def _flattened(html: str, depth: int) -> str:
     tree = parse_html(html)
     mark = token_hex(8)
     made: list[str] = []
-    # The innermost first: a host inside of another's children is a part of these.
+    # Innermost first: a host among another host's children is part of these.
     for template in reversed(_declared(tree)):
         host = template.parent
         assert host is not None
@@ -57,7 +57,7 @@ def _flattened(html: str, depth: int) -> str:
 
 
 def _declared(tree: LexborHTMLParser) -> list[LexborNode]:
-    """The templates that a browser makes shadow roots of: of each host the first."""
+    """Return the templates that become shadow roots in a browser: the first of each host."""
     hosts: dict[int, LexborNode] = {}
     for template in tree.css("template[shadowrootmode]"):
         mode, host = (template.attributes.get("shadowrootmode") or "").lower(), template.parent
@@ -68,7 +68,7 @@ def _declared(tree: LexborHTMLParser) -> list[LexborNode]:
 
 
 def _shown(template: LexborNode, children: Iterable[LexborNode], depth: int) -> str:
-    """The markup of a root with the children in its slots."""
+    """Return the markup of a root with the children in its slots."""
     from engine.pages.extract import parse_html
 
     found = _TEMPLATE.fullmatch(template.html or "")
@@ -87,7 +87,7 @@ def _shown(template: LexborNode, children: Iterable[LexborNode], depth: int) -> 
             slot.replace_with(f"{mark}-{number}.")
     if (template.attributes.get("shadowrootmode") or "").lower() == "closed":
         return "".join(filled.values())
-    # The page's style sheets do not reach into a root: its elements lose what these go by.
+    # The page's style sheets do not apply inside a root, so class and id are removed.
     for node in tree.css("[class], [id]"):
         for name in ("class", "id"):
             if name in node.attributes:
@@ -101,7 +101,7 @@ def _shown(template: LexborNode, children: Iterable[LexborNode], depth: int) -> 
 
 
 def _by_slot(children: Iterable[LexborNode]) -> Iterator[tuple[str, str]]:
-    """The markup of a host's children for each slot that they name."""
+    """Yield the markup of a host's children for each slot that they name."""
     slots: dict[str, str] = {}
     for child in children:
         if child.is_comment_node:

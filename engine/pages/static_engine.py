@@ -1,4 +1,4 @@
-"""The static engine: one HTTP client per crawl, no scripts, every hop judged before it is made."""
+"""Static engine: one HTTP client per crawl, no scripts, every hop checked by the policy."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from yarl import URL as YarlURL
 
 MAX_REDIRECTS = 10
-MAX_HEADERS, MAX_HEADER_CHARS = 1_000, 64 * 1024  # browsers take more than the library's 128
+MAX_HEADERS, MAX_HEADER_CHARS = 1_000, 64 * 1024  # browsers accept more than the library's 128
 MAX_RUNS_CHARS = 2_000
-REFRESH_CHARS = 64 * 1024  # of a page, in which it must say that it sends its readers on
-ENOUGH_TEXT_CHARS = 200  # below, a static page is taken for a shell that a script fills
-_MOST_TEXT_CHARS = 4_096  # in which most pages have that much
+REFRESH_CHARS = 64 * 1024  # characters of a page that are searched for a refresh
+ENOUGH_TEXT_CHARS = 200  # below this, scripts are assumed to fill the page
+_MOST_TEXT_CHARS = 4_096  # sufficient part of most pages
 USER_AGENT = "Mozilla/5.0 (compatible; OpenChromeMonitor/0.1)"
-# Of both engines where a crawl may use both: a page must not depend on which of them asked. It
-# names us, and is otherwise a browser's, because many sites answer by that.
+# For both engines when a crawl may use both, because a page must not depend on the engine. It
+# identifies the crawler and otherwise equals a browser's, because many sites depend on that.
 SHARED_AGENT = (
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; compatible; "
     "OpenChromeMonitor/0.1) Chrome/140.0.0.0 Safari/537.36"
@@ -49,7 +49,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ASCII = "".join(map(chr, range(128)))
 _JSON_SCRIPT = re.compile(r"\s*application/(?:ld\+)?json\s*(?:;.*)?", re.IGNORECASE)
 _REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?\s*refresh", re.IGNORECASE)
-# Only what a browser does before the page comes to rest: `0; url=…`, `0.5, '…'`.
+# Only refreshes that a browser makes before the page is at rest: `0; url=…`, `0.5, '…'`.
 _REFRESH_TO = re.compile(
     r"\s*(?:0+(?:\.\d*)?|\.\d+)\s*[;,\s]\s*(?:url\s*=)?\s*"
     r"(?:[\"'](?P<quoted>[^\"']+)[\"'].*|(?P<bare>[^\"'\s].*))",
@@ -75,12 +75,12 @@ async def open_static(
     agent: str = USER_AGENT,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[StaticFetcher]:
-    """A static engine for one crawl; `judge` makes it say whether a page needs a browser.
+    """Open a static engine for one crawl; `judge` makes it decide whether a page needs a browser.
 
-    `agent` is what it calls itself. `monotonic` (seconds) is the clock that the durations of its
-    pages are taken from.
+    `agent` is its user agent. `monotonic` (seconds) is the clock for page durations.
     """
-    await asyncio.to_thread(importlib.import_module, "aiohttp")  # 0.5 s that no loop should wait
+    # Takes 0.5 s, too long for the loop.
+    await asyncio.to_thread(importlib.import_module, "aiohttp")
     fetcher = StaticFetcher(policy, credentials, judge=judge, agent=agent, monotonic=monotonic)
     try:
         yield fetcher
@@ -89,8 +89,9 @@ async def open_static(
 
 
 class Judged(NamedTuple):
-    """Whether a browser could show more of a page, and what could run in it; that is empty where
-    there is too little text for a page. `names` and `scripts` are told where something runs.
+    """Whether a browser could show more of a page, and its scripts.
+
+    `runs` is empty if there is too little text. `names` and `scripts` are set if something runs.
     """
 
     needs_browser: bool
@@ -132,7 +133,7 @@ class StaticFetcher:
         self._judge = judge
         self._agent = agent
         self._monotonic = monotonic
-        # A number stays what it is, and a name is judged again at each connection (resolver).
+        # Numeric hosts never change, and names are checked again at each connection (resolver).
         self._judged: set[str] = set()
         self._session: ClientSession | None = None
         self._sheets = SheetLoader(functools.partial(self._asset, _CSS))
@@ -188,9 +189,9 @@ class StaticFetcher:
         options: PageOptions,
         deadline: float,
     ) -> None:
-        """Add to `page` the documents in the frames of `owner`; what does not come is left out.
+        """Add to `page` the documents in the frames of `owner`; failures are left out.
 
-        `around` are the addresses of the documents that `owner` stands in, and last its own.
+        `around` are the addresses of the documents that contain `owner`, and last its own.
         """
         if not has_frames(owner.html):
             return
@@ -200,7 +201,7 @@ class StaticFetcher:
             if len(page.inner) >= MAX_FRAMES or _size(page) > MAX_HTML_CHARS:
                 return
             if [each.asked for each in around].count(frame.url) > 1:
-                continue  # as browsers do, which allow for one frame with its own page
+                continue  # as in browsers, which allow one frame with its own page
             inner, place = _srcdoc(frame.html), at
             if frame.url:
                 try:
@@ -229,9 +230,9 @@ class StaticFetcher:
             await session.close()
 
     async def _follow(self, url: str) -> tuple[ClientResponse, Address]:
-        """The first answer that is no redirect; each hop is judged before its connection.
+        """Return the first response that is no redirect; each hop is checked before its connection.
 
-        A fragment goes along to where a redirect leads, as in a browser.
+        A fragment is kept across redirects, as in a browser.
         """
         fragment = url.partition("#")[2]
         for _ in range(MAX_REDIRECTS + 1):
@@ -279,7 +280,7 @@ class StaticFetcher:
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": self._agent, "Accept": _ACCEPT},
-            timeout=aiohttp.ClientTimeout(total=None),  # the deadline is ours
+            timeout=aiohttp.ClientTimeout(total=None),  # the deadline applies instead
             max_line_size=MAX_HEADER_CHARS,
             max_field_size=MAX_HEADER_CHARS,
             max_headers=MAX_HEADERS,
@@ -288,7 +289,7 @@ class StaticFetcher:
         return self._session
 
     async def _asset(self, kinds: frozenset[str], url: str, limit: int) -> bytes:
-        """The bytes of a style sheet or script; nothing where there is none."""
+        """Return the bytes of a style sheet or script; empty if there is none."""
         response, _ = await self._follow(url)
         async with response:
             kind = documents.media_type(response.headers.get("Content-Type", ""))
@@ -314,7 +315,7 @@ class StaticFetcher:
         )
         kind = fetched.content_type
         if not (options.raw or documents.is_text(kind) or documents.is_html(kind)):
-            response.close()  # unread: the connection cannot be used again
+            response.close()  # unread, so the connection cannot be reused
             return fetched, None
         body = await _body(response, options.max_bytes, deadline)
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
@@ -328,14 +329,14 @@ class StaticFetcher:
         if len(body) <= THREAD_FROM_CHARS:
             return self._fill(fetched, body)
         judged = await off_the_loop(len(body), self._fill, fetched, body)
-        body.clear()  # whoever waits for the page's text still holds it
+        body.clear()  # the waiting caller still holds it
         return judged
 
     def _fill(self, fetched: Fetched, body: bytearray) -> Judged | None:
         text, charset = documents.decoded(body, fetched.content_type, cut=fetched.truncated)
         fetched.charset = charset
         if documents.is_html(fetched.content_type, body):
-            # No more is parsed: the rest would only wait in memory until its turn comes.
+            # The limit of parsing; the rest would only occupy memory while it waits.
             fetched.html = text[:MAX_HTML_CHARS]
         else:
             fetched.text = text[:MAX_HTML_CHARS]
@@ -348,7 +349,7 @@ class StaticFetcher:
 
 
 async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
-    """At most `limit` bytes, and what has come when the deadline passes; the rest is not read."""
+    """Read at most `limit` bytes, or those received until the deadline."""
     import aiohttp
 
     parts = bytearray()
@@ -377,7 +378,7 @@ def _is_download(disposition: str) -> bool:
 
 
 def judge(html: str) -> Judged:
-    """What the markup of a page tells of its need of a browser."""
+    """Judge by a page's markup whether it needs a browser."""
     if not html:
         return Judged(True)
     tree = parse_html(bounded(html))
@@ -410,7 +411,7 @@ def judge(html: str) -> Judged:
 
 
 def _add_style(fetched: Fetched) -> None:
-    """Only a browser can tell what the page's style sheets show; a shell is one already."""
+    """Mark that only a browser can apply the page's style sheets, unless it has no text at all."""
     if fetched.runs or not fetched.needs_browser:
         fetched.needs_browser = True
         fetched.runs = " ".join(sorted({*fetched.runs.split(), "style"}))[:MAX_RUNS_CHARS]
@@ -430,14 +431,14 @@ def _scripts(tree: LexborHTMLParser) -> Iterator[Script]:
 
 
 def _name_of(script: Script) -> str:
-    """Its folder and version make no other page."""
+    """Return a script's file name: folder and version make no other kind of page."""
     source = script.src.partition("?")[0]
     return source.rstrip("/").rpartition("/")[2][:100] or "inline"
 
 
 def refresh_of(html: str) -> str:
-    """Where a page sends its readers at once by `<meta http-equiv=refresh>`; empty for most."""
-    # A search that is blind to case takes ten times as long.
+    """Return the target of `<meta http-equiv=refresh>` without delay; empty for most pages."""
+    # A case-insensitive search takes ten times as long.
     if "http-equiv" not in html[:REFRESH_CHARS].lower():
         return ""
     if not _REFRESH.search(html, 0, REFRESH_CHARS):
@@ -450,7 +451,7 @@ def refresh_of(html: str) -> str:
 
 
 def retry_after(header: str) -> float | None:
-    """Seconds from now that a Retry-After header asks for: a number or a date."""
+    """Parse a Retry-After header, a number or a date, to seconds from now."""
     header = header.strip()
     if not header:
         return None
@@ -466,7 +467,7 @@ def retry_after(header: str) -> float | None:
 
 
 def _led_to(base: str, location: str) -> str:
-    """Where a `Location` header leads; bytes that are no ASCII stand for themselves, encoded."""
+    """Resolve a `Location` header; bytes outside ASCII are percent-encoded."""
     if not location.isascii():
         location = quote(location.encode("utf-8", "surrogateescape"), safe=_ASCII)
     to = urls.href_of(location, base)
@@ -476,20 +477,20 @@ def _led_to(base: str, location: str) -> str:
 
 
 def _target(address: Address) -> YarlURL:
-    """The address for aiohttp, which asks for it to the letter."""
+    """Convert the address for aiohttp, which sends it unchanged."""
     from yarl import URL
 
     asked = address.asked
     if asked.find("?") != len(asked) - 1:
         return URL(asked, encoded=True)
-    # It would drop an empty query, but for one that it takes for the end of the path.
+    # aiohttp would drop an empty query, unless it is passed as the end of the path.
     scheme, _, place = address.origin.partition("://")
     path = asked[len(address.origin) :]
     return URL.build(scheme=scheme, authority=place, path=path, encoded=True)
 
 
 def _translated(failed: Exception) -> EngineError:
-    """A page error in one sentence, without the library's own words where they tell too much."""
+    """Map a library error to a page error in one sentence, without internal details."""
     import aiohttp
 
     if isinstance(failed, aiohttp.ClientConnectorCertificateError):

@@ -1,10 +1,10 @@
-"""What of a page's style sheets decides about its text: rules that show, hide or break.
+"""Style sheet rules that affect a page's text: those that show, hide or break.
 
-Read are `display`, `visibility`, `white-space`, `float`, `position` and `text-transform`, with
-media queries for the window that crawls use. The cascade goes by importance, layer, specificity
-and order. A selector is matched by the parser of the pages; what that does not know, and what a
-user's doing would match (`:hover`), matches nothing. All input is a stranger's: everything here
-takes time in proportion to its size, and what is too much is left out.
+Supported are `display`, `visibility`, `white-space`, `float`, `position` and `text-transform`, with
+media queries for the crawl's window. The cascade uses importance, layer, specificity and order.
+The page parser matches selectors; unknown selectors, and those that depend on a user's actions
+(`:hover`), match nothing. All input is untrusted: all functions take time in proportion to its
+size, and input beyond the limits is left out.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-WIDTH, HEIGHT = 1280, 720  # of the window that crawls use
-MAX_SHEETS: Final = 20  # of one page
-MAX_TAGS: Final = 5_000  # of one page among which its sheets are looked for
+WIDTH, HEIGHT = 1280, 720  # of the window used by crawls
+MAX_SHEETS: Final = 20  # for each page
+MAX_TAGS: Final = 5_000  # for each page, in the search for its sheets
 MAX_SHEET_CHARS: Final = 1024 * 1024
-MAX_SELECTORS: Final = 4_000  # of one sheet that are kept
+MAX_SELECTORS: Final = 4_000  # kept for each sheet
 MAX_SELECTOR_CHARS: Final = 500
-MAX_PARTS: Final = 8  # of one selector, each of which stands in another
-MAX_NESTED: Final = 50  # selectors of a rule in a rule
+MAX_PARTS: Final = 8  # of one selector, which are nested
+MAX_NESTED: Final = 50  # selectors of a nested rule
 MAX_NESTED_CHARS: Final = 4_096  # of the selectors of a block, with those of the blocks around it
-MAX_MATCHES: Final = 100_000  # elements of one page that rules apply to, each counted by rule
-# Of CPU, so that a busy machine changes no page: some selectors are slow by design.
-MATCHING_S: Final = 0.5  # what one page's rules may take
+MAX_MATCHES: Final = 100_000  # elements of one page that rules match, counted for each rule
+# CPU time, so that results do not depend on load: some selectors are slow by design.
+MATCHING_S: Final = 0.5  # for the rules of one page
 
 _TOKEN: Final = re.compile(
     r"\"(?:[^\"\\\n]|\\.)*+\"?+|'(?:[^'\\\n]|\\.)*+'?+|/\*.*?(?:\*/|\Z)|\\."
@@ -65,7 +65,7 @@ _IMPORT: Final = re.compile(
 )
 _ACTIVE: Final = frozenset({"@supports", "@layer", "@starting-style", "@scope"})
 
-# What no page at rest matches, or what is no element.
+# Selectors that match nothing on a page at rest, or no element.
 _NEVER: Final = re.compile(
     r"::|:(?:before|after|first-line|first-letter|hover|active|focus|focus-within|focus-visible"
     r"|visited|target|host|host-context|fullscreen|popover-open|modal|-webkit-autofill|autofill)"
@@ -82,7 +82,7 @@ _STRING: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
 _BRACKETS: Final = re.compile(r"\[[^\]]*\]")
 _WHERE: Final = re.compile(r":where\([^()]*\)", re.IGNORECASE)
 _ARGUMENTS: Final = re.compile(r"\([^()]*\)")
-# A selector of which each name is needed, also in the arguments of `:has`.
+# A selector that needs each of its names, also in the arguments of `:has`.
 _ALL_NEEDED: Final = re.compile(r"(?:(?!:(?!has\()[\w-]+\()[^,\\])*", re.IGNORECASE)
 _IDS: Final = re.compile(r"#[\w-]+")
 _CLASSES: Final = re.compile(r"\.[\w-]+|\[|:(?!not\b|is\b|has\b|where\b)[\w-]+", re.IGNORECASE)
@@ -92,23 +92,23 @@ _PARTS: Final = re.compile(r"\s*[>+~]\s*|\s+")
 
 
 class Rule(NamedTuple):
-    """One selector and what it sets. `names` stand in each page that has such an element."""
+    """One selector with its declarations. Pages without all `names` have no match."""
 
-    selector: str  # empty for one that only a browser can judge
+    selector: str  # empty if only a browser can evaluate it
     names: tuple[str, ...]
     rank: tuple[int, int, int, int]  # layer, ids, classes, tags
-    said: tuple[tuple[str, str, bool], ...]  # property, value, is it important
+    said: tuple[tuple[str, str, bool], ...]  # property, value, whether it is important
 
 
 class Sheet(NamedTuple):
-    """`imports` are addresses as they were written; their rules come first."""
+    """`imports` are addresses as written; their rules come first."""
 
     rules: tuple[Rule, ...] = ()
     imports: tuple[str, ...] = ()
 
 
 def parse_sheet(css: str) -> Sheet:
-    """The rules of a style sheet that can change a page's text."""
+    """Parse the rules of a style sheet that can change a page's text."""
     rules: list[Rule] = []
     imports: list[str] = []
     for selectors, said, within in _blocks(css[:MAX_SHEET_CHARS], imports):
@@ -124,9 +124,9 @@ _Said = tuple[tuple[str, str, bool], ...]
 
 
 class _Open(NamedTuple):
-    """A block that is open: "group", "layer", "doubt", "rule" or "skip", and for what it speaks.
+    """An open block: "group", "layer", "doubt", "rule" or "skip", and its selectors.
 
-    `selectors` are its own, or those of the rule around it; `said` is what it has set so far.
+    `selectors` are its own, or those of the rule around it; `said` are its declarations so far.
     """
 
     kind: str
@@ -135,13 +135,14 @@ class _Open(NamedTuple):
 
 
 def _blocks(css: str, imports: list[str]) -> Iterator[tuple[str, _Said, frozenset[str]]]:
-    """Each block's selectors, what it sets of what is read here, and the kinds around it."""
+    """Yield each block's selectors, its supported declarations, and the kinds around it."""
     open_: list[_Open] = []
     for text, sign in _pieces(css):
         block = open_[-1] if open_ else _Open("group", "", [])
         if block.selectors and sign != "{":
             block.said.extend(_declared(text))
-        if block.said and sign != ";":  # its end, or what stands inside of it and comes later
+        # The end of the block, or nested content before later declarations.
+        if block.said and sign != ";":
             yield _closed(block, open_)
         if sign == "{":
             open_.append(_opened(text, block) if len(open_) < MAX_PARTS else _SKIPPED)
@@ -158,7 +159,7 @@ def _closed(block: _Open, around: Iterable[_Open]) -> tuple[str, _Said, frozense
 
 
 def _opened(prelude: str, around: _Open) -> _Open:
-    """A block that begins inside of `around`; rules within rules are read as browsers do."""
+    """Open a block inside `around`; nested rules follow the CSS standard."""
     kind = "skip" if around.kind == "skip" else _kind(prelude)
     if kind == "skip":
         return _SKIPPED
@@ -169,7 +170,7 @@ def _opened(prelude: str, around: _Open) -> _Open:
 
 
 def _nested(prelude: str, around: str) -> str:
-    """The selectors of a rule that stands in a rule for `around`."""
+    """Return the selectors of a rule nested in a rule for `around`."""
     inner: list[str] = []
     for outer, part in islice(product(_split(around), _split(prelude)), MAX_NESTED):
         if part.startswith("&"):
@@ -182,7 +183,7 @@ def _nested(prelude: str, around: str) -> str:
 
 
 def _pieces(css: str) -> Iterator[tuple[str, str]]:
-    """What stands before each brace and semicolon that is in no brackets, and which it is."""
+    """Yield the text before each brace and semicolon outside brackets, with that character."""
     parts: list[str] = []
     depth = 0
     for found in _TOKEN.finditer(css):
@@ -193,7 +194,7 @@ def _pieces(css: str) -> Iterator[tuple[str, str]]:
         elif not token.startswith("/*"):
             depth = max(0, depth + (token in {"(", "["}) - (token in {")", "]"}))
             parts.append(token)
-    yield "".join(parts).strip(), "}"  # what is still open at the end is closed there
+    yield "".join(parts).strip(), "}"  # closes blocks left open at the end
 
 
 def _kind(prelude: str) -> str:
@@ -228,7 +229,7 @@ def _imported(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The parts between commas that stand in no brackets."""
+    """Yield the parts between commas outside brackets."""
     depth = start = 0
     for found in re.finditer(r"[(\[\])],|[,()\[\]]", text):
         sign = found[0][0]
@@ -240,7 +241,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _rule(selector: str, said: _Said, within: frozenset[str]) -> Rule | None:
-    """What this selector sets in the blocks of the kinds `within`; None where it sets nothing."""
+    """Return the rule of a selector in blocks of the kinds `within`; None without effect."""
     selector = _NOT_NEVER.sub("", selector)
     if not selector or len(selector) > MAX_SELECTOR_CHARS:
         return None
@@ -259,7 +260,7 @@ def _rule(selector: str, said: _Said, within: frozenset[str]) -> Rule | None:
 
 
 def _doubtful(plain: str, said: _Said) -> Rule | None:
-    """What may hide or show text by what only a browser knows."""
+    """Return a rule that may hide or show text under a condition that only a browser knows."""
     if not any(name in {"display", "visibility"} for name, *_ in said):
         return None
     sure = plain if _ALL_NEEDED.fullmatch(plain) else _outer(plain)
@@ -267,7 +268,7 @@ def _doubtful(plain: str, said: _Said) -> Rule | None:
 
 
 def _outer(selector: str) -> str:
-    """Without the arguments of pseudo-classes, of which one may be enough or none is right."""
+    """Remove the arguments of pseudo-classes, of which one may suffice or none may match."""
     while (less := _ARGUMENTS.sub("", selector)) != selector:
         selector = less
     return "" if "\\" in selector else selector
@@ -306,7 +307,7 @@ _OFF: Final = frozenset({"no-preference", "none"})
 
 
 def is_media(query: str) -> bool:
-    """Does a media query list hold for the window of a crawl?"""
+    """Return whether a media query list matches the window of a crawl."""
     return len(query) <= MAX_SELECTOR_CHARS and _holds(query)
 
 
@@ -329,7 +330,7 @@ def _is_query(query: str) -> bool:
 
 
 def _is_condition(text: str, depth: int = 0) -> bool:
-    """`(a) and (b)`, `(a) or (b)`, `not (a)`; what cannot be read does not hold."""
+    """Evaluate `(a) and (b)`, `(a) or (b)`, `not (a)`; unparsable conditions are false."""
     if depth > MAX_PARTS:
         return False
     if _NOT.match(text):
@@ -411,7 +412,7 @@ def _number(text: str) -> float:
         return 0.0
 
 
-# --- Which sheets a page has -------------------------------------------------------------------
+# --- Sheets of a page --------------------------------------------------------------------------
 
 _HAS_SHEETS: Final = re.compile(r"<(?:style|link)", re.IGNORECASE)
 _HEAD: Final = re.compile(
@@ -428,14 +429,14 @@ _ATTRIBUTE: Final = re.compile(
 
 
 class Named(NamedTuple):
-    """A sheet as the page names it: its rules, or else the address where they are."""
+    """A sheet as the page references it: its rules, or their address."""
 
     css: str
     href: str
 
 
 def sheets_of(html: str) -> tuple[str, list[Named]]:
-    """The page's `<base href>`, and its style sheets for this window in their order."""
+    """Return the page's `<base href>`, and its style sheets for this window in order."""
     found: list[Named] = []
     base = ""
     if not _HAS_SHEETS.search(html):
@@ -464,7 +465,7 @@ def _attributes(text: str) -> Mapping[str, str]:
     return _known_attributes(text[:4_096])
 
 
-@lru_cache(maxsize=256)  # the pages of a site name the same sheets
+@lru_cache(maxsize=256)  # the pages of a site reference the same sheets
 def _known_attributes(text: str) -> Mapping[str, str]:
     from html import unescape
 
@@ -474,13 +475,13 @@ def _known_attributes(text: str) -> Mapping[str, str]:
     return found
 
 
-# --- Into the page -----------------------------------------------------------------------------
+# --- Applying to a page ------------------------------------------------------------------------
 
 _Weight = tuple[bool, tuple[int, int, int, int], int]
 
 
 def apply(tree: LexborHTMLParser, html: str, sheets: Iterable[tuple[Rule, ...]]) -> bool:
-    """Write what the rules set into the `style` of the elements they match; was there any?"""
+    """Write the declarations into the `style` of matching elements; return whether any matched."""
     ends = time.thread_time() + MATCHING_S
     nodes: dict[int, LexborNode] = {}
     won: dict[int, dict[str, tuple[_Weight, str]]] = {}
@@ -501,7 +502,7 @@ def apply(tree: LexborHTMLParser, html: str, sheets: Iterable[tuple[Rule, ...]])
 
 
 def is_doubtful(html: str, sheets: Iterable[tuple[Rule, ...]]) -> bool:
-    """Is there a rule that may hide or show some of `html` and that only a browser can judge?"""
+    """Return whether a rule that only a browser can evaluate may hide or show some of `html`."""
     doubtful = [rule.names for rule in chain.from_iterable(sheets) if not rule.selector]
     if not doubtful:
         return False
@@ -510,7 +511,7 @@ def is_doubtful(html: str, sheets: Iterable[tuple[Rule, ...]]) -> bool:
 
 
 def _is_in(html: str, name: str, known: dict[str, bool]) -> bool:
-    """Does `html` hold `name`? Each is looked for once, though many rules need it."""
+    """Return whether `html` contains `name`; cached, because many rules share a name."""
     found = known.get(name)
     if found is None:
         found = known[name] = name in html
@@ -530,11 +531,11 @@ def _matched(tree: LexborHTMLParser, selector: str) -> list[LexborNode]:
     try:
         return tree.css(selector)
     except (SelectolaxError, ValueError):
-        return []  # it does not know this one
+        return []  # not supported by the parser
 
 
 def _write(node: LexborNode, won: dict[str, tuple[_Weight, str]]) -> None:
-    """Rules below what the element says of itself, important ones above."""
+    """Write rules before the element's own style, important ones after it."""
     below: list[str] = []
     above: list[str] = []
     for name, (weight, value) in won.items():

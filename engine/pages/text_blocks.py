@@ -1,4 +1,4 @@
-"""The text of a page cut at its blocks: headings, paragraphs, lists, tables, code, quotations."""
+"""Split a page's text into blocks: headings, paragraphs, lists, tables, code, quotations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LISTS: Final = {"ul": False, "menu": False, "dir": False, "ol": True}
 
 
 def rendered_blocks(html: str) -> list[dict[str, Any]]:
-    """The same text in its blocks, in order: headings, paragraphs, lists, tables, code, …"""
+    """Return the text in its blocks, in order: headings, paragraphs, lists, tables, code, …"""
     blocks = _Blocks()
     walk = Walk(html, blocks)
     blocks.out = walk.lines.out
@@ -21,14 +21,14 @@ def rendered_blocks(html: str) -> list[dict[str, Any]]:
 
 
 class _Blocks:
-    """The page's text cut at its blocks: the outermost one that has a type takes all inside."""
+    """Collects blocks: the outermost one with a type contains everything inside."""
 
     def __init__(self) -> None:
-        self.out: list[str] = []  # the walk's, which grows
+        self.out: list[str] = []  # the walk's growing output
         self.found: list[dict[str, Any]] = []
         self._block: dict[str, Any] = {}
-        self._depth = 0  # of the block that is open; 0 for none
-        self._item_depth = 0  # of the part that is open inside of it; 0 for none
+        self._depth = 0  # of the open block; 0 for none
+        self._item_depth = 0  # of the open part inside it; 0 for none
         self._item = ""
         self._from = 0
 
@@ -107,7 +107,7 @@ _ITEMS: Final = {
 
 
 def _block_of(name: str) -> dict[str, Any]:
-    """What a block of this element is; nothing for what has no type of its own."""
+    """Return the block type of this element; empty for elements without one."""
     if level := _HEADINGS.get(name):
         return {"type": "heading", "level": level}
     if name == "p":

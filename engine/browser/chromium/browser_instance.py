@@ -189,8 +189,7 @@ class Instance:
         """Close every tab and the context; repeated calls do nothing.
 
         The call waits for 2 s at most. A longer closing continues in the background, and after 10 s
-        its
-        browser is ended.
+        its browser is ended.
         """
         self.gone.set()
         for stray in self._strays:

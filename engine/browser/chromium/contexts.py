@@ -26,8 +26,7 @@ async def open_context(
 
     Downloads and service workers (which would outlive their page) are blocked; `options` are
     Playwright's. `script` runs first in every document. After a cancellation the context is closed
-    as
-    soon as it has opened.
+    as soon as it has opened.
 
     Raises:
         BrowserFailed: the proxy has no port for it.

@@ -129,8 +129,7 @@ class Driver:
             await asyncio.wait({stopping}, timeout=limit_s)
             end([*tree, *_tree(self._process)])  # also a browser that started meanwhile
             # The pipe is closed now and only the loop's cleanup is left; a second `stop` of
-            # Playwright
-            # does not wait for that, so it is awaited here.
+            # Playwright does not wait for that, so it is awaited here.
             await _settled({stopping, *self._tasks, *self._late})
         finally:
             stopping.cancel()

@@ -43,8 +43,7 @@ class Instances:
         opening.add_done_callback(self._opening.discard)
         try:
             # An interrupted browser start leaves processes behind: it continues after a
-            # cancellation,
-            # and its instance is closed again.
+            # cancellation, and its instance is closed again.
             opened = await asyncio.shield(opening)
         except asyncio.CancelledError:
             opening.add_done_callback(self._close_unwanted)

@@ -69,8 +69,7 @@ class Family:
         """End the renderer that uses most of a processor; return False if none is busy.
 
         The process of a flooding page cannot be requested from the browser: all its messages are in
-        one
-        queue, behind the flood.
+        one queue, behind the flood.
         """
         busiest = _busiest(self.renderers())
         end([busiest] if busiest else [])

@@ -283,9 +283,8 @@ class Policy:
             raise PageError("dns", "name not found")
         if place in self._starts and not self._starts[place] and str(place) not in self._allowed:
             # A public start whose name also has a private address gets the public ones alone:
-            # otherwise
-            # its server could send a page, then stop responding, and let its script read the
-            # private one.
+            # otherwise its server could send a page, then stop responding, and let its script read
+            # the private one.
             found = tuple(a for a in found if public_addresses.refusal(a) is None) or found
         reason = self._refusal(place, found)
         if reason is not None:

@@ -89,12 +89,11 @@ async def _close(page: Page) -> None:
 class Call:
     """One command: its resolved arguments, and its number in the task.
 
-    `matches` is the number of elements that its selector matched, 0 while unknown;
-    `target_matches` and `frame_matches` count the same for a drag's target and for its frames.
-    `about` names the awaited condition if it is no selector. `used` is the alternative that
-    replaced
-    the selector, `met` the number of elements that the selector itself matched then; `used_target`
-    and `target_met` are the same for a drag's target.
+    `matches` is the number of elements that its selector matched, 0 while unknown; `target_matches`
+    and `frame_matches` count the same for a drag's target and for its frames. `about` names the
+    awaited condition if it is no selector. `used` is the alternative that replaced the selector,
+    `met` the number of elements that the selector itself matched then; `used_target` and
+    `target_met` are the same for a drag's target.
     """
 
     stage: Stage

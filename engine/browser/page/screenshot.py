@@ -35,8 +35,8 @@ async def picture(tab: AgentTab, *, ref: str | None, full_page: bool) -> Picture
     """Take a screenshot with secrets masked.
 
     A secret field shows dots, and a secret that the page repeats elsewhere is painted over. Of a
-    page
-    that repeats one only the visible part is taken, because Chromium would lay out the rest anew.
+    page that repeats one only the visible part is taken, because Chromium would lay out the rest
+    anew.
 
     Raises:
         StaleReference, ElementNotReady: concerning the element `ref`.
