@@ -1,4 +1,4 @@
-"""The budgets of a task (seed 004): what may be asked for, how calls count, how it stands."""
+"""Budgets of a task (seed 004): the policy, the counting of calls, and the status."""
 
 from engine.budgets.budget_policy import BUDGETS, allows, defaulted, problems
 from engine.budgets.call_counting import (

@@ -1,4 +1,4 @@
-"""A policy: which budgets a task has. Ours are checked whole; foreign ones are forgiven."""
+"""Policy of a task's budgets: ours are validated, foreign ones are read leniently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.model.errors import Problem
 Policy = dict[str, Any]
 
 DOMAINS: Final = "allowedDomains"
-# Budget -> what it is without a word of the host (None: no such budget). Source: seed 004.
+# Budget -> its default for an envelope (None: none). Source: seed 004.
 BUDGETS: Final[Mapping[str, int | None]] = {
     "maxToolCalls": None,
     "maxWallMs": None,
@@ -29,7 +29,7 @@ _DOMAIN = re.compile(r"\.?[^\s./:@*?#\\]+(\.[^\s./:@*?#\\]+)*\.?")
 
 
 def problems(policy: object, path: str = "policy") -> list[Problem]:
-    """Every mistake in a policy that somebody asks for, each with its place."""
+    """Collect every mistake in a requested policy, each with its path."""
     if policy is None:
         return []
     if not isinstance(policy, Mapping):
@@ -48,10 +48,9 @@ def problems(policy: object, path: str = "policy") -> list[Problem]:
 
 
 def defaulted(policy: object, *, envelope: bool) -> Policy:
-    """The budgets that count: those given, and for an envelope the defaults of the rest.
+    """Effective budgets: those given, and for an envelope the defaults of the rest.
 
-    Whoever wrote it is not trusted: a limit is rounded down, and one that cannot be one is
-    as if it had not been given.
+    The writer is not trusted: a limit is rounded down, and an invalid one is ignored.
     """
     given = policy if isinstance(policy, Mapping) else {}
     found: Policy = {}
@@ -66,9 +65,9 @@ def defaulted(policy: object, *, envelope: bool) -> Policy:
 
 
 def allows(policy: object, url: str) -> bool:
-    """May a task with this policy go to `url`? Always, without `allowedDomains`.
+    """Return whether a task with this policy may visit `url`; always, without `allowedDomains`.
 
-    An entry stands for its host and everything below it; an address without a host is none.
+    An entry includes its host and all subdomains; an address without a host is not allowed.
     """
     domains = defaulted(policy, envelope=False).get(DOMAINS)
     if not domains:
@@ -81,7 +80,7 @@ def allows(policy: object, url: str) -> bool:
 
 
 def strays(policy: object, args: Mapping[str, Any]) -> bool:
-    """Does a call with these arguments go where the policy does not want it?"""
+    """Return whether a call with these arguments goes to an address outside the policy."""
     given = args.get("url", args.get("href"))
     return given is not None and not (isinstance(given, str) and allows(policy, given))
 
@@ -105,6 +104,6 @@ def _limit(value: object) -> int | None:
 
 
 def _plain(host: str) -> str:
-    """A domain as it is compared: as a browser spells it, no dots around it."""
+    """Normalise a domain for comparison: as a browser spells it, without outer dots."""
     host = host.strip().strip(".")
-    return urls.host_of(host) or host.lower()  # what is no host equals none
+    return urls.host_of(host) or host.lower()  # an invalid host equals none

@@ -1,9 +1,8 @@
-"""The budgets of a task: how often, how long, how stubbornly. Pure: no file, no clock.
+"""Counting of a task's calls against its budgets. Pure: no file, no clock.
 
-`fold` counts one call into a record and says what changes; `at` says how the same record
-stands at any moment, because time runs out also while nothing is called. Budgets are rows
-of a table; going over one changes what is told and never stops anything by itself.
-Source: seed 004.
+`fold` counts one call into a record and returns the changes; `at` evaluates the same record at any
+moment, because time also passes without calls. Budgets are rows of a table; exceeding one changes
+the status and never stops anything by itself. Source: seed 004.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ COUNTERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool. `args` and `summary` are redacted by who hands it over.
+    """Call of a tool. The caller redacts `args` and `summary`.
 
-    `summary` says in a few words what came of it, or why it failed; `session` names the
-    host's session, where there is one.
+    `summary` describes the result or the failure in a few words; `session` names the host's
+    session, where there is one.
     """
 
     tool: str
@@ -56,7 +55,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """One budget as it stands: `value` of `limit` (None: it is not a number's limit)."""
+    """State of one budget: `value` of `limit` (None: it has no numeric limit)."""
 
     key: str
     value: int
@@ -102,7 +101,7 @@ def _counter(name: str) -> Measure:
 
 
 def _most_visits(counters: Counters, lasted_ms: float) -> int:
-    """The address that was opened most often: once too often stays too often."""
+    """Count of the address opened most often; it never decreases."""
     return max(counters["sameUrlNavigations"].values(), default=0)
 
 
@@ -114,12 +113,12 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "maxFailureStreak": _counter("failureStreak"),
     "maxSameUrlNavigations": _most_visits,
 }
-# A body calls no tools of different names: of the streaks only that of failures has a meaning.
+# A body calls no tools of different names: of the streaks only that of failures applies.
 FOR_BODIES: Final = frozenset({"maxToolCalls", "maxWallMs", "maxFailureStreak", DOMAINS})
 
 
 def fold(meta: Mapping[str, Any], call: ToolCall, now_ms: float) -> dict[str, Any]:
-    """What one call changes in a record: the fields to set; None means that a field goes.
+    """Compute the changes that one call makes to a record; None deletes a field.
 
     `meta` is a whole meta.json, of ours or of another program; nothing in it is trusted.
     """
@@ -143,7 +142,7 @@ def fold(meta: Mapping[str, Any], call: ToolCall, now_ms: float) -> dict[str, An
 
 
 def verdict(standing: Standing) -> dict[str, Any]:
-    """How a record tells its standing; None means that a field goes."""
+    """Format a standing as record fields; None deletes a field."""
     return {
         "budget_status": standing.status,
         "budget_exceeded": list(standing.exceeded) or None,
@@ -152,40 +151,40 @@ def verdict(standing: Standing) -> dict[str, Any]:
 
 
 def at(meta: Mapping[str, Any], now_ms: float) -> Standing:
-    """How the budgets of a record stand now, also when nothing was called since.
+    """Evaluate the budgets of a record now, also without a call since.
 
-    A task that has ended stands as it stood at its end.
+    For an ended task this is the status at its end.
     """
     found = meta.get("budget_exceeded")
     return _standing(meta, now_ms, astray=isinstance(found, list) and DOMAINS in found)
 
 
 def before(meta: Mapping[str, Any]) -> Standing:
-    """How they stood when the record was last written: what an edge is measured from."""
+    """Evaluate the budgets when the record was last written, to detect a change since."""
     return at(meta, number(meta.get("last_activity_at")) or began_ms(meta))
 
 
 def rises(old: Standing, new: Standing) -> bool:
-    """Is this an edge: did a budget get worse, or did the whole get better again?"""
+    """Return whether a budget got worse, or the overall status changed."""
     order = ("ok", "warning", "exceeded")
     worse = any(order.index(new.level(g.key)) > order.index(old.level(g.key)) for g in new.gauges)
     return worse or old.status != new.status
 
 
 def no_calls() -> Counters:
-    """The counters of a task that has called nothing yet."""
+    """Counters of a task without any call."""
     return {**dict.fromkeys(COUNTERS, 0), "sameUrlNavigations": {}}
 
 
 def observes(call: ToolCall) -> bool:
-    """Does this call only look? Every tool that is not known to is an action."""
+    """Return whether this call only observes; an unknown tool counts as an action."""
     if call.tool == "computer":
         return call.args.get("action") == "screenshot"
     return call.tool in OBSERVING
 
 
 def counted(meta: Mapping[str, Any], call: ToolCall) -> Counters:
-    """The counters with `call` in them; streaks that it breaks are 0 again."""
+    """Add `call` to the counters; streaks that it breaks are reset to 0."""
     old, looks = counters_of(meta), observes(call)
     again = meta.get("last_tool_name") == call.tool and old["toolCalls"] > 0
     return {
@@ -202,7 +201,7 @@ def counted(meta: Mapping[str, Any], call: ToolCall) -> Counters:
 
 
 def counters_of(meta: Mapping[str, Any]) -> Counters:
-    """The counters of a record; what is missing or no count reads as 0, unknown ones stay."""
+    """Read the counters of a record; invalid ones count as 0, unknown ones are kept."""
     given = meta.get("counters")
     given = given if isinstance(given, Mapping) else {}
     visits = given.get("sameUrlNavigations")
@@ -220,7 +219,7 @@ def _visited(visits: dict[str, int], call: ToolCall) -> dict[str, int]:
         return visits
     url = url[:URL_CHARACTERS]
     visits = {**visits, url: visits.get(url, 0) + 1}
-    if len(visits) > MOST_URLS:  # the one that tells least goes: seldom visited, and long ago
+    if len(visits) > MOST_URLS:  # drop the least visited address
         del visits[min((name for name in visits if name != url), key=visits.__getitem__)]
     return visits
 

@@ -1,4 +1,4 @@
-"""How long a task has lasted, and when its limit of time runs out. Nothing given is trusted."""
+"""Duration of a task, and the end of its time limit. No input is trusted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from engine.model.records import ENVELOPE
 
 
 def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
-    """How long a task has lasted until its end or `now_ms`: as it was measured at last without
-    the wall clock, and from then on by the times that are stored."""
+    """Duration of a task until its end or `now_ms`.
+
+    The last measurement by the monotonic clock counts, and from then on the stored times.
+    """
     ended_ms = number(meta.get("ended_at"))
     until_ms = now_ms if ended_ms is None else ended_ms
     told = max(0, until_ms - began_ms(meta))
@@ -25,11 +27,11 @@ def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
 
 
 def runs_out_at(meta: Mapping[str, Any]) -> float | None:
-    """When (ms since 1970) a task that goes on is over its limit of time; None without one."""
+    """Time (ms since 1970) at which a live task exceeds its time limit; None without one."""
     limit = defaulted(meta.get("policy"), envelope=is_envelope(meta)).get("maxWallMs")
     if limit is None:
         return None
-    limit = float(limit) + 1  # at the limit it is not over it yet
+    limit = float(limit) + 1  # at the limit it is not exceeded yet
     by_clock = began_ms(meta) + limit
     ours = meta.get("engine")
     given = ours if isinstance(ours, Mapping) else {}
@@ -38,11 +40,12 @@ def runs_out_at(meta: Mapping[str, Any]) -> float | None:
         return by_clock
     if measured >= limit:
         return at
-    return max(at + limit - measured, by_clock)  # as `lasted_ms` takes the lesser of the two
+    return max(at + limit - measured, by_clock)  # as `lasted_ms` uses the lesser of the two
 
 
 def began_ms(meta: Mapping[str, Any]) -> float:
-    """An envelope runs from its making; a task with a body may have waited for a slot first."""
+    """Start of a task: an envelope's creation; a task with a body may have waited for a slot
+    first."""
     claimed = None if is_envelope(meta) else number(meta.get("started_at"))
     return claimed or number(meta.get("created_at")) or 0
 

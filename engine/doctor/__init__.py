@@ -1,6 +1,6 @@
-"""A look at everything that a task needs: browser, ledger, locks, limits, versions.
+"""Diagnosis of everything that a task needs: browser, ledger, locks, limits, versions.
 
-It writes nothing but the lease that a task would take, and that only where it may.
+It writes nothing but the lease that a task would acquire, and that only where permitted.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LIBRARIES = ("PySide6-Essentials", "qasync", "playwright", "watchdog", "filelock
 
 
 def examine(settings: Settings) -> Report:
-    """Look at everything; takes up to about 5 s (the browser is asked for its version)."""
+    """Run all checks; takes up to about 5 s (the browser reports its version)."""
     return Report(tuple(finding for look in looks() for finding in look(settings)))
 
 
 def looks() -> tuple[Callable[[Settings], list[Finding]], ...]:
-    """All that is looked at, one after the other; for who shows how far it is. For threads."""
+    """List all checks in order, for callers that show progress. For threads."""
     return (
         browser,
         _ledger,
@@ -46,7 +46,7 @@ def looks() -> tuple[Callable[[Settings], list[Finding]], ...]:
 
 
 def browser(settings: Settings) -> list[Finding]:
-    """The browser that a task would get, with its version (up to 5 s)."""
+    """Check the browser that a task would use, with its version (up to 5 s)."""
     seen = describe(settings.browser_path)
     if seen.found is None:
         looked = ", ".join(place.where for place in seen.places)
@@ -57,9 +57,9 @@ def browser(settings: Settings) -> list[Finding]:
 
 
 def beside(root: Path, *, watch_only: bool) -> list[Finding]:
-    """A ledger that stands beside another: is it there, can it be read and watched, and used?
+    """Check a further ledger: present, readable, watchable, and usable.
 
-    One that is only watched is not even locked for a moment.
+    A watch-only ledger is not even locked for a moment.
     """
     settings = Settings(home=root.parent, root=root)
     if not root.is_dir():

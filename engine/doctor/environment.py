@@ -1,4 +1,4 @@
-"""What surrounds a ledger: where it lies and whose it is, room, limits, proxies and the clock."""
+"""Surroundings of a ledger: location and owner, free space, limits, proxies and the clock."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
 FEW_WATCHES: Final = 1_000
 FEW_DESCRIPTORS: Final = 256
 LITTLE_ROOM: Final = 200 * MIB
-BUILT_MS: Final = 1_735_689_600_000  # 2025: no clock that is right shows less
+BUILT_MS: Final = 1_735_689_600_000  # 2025: no correct clock shows less
 SKEW_MS: Final = 2_000
 LOCK_LOOK_S: Final = 0.3
 MOST_NAMED: Final = 5
@@ -43,7 +43,7 @@ PLACES: Final = ("OPENCHROME_TASK_ROOT", "OPENCHROME_HOME", "OC_BROWSER", "TMPDI
 
 
 def place(settings: Settings) -> list[Finding]:
-    """Whose the ledger's folder is, how open, on which disk, with how much room."""
+    """Check the owner and mode of the ledger's folder, its disk and the free space."""
     found: list[Finding] = []
     if os.path.isdir(settings.root):
         found.append(Finding("folder", "ok", _facts(settings.root)))
@@ -79,7 +79,7 @@ def _room(root: Path) -> list[Finding]:
 
 
 def locks(settings: Settings) -> list[Finding]:
-    """Can the ledger be written and locked, and does its disk's clock agree with ours?"""
+    """Check whether the ledger can be written and locked, and the disk's clock agrees with ours."""
     if not os.path.isdir(settings.root):
         return []
     before_ms = wall_ms()
@@ -98,10 +98,10 @@ def locks(settings: Settings) -> list[Finding]:
 
 
 def _held(root: Path) -> Iterator[Finding]:
-    """Tasks whose lock another program holds now, and still holds a moment later."""
+    """Report tasks whose lock another program holds now, and still holds a moment later."""
     held = locks_of_others(root)
     if held:
-        time.sleep(LOCK_LOOK_S)  # a living peer has it for milliseconds
+        time.sleep(LOCK_LOOK_S)  # a living peer holds it for milliseconds
         later = locks_of_others(root)
         held = {task_id: one for task_id, one in held.items() if later.get(task_id) == one}
     if not held:
@@ -115,7 +115,7 @@ def _held(root: Path) -> Iterator[Finding]:
 
 
 def _owned(look: LedgerLook, task_id: str) -> str:
-    """A locked task and who works on it; who holds the lock itself, a lock does not tell."""
+    """Describe a locked task and its owner; the holder of the lock itself is unknown."""
     try:
         entry = look.read(task_id)
     except EngineError:
@@ -126,7 +126,7 @@ def _owned(look: LedgerLook, task_id: str) -> str:
 
 
 def _away_ms(written_ms: int | None, before_ms: int, after_ms: int) -> int:
-    """How far ahead (or behind: below 0) the disk's clock was; a slow disk is not behind."""
+    """Offset of the disk's clock in ms (behind: below 0); a slow disk is not behind."""
     if written_ms is None:
         return 0
     return written_ms - min(max(written_ms, before_ms), after_ms)
@@ -146,7 +146,7 @@ def _clock(now_ms: int, away: int) -> Iterator[Finding]:
 
 
 def limits(settings: Settings) -> list[Finding]:
-    """How many files may be open, and whether folders can be watched."""
+    """Check the limit of open files, and whether folders can be watched."""
     return [*_descriptors(), *watches(settings.root)]
 
 
@@ -166,7 +166,7 @@ def _descriptors() -> Iterator[Finding]:
 
 
 def watches(root: Path) -> Iterator[Finding]:
-    """Are changes in this folder told at once?"""
+    """Check whether changes in this folder are noticed at once."""
     advice = say("doctor.watches.advice")
     if not os.path.isdir(root):
         return
@@ -197,7 +197,7 @@ class _Nobody(Listener):
 
 
 def variables(settings: Settings) -> list[Finding]:
-    """What the environment says that matters here; never a user or password in it."""
+    """List the relevant environment variables, without user and password."""
     given = {name: value for name, value in settings.environ.items() if value}
     places = [f"{name}={redact.text(given[name])}" for name in PLACES if name in given]
     found = [Finding("variables", "ok", ", ".join(places))] if places else []
@@ -209,6 +209,6 @@ def variables(settings: Settings) -> list[Finding]:
 
 
 def _bare(proxy: str) -> str:
-    """A proxy without its user, also where no scheme stands before it."""
+    """Strip the user from a proxy, also without a scheme."""
     scheme, mark, rest = proxy.rpartition("://")
     return redact.text(scheme + mark + rest.rpartition("@")[2])

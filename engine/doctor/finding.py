@@ -1,4 +1,4 @@
-"""What a look at one thing found, and all of it as a report: text to copy, data for programs."""
+"""Findings of the diagnosis and their report: text to copy, data for programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.model.display import display
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at. `state` is ok, warning or problem; `advice` says what to do."""
+    """Result of one check. `state` is ok, warning or problem; `advice` names the remedy."""
 
     subject: str
     state: str
@@ -20,17 +20,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything found, in the order of importance."""
+    """All findings, in the order of importance."""
 
     findings: tuple[Finding, ...]
 
     @property
     def healthy(self) -> bool:
-        """Can tasks run here?"""
+        """Whether tasks can run here."""
         return all(finding.state != "problem" for finding in self.findings)
 
     def text(self) -> str:
-        """The report as plain text."""
+        """Format the report as plain text."""
         marks = {"ok": "ok     ", "warning": "WARNING", "problem": "PROBLEM"}
         lines: list[str] = []
         for finding in self.findings:
@@ -40,7 +40,7 @@ class Report:
         return "\n".join(lines)
 
     def data(self) -> dict[str, Any]:
-        """The report for programs."""
+        """Return the report for programs."""
         return {
             "healthy": self.healthy,
             "findings": [

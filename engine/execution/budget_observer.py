@@ -1,4 +1,4 @@
-"""The budgets of a task with a body: one unit counts as one call of a tool (seed 004)."""
+"""Budgets of a task with a body: one unit counts as one call of a tool (seed 004)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from engine.ledger import changes
 from engine.ledger.ledger import Ledger
 from engine.model.records import ErrorInfo, Units
 
-WRITE_S: Final = 1.0  # meta.json is written at most so often; the events tell each edge at once
-ASLEEP_S: Final = 30.0  # it is asked four times a second: so long a silence was none of work
+# Minimum interval of writes to meta.json; the events report each change at once.
+WRITE_S: Final = 1.0
+ASLEEP_S: Final = 30.0  # it is called four times a second: after such a gap the machine was asleep
 KEPT: Final = ("counters", "budget_status", "budget_exceeded", "recommended_next")
 MEASURED: Final = ("lasted_ms", "lasted_at")  # under `engine`
 
 
 class Meter:
-    """Counts along with one task, as its companion; only a task with a policy has one.
+    """Observer that counts one task's budgets; only a task with a policy has one.
 
-    With `enforce` it asks the task to stop as soon as a budget is exceeded; without, going
-    over is only told. Time counts by the monotonic clock, and only while this process
-    runs. Source: seed 004.
+    With `enforce` it stops the task as soon as a budget is exceeded; without, exceeding one is only
+    reported. Time counts by the monotonic clock, and only while this process runs. Source: seed
+    004.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Meter:
         self._written = float("-inf")
 
     def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
-        """A unit was done: count it, and say if the task has to end now."""
+        """Count a finished unit, and return the reason if the task has to end now."""
         address = unit.get("final_url") or unit.get("url")
         args = {"url": address} if isinstance(address, str) and address else {}
         ok, self._failed = units.failed <= self._failed, units.failed
@@ -61,10 +62,11 @@ class Meter:
         return self._judged(old, budgets.at(meta, now))
 
     def tick(self) -> StopReason:
-        """Time passed: it may have run out, and what was counted may be due to be written."""
+        """Check the time limit, and write the counters when that is due."""
         meta = self._known()
         old, now = budgets.before(meta), self._now_ms()
-        if self._lasting.measure(meta, now):  # the clock was set: others must not go by it
+        # The clock was set: readers must use the measured time.
+        if self._lasting.measure(meta, now):
             self._dirty = True
         new = budgets.at(meta, now)
         meta["last_activity_at"] = now
@@ -74,11 +76,11 @@ class Meter:
         return self._judged(old, new)
 
     def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
-        """A budget never refuses what is done."""
+        """Return None: a budget never refuses a finished result."""
         return None
 
     def ended(self) -> None:
-        """The last count, before the terminal record."""
+        """Write the last counts before the terminal record."""
         if self._meta:
             self._write()
 
@@ -91,7 +93,7 @@ class Meter:
         return "budget" if self._enforce and new.status == "exceeded" else ""
 
     def _known(self) -> dict[str, Any]:
-        """The record as this task began; from then on it is counted here."""
+        """Record as read when this task began; from then on it is counted here."""
         if not self._meta:
             self._meta = self._ledger.read_raw(self._task_id)
         return self._meta

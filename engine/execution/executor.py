@@ -1,4 +1,4 @@
-"""Who runs what, and when: a queue in order of acceptance in front of a few local slots."""
+"""Executor: a queue in order of acceptance in front of a few local slots."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from engine.model.records import TaskId
 
 log = logging.getLogger(__name__)
 
-SETTLED_S: Final = 5.0  # so long after its end a run counts as here
+SETTLED_S: Final = 5.0  # for this long after its end a run counts as here
 
 
 class Executor:
     """Runs accepted jobs in `slots` places; the others wait as PENDING.
 
-    The seam for running elsewhere: a face needs only `submit`, `nudge`, `owns` and `close`.
+    Interface for another place of execution: callers need only `submit`, `nudge`, `owns` and
+    `close`.
     """
 
     def __init__(
@@ -62,25 +63,25 @@ class Executor:
 
     @property
     def is_waiting(self) -> bool:
-        """Does any run wait for its folder, which is away?"""
+        """Whether any run waits for its absent folder."""
         return any(runner.is_waiting for runner in tuple(self._running.values()))
 
     @property
     def task_ids(self) -> tuple[TaskId, ...]:
-        """What this process has accepted and not yet ended, oldest first."""
+        """Tasks that this process has accepted and that have not ended, oldest first."""
         return tuple(self._work)
 
     def owns(self, task_id: TaskId) -> bool:
         return task_id in self._work
 
     def run_of(self, task_id: TaskId) -> Ownership:
-        """Does the task run (or wait) here? If it did and was given up: why. From any thread."""
+        """Ownership of the task's run here, or the reason why it was given up. From any thread."""
         lost, runner = self._lost.get(task_id), self._running.get(task_id)
         if lost is not None:
             return Ownership(Owner.NOBODY, str(lost))
         if runner is not None and runner.is_waiting:
             return Ownership(Owner.AWAY, AWAY_WORDS)
-        # Its last write may be younger than what was read of it.
+        # Its last write may be newer than the record that the caller read.
         lately = time.monotonic() - self._ended_at.get(task_id, -SETTLED_S) < SETTLED_S
         if task_id in self._work or lately:
             return Ownership(Owner.HERE, "")
@@ -99,28 +100,28 @@ class Executor:
         work.add_done_callback(lambda ended: self._ended(job.task_id, ended))
 
     def lost(self, task_id: TaskId) -> EngineError | None:
-        """Why the run of a task was given up without an end on disk, if it was."""
+        """Reason why the task's run was given up without an end on disk, or None."""
         return self._lost.get(task_id)
 
     def take_lost(self) -> list[EngineError]:
-        """Why runs were given up since the last call; a record that is away cannot tell it."""
+        """Reasons of runs given up since the last call; an absent record cannot contain them."""
         found, self._newly_lost = self._newly_lost, []
         return found
 
     def ask_to_stop(self, task_id: TaskId) -> None:
-        """Stop a run whose folder is away, at once; it ends when the folder is back."""
+        """Stop a run whose folder is absent, at once; it ends when the folder is back."""
         runner = self._running.get(task_id)
         if runner is not None:
             runner.ask_to_stop()
 
     def nudge(self, task_id: TaskId) -> None:
-        """Tell the task's runner that its meta.json changed (a cancel request, mostly)."""
+        """Notify the task's runner that its meta.json changed (a cancel request, mostly)."""
         runner = self._running.get(task_id)
         if runner is not None:
             runner.nudge()
 
     def drop(self, task_id: TaskId) -> None:
-        """Forget a job that was cancelled before it got a slot; running ones are left alone."""
+        """Remove a job that was cancelled before it got a slot; running ones are left alone."""
         work = self._work.get(task_id)
         if work is not None and task_id not in self._running:
             work.cancel()
@@ -132,7 +133,8 @@ class Executor:
             await asyncio.wait({work})
 
     async def close(self, grace_s: float) -> None:
-        """Take nothing more; give what runs (and was asked to stop) `grace_s`, then cancel it."""
+        """Refuse new jobs, wait `grace_s` for the current ones (asked to stop), then cancel
+        them."""
         self._closing = True
         work = set(self._work.values())
         if not work:
@@ -170,7 +172,8 @@ class Executor:
 
     @asynccontextmanager
     async def _turn(self, queue: str | None) -> AsyncIterator[None]:
-        """This job's turn in its queue, in order of acceptance; no queue, no waiting."""
+        """Hold this job's turn in its queue, in order of acceptance; without a queue do not
+        wait."""
         if queue is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""Waits while the folder of a running task is away, so that the run can go on afterwards."""
+"""Wait while the folder of a running task is absent, so that the run can continue afterwards."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from engine.model.records import TaskId
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.1  # how often it is looked whether the folder is back
+LOOK_S: Final = 0.1  # interval of checks for the folder's return
 REMOVED_S: Final = 1.0  # a folder that is replaced by a copy is missing for a moment
-COPIED_S: Final = 3.0  # so long another folder may take to be whole
+COPIED_S: Final = 3.0  # another folder may take this long to be complete
 AGAIN_S: Final = 0.05
-MOST_AGAIN: Final = 100  # tries of a write that fails although the folder is there
-PHASE: Final = "ledger"  # of the `log` event that tells of the time away
+MOST_AGAIN: Final = 100  # retries of a write that fails although the folder is there
+PHASE: Final = "ledger"  # of the `log` event about the absence
 
 
 class FolderWait:
-    """One run's folder. `lost` is why the run was given up, `since` when the folder went.
+    """Folder state of one run. `lost` is why the run was given up, `since` when the folder
+    vanished.
 
-    `told` gets a sentence while the folder is away, and an empty one when it is back; `hold`
-    is called with True and False: deadlines stand still meanwhile. `kept` is the number of
-    units that the run has put into the folder.
+    `told` gets a sentence while the folder is absent, and an empty one when it is back; `hold` is
+    called with True and False to pause the deadlines meanwhile. `kept` is the number of units that
+    the run has written into the folder.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class FolderWait:
         self.lost: EngineError | None = None
 
     async def open(self) -> None:
-        """Hold the folder from now on."""
+        """Open the folder and hold it from now on."""
         self._folder = await asyncio.to_thread(HeldFolder, self._ledger.root, self._task_id)
 
     def close(self) -> None:
@@ -64,12 +65,12 @@ class FolderWait:
             self._folder.close()
 
     def wait_no_more(self) -> None:
-        """Give up at the next look; the limit becomes what was waited until now."""
+        """Give up at the next check; the limit becomes the time waited until now."""
         waited_s = time.monotonic() - self.since if self.since is not None else self._limit_s
         self._limit_s = min(self._limit_s, round(waited_s, 1))
 
     def good(self) -> None:
-        """A write went through."""
+        """Reset the retry count after a successful write."""
         self._again = 0
 
     async def wait_out(self, error: EngineError) -> None:
@@ -77,7 +78,7 @@ class FolderWait:
 
         Raises:
             LedgerAway, TaskRemoved: the folder does not come back; the run has to end.
-            EngineError: `error` itself, which comes of something else.
+            EngineError: `error` itself, which has another cause.
         """
         if self.lost is not None:
             raise self.lost
@@ -96,7 +97,8 @@ class FolderWait:
                 await asyncio.sleep(AGAIN_S)
 
     async def _until_there(self, folder: HeldFolder, found: Presence) -> None:
-        """One that is ended in this wait leaves it to the next, which counts from its start."""
+        """Wait for the folder. A cancelled wait keeps `since`, so that the next one continues
+        it."""
         if self.since is None:
             self.since = time.monotonic()
             log.warning("task %s: %s, waiting", self._task_id, AWAY_WORDS)
@@ -117,7 +119,7 @@ class FolderWait:
             raise UnitsMissing(task_id=self._task_id, number=missing)
 
     def _check(self, found: Presence, lasted_s: float) -> None:
-        """Raise when the folder does not come back any more."""
+        """Raise when the folder will not come back."""
         if found is Presence.REMOVED and lasted_s >= REMOVED_S:
             self.lost = TaskRemoved(task_id=self._task_id)
         elif lasted_s >= self._limit_s:
@@ -131,7 +133,7 @@ class FolderWait:
         self._told(f"{AWAY_WORDS}, waiting")
 
     async def check(self) -> None:
-        """Find out whether another folder came in the place of this one, unnoticed by any write.
+        """Check for another folder in place of this one that no write has noticed.
 
         Raises:
             UnitsMissing: it is an older one.
@@ -146,7 +148,7 @@ class FolderWait:
                 raise UnitsMissing(task_id=self._task_id, number=missing)
 
     async def _missing(self, folder: HeldFolder) -> int:
-        """How many units are not in another folder that came back; it may still be copied."""
+        """Count the units missing from a replaced folder; it may still be in copying."""
         if not folder.replaced:
             return 0
         folder.replaced = False
@@ -158,7 +160,7 @@ class FolderWait:
         return missing
 
     def _count_missing(self) -> int:
-        kept = self._kept()  # first: one may be kept while the others are counted
+        kept = self._kept()  # first: a unit may be added while the others are counted
         try:
             return max(0, kept - sum(1 for _ in self._ledger.raw_pages(self._task_id)))
         except EngineError:
@@ -166,7 +168,7 @@ class FolderWait:
 
     def _returned(self, lasted_s: float, missing: int) -> None:
         if self._ledger.lease is not None:
-            self._ledger.lease.renew()  # a copy that came back has a lease that nobody holds
+            self._ledger.lease.renew()  # a copy that came back has an unlocked lease
         note = f"{AWAY_WORDS}: the run waited {lasted_s:.1f} s for it"
         if missing:
             note += f"; {missing} finished units are not in the folder that came back"

@@ -1,7 +1,7 @@
-"""Ending a worker that does not answer a request to stop: proved to be one of ours, then killed.
+"""Forced stop of a worker that ignores a stop request: identified as ours, then killed.
 
-A worker (`start --detach`) owns one task and nothing else, so its end takes nothing along but
-its own browser. A window or a server may run other tasks: those are never ended from outside.
+A worker (`start --detach`) owns one task and nothing else, so killing it ends only its own browser.
+A window or a server may run other tasks: those are never ended from outside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORKER_VERB: Final = "_worker"  # of the command line, as its processes show it
 
 
 class CannotForceStop(EngineError):
-    """The task is not one whose process may be ended from outside, or not yet."""
+    """The task's process must not be ended from outside, or not yet."""
 
     code = "cannot_force_stop"
     title = "It cannot be stopped by force"
@@ -31,7 +31,7 @@ class CannotForceStop(EngineError):
 
 
 def force_stop(root: Path, record: TaskRecord, patience_ms: int = PATIENCE_MS) -> None:
-    """End the worker that runs this task, and what it started. Reaping settles the task.
+    """Kill the worker that runs this task, and its children. Reaping settles the task.
 
     Raises:
         CannotForceStop: it is no worker of ours, or it still has time to stop by itself.
@@ -49,7 +49,7 @@ def force_stop(root: Path, record: TaskRecord, patience_ms: int = PATIENCE_MS) -
         raise _cannot(record, f"its process cannot be asked ({error})") from error
     for process in family:
         try:
-            process.kill()  # not another one that was given its number
+            process.kill()  # psutil checks the identity, so a reused pid is safe
         except psutil.NoSuchProcess:
             continue
         except psutil.Error as error:
@@ -58,7 +58,7 @@ def force_stop(root: Path, record: TaskRecord, patience_ms: int = PATIENCE_MS) -
 
 
 def _worker_of(root: Path, record: TaskRecord, owner: EngineFields) -> psutil.Process:
-    """The living process that holds the task's lease, if it is a worker on this machine."""
+    """Find the living process that holds the task's lease, if it is a worker on this machine."""
     pid, began = machine.as_pid(record.pid), moment(owner.owner_started_at)
     if owner.host and not machine.same_host(owner.host):
         raise _cannot(record, "it runs on another machine")

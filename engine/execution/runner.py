@@ -1,4 +1,4 @@
-"""One task's life: claim → body → settle. The settle is shielded and does not give up."""
+"""Life of one task: claim → body → settle. The settle is shielded and does not give up."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from engine.model.tally import StoppedBy, own_id
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 0.25  # how often a runner looks at its meta.json while a unit is in flight
-HARD_STOP_S = 1.2  # a stopped body that has not returned by then is cancelled (2 s are promised)
+LOOK_S = 0.25  # interval of reads of meta.json while a unit is in flight
+HARD_STOP_S = 1.2  # a stopped body is cancelled after this time (2 s are promised)
 AGAIN_S = 1.0  # pause between tries to write a change of state (a full disk may be freed)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One accepted task: the full arguments live only here, never on disk.
+    """Accepted task: the full arguments exist only here, never on disk.
 
     Jobs of one `queue` run one after another.
     """
@@ -56,7 +56,7 @@ class Job:
 
 @dataclass(slots=True)
 class Outcome:
-    """How a body ended: with the head of a result, stopped, or with an error."""
+    """Result of a body: the head of a result, stopped, or an error."""
 
     status: Status
     head: Head | None = None
@@ -64,7 +64,7 @@ class Outcome:
 
 
 class Runner:
-    """Runs one job. `nudge()` makes it look at its meta.json now instead of within 250 ms."""
+    """Runs one job. `nudge()` makes it read its meta.json now instead of within 250 ms."""
 
     def __init__(
         self,
@@ -94,26 +94,28 @@ class Runner:
         self._look.set()
 
     def ask_to_stop(self) -> None:
-        """Stop now, without a look at meta.json: its folder is away, and the end waits for it."""
+        """Stop now, without reading meta.json: its folder is absent, and the end waits for it."""
         self._asked.set()
 
     def wait_no_more(self) -> None:
-        """Give up on a folder that is away: the program ends."""
+        """Give up on an absent folder, because the program ends."""
         self._folder.wait_no_more()
 
     @property
     def lost(self) -> EngineError | None:
-        """Why the run was given up: its folder is gone."""
+        """Reason why the run was given up: its folder is gone."""
         return self._folder.lost
 
     @property
     def is_waiting(self) -> bool:
-        """Is the task's folder away, and does the run wait for it?"""
+        """Whether the run waits for its absent folder."""
         return self._folder.since is not None
 
     async def run(self) -> TaskRecord | None:
-        """Do the task to its end; None when another process took or ended it first, or when it
-        is `lost`."""
+        """Run the task to its end.
+
+        None when another process claimed or ended it first, or when it is `lost`.
+        """
         await self._folder.open()
         try:
             return await self._run()
@@ -131,7 +133,7 @@ class Runner:
         return record
 
     async def _claim(self) -> bool:
-        """PENDING → RUNNING; False when somebody else was first (a cancel, mostly)."""
+        """Set PENDING → RUNNING; False when another process was first (a cancel, mostly)."""
         while True:
             try:
                 await asyncio.to_thread(self._ledger.claim, self._job.task_id)
@@ -144,7 +146,7 @@ class Runner:
                 return True
 
     async def _can_go_on(self, error: EngineError) -> bool:
-        """Wait for what stands in the way of a change of state; False when the run is lost."""
+        """Wait until a failed change of state can be repeated; False when the run is lost."""
         try:
             await self._folder.wait_out(error)
         except EngineError as final:
@@ -175,7 +177,7 @@ class Runner:
         return ended if isinstance(ended, Outcome) else self._cut_short(ended), cancelled
 
     def _cut_short(self, ended: BaseException) -> Outcome:
-        """A body that brought no outcome: it was cancelled late in a stop, or broke down."""
+        """Convert a body without outcome: it was cancelled late in a stop, or failed."""
         if isinstance(ended, asyncio.CancelledError) and self._context.stopping:
             return _stopped(self._context.stop_reason)
         log.error("task %s: its body broke down", self._job.task_id, exc_info=ended)
@@ -198,7 +200,7 @@ class Runner:
         return _stopped(context.stop_reason, head)
 
     async def _watch(self) -> None:
-        """Return when the task was asked to stop, or was ended by someone else."""
+        """Return when a stop was requested, or another process ended the task."""
         seen: object = None
         while not self._why_by_clock(await self._context.tick()):
             try:
@@ -223,10 +225,10 @@ class Runner:
                     return
 
     async def _may_look_again(self, error: EngineError) -> bool:
-        """Wait while the folder is away; False when it is gone: there is nothing to work for."""
+        """Wait while the folder is absent; False when it is gone and the work is pointless."""
         try:
             await self._folder.wait_out(error)
-        except EngineError as final:  # a passing lack (descriptors, a network folder)
+        except EngineError as final:  # a passing failure (descriptors, a network folder)
             if self.lost is None:
                 log.warning("task %s: cannot look for a request: %s", self._job.task_id, final)
         return self.lost is None
@@ -250,7 +252,8 @@ class Runner:
         return bool(reason)
 
     async def _settle(self, outcome: Outcome) -> TaskRecord | None:
-        """Write the end: result, then terminal meta, then the event. Tries until it is written."""
+        """Write the end: result, then terminal meta, then the event. Retries until it is
+        written."""
         while True:
             try:
                 return await asyncio.to_thread(self._write_end, outcome)
@@ -262,7 +265,7 @@ class Runner:
                     return None
 
     async def _wait_out(self, error: EngineError) -> None:
-        """Say what stands in the way (a full disk, a lock) and give it a moment to go."""
+        """Report the obstacle (a full disk, a lock) and pause before the next try."""
         said = str(error)
         self._trouble(said if said.startswith(error.title) else f"{error.title}: {said}")
         log.warning("task %s: %s; trying again", self._job.task_id, error)
@@ -276,9 +279,10 @@ class Runner:
         self._context.ended()
         outcome = self._judged(outcome)
         head = outcome.head if outcome.head is not None else self._partial(outcome)
-        whole = outcome.status is Status.COMPLETED  # which has a result, be it an empty one
+        # A completed task has a result, even an empty one.
+        whole = outcome.status is Status.COMPLETED
         if whole or outcome.head is not None or self._context.units.done:
-            # A start address may hold a password, and the scope is made of it.
+            # A start address may hold a password, and the scope is derived from it.
             head = self._context.clean(redact.head(head))
             ledger.write_units(task_id, head, self._job.kind.units_key)
         error = outcome.error
@@ -289,7 +293,7 @@ class Runner:
         return record
 
     def _judged(self, outcome: Outcome) -> Outcome:
-        """What would be COMPLETED may be refused by a contract; nothing of it is lost then."""
+        """Let the contracts refuse a COMPLETED outcome; its result is kept in any case."""
         if outcome.status is not Status.COMPLETED or self._context.stop_reason == "forced":
             return outcome
         try:
@@ -297,14 +301,14 @@ class Runner:
         except EngineError:
             record = self._ledger.read(self._job.task_id)
             if isinstance(record, Unreadable) or record.cancel_requested_at is None:
-                raise  # it is asked again in a moment
-            return outcome  # and will be CANCELLED, whatever it was to be
+                raise  # it is retried in a moment
+            return outcome  # it will be CANCELLED, whatever its outcome
         return outcome if refusal is None else Outcome(Status.FAILED, outcome.head, refusal)
 
     def _units(self, outcome: Outcome) -> Units:
-        """What was done; of a whole task that is the total, whatever it looked like before.
+        """Count the finished units; of a completed task that is the total, whatever the estimate.
 
-        One that was called complete by force is not whole: what it lacks stays to be seen.
+        A task completed by force is not whole: its total stays, to show the missing units.
         """
         done = self._context.units.done
         whole = outcome.status == Status.COMPLETED and self._context.stop_reason != "forced"
@@ -329,7 +333,7 @@ class Runner:
 
 
 def _stopped(reason: StopReason, head: Head | None = None) -> Outcome:
-    """How a body that returned (or was cut short) ended, by why it was told to stop."""
+    """Map the stop reason of a body that returned (or was cut short) to its outcome."""
     match reason:
         case "cancelled":
             return Outcome(Status.CANCELLED, head)

@@ -1,4 +1,4 @@
-"""The context that a ledger task's body works in: every word of it ends on disk."""
+"""Context of a task's body: every record of it is written to disk."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Step = Callable[[], StopReason]
 
 
 class TaskContext:
-    """What a body is given when it runs as a task; see `work.context.Context` for the rules.
+    """Services for a body that runs as a task; see `work.context.Context` for the rules.
 
-    `nudge` is told after every write, so that this process' own list need not wait for
-    the file system to say what it knows already.
+    `nudge` is called after every write, so that this process' own list need not wait for a notice
+    of the file system.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TaskContext:
         self._clock = clock
         self._nudge = nudge
         self._companions = companions
-        self.scrub = Scrub(())  # what the task was given as secrets
+        self.scrub = Scrub(())  # secrets that the task was given
         self._writing = threading.Lock()
         self._left: list[tuple[deque[Step], Units]] = []
         self.lines = 0  # units in pages.jsonl
@@ -60,7 +60,7 @@ class TaskContext:
 
     @property
     def stopping(self) -> bool:
-        """Has somebody asked the task to stop?"""
+        """Whether a stop of the task was requested."""
         return self._scopes.stopping
 
     @property
@@ -68,7 +68,7 @@ class TaskContext:
         return self._scopes.reason
 
     def stop(self, reason: StopReason = "cancelled") -> None:
-        """Ask the body to stop: units in flight end now, what is finished stays."""
+        """Request the body to stop: units in flight end now, finished ones stay."""
         self._scopes.stop(reason)
 
     def now_ms(self) -> int:
@@ -84,18 +84,19 @@ class TaskContext:
         await self._scopes.pause(seconds)
 
     def hold(self, held: bool) -> None:
-        """Let the deadlines of units in flight stand still, while the ledger is away."""
+        """Pause the deadlines of units in flight, while the ledger is absent."""
         self._scopes.hold(held)
 
     async def page(self, page: Mapping[str, Any], units: Units) -> None:
-        """Keep a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
+        """Write a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
         steps = self._steps(page, units)
         try:
-            async with self._order:  # threads would overtake each other, and progress go back
+            # Threads would overtake each other, and progress would decrease.
+            async with self._order:
                 reason = await self._kept(steps, units)
         except asyncio.CancelledError:
             if self.folder is not None and self.folder.since is not None:
-                self._left.append((steps, units))  # taken already: it is kept before the end
+                self._left.append((steps, units))  # accepted already: it is written before the end
             raise
         self._nudge(self._id)
         if reason:
@@ -112,7 +113,7 @@ class TaskContext:
             raise
 
     async def reached(self, message: str) -> None:
-        """Tell what it is doing: a progress event that counts no other unit."""
+        """Report the current activity: a progress event that counts no further unit."""
         async with self._order:
             last = self.units
             self.units = Units(last.done, last.total, message, last.failed)
@@ -121,7 +122,7 @@ class TaskContext:
         self._nudge(self._id)
 
     async def rest(self, pages: list[dict[str, Any]]) -> None:
-        """Keep units that were never done; no event tells of them, and nothing counts them."""
+        """Write units that were never done; no event reports them, and nothing counts them."""
         kept = [self.clean(page) for page in pages]
         async with self._order:
             await self._write(partial(self._ledger.append_pages, self.task_id, kept))
@@ -132,7 +133,7 @@ class TaskContext:
         await self._write(partial(self._ledger.append_event, self.task_id, "log", said))
 
     def clean(self, given: Any) -> Any:
-        """A record, or a text, without what the task was given as secrets."""
+        """Remove the task's given secrets from a record or a text."""
         return self.scrub.ours(given) if self.scrub else given
 
     async def artifact(self, name: str, data: bytes) -> str:
@@ -145,7 +146,7 @@ class TaskContext:
             await self._write(partial(self._ledger.write_document, self.task_id, name, data))
 
     async def _write(self, write: Callable[[], T]) -> T:
-        """Do a write; while the task's folder is away it waits and is then done."""
+        """Write, and retry after an absence of the task's folder."""
         while True:
             try:
                 found = await _to_its_end(write)
@@ -159,7 +160,7 @@ class TaskContext:
                 return found
 
     def flush(self) -> None:
-        """Keep the pages whose body was ended while their folder was away; for a thread."""
+        """Write the pages whose body ended while their folder was absent; for a thread."""
         while self._left:
             steps, units = self._left[0]
             self._through(steps)
@@ -167,17 +168,18 @@ class TaskContext:
             del self._left[0]
 
     async def tick(self) -> StopReason:
-        """Let the companions look at the clock; why the task has to stop, mostly nothing."""
+        """Let the companions check the clock; return the reason to stop, mostly none."""
         if not self._companions or (self.folder is not None and self.folder.since is not None):
             return ""
         async with self._order:
             return await asyncio.to_thread(self._told, lambda one: one.tick())
 
     def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
-        """Why the task may not be COMPLETED, by the first companion that says so; for a thread.
+        """Reason why the task may not be COMPLETED, from the first companion that refuses; for a
+        thread.
 
         Raises:
-            LockTimeout, LedgerWriteFailed: it cannot be said just now.
+            LockTimeout, LedgerWriteFailed: the check failed for now.
         """
         for companion in self._companions:
             try:
@@ -191,7 +193,7 @@ class TaskContext:
         return None
 
     def ended(self) -> None:
-        """Tell the companions that the work is over; for a thread."""
+        """Notify the companions that the work is over; for a thread."""
         for companion in self._companions:
             try:
                 companion.ended()
@@ -208,7 +210,7 @@ class TaskContext:
         return found
 
     def _steps(self, page: Mapping[str, Any], units: Units) -> deque[Step]:
-        """What keeping a page takes; each is done once, whatever comes between."""
+        """Steps that store a page; each runs once, also across retries."""
         progress = self.clean(_progress(units))
 
         def append() -> StopReason:
@@ -244,13 +246,13 @@ def _progress(units: Units) -> dict[str, Any]:
 
 
 async def _to_its_end(write: Callable[[], T]) -> T:
-    """Do a write on a thread; it is not torn when who waits for it is stopped meanwhile."""
+    """Write on a thread; the write completes even if the caller is cancelled."""
     writing = asyncio.get_running_loop().run_in_executor(None, write)
     writing.add_done_callback(_hear)
     return await asyncio.shield(writing)
 
 
 def _hear(writing: asyncio.Future[Any]) -> None:
-    """Of an error that nobody waits for any more the loop would make a report with a traceback."""
+    """Retrieve the exception of an abandoned write, which the loop would log with a traceback."""
     if not writing.cancelled():
         writing.exception()

@@ -1,4 +1,4 @@
-"""Which columns a kind's table has, as data: a new field of a unit is one line here."""
+"""Columns of each kind's table, as data: a new field of a unit is one line here."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any, Final, NamedTuple
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE
 
-LOOKED_AT: Final = 1_000  # rows in which columns that are not in the table are looked for
+LOOKED_AT: Final = 1_000  # rows that are searched for columns that are not in the table
 MOST: Final = 200  # columns of one export
-TASK_COLUMNS: Final = ("task_id", "task_status")  # end every row: files get joined, and cut apart
+# Last columns of every row, because files get joined and split.
+TASK_COLUMNS: Final = ("task_id", "task_status")
 
 
 class Column(NamedTuple):
-    """A field of a unit. `width` in characters; a `bulky` one is left out of reports."""
+    """Field of a unit. `width` in characters; reports omit `bulky` ones."""
 
     name: str
     width: int = 14
@@ -68,7 +69,7 @@ _OTHER_WIDTH: Final = 30
 
 
 def columns_for(kind: str, rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """The columns of a kind, and behind them every other field that its first rows have."""
+    """Columns of a kind, followed by every other field of its first rows."""
     known = COLUMNS.get(kind, ())
     there = {name.partition(".")[0] for name, *_ in known}
     others: dict[str, None] = {}
@@ -79,10 +80,10 @@ def columns_for(kind: str, rows: Iterable[Mapping[str, Any]]) -> tuple[Column, .
 
 
 def chosen(columns: tuple[Column, ...], wanted: Iterable[str]) -> tuple[Column, ...]:
-    """The columns that were asked for, in that order.
+    """Select the requested columns, in that order.
 
     Raises:
-        InvalidArguments: names every one that there is not.
+        InvalidArguments: names every unknown column.
     """
     by_name = {column.name: column for column in columns}
     tops = {name.partition(".")[0] for name in by_name} | set(TASK_COLUMNS)

@@ -1,4 +1,4 @@
-"""What can stand in the way of an export; whichever it is, no half file is left."""
+"""Errors of an export; after each of them no partial file is left."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from engine.model.errors import EngineError
 
 
 class NothingToExport(EngineError):
-    """The task has kept no unit and has no result."""
+    """The task has no stored unit and no result."""
 
     code = "nothing_to_export"
     title = "There is nothing to export"
@@ -15,7 +15,7 @@ class NothingToExport(EngineError):
 
 
 class NothingKept(NothingToExport):
-    """The task has ended, and nothing will come any more."""
+    """The task has ended without any stored unit or result."""
 
     code = "nothing_kept"
     sentence = "Task {task_id} ended as {status} and has kept nothing."
@@ -23,7 +23,7 @@ class NothingKept(NothingToExport):
 
 
 class ExportExists(EngineError):
-    """There is a file in the place already, and nobody said that it may be replaced."""
+    """The file exists already, and replacing it was not allowed."""
 
     code = "export_exists"
     title = "The file is there already"
@@ -32,7 +32,7 @@ class ExportExists(EngineError):
 
 
 class ExportRefused(EngineError):
-    """The place is none for an export: a folder, a device, or inside of the ledger."""
+    """The path is not valid for an export: a folder, a device, or inside the ledger."""
 
     code = "export_refused"
     title = "Not there"
@@ -41,7 +41,7 @@ class ExportRefused(EngineError):
 
 
 class ExportFailed(EngineError):
-    """Writing failed (a full disk, say); nothing was left behind."""
+    """Writing failed (a full disk, say); no file was left behind."""
 
     code = "export_failed"
     title = "The export could not be written"
@@ -50,7 +50,7 @@ class ExportFailed(EngineError):
 
 
 class ExportStopped(EngineError):
-    """Somebody stopped it; nothing was left behind."""
+    """The user stopped it; no file was left behind."""
 
     code = "export_stopped"
     title = "The export was stopped"
@@ -58,7 +58,7 @@ class ExportStopped(EngineError):
 
 
 class ResultDamaged(EngineError):
-    """result.json breaks off or is no JSON, so that an export could not be whole."""
+    """result.json is truncated or no JSON, so that an export would be incomplete."""
 
     code = "result_damaged"
     title = "The result is damaged"

@@ -1,4 +1,4 @@
-"""One export from beginning to end: which units, which columns, which format, and a way to stop."""
+"""Export of one task: its units, columns and format, and a way to stop."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import PAGES_NAME, TaskRecord, Unreadable
 from engine.results.findings import Findings
 
-Keep = Callable[[Row], bool]  # is this unit wanted?
-Told = Callable[[int, int, int], None]  # rows written, bytes read, bytes there are
+Keep = Callable[[Row], bool]  # returns whether to export this unit
+Told = Callable[[int, int, int], None]  # rows written, bytes read, bytes in total
 TELL_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a table becomes a file. `whole`: records as they are; `text`: fit for a pipe."""
+    """Writer of a table. `whole`: records unchanged; `text`: suitable for a pipe."""
 
     write: Callable[[BinaryIO, Table], None]
     whole: bool = False
@@ -51,7 +51,7 @@ FORMATS: Final[Mapping[str, Format]] = {
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What to export: a task, as what, and which of its columns (none named: all)."""
+    """Request for an export: a task, a format, and columns (none: all)."""
 
     task_id: str
     format: str
@@ -60,7 +60,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """What an export came to. `partial` as in `About`; `notes` say what the file leaves out."""
+    """Result of an export. `partial` as in `About`; `notes` list omissions of the file."""
 
     task_id: str
     format: str
@@ -73,9 +73,9 @@ class Exported(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Watch:
-    """Who looks on: told of progress about ten times a second, and may stop it at any row.
+    """Progress callback, called about ten times a second, and a stop flag checked at each row.
 
-    `keep` leaves out the units that are not wanted: what is written is a part of the result.
+    `keep` filters the units: the file then has a part of the result.
     """
 
     told: Told = lambda *_: None
@@ -84,7 +84,7 @@ class Watch:
 
 
 def mistakes(order: Order, to_file: bool) -> tuple[Problem, ...]:
-    """What is wrong with an order before anything is read."""
+    """Collect the mistakes in an order before anything is read."""
     found: list[Problem] = []
     form = FORMATS.get(order.format)
     if form is None:
@@ -102,7 +102,7 @@ def mistakes(order: Order, to_file: bool) -> tuple[Problem, ...]:
 def export_file(
     ledger: LedgerLook, order: Order, place: Path, watch: Watch, *, force: bool = False
 ) -> Exported:
-    """Export to the file `place`, whole or not at all.
+    """Export to the file `place` atomically.
 
     Raises:
         InvalidArguments: every mistake in the order.
@@ -116,21 +116,21 @@ def export_file(
 
 
 def export_stream(ledger: LedgerLook, order: Order, out: BinaryIO, watch: Watch) -> Exported:
-    """Export a text format into `out` as it comes; raises as `export_file`, and OSError."""
+    """Stream a text format into `out`; raises as `export_file`, and OSError."""
     made = _Export(ledger, order, watch, to_file=False)
     made.write(out)
     return made.report("-")
 
 
 def _nothing(record: TaskRecord | Unreadable) -> NothingToExport:
-    """Only of a task that goes on there may be something later."""
+    """Choose the error: only a live task may have something later."""
     if isinstance(record, TaskRecord) and record.is_terminal:
         return NothingKept(task_id=record.task_id, status=record.status)
     return NothingToExport(task_id=record.task_id)
 
 
 class _Export:
-    """All that can be refused is refused when this is made: before a file is begun."""
+    """Export with all checks in the constructor, before a file is created."""
 
     def __init__(self, ledger: LedgerLook, order: Order, watch: Watch, *, to_file: bool) -> None:
         problems = mistakes(order, to_file)
@@ -185,9 +185,9 @@ class _Export:
         return found
 
     def _rows(self) -> Iterator[Row]:
-        """The rows, redacted as everything that leaves the house, each with its task.
+        """Yield the rows, redacted like all output, each with its task.
 
-        What we kept of pages passed their rule before; of what others wrote nobody knows.
+        Pages that we stored were redacted before by the page rule; rows of other programs were not.
         """
         clean = redact.stored if self._is_ours else redact.value
         added = {}
@@ -210,7 +210,7 @@ class _Export:
         self._watch.told(tally.rows, findings.size, findings.size)
 
     def _known(self) -> frozenset[str]:
-        """Fields that have a column, or are left out on purpose."""
+        """Fields that have a column, or are omitted on purpose."""
         bulky = columns_for(self._about.kind, ())
         return frozenset(column.name.partition(".")[0] for column in (*self._columns, *bulky))
 

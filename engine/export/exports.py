@@ -1,4 +1,4 @@
-"""Exports for whoever has a loop: the work is done on a thread, and stops when it is left."""
+"""Asynchronous exports: the work runs on a thread, and stops on cancellation."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
 from engine.model.version import VERSION
 from engine.text.messages import ENGLISH
 
-# A task's folder as one zip file: what stands in it, as it stands, without locks and links.
+# A task's folder as one zip file: its files unchanged, without locks and links.
 
 BLOCK: Final = 1024 * 1024
-_PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # no smaller when deflated
+_PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # not compressible any further
 
 
 def zip_folder(ledger: LedgerLook, task_id: str, out: BinaryIO, watch: Watch) -> Exported:
-    """Write every file of the task into `out`, block by block.
+    """Write every file of the task into `out`, in blocks.
 
     Raises:
         NotATaskId, TaskNotFound, TaskUnreadable: there is nothing to read.
-        ExportStopped: somebody stopped it.
+        ExportStopped: the user stopped it.
     """
     files = ledger.files(task_id)
     done, whole = 0, sum(size for _, size, _ in files)
@@ -69,7 +69,7 @@ def zip_folder(ledger: LedgerLook, task_id: str, out: BinaryIO, watch: Watch) ->
     return Exported(task_id, "zip", "", len(files), False, "", [])
 
 
-# The list itself as a file: one row for each task, with what the list knows of it.
+# The task list as a file: one row for each task, with the columns of the list.
 
 KEY: Final = "tasks"
 COLUMNS: Final = (
@@ -81,13 +81,13 @@ COLUMNS: Final = (
     *(Column("phase", 10), Column("host", 18), Column("pid", 8), Column("parent_task_id", 18)),
     *(Column("contract_id", 18), Column("forced_at", 24)),
 )
-LEDGER: Final = Column("ledger", 18)  # there only where tasks of several are listed
+LEDGER: Final = Column("ledger", 18)  # only where tasks of several ledgers are listed
 
 
 def export_list(
     views: Sequence[TaskView], order: Order, place: Path, root: Path, watch: Watch, *, force: bool
 ) -> Exported:
-    """Write these tasks to the file `place`, whole or not at all.
+    """Write these tasks to the file `place` atomically.
 
     Raises:
         InvalidArguments, ExportExists, ExportRefused, ExportFailed, ExportStopped: see there.
@@ -136,7 +136,7 @@ def _rows(views: Sequence[TaskView], tally: Tally, watch: Watch, *, several: boo
 
 
 def row_of(view: TaskView) -> dict[str, Any]:
-    """What the list knows of one task, field by field; empty what nobody knows."""
+    """Convert a task's view to a row; unknown fields are empty."""
     entry, units = view.entry, view.units
     row: dict[str, Any] = {column.name: None for column in COLUMNS}
     if isinstance(entry, Unreadable):
@@ -188,7 +188,7 @@ ZIP: Final = "zip"  # no table but the task's whole folder
 
 
 class Exports:
-    """The results of one ledger as files; looking only, nothing in it is changed."""
+    """Exports from one ledger; read-only, nothing in it is changed."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -197,7 +197,7 @@ class Exports:
     async def to_file(
         self, order: Order, place: Path, *, force: bool = False, watch: Watch | None = None
     ) -> Exported:
-        """Write the file `place`, whole or not at all; see `exporter.export_file` for errors."""
+        """Write the file `place` atomically; see `exporter.export_file` for errors."""
         look_on = watch or Watch()
 
         def work() -> Exported:
@@ -212,7 +212,7 @@ class Exports:
         try:
             return await asyncio.to_thread(work)
         finally:
-            look_on.stop.set()  # who was cancelled here leaves no thread writing behind
+            look_on.stop.set()  # a cancelled export leaves no thread writing
 
     async def list_to_file(
         self,
@@ -223,7 +223,7 @@ class Exports:
         force: bool = False,
         watch: Watch | None = None,
     ) -> Exported:
-        """Write the list of these tasks itself; see `task_list.export_list` for errors."""
+        """Write the list of these tasks; see `export_list` for errors."""
         look_on = watch or Watch()
         work = partial(export_list, views, order, place, self._root, look_on, force=force)
         try:
@@ -234,7 +234,7 @@ class Exports:
     async def to_stream(
         self, order: Order, out: BinaryIO, *, watch: Watch | None = None
     ) -> Exported:
-        """Write a text format into `out` as it comes; see `exporter.export_stream` for errors."""
+        """Stream a text format into `out`; see `exporter.export_stream` for errors."""
         look_on = watch or Watch()
 
         def work() -> Exported:
@@ -247,5 +247,5 @@ class Exports:
             look_on.stop.set()
 
     def _named(self, look: LedgerLook, order: Order) -> Order:
-        """The order with the id of the task's folder: a command task has another one, too."""
+        """Resolve the order's id to the task's folder: a command task has an alias, too."""
         return replace(order, task_id=self._names.ledger_id(look, order.task_id))

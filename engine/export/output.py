@@ -1,4 +1,4 @@
-"""The file that an export becomes: staged beside its place, put there whole or not at all."""
+"""Output file of an export: staged in the target folder, published atomically."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _NEW = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES}
-_UNFINISHED: set[Path] = set()  # what this very process is writing
+_UNFINISHED: set[Path] = set()  # files that this process is writing
 
 
 @contextmanager
 def new_file(place: Path, root: Path, *, force: bool) -> Iterator[BinaryIO]:
-    """A file to write in; at `place` it stands once the block has ended without an error.
+    """Open a staged file, published at `place` when the block ends without an error.
 
     Raises:
-        ExportExists: there is a file already, also one that came while we wrote.
+        ExportExists: the file exists already, or was created while we wrote.
         ExportRefused: a folder, a device, or a place inside the ledger at `root`.
         ExportFailed: the system refuses (no room, no such folder).
     """
     target = _judged(place, root, force)
-    # Not made of its name, which may be as long as a name can be.
+    # A random name, because the target's may be as long as a name can be.
     staged = target.with_name(f".export-{secrets.token_hex(8)}.part")
     _UNFINISHED.add(staged)
     try:
@@ -46,14 +46,14 @@ def new_file(place: Path, root: Path, *, force: bool) -> Iterator[BinaryIO]:
 
 
 def check_outside(place: Path, roots: Iterable[str]) -> None:
-    """Raise ExportRefused for a place inside of a ledger; `roots` are real paths already."""
+    """Raise ExportRefused for a place inside a ledger; `roots` are real paths already."""
     target = Path(os.path.realpath(place))
     if any(map(target.is_relative_to, roots)):
         raise ExportRefused(path=str(place), reason="it is inside the ledger")
 
 
 def leave_nothing() -> None:
-    """Remove what is half written: for who ends the process at once, and no block with it."""
+    """Remove the staged files, for code that ends the process without leaving its blocks."""
     for staged in tuple(_UNFINISHED):
         _drop(staged)
 
@@ -94,7 +94,7 @@ def _put(staged: Path, target: Path, force: bool) -> None:
         (os.replace if force else os.rename)(staged, target)
         return
     try:
-        os.link(staged, target)  # unlike a rename it does not replace what came meanwhile
+        os.link(staged, target)  # unlike a rename it does not replace a file created meanwhile
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise

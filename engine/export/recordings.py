@@ -1,4 +1,4 @@
-"""A recording as a file for another program: a command task, a trace, a list of variables."""
+"""Export of a recording for another program: a command task, a trace, a list of variables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KIND: Final = "recording"
 
 
 class ExportedRecording(msgspec.Struct, frozen=True):
-    """What was written where; `variables` have to be given values before a replay."""
+    """Report of the written file; `variables` need values before a replay."""
 
     task_id: str
     format: str
@@ -42,11 +42,11 @@ class ExportedRecording(msgspec.Struct, frozen=True):
 def export_recording(
     ledger: LedgerLook, task_id: str, form: str, place: Path, *, force: bool = False
 ) -> ExportedRecording:
-    """Write the file `place`, whole or not at all.
+    """Write the file `place` atomically.
 
     Raises:
         InvalidArguments: there is no such format.
-        NotARecording, NothingToReplay: there is nothing to be made of it.
+        NotARecording, NothingToReplay: the task cannot be exported so.
         NotATaskId, TaskNotFound, TaskUnreadable, ResultDamaged: it cannot be read.
         ExportExists, ExportRefused, ExportFailed: it cannot be written.
     """
@@ -67,7 +67,7 @@ def export_recording(
 
 
 class _Source:
-    """One recording in a ledger; all of it passes the redactor once more on its way out."""
+    """Recording in a ledger; all of it is redacted once more when exported."""
 
     def __init__(self, ledger: LedgerLook, task_id: str) -> None:
         record = ledger.read(task_id)
@@ -94,7 +94,7 @@ class _Source:
         write_trace(out, self._head, self._actions(), self._artifact)
 
     def _actions(self) -> Iterator[Mapping[str, Any]]:
-        """What has the shape of an action; anybody may have written these files."""
+        """Yield valid actions; any program may have written these files."""
         for row in self._findings.rows():
             with suppress(msgspec.ValidationError):
                 yield msgspec.to_builtins(msgspec.convert(redact.stored(row), Action))

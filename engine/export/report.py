@@ -1,4 +1,4 @@
-"""The HTML report: one page to read or print, with nothing in it but text."""
+"""HTML report: one page to read or print, with nothing in it but text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.export.table import About, Table
 from engine.model.display import display_lines
 from engine.text.messages import ENGLISH
 
-# No link and no picture: an address in a report is text. The policy says so to the browser, too.
+# No link and no image: an address in a report is text, as the policy enforces.
 TEMPLATE: Final = """\
 <!doctype html>
 <html lang="en">
@@ -62,7 +62,7 @@ td { white-space: pre-wrap; overflow-wrap: break-word; max-width: 40rem }
 
 
 def write_html(out: BinaryIO, table: Table) -> None:
-    """The report, row by row; every value goes through the template's escaping."""
+    """Write the report row by row; the template escapes every value."""
     from jinja2 import Environment, StrictUndefined
 
     house = Environment(
@@ -88,7 +88,7 @@ def write_html(out: BinaryIO, table: Table) -> None:
 
 
 def facts(about: About) -> list[tuple[str, str]]:
-    """What there is to say about the task, as names and texts; what is empty is left out."""
+    """List the facts about the task as names and texts; empty ones are omitted."""
     told = {name: getattr(about, name) for name in about.__struct_fields__ if name != "summary"}
     told.update({f"summary.{name}": value for name, value in about.summary.items()})
     return [(name, text_of(value)) for name, value in told.items() if value not in ("", None)]

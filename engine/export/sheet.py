@@ -1,4 +1,4 @@
-"""XLSX: the rows in as many sheets as they need, their links, and a sheet of facts about them."""
+"""XLSX: the rows in as many sheets as they need, their links, and a sheet of facts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from xlsxwriter.format import Format
     from xlsxwriter.worksheet import Worksheet
 
-ROWS: Final = 1_048_576  # of one sheet, its line of names included
+ROWS: Final = 1_048_576  # of one sheet, including the header
 CHARS: Final = 32_767  # of one cell
 ABOUT: Final = "about"
-LINKS: Final = "links"  # a column whose lists would fill a cell; they get a sheet of their own
+LINKS: Final = "links"  # a column whose lists would fill a cell; they get a separate sheet
 LINK_COLUMNS: Final = {"url": 50, "href": 50, "text": 40}
 MARK: Final = "…"
 
 
 def write_xlsx(out: BinaryIO, table: Table, *, most_rows: int = ROWS) -> None:
-    """Strings as strings, never as formulas or links; what does not fit is cut and counted.
+    """Write strings as strings, never as formulas or links; long text is cut and counted.
 
-    Memory stays flat: rows wait in a temporary folder, which is gone at the end.
+    Memory stays flat: rows are buffered in a temporary folder, which is removed at the end.
     """
     from xlsxwriter import Workbook
     from xlsxwriter.exceptions import FileCreateError
@@ -44,10 +44,10 @@ def write_xlsx(out: BinaryIO, table: Table, *, most_rows: int = ROWS) -> None:
 
 
 class _Lent:
-    """A file lent to the library, whose packer would go on with it at its own end, too late.
+    """File proxy whose writes can be discarded, because the library's packer closes too late.
 
-    What was taken back goes on as a place that only counts: a packer that is told of no place
-    prints an error where nobody can catch it.
+    After `take_back` it only counts bytes: without a valid position the packer prints an error that
+    cannot be caught.
     """
 
     def __init__(self, out: BinaryIO) -> None:
@@ -78,7 +78,7 @@ class _Lent:
 
 
 def _let_go(book: Any) -> None:
-    """Close the files of a book that was not finished, and keep its end from finishing it."""
+    """Close the files of an unfinished workbook, and prevent its destructor from finishing it."""
     book.fileclosed = True
     for sheet in book.worksheets():
         if sheet.row_data_fh is not None:
@@ -86,7 +86,7 @@ def _let_go(book: Any) -> None:
 
 
 def _cause(error: Exception) -> OSError:
-    """What the system said, which the library wraps in an error of its own."""
+    """Return the system error that the library wraps."""
     said = error.args[0] if error.args else None
     return said if isinstance(said, OSError) else OSError(str(error))
 
@@ -100,11 +100,11 @@ class _Sheets:
         self._links: Worksheet | None = None
         self._link_sheets, self._link_row = 0, 0
         self._bold: Format = book.add_format({"bold": True})
-        # The apostrophe that people type: the text stays one when its cell is edited.
+        # The apostrophe that people type: the text stays text when its cell is edited.
         self._quoted: Format = book.add_format({"quote_prefix": True})
 
     def fill(self) -> None:
-        """All rows, and then the facts, which are complete by then."""
+        """Write all rows, and then the facts, which are complete by then."""
         sheet, at = self._next_sheet(), 1
         for row in self._table.rows:
             if at >= self._most_rows:
@@ -117,7 +117,7 @@ class _Sheets:
         self._tell()
 
     def _put_links(self, row: Row) -> None:
-        """Each link of a page as a row of its own, with the page's address before it."""
+        """Write each link of a page as a row, preceded by the page's address."""
         links = row.get(LINKS)
         for link in links if isinstance(links, list) else ():
             if not isinstance(link, dict):
@@ -176,7 +176,7 @@ class _Sheets:
 
 
 def _units(text: str) -> int:
-    """Its length as Excel counts: in UTF-16, so that an emoji is two."""
+    """Length as Excel counts: in UTF-16, so that an emoji is two."""
     return len(text) + sum(char > "\uffff" for char in text) if len(text) > CHARS // 2 else 0
 
 

@@ -1,4 +1,4 @@
-"""What every format gets: the facts about the task, columns, rows, and a tally of the writing."""
+"""Input of every format: the facts about the task, columns, rows, and counts of the writing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 class About(msgspec.Struct, frozen=True):
-    """Which task, how it ended, and whether its rows are all that will ever be.
+    """Facts about the task, its end, and the completeness of its rows.
 
     `partial` is true for every task that did not end COMPLETED. Times are ISO 8601 in UTC.
     """
@@ -46,7 +46,7 @@ class About(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Tally:
-    """Counted while a format writes; what had to be left out is said, never silent."""
+    """Counts while a format writes, so that omissions are reported."""
 
     rows: int = 0
     cells_cut: int = 0
@@ -54,7 +54,7 @@ class Tally:
     fields_left: set[str] = field(default_factory=set)
 
     def notes(self) -> list[str]:
-        """In sentences, what this file does not hold of what there was."""
+        """List in sentences what this file omits."""
         said: list[str] = []
         if self.cells_cut:
             message = "export.cut.one" if self.cells_cut == 1 else "export.cut"
@@ -69,7 +69,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`rows` can be gone through once; `whole` says that a record is written as it is."""
+    """Table to write; `rows` is an iterator, `whole` means that records are written unchanged."""
 
     about: About
     key: str
@@ -79,18 +79,18 @@ class Table:
     tally: Tally
 
     def values(self, row: Row) -> list[Any]:
-        """The cells of `row`, in the order of the columns."""
+        """Return the cells of `row`, in the order of the columns."""
         return [picked(row, column.name) for column in self.columns]
 
     def record(self, row: Row) -> Row:
-        """`row` for a format of records: as it is, or only the columns that were chosen."""
+        """Convert `row` for a format of records: unchanged, or only the chosen columns."""
         if self.whole:
             return row
         return {column.name: picked(row, column.name) for column in self.columns}
 
 
 def about(record: TaskRecord | Unreadable, head: Row, now_ms: float) -> About:
-    """The facts about a task as they may leave the house: redacted. Raises TaskUnreadable."""
+    """Collect the facts about a task, redacted. Raises TaskUnreadable."""
     if isinstance(record, Unreadable):
         raise TaskUnreadable(task_id=record.task_id, reason=record.reason, path=record.path)
     summary = head.get("summary")
@@ -121,7 +121,7 @@ def _note(record: TaskRecord) -> str:
 
 
 def iso(at_ms: float | None) -> str:
-    """`2026-03-01T08:00:00.123Z`; nothing for what is no time."""
+    """Format `2026-03-01T08:00:00.123Z`; empty for an invalid time."""
     known = moment(at_ms)
     if known is None:
         return ""

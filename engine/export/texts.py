@@ -1,4 +1,4 @@
-"""CSV, JSON and JSON lines: a row at a time, straight into the file."""
+"""CSV, JSON and JSON lines, written row by row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def write_csv(out: BinaryIO, table: Table) -> None:
-    """RFC 4180 in UTF-8: a line of names, then a line for each row; no cell is a formula."""
+    """Write RFC 4180 in UTF-8: a header, then a line for each row; no cell is a formula."""
     buffer = io.StringIO(newline="")
     lines = csv.writer(buffer, lineterminator="\r\n")
 
@@ -32,20 +32,21 @@ def write_csv(out: BinaryIO, table: Table) -> None:
 
 
 def write_csv_with_bom(out: BinaryIO, table: Table) -> None:
-    """The same for programs that take UTF-8 for a code page unless it says so (Excel)."""
+    """Write CSV with a BOM, for programs that assume a code page otherwise (Excel)."""
     out.write(_BOM)
     write_csv(out, table)
 
 
 def write_jsonl(out: BinaryIO, table: Table) -> None:
-    """One object a line. Each ends with the task's id and status, so that a part says it is one."""
+    """Write one object a line, each with the task's id and status, so that a part is
+    identifiable."""
     encode = msgspec.json.Encoder().encode
     for row in table.rows:
         out.write(encode(table.record(row)) + b"\n")
 
 
 def write_json(out: BinaryIO, table: Table) -> None:
-    """One object: `about`, the rows under the kind's own key, and what was counted."""
+    """Write one object: `about`, the rows under the kind's own key, and the counts."""
     encode = msgspec.json.Encoder().encode
     out.write(b'{"about":' + encode(table.about) + b',"' + table.key.encode() + b'":[')
     lead = b"\n"

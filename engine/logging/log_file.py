@@ -1,4 +1,4 @@
-"""The log's file: rotating, private, and done without where it cannot be written."""
+"""Log file: rotating, private, and optional where it cannot be written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MAX_BYTES, KEPT = 2 * 1024 * 1024, 3
 
 
 def opened(path: Path) -> logging.Handler:
-    """What writes into the file at `path`; into nothing where its folder cannot be made."""
+    """Open the handler for the file at `path`; a null handler where its folder cannot be
+    created."""
     try:
         private_folder(path.parent)
         return _Private(path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
@@ -23,11 +24,11 @@ def opened(path: Path) -> logging.Handler:
 
 
 class _Private(RotatingFileHandler):
-    """The log is for its owner's eyes: 0600 whatever the umask."""
+    """Rotating log for its owner only: 0600 whatever the umask."""
 
     def _open(self) -> io.TextIOWrapper:
         def opener(path: str, flags: int) -> int:
             return os.open(path, flags, 0o600)
 
-        # `_open` of the standard library returns the same; the file lives as long as we do.
+        # The library's `_open` returns the same type; the file lives as long as the handler.
         return open(self.baseFilename, self.mode, encoding=self.encoding, opener=opener)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""The program's own log: one rotating file in the system's place for logs, without secrets."""
+"""Log of the program: one rotating file in the system's log folder, without secrets."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 
 
 def log_path() -> Path:
-    """Where the log is, whether or not it could be opened."""
+    """Path of the log, whether or not it could be opened."""
     return Path(platformdirs.user_log_dir(APP, appauthor=False)) / f"{APP}.log"
 
 
 def clean(text: str) -> str:
-    """`text` as it may be written down and shown: without secrets, line by line as it reads."""
+    """Redact `text` line by line and make it safe to display."""
     from engine.model import (
         redact,  # its patterns are compiled when first needed, not at each start
     )
@@ -28,14 +28,15 @@ def clean(text: str) -> str:
 
 
 class _Clean(logging.Formatter):
-    """Redacts, and keeps a record on its lines: what pages say must not forge log lines."""
+    """Redacting formatter that indents further lines, so that page text cannot forge log lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         return clean(super().format(record)).replace("\n", "\n    ")
 
 
 class _Late(logging.Handler):
-    """Opens the file for the first line: most starts have none, and rotating takes 10 ms of one."""
+    """Handler that opens the file at the first record: most starts have none, and opening takes 10
+    ms."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -57,7 +58,7 @@ class _Late(logging.Handler):
 
 
 def log_to_file(level: int = logging.INFO) -> None:
-    """Send this process' log to the file; a place that cannot be written is done without."""
+    """Send this process' log to the file; without a writable folder there is no log."""
     root = logging.getLogger()
     if any(isinstance(handler, _Late) for handler in root.handlers):
         return

@@ -1,4 +1,4 @@
-"""What can stand in the way of letting a task go; each is one task's, the rest goes on."""
+"""Errors of removing a task; each concerns one task, and the others continue."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from engine.model.errors import EngineError
 
 
 class NoTrash(EngineError):
-    """The system has no trash for that folder, or does not take it; it stands untouched."""
+    """The system has no trash for that folder, or refuses it; the folder is untouched."""
 
     code = "no_trash"
     title = "It could not be moved to the trash"
@@ -15,7 +15,7 @@ class NoTrash(EngineError):
 
 
 class TaskStays(EngineError):
-    """A task that a person wanted to let go of is not to be touched now."""
+    """A task that a person wanted to remove must stay for now."""
 
     code = "task_stays"
     title = "The task stays"
@@ -24,7 +24,7 @@ class TaskStays(EngineError):
 
 
 class DeleteFailed(EngineError):
-    """A folder could not be deleted. What is left of it stands at `path`."""
+    """A folder could not be deleted. The rest of it is at `path`."""
 
     code = "delete_failed"
     title = "It could not be deleted"

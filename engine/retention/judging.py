@@ -1,4 +1,4 @@
-"""Which tasks may be let go at all: ended, readable, not locked, not written any more."""
+"""Which tasks may be removed at all: ended, readable, not locked, no longer written."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ DEAD_LOCK_S: Final = 60.0  # OpenChrome renews the time of its lock every few se
 
 
 class Kept(StrEnum):
-    """Why a task stays, whatever the rules say."""
+    """Reason why a task stays, whatever the rules say."""
 
-    LIVING = "living"  # not ended, or in a state that we do not know
-    UNREADABLE = "unreadable"  # only a person can tell what it is
+    LIVING = "living"  # not ended, or in an unknown state
+    UNREADABLE = "unreadable"  # only a person can identify it
     LOCKED = "locked"
-    JUST_ENDED = "just_ended"  # its owner lives and may still be writing
+    JUST_ENDED = "just_ended"  # its owner is alive and may still be writing
     CHANGED = "changed"  # since the preview
-    GONE = "gone"  # somebody else was quicker
+    GONE = "gone"  # another program removed it first
 
 
 def judged(ledger: LedgerLook, found: Found, now_ms: float) -> Ended | Kept:
-    """One task of a listing: what the rules need of it, or why it stays."""
+    """Judge one task of a listing: its facts for the rules, or the reason why it stays."""
     record, mark = found.entry, found.stamp
     if isinstance(record, Unreadable) or mark is None:
         return Kept.UNREADABLE
@@ -64,13 +64,13 @@ def judged(ledger: LedgerLook, found: Found, now_ms: float) -> Ended | Kept:
 
 
 def just_ended(ledger: LedgerLook, record: TaskRecord, mark: Stamp, now_ms: float) -> bool:
-    """May its owner, who lives, still be writing after the task's end?"""
+    """Return whether its living owner may still be writing after the task's end."""
     lately = now_ms - _ended_at(record, mark) < STILL_WRITING_MS
     return lately and not _owner_is_dead(ledger, record)
 
 
 def unheld(ledger: LedgerLook, task_id: str) -> Kept | None:
-    """None for a folder that nobody holds. Raises OSError where that cannot be looked at."""
+    """Return None for a folder without a lock. Raises OSError where that cannot be read."""
     try:
         with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
             return Kept.LOCKED if _is_held(folder) else None
@@ -79,7 +79,7 @@ def unheld(ledger: LedgerLook, task_id: str) -> Kept | None:
 
 
 def _free_size(ledger: LedgerLook, task_id: str) -> int | Kept:
-    """The size of a folder that nobody holds."""
+    """Return the size of a folder without a lock."""
     try:
         with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
             return Kept.LOCKED if _is_held(folder) else size_of(folder)
@@ -90,7 +90,7 @@ def _free_size(ledger: LedgerLook, task_id: str) -> int | Kept:
 
 
 def judged_again(ledger: LedgerLook, one: Ended, now_ms: float) -> Kept | None:
-    """Right before it goes: why it has to stay after all, or None."""
+    """Judge a task again right before removal: the reason why it has to stay, or None."""
     if not is_task_id(one.task_id):
         raise NotATaskId(given=one.task_id)
     found = ledger.read_many([one.task_id])
@@ -103,7 +103,7 @@ def judged_again(ledger: LedgerLook, one: Ended, now_ms: float) -> Kept | None:
 
 
 def size_of(folder: Folder) -> int:
-    """Bytes of all files below; a link counts as itself and leads nowhere."""
+    """Sum the bytes of all files below; links are not followed."""
     total = 0
     with folder.scan() as entries:
         for entry in entries:
@@ -116,7 +116,8 @@ def size_of(folder: Folder) -> int:
 
 
 def _is_held(folder: Folder) -> bool:
-    """Somebody's lock; OpenChrome's directory counts until it is long past any sign of life."""
+    """Return whether the folder is locked; OpenChrome's directory counts until it is surely
+    dead."""
     with suppress(FileNotFoundError):
         age_s = unhurried_ms() / 1_000 - folder.facts(PEERS).st_mtime
         return age_s < DEAD_LOCK_S or _ours_is_held(folder)
@@ -128,16 +129,16 @@ def _ours_is_held(folder: Folder) -> bool:
 
 
 def _ended_at(record: TaskRecord, mark: Stamp) -> float:
-    """When it ended; of a record without a usable time, when it was last written.
+    """Time of the end; of a record without a usable time, that of its last write.
 
-    The newest of its times: a clock that was set back must not make a new task look old.
+    It is the newest of its times: a clock that was set back must not make a new task look old.
     """
     times = (record.ended_at, record.last_activity_at, record.started_at, record.created_at)
     return max(filter(None, map(moment, times)), default=mark.mtime_ns / 1e6)
 
 
 def _owner_is_dead(ledger: LedgerLook, record: TaskRecord) -> bool:
-    # The question is only asked of live tasks; here it is about who made an ended one.
+    # `owner_of` judges live tasks only; this asks for the maker of an ended one.
     living = msgspec.structs.replace(record, status="RUNNING")
     try:
         return owner_of(ledger.root, living).dead

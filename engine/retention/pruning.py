@@ -1,8 +1,8 @@
-"""Letting go of ended tasks: first a preview, then exactly what it showed, judged again one by one.
+"""Pruning of ended tasks: a preview first, then exactly its tasks, each judged again.
 
-What belongs to a task outside of its folder (its run in `comet-runs/`, its contract) stays:
-these are records of what was done, a few hundred bytes each. Ages go by `unhurried_ms`: a
-clock that is set ahead while the program runs makes nothing old.
+Records of a task outside its folder (its run in `comet-runs/`, its contract) stay: they document
+what was done, a few hundred bytes each. Ages use `unhurried_ms`: a clock that is set ahead while
+the program runs makes nothing old.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from engine.retention.rules import Ended, Rules, chosen
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """What would go, oldest first, how many bytes that is, and how many stay for which reason.
+    """Tasks to remove, oldest first, their bytes, and the number kept for each reason.
 
-    `by_rules` counts ended tasks that the rules leave alone.
+    `by_rules` counts ended tasks that the rules keep.
     """
 
     tasks: tuple[Ended, ...]
@@ -40,14 +40,14 @@ class Preview(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """A task that should have gone and did not."""
+    """A task that should have been removed and was not."""
 
     task_id: str
     error: EngineError
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """What went, what stayed after all (id and reason), and what could not go."""
+    """Result of pruning: removed tasks, tasks kept after all (id and reason), and failures."""
 
     gone: tuple[Ended, ...]
     size_bytes: int
@@ -56,7 +56,7 @@ class Pruned(msgspec.Struct, frozen=True):
 
 
 def preview(ledger: LedgerLook, rules: Rules, now_ms: float) -> Preview:
-    """What `rules` let go of now; nothing is changed."""
+    """Find the tasks that `rules` would remove now; nothing is changed."""
     ended: list[Ended] = []
     kept: Counter[str] = Counter()
     for found in ledger.read_many([task_id for task_id, _ in ledger.scan()]):
@@ -78,7 +78,7 @@ def prune(
     stop: Callable[[], bool] = lambda: False,
     now_ms: Callable[[], float] = unhurried_ms,
 ) -> Pruned:
-    """Let go of what the preview showed; what has changed since, or cannot go, stays."""
+    """Remove the tasks of the preview; those that have changed since, or fail, stay."""
     gone: list[Ended] = []
     stayed: list[tuple[str, str]] = []
     refused: list[Refused] = []
@@ -94,7 +94,7 @@ def prune(
                 stayed.append((one.task_id, why.value))
                 continue
             let_go(ledger.root, one.task_id)
-        except EngineError as error:  # one task's trouble is not the next one's
+        except EngineError as error:  # an error of one task must not stop the others
             refused.append(Refused(one.task_id, error))
         else:
             gone.append(one)
@@ -103,13 +103,13 @@ def prune(
 
 
 class Retention:
-    """Preview and prune for whoever has a loop; the work is done on a thread."""
+    """Asynchronous preview and prune; the work runs on a thread."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     async def preview(self, rules: Rules) -> Preview:
-        """Raises LedgerUnusable."""
+        """Preview on a thread. Raises LedgerUnusable."""
         return await asyncio.to_thread(
             lambda: preview(LedgerLook(self._root), rules, unhurried_ms())
         )
@@ -117,7 +117,7 @@ class Retention:
     async def prune(
         self, shown: Preview, *, delete: bool = False, stop: threading.Event | None = None
     ) -> Pruned:
-        """To the trash, or with `delete` for good; `stop` ends it between two tasks."""
+        """Move to the trash, or with `delete` remove for good; `stop` ends it between two tasks."""
         stopped = stop or threading.Event()
         try:
             return await asyncio.to_thread(
@@ -127,7 +127,7 @@ class Retention:
             stopped.set()
 
 
-# Letting go of one task that a person points at: to the trash, or for good. Nothing else goes.
+# Removal of one task that a person points at: to the trash, or for good.
 
 WHY = {
     Kept.LIVING: "it has not ended",
@@ -137,16 +137,16 @@ WHY = {
 
 
 def discard(root: Path, task_id: str, *, delete: bool, settled: bool) -> None:
-    """Let one task's folder go; `settled` says that whoever ran it has left it for sure.
+    """Remove one task's folder; `settled` says that its owner has surely finished with it.
 
-    One that cannot be read may go, too: only a person can say so.
+    An unreadable task may be removed, too: only a person can decide that.
 
     Raises:
-        TaskStays: it has not ended, or somebody still writes there.
+        TaskStays: it has not ended, or its owner may still be writing.
         NoTrash, DeleteFailed, NotATaskId, TaskNotFound.
     """
     ledger = LedgerLook(root)
-    ledger.read(task_id)  # refuses what is no task id, before a path is made of it
+    ledger.read(task_id)  # refuses an invalid task id before it becomes a path
     found = ledger.read_many([task_id])
     if not found:
         raise TaskNotFound(task_id=task_id, root=str(root))

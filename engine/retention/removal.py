@@ -1,4 +1,4 @@
-"""Letting one folder go: to the trash as it is, or deleted for good. Nothing else goes with it."""
+"""Removal of one folder: to the trash unchanged, or deleted for good. Nothing else is removed."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def to_trash(root: Path, task_id: str) -> None:
 
 
 def delete(root: Path, task_id: str) -> None:
-    """Delete the task's folder for good; links in it go, what they lead to stays.
+    """Delete the task's folder for good; links in it are removed, their targets stay.
 
-    It is renamed first, so that nobody sees half a task; a name that an earlier sudden
-    death left behind goes with the next call of `sweep`.
+    It is renamed first, so that no reader sees half a task; after a crash the next call of `sweep`
+    removes the renamed folder.
 
     Raises:
-        DeleteFailed: the system refuses; `path` says what is left, and where.
+        DeleteFailed: the system refuses; `path` is the remaining folder.
     """
     doomed = f"{_DOOMED}{task_id}-{secrets.token_hex(4)}"
     place = root / task_id
@@ -56,7 +56,7 @@ def delete(root: Path, task_id: str) -> None:
 
 
 def sweep(root: Path) -> None:
-    """Delete what a `delete` that died had renamed; what cannot be deleted stays."""
+    """Delete folders that an interrupted `delete` had renamed; failures are left."""
     with suppress(OSError), Folder.at(str(root)) as top:
         for name in top.names():
             if _NAME.fullmatch(name):

@@ -1,7 +1,7 @@
-"""Which ended tasks to let go, by age, number or size: rules over records, no files.
+"""Retention rules by age, number or size: over records, without files.
 
-`keep` alone is a limit: all but the newest go. Beside an age or a size it is a promise:
-the newest of them stay, however old or large.
+`keep` alone is a limit: all but the newest are removed. With an age or a size it is a minimum: the
+newest of them stay, however old or large.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 class Rules(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What may go; nothing set means that nothing goes. `status` narrows all of them."""
+    """Rules for removal; without any nothing is removed. `status` restricts all of them."""
 
     older_than_ms: int | None = None
     keep: int | None = None
@@ -35,7 +35,7 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """An ended task as the rules see it: since when (ms since 1970), and how large its folder."""
+    """Ended task as the rules need it: the time of its end (ms since 1970), the folder's size."""
 
     task_id: str
     kind: str
@@ -52,7 +52,7 @@ def rules_of(
     max_size: str | None,
     status: Collection[str],
 ) -> Rules:
-    """Rules as people write them: `30d`, `12h`, `2GB`.
+    """Parse rules as people write them: `30d`, `12h`, `2GB`.
 
     Raises:
         InvalidArguments: names every mistake, also that no rule was given at all.
@@ -75,7 +75,7 @@ def rules_of(
 
 
 def chosen(ended: Sequence[Ended], rules: Rules, now_ms: float) -> list[Ended]:
-    """What the rules let go, oldest first."""
+    """Select the tasks to remove, oldest first."""
     if rules.let_nothing_go:
         return []
     newest = sorted(ended, key=lambda one: (-one.ended_at, one.task_id))
@@ -97,7 +97,7 @@ def _too_old(late: list[Ended], rules: Rules, now_ms: float) -> set[str]:
 
 
 def _too_large(newest: list[Ended], late: list[Ended], rules: Rules) -> set[str]:
-    """The oldest, until all the rest together is small enough."""
+    """Select the oldest tasks until the rest fits the limit."""
     if rules.max_bytes is None:
         return set()
     left = sum(one.size_bytes for one in newest)

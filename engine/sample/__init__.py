@@ -1,1 +1,1 @@
-"""A small web site that runs on this machine: for the sample crawl, tests and benches."""
+"""Sample web site on this machine: for the sample crawl, tests and benchmarks."""

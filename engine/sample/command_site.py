@@ -1,6 +1,6 @@
-"""Pages of the sample site that command tasks are tried on: a login, a product, an encyclopaedia.
+"""Pages of the sample site for command tasks: a login, a product, an encyclopaedia.
 
-They are what the five examples of seed 002 speak of, with the same selectors.
+The five examples of seed 002 use them, with the same selectors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from engine.sample.pages import shell
 from engine.sample.server import Answer, Request
 
-LOGIN: Final = ("user@example.com", "password123")  # what the example logs in with
+LOGIN: Final = ("user@example.com", "password123")  # the login of the example
 _ARTICLES: Final = ("Artificial Intelligence", "Grey heron", "Rain gauge")
 
 
@@ -22,7 +22,7 @@ def _page(title: str, body: str) -> Answer:
     return Answer(shell(title, f"<main>{body}</main>"))
 
 
-# The server reads no bodies, so the page itself judges; nothing typed gets into an address.
+# The server reads no bodies, so the page checks the login itself; no input gets into an address.
 _LOGIN = f"""<h1>Log in</h1><form id="login-form">
 <p><label>Email <input id="email" type="email"></label></p>
 <p><label>Password <input id="password" type="password"></label></p>
@@ -95,6 +95,6 @@ PAGES: Final[Mapping[str, Callable[[Request], Answer]]] = {
 
 
 def desk_answer(request: Request) -> Answer | None:
-    """The answer to one of these paths, or None for any other."""
+    """Answer a path of these pages; None for any other."""
     maker = PAGES.get(request.path)
     return maker(request) if maker is not None else None

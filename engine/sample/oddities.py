@@ -1,6 +1,6 @@
-"""The sample site's difficult pages: one path per trouble that a crawl meets on the open web.
+"""Difficult pages of the sample site: one path per fault that a crawl meets on the web.
 
-Everything is linked from `/odd/`, and nothing of it from the ordinary trees.
+All are linked from `/odd/`, and none from the ordinary trees.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _number(request: Request, name: str, default: int) -> int:
 
 
 def _page(title: str, body: str) -> Answer:
-    """A page with enough text of its own to count as one."""
+    """Build a page with enough text to count as one."""
     return Answer(shell(title, f"<main><h1>{escape(title)}</h1>{body}<p>{FILLER}</p></main>"))
 
 
@@ -99,7 +99,7 @@ def _schemes(request: Request) -> Answer:
 
 
 def _duplicates(request: Request) -> Answer:
-    """Many spellings of two addresses."""
+    """Build many spellings of two addresses."""
     host = request.headers.get("host", "")
     spelt = _SPELLINGS.format(host=host, upper=host.upper()).split()
     return _page("Duplicates", _anchors([*spelt, " /static/1 "]))
@@ -125,7 +125,8 @@ def _bomb(megabytes: int) -> bytes:
 
 
 def _charset(request: Request) -> Answer:
-    """`?how=header` says it in the header, `meta` in the document; both are windows-1252."""
+    """`?how=header` declares the charset in the header, `meta` in the document; both
+    windows-1252."""
     by_header = request.query.get("how", "header") == "header"
     head = "" if by_header else '<meta charset="windows-1252">'
     title, text = "Gr\u00fc\u00dfe \u2013 5 \u20ac", "na\u00efve caf\u00e9"
@@ -211,7 +212,7 @@ PAGES: Mapping[str, Maker] = {
 
 
 def odd_answer(request: Request) -> Answer | None:
-    """The answer to a difficult path, or None for an ordinary one."""
+    """Answer a difficult path; None for an ordinary one."""
     maker = PAGES.get(request.path)
     if maker is not None:
         return maker(request)

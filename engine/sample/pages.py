@@ -1,8 +1,8 @@
-"""The ordinary pages of the sample site: three trees of the same pages that load in different ways.
+"""Ordinary pages of the sample site: three trees of the same pages that load in different ways.
 
-`/static/N` is plain HTML. `/js/N` is an empty shell whose title, text and links a script
-puts in 30-80 ms after load. `/page/N`, the tree below `/`, has every third page by script.
-Page N of a tree links its ten children, its neighbours and one page far away.
+`/static/N` is plain HTML. `/js/N` is an empty shell whose title, text and links a script inserts
+30-80 ms after load. `/page/N`, the tree below `/`, has every third page by script. Page N of a tree
+links its ten children, its neighbours and one page far away.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _SKIES = (
 
 
 def title_of(number: int) -> str:
-    """The title of page `number` in every tree; 0 is the tree's root."""
+    """Title of page `number` in every tree; 0 is the tree's root."""
     return f"Field notes {number}" if number else "Field notes"
 
 
 def marker(number: int) -> str:
-    """A phrase that only page `number` has, and only once it is rendered."""
+    """Phrase that only page `number` has, and only once it is rendered."""
     return f"observation {number:06d} is complete"
 
 
@@ -68,13 +68,13 @@ def path_of(tree: str, number: int) -> str:
 
 
 def is_late(tree: str, number: int) -> bool:
-    """Does a script put this page's content in?"""
+    """Return whether a script inserts this page's content."""
     return tree == "js" or (tree == "page" and number % 3 == 2)
 
 
 @lru_cache(maxsize=4096)
 def paragraphs(number: int) -> tuple[str, ...]:
-    """Three paragraphs, the same on every run."""
+    """Build three paragraphs, the same on every run."""
     told = []
     for part in range(3):
         seed = number * 31 + part * 7
@@ -91,7 +91,7 @@ def paragraphs(number: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def numbers_from(number: int, pages: int) -> tuple[int, ...]:
-    """The pages that page `number` of `pages` links, in order."""
+    """Pages that page `number` of `pages` links, in order."""
     children = range(number * FANOUT + 1, number * FANOUT + FANOUT + 1)
     shared = (number - 1, number + 1, (number * 7 + 3) % (pages + 1)) if number else ()
     wanted = [child for child in (*children, *shared) if 0 < child <= pages and child != number]
@@ -99,7 +99,7 @@ def numbers_from(number: int, pages: int) -> tuple[int, ...]:
 
 
 def page_html(tree: str, number: int, pages: int) -> bytes:
-    """Page `number` of `tree` as it comes over the wire."""
+    """HTML of page `number` of `tree` as sent."""
     if is_late(tree, number):
         return _late_html(tree, number)
     body = "".join(f"<p>{escape(text)}</p>" for text in paragraphs(number))
@@ -126,7 +126,7 @@ def _links(tree: str, number: int, pages: int) -> list[dict[str, str]]:
 
 
 def page_json(tree: str, number: int, pages: int) -> bytes:
-    """What the script of a late page fetches."""
+    """JSON that the script of a late page fetches."""
     told = {
         "title": title_of(number),
         "paragraphs": paragraphs(number),
@@ -137,7 +137,7 @@ def page_json(tree: str, number: int, pages: int) -> bytes:
 
 
 def shell(title: str, body: str, *, home: str = "/", head: str = "") -> bytes:
-    """A whole document around `body`, which is HTML already."""
+    """Build a whole document around `body`, which is HTML already."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="description" content="{escape(title)} of the sample site">{head}'

@@ -1,7 +1,7 @@
-"""A very small HTTP/1.1 server: quick, keep-alive, and able to misbehave on purpose.
+"""Minimal HTTP/1.1 server: fast, keep-alive, and able to misbehave on purpose.
 
-Only what the sample site needs (GET and HEAD, no request bodies), on a loop in a thread of
-its own, so that a page that never answers costs no thread and no shutdown waits for it.
+It has only what the sample site needs (GET and HEAD, no request bodies), on a loop in its own
+thread, so that a page that never answers costs no thread and does not delay the shutdown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PIECES = 10  # a body that is spread over time comes in this many writes
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: `path` is decoded, `target` is what stood on the wire."""
+    """HTTP request: `path` is decoded, `target` is the raw one."""
 
     method: str
     target: str
@@ -32,10 +32,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One response, and how badly it behaves.
+    """HTTP response with deliberate faults.
 
-    `delay_s` passes before the headers, `spread_s` over the body; `stops` ends the
-    answer for ever `before` the headers or `midway` in the body, the connection open.
+    `delay_s` passes before the headers, `spread_s` over the body; `stops` hangs the response
+    `before` the headers or `midway` in the body, the connection open.
     """
 
     body: bytes = b""
@@ -64,7 +64,7 @@ def _phrase(status: int) -> str:
 
 @dataclass(slots=True)
 class _Connection(asyncio.Protocol):
-    """One client: requests are answered one after the other, in their order."""
+    """Connection of one client: requests are answered in order, one at a time."""
 
     server: Server
     buffer: bytearray = field(default_factory=bytearray)
@@ -133,7 +133,7 @@ class _Connection(asyncio.Protocol):
 
 
 def parse_request(head: bytes) -> Request:
-    """Read a request's head; what cannot be read becomes a request for an empty path."""
+    """Parse a request's head; an invalid one becomes a request for an empty path."""
     first, *rest = head.decode("latin-1").split("\r\n")
     method, _, target = first.partition(" ")
     target = target.rpartition(" ")[0]
@@ -169,7 +169,7 @@ class Server:
             raise self._failure
 
     def stop(self) -> None:
-        """Close every connection, whatever it waits for."""
+        """Close every connection, in whatever state."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopped.set)
             self._thread.join()
@@ -189,7 +189,7 @@ class Server:
         self._ready.set()
         await self._stopped.wait()
         server.close()
-        for _ in range(3):  # turns that a connection just accepted needs to become ours
+        for _ in range(3):  # loop iterations that a newly accepted connection needs to register
             await asyncio.sleep(0)
         for connection in list(self.connections):
             if connection.transport is not None:

@@ -1,7 +1,7 @@
-"""A small shop in the sample site: something to click, to type and to choose in.
+"""Shop of the sample site: forms and controls for clicks, typing and choices.
 
-What was done there can be read off the page again (`#state`), so that two ways to the same
-end can be compared. Forms are sent by GET: what was typed stands in the address then.
+The page shows the result again (`#state`), so that two ways to the same end can be compared. Forms
+are sent by GET: the input is then in the address.
 """
 
 from __future__ import annotations
@@ -127,6 +127,6 @@ _PAGES: Mapping[str, Callable[[Request], Answer]] = {
 
 
 def shop_answer(request: Request) -> Answer | None:
-    """The answer to a path of the shop, or None for any other."""
+    """Answer a path of the shop; None for any other."""
     maker = _PAGES.get(request.path)
     return maker(request) if maker is not None else _thing(request)

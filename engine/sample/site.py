@@ -1,7 +1,7 @@
-"""The sample site: ordinary pages in trees, difficult pages beside them, the same on every run.
+"""Sample site: ordinary pages in trees and difficult pages, the same on every run.
 
-`with Site(pages=50) as site:` serves it on a free port of 127.0.0.1; `python -m
-fixtures.site --port 0 --pages 50` does so until it is interrupted.
+`with Site(pages=50) as site:` serves it on a free port of 127.0.0.1; `python -m fixtures.site
+--port 0 --pages 50` does so until it is interrupted.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _MISSING = Answer(
 
 
 class Site:
-    """A running site; use it as a context manager, from any thread or loop.
+    """Running site; use it as a context manager, from any thread or loop.
 
-    `url` has no slash at its end. `hits` counts requests by path (without the query), `log`
-    has every one as (seconds on the monotonic clock, target). `robots` and `robots_status`
-    may be changed while it runs; `robots=None` means the file of the site itself. What stands
-    in `answers` by its path comes before everything else.
+    `url` has no slash at its end. `hits` counts requests by path (without the query), `log` has
+    every one as (seconds on the monotonic clock, target). `robots` and `robots_status` may be
+    changed while it runs; `robots=None` means the file of the site itself. Entries of `answers`, by
+    path, override everything else.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Site:
         return self._server.port
 
     def start(self) -> None:
-        """Serve from now on; raises OSError when the port is taken."""
+        """Start serving; raises OSError when the port is taken."""
         self._server.start()
 
     def stop(self) -> None:
@@ -125,7 +125,7 @@ class Site:
         return Answer(body, content_type=content_type, headers=_FRESH) if tree else None
 
     def _place(self, path: str) -> tuple[str, int]:
-        """The tree and the page's number; the tree is empty when there is no such page."""
+        """Parse the tree and the page's number; the tree is empty when there is no such page."""
         tree, _, rest = path.removeprefix("/").partition("/")
         number = int(rest) if rest.isascii() and rest.isdigit() and len(rest) < 10 else 0
         tree = tree or "page"
@@ -133,7 +133,7 @@ class Site:
         return (tree, number) if exists else ("", 0)
 
     def _busy(self, request: Request) -> Answer:
-        """503 with Retry-After for the first `times` requests (default 1), then a page."""
+        """Answer 503 with Retry-After for the first `times` requests (default 1), then a page."""
         if self.hits["/busy"] <= int(request.query.get("times", "1")):
             after = request.query.get("after", "1")
             return Answer(shell("Busy", "<p>Later.</p>"), 503, headers=(("Retry-After", after),))
@@ -151,7 +151,7 @@ class Site:
 
 
 def asked_to_end() -> threading.Event:
-    """Set once this process is interrupted or terminated."""
+    """Return an event that is set once this process is interrupted or terminated."""
     told = threading.Event()
 
     def leave(number: int, frame: FrameType | None) -> None:

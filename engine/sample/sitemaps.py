@@ -1,6 +1,6 @@
-"""The sample site's sitemaps beside `/sitemap.xml`: an index with every kind of file, and bad ones.
+"""Sitemaps of the sample site besides `/sitemap.xml`: an index with every file type, and bad ones.
 
-Nothing links to them but `/sitemaps/index.xml`, so that no other crawl ever meets them.
+Only `/sitemaps/index.xml` links to them, so that no other crawl meets them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BOMB = (
 
 
 def urlset(places: Iterable[str]) -> bytes:
-    """A sitemap of these addresses, all changed on the same day."""
+    """Build a sitemap of these addresses, all changed on the same day."""
     entries = "".join(
         f"<url><loc>{escape(place)}</loc><lastmod>2026-01-01</lastmod></url>" for place in places
     )
@@ -32,7 +32,7 @@ def urlset(places: Iterable[str]) -> bytes:
 
 
 def index(places: Iterable[str]) -> bytes:
-    """A sitemap of sitemaps."""
+    """Build a sitemap of sitemaps."""
     entries = "".join(f"<sitemap><loc>{escape(place)}</loc></sitemap>" for place in places)
     return f"{_HEAD}<sitemapindex {_SCHEMA}>{entries}</sitemapindex>".encode()
 
@@ -42,7 +42,7 @@ def _site(request: Request) -> str:
 
 
 def _index(request: Request) -> Answer:
-    """All of them; also itself, which must not be read twice, and a file of another site."""
+    """Build the index of all; also itself, which must not be read twice, and a foreign file."""
     site = _site(request) + "/sitemaps/"
     names = ("index.xml", "nested.xml", "list.txt", "feed.xml", "missing.xml", "page.html")
     places = [site + name for name in names] + ["http://elsewhere.example/sitemap.xml"]
@@ -55,7 +55,7 @@ def _nested(request: Request) -> Answer:
 
 
 def _packed(request: Request) -> Answer:
-    """Gzipped, with two spellings of one page and two pages of another site."""
+    """Build a gzipped sitemap with two spellings of one page and two pages of another site."""
     site = _site(request)
     places = [f"{site}/static/1", f"{site}/static/1#again", f"{site}/static/2", ELSEWHERE]
     body = gzip.compress(urlset([*places, ELSEWHERE + "?2"]), mtime=0)
@@ -82,20 +82,20 @@ def _packed_bomb() -> bytes:
 
 
 def _endless(request: Request) -> Answer:
-    """An index that names two more of its sort, for ever."""
+    """Build an index that names two more of its sort, endlessly."""
     number = int(request.query.get("n", "0") or 0)
     more = (f"{_site(request)}/sitemaps/endless.xml?n={2 * number + more}" for more in (1, 2))
     return Answer(index(more), content_type=XML)
 
 
 def _many(request: Request) -> Answer:
-    """More pages than one sitemap may list."""
+    """Build a sitemap with more pages than allowed."""
     site = _site(request)
     return Answer(urlset(f"{site}/static/{n}" for n in range(1, 60_001)), content_type=XML)
 
 
 def _odd_bytes(request: Request) -> Answer:
-    """Bytes that are no UTF-8 in one entry, a lone & in a later one; served as a web page."""
+    """Build a sitemap with invalid UTF-8 in one entry and a lone & in a later one, sent as HTML."""
     site = _site(request).encode()
     first = b"<url><loc>" + site + b"/static/1</loc></url>"
     broken = b"<url><loc>" + site + b"/\xff\xfe</loc></url>"
@@ -122,6 +122,6 @@ PAGES: Mapping[str, Callable[[Request], Answer]] = {
 
 
 def sitemap_answer(request: Request) -> Answer | None:
-    """The sitemap at this path, or None when there is none."""
+    """Answer the sitemap at this path; None when there is none."""
     maker = PAGES.get(request.path)
     return maker(request) if maker is not None else None

@@ -1,8 +1,8 @@
-"""Where a page shows again what was typed: the texts that a picture must not show.
+"""Detection of typed secrets that a page displays: texts that a screenshot must not show.
 
-Pages write it differently from how it was typed: in capitals, over several elements, a card's
-number in groups, or in another spelling (`value_search`). Looked for are values of three
-characters and more, in memory only.
+Pages show them differently from how they were typed: in capitals, over several elements, a card's
+number in groups, or in another spelling (`value_search`). Values of three characters and more are
+searched, in memory only.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final
 from engine.secrets.value_search import Search
 
 SHORTEST: Final = 3
-_WORD: Final = 4  # shorter ones are only found as a word: "the" stands in half of all texts
+_WORD: Final = 4  # shorter ones match only as a word: "the" occurs in half of all texts
 _DIGITS: Final = 6  # so many digits are one number, however they are grouped
 _GAPS: Final = re.compile(r"[\s\u00ad\u200b-\u200d\u2060\ufeff]+")
 _GROUPS: Final = re.compile(r"[-./()+]+")
 
 
 class Echoes:
-    """What to look for: `values` anywhere in a text, `whole` only where nothing stands beside."""
+    """Search for `values` anywhere in a text, and for `whole` only as the complete text."""
 
     def __init__(self, values: Iterable[str], whole: Iterable[str] = ()) -> None:
         values = list(dict.fromkeys(values))
@@ -40,7 +40,7 @@ class Echoes:
         return bool(self._values or self._words or self._whole)
 
     def within(self, texts: Sequence[str]) -> set[int]:
-        """Which of the texts show one of the values, alone or together with their neighbours."""
+        """Indexes of texts that show one of the values, alone or together with their neighbours."""
         levels = [_level(text) for text in texts]
         found = {at for at, level in enumerate(levels) if self._is_one(texts[at], level)}
         found |= _found(levels, self._values)
@@ -50,7 +50,7 @@ class Echoes:
         return found
 
     def _spelt(self, texts: Sequence[str]) -> set[int]:
-        """Those that show a value in another spelling, one by one and as one text."""
+        """Indexes of texts that show a value in another spelling, alone and joined."""
         found = {at for at, text in enumerate(texts) if self._search.spans(text)}
         starts = list(accumulate(map(len, texts), initial=0))[:-1]
         for begin, end, _ in self._search.spans("".join(texts)):
@@ -66,7 +66,7 @@ def _level(text: str) -> str:
 
 
 def _found(texts: Sequence[str], values: Iterable[str]) -> set[int]:
-    """Which texts a value reaches into, when all of them are read in one go."""
+    """Indexes of texts that a value covers in their concatenation."""
     whole = "".join(texts)
     starts = list(accumulate(map(len, texts), initial=0))[:-1]
     found: set[int] = set()
@@ -79,5 +79,5 @@ def _found(texts: Sequence[str], values: Iterable[str]) -> set[int]:
 
 
 def _reached(starts: Sequence[int], begin: int, end: int) -> set[int]:
-    """Which texts the part from `begin` to `end` of all of them reaches into."""
+    """Indexes of texts that the range from `begin` to `end` of their concatenation covers."""
     return set(range(bisect_right(starts, begin) - 1, bisect_right(starts, end - 1)))

@@ -1,9 +1,9 @@
-"""The exact values that a task was given as secrets, and taking them out of what a page says.
+"""Exact values that a task was given as secrets, and their removal from a page's output.
 
-Gathered here for every kind: user and password of an address, the values under secret names in
-its query and fragment, variables, secrets by reference, and what is typed. They live in memory
-only. A page may spell them as it likes (`work.spellings`); user and password also as an
-Authorization header does.
+Collected here for every kind: user and password of an address, the values under secret names in its
+query and fragment, variables, secrets by reference, and typed values. They exist in memory only. A
+page may spell them in many ways (`spellings`); user and password also as an Authorization header
+does.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from engine.model.credentials import Credentials
 
 _MAX_DEPTH: Final = 64
-# Whose values are words of ours, which a password may be as well.
+# Fields with values of our own vocabulary, which a password may equal.
 _VOCABULARY: Final = frozenset(
     {"action", "code", "engine", "error_code", "failure", "file", "id", "kind", "level", "method"}
     | {"part", "phase", "screenshot", "secret", "sha256", "state", "status", "tool_name", "type"}
 )
-# Names of ours; what a page calls its own was looked through as the page's content.
+# Our own field names; names from a page were redacted with the page's content.
 _IS_FIELD_NAME: Final = re.compile(r"[a-z][A-Za-z_]*").fullmatch
 _URL_SAFE = str.maketrans("+/", "-_")
 _IS_LIKE_A_KEY = re.compile(r"(?=.*[0-9@])(?=.*[A-Za-z]).{8,}", re.DOTALL).fullmatch
 
 
 class Hidden(NamedTuple):
-    """A value, and what is put in its place; its repr shows the latter only."""
+    """Secret value and its replacement; its repr shows the latter only."""
 
     value: str
     instead: str
@@ -45,7 +45,7 @@ class Hidden(NamedTuple):
 
 
 def of_address(typed: str | None) -> list[Hidden]:
-    """What an address that was given to a task holds of secrets."""
+    """Secrets in an address that was given to a task."""
     if not typed:
         return []
     found = [value for value in redact.secret_values(typed) if len(value) >= spellings.SHORT]
@@ -54,9 +54,9 @@ def of_address(typed: str | None) -> list[Hidden]:
 
 
 def of_credentials(given: Credentials | None) -> list[Hidden]:
-    """The password, both as a browser sends them, and a user that is no mere name.
+    """The password, user and password as a browser sends them, and a user that looks like a key.
 
-    A name such as `ann` stands in half of all texts; a token without a password is a secret.
+    A name such as `ann` occurs in half of all texts; a token without a password is a secret.
     """
     if given is None or not (given.username or given.password):
         return []
@@ -75,38 +75,39 @@ def _marked(values: Iterable[str]) -> list[Hidden]:
 
 
 class Scrub:
-    """Replaces values that must not be kept, wherever a page or an error repeats them.
+    """Replaces secret values, wherever a page or an error repeats them.
 
     `key_shapes`: page content also loses strict key shapes (see `redact.content`).
     """
 
     def __init__(self, hidden: Iterable[tuple[str, str]], *, key_shapes: bool = True) -> None:
-        """`hidden`: pairs of a value and what is put in its place."""
+        """Compile `hidden`: pairs of a value and its replacement."""
         known: dict[str, tuple[str, str]] = {}
         for value, instead in hidden:
             known.setdefault(value.strip(), (value, instead))
         known.pop("", None)  # white space alone is no secret
         self._key_shapes = key_shapes
-        # The longest first: of two values that begin alike the longer must not leave its end.
+        # The longest first: of two values with a common prefix the longer must not leave its end.
         self._known = sorted(known.values(), key=lambda one: len(one[0]), reverse=True)
         self._search = Search([value for value, _ in self._known])
 
     def __repr__(self) -> str:
-        return f"Scrub({len(self._known)} values)"  # never what it hides
+        return f"Scrub({len(self._known)} values)"  # never the secrets
 
     def __bool__(self) -> bool:
         return bool(self._known)
 
     def hide(self, given: str) -> str:
-        """`given` without any hidden value."""
+        """Remove every hidden value from `given`."""
         return self._hidden(given)[0]
 
     def text(self, given: str) -> str:
-        """`given` without any hidden value, and without what else a secret looks like."""
+        """Remove every hidden value, and everything else that looks like a secret."""
         return redact.text(self.hide(given))
 
     def content(self, given: str) -> tuple[str, int]:
-        """A page's own text by the rule of page content, and how much was taken out."""
+        """Redact a page's own text by the rule of page content; return the number of redactions,
+        too."""
         kept, count = self._hidden(given)
         if not self._key_shapes:
             return kept, count
@@ -114,13 +115,13 @@ class Scrub:
         return kept, count + shapes
 
     def markdown(self, given: str) -> tuple[str, int]:
-        """The same for Markdown: its links lead somewhere, and addresses are judged strictly."""
+        """Redact Markdown: as `content`, and its link targets by the strict rule of addresses."""
         kept, count = self.content(given)
         kept, targets = redact.link_targets(kept)
         return kept, count + targets
 
     def ours(self, given: Any, key: str = "", depth: int = 0) -> Any:
-        """A record, note or argument without any hidden value; names of states stay as they are."""
+        """Redact a record, note or argument; names of states are left unchanged."""
         if isinstance(given, str):
             return given if key in _VOCABULARY else self.hide(given)
         if depth > _MAX_DEPTH or not isinstance(given, Mapping | list | tuple):
@@ -136,11 +137,11 @@ class Scrub:
         return given if _IS_FIELD_NAME(given) else self.hide(given)
 
     def published(self, given: Any) -> Any:
-        """A JSON value that a page gave, by the rule of page content."""
+        """Redact a JSON value of a page by the rule of page content."""
         return redact.published(given, self.content)[0]
 
     def page(self, record: Mapping[str, Any], *, markdown: bool = False) -> dict[str, Any]:
-        """A page's record as it may be kept; `redacted` counts what its content lost."""
+        """Redact a page's record for storage; `redacted` counts the redactions in its content."""
         kept, count = redact.page(record, self.markdown if markdown else self.content)
         return {**kept, "redacted": count} if count else kept
 

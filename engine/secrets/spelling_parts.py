@@ -1,12 +1,12 @@
-"""The parts of regular expressions for encoded signs: what stands before and behind the digits."""
+"""Regular expressions for encoded characters: the parts before and behind the digits."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Backslashes, themselves encoded or not, and what else stands before the hex digits of a sign.
-# All backslashes go to the former: of two parts that both may take some, a text of many of them
-# could be divided in more ways than can be tried.
+# Backslashes, encoded or not, and other text before a character's hex digits. All backslashes
+# belong to the former: if both parts matched some, a text of many of them would have too many ways
+# to match.
 BACKSLASH: Final = r"\\(?:(?:x|u00)(?:25){0,3}5[cC])?|%(?:25){0,3}5[cC]"
 SLASHES: Final = rf"(?:{BACKSLASH}){{0,8}}"
 LEAD: Final = r"(?:%|(?<=[\\cC])(?:x|u0{0,2}))(?:25){0,3}"

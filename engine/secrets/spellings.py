@@ -1,13 +1,13 @@
-"""Every spelling that a browser or a page makes of an exact value, as one regular expression.
+"""All spellings that a browser or a page makes of an exact value, as one regular expression.
 
-For each character: as it is, percent-encoded (URL standard: `encodeURI`, `encodeURIComponent`,
+For each character: literal, percent-encoded (URL standard: `encodeURI`, `encodeURIComponent`,
 forms, queries in older encodings), as a character reference (HTML standard: serialised attributes
 and text), escaped in JSON and JavaScript (`\\uXXXX`, `\\xXX`), and behind a backslash (Markdown).
-Each is accepted once and several times encoded, in any mixture, with hex digits in either case:
-how one character is spelt does not depend on its neighbours.
-ASCII letters and digits are spelt in one way only (see `escaped_letters` for what pages may do).
+Each matches encoded once and several times, in any mixture, with hex digits in either case: the
+spelling of one character does not depend on its neighbours.
 
-A value is also carried whole: in base64, alone or within a longer text, and in hex.
+ASCII letters and digits have only one spelling (see `value_search` for escaped ones). A value is
+also found whole: in base64, alone or within a longer text, and in hex.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ from urllib.parse import quote, quote_plus
 
 from engine.secrets.spelling_parts import AMPERSAND, BLANK, HASH, LEAD, SEMICOLON, SLASH, SLASHES
 
-SHORT: Final = 4  # characters: shorter values are only found where they stand as a word
-LONG: Final = (
-    400  # characters: of longer values, which are texts, only the usual spellings are known
-)
+SHORT: Final = 4  # characters: shorter values match only as a word
+LONG: Final = 400  # characters: of longer values, which are texts, only the usual spellings match
 _ESCAPES: Final = {"\b": "b", "\0": "0"}
-# In which pages are written that are not in UTF-8; their forms are sent in the same encoding.
+# Encodings of pages that are not UTF-8; their forms are sent in the same encoding.
 _ENCODINGS: Final = (
     *("utf-8", "cp1252", "iso8859-2", "iso8859-15", "cp1250", "cp1251", "koi8-r", "cp1253"),
     *("cp1254", "cp932", "euc-jp", "gb18030", "big5hkscs", "cp950", "cp949"),
@@ -38,11 +36,11 @@ _ENCODINGS: Final = (
 _PARTS = re.compile(r"[A-Za-z0-9]+|/*\\[\\/]*|\+*[ \t\n\v\f\r\xa0][ \t\n\v\f\r\xa0+]*|.", re.DOTALL)
 _WHITE = re.compile(r"[ \t\n\v\f\r\xa0]")
 _RUN = re.compile(r"[A-Za-z0-9]+")
-# Where a word begins in a text, and in an encoded one.
+# The beginning of a word in a text, and in an encoded one.
 _WORD_BEGINS: Final = r"(?:(?<!\w)|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
 
 
-_CARRIED_ALONE: Final = 6  # bytes: what shorter ones are in base64 or hex is found alone only
+_CARRIED_ALONE: Final = 6  # bytes: base64 or hex of shorter values matches only alone
 _BASE64: Final = "[A-Za-z0-9+/_-]"
 _BASE64_SIGNS: Final = {
     "+": "(?:[ +-]|%(?:25){0,3}2[bB])",
@@ -51,9 +49,9 @@ _BASE64_SIGNS: Final = {
 
 
 class Form(NamedTuple):
-    """One way to look for a value: only where `sign` stands; `pattern` has no groups.
+    """One form of a value: searched only in texts that contain `sign`; `pattern` has no groups.
 
-    Without a pattern it is looked for in all its spellings.
+    Without a pattern it matches all spellings of the value.
     """
 
     sign: str
@@ -66,7 +64,7 @@ class Form(NamedTuple):
 
 
 def forms_of(value: str) -> Iterator[Form]:
-    """How `value` may stand in a text."""
+    """Yield the forms in which `value` may occur in a text."""
     yield Form(sign_of(value), value)
     if len(value) < SHORT:
         return
@@ -79,7 +77,7 @@ def forms_of(value: str) -> Iterator[Form]:
 
 
 def _bytes_of(value: str) -> list[bytes]:
-    """As UTF-8, and as `btoa` takes a text."""
+    """Encode as UTF-8, and as `btoa` encodes a text."""
     found = [value.encode("utf-8", "replace")]
     if not value.isascii() and max(value) <= "\xff":
         found.append(value.encode("latin-1"))
@@ -87,9 +85,9 @@ def _bytes_of(value: str) -> list[bytes]:
 
 
 def _in_base64(data: bytes) -> Iterator[tuple[str, str]]:
-    """Pattern and known letters for each place in a group of three bytes.
+    """Yield the pattern and known letters for each offset in a group of three bytes.
 
-    A letter that also holds bits of a neighbour is not known, and taken along.
+    A letter that also holds bits of a neighbour is unknown, and matches any.
     """
     for lead in range(3 if len(data) >= _CARRIED_ALONE else 1):
         letters = b64encode(bytes(lead) + data).decode()
@@ -105,13 +103,13 @@ def _in_base64(data: bytes) -> Iterator[tuple[str, str]]:
 
 
 def sign_of(value: str) -> str:
-    """A part of `value` that every spelling of it has unchanged; empty where there is none."""
+    """Part of `value` that is unchanged in every spelling; empty where there is none."""
     return max(_RUN.findall(value), key=len, default="")
 
 
 @lru_cache(maxsize=512)
 def pattern_of(value: str) -> str:
-    """The regular expression for all spellings of `value`, without groups.
+    """Build the regular expression for all spellings of `value`, without groups.
 
     A page's text has no white space at the ends of a value, and less of it within.
     """
@@ -132,7 +130,7 @@ def pattern_of(value: str) -> str:
 
 
 def _whole(text: str) -> dict[str, None]:
-    """A long text by each encoding as a whole, the longest first."""
+    """Encode a long text as a whole by each encoding, the longest first."""
     ways = {text, " ".join(text.split()), quote(text, safe="", errors="replace")}
     ways |= {quote(text, safe="!'()*~", errors="replace"), quote_plus(text, errors="replace")}
     ways |= {escape(text), escape(text, quote=False)}
@@ -157,13 +155,11 @@ def _part(text: str, *, after_slash: bool) -> str:
 @lru_cache(maxsize=1_024)
 def _character(sign: str) -> str:
     code = ord(sign)
-    # What encodings write with comes last: of `%25` more than `%` is to be found.
+    # Characters of the encodings themselves come last: of `%25` more than `%` must match.
     ways = [_reference(code), *_encoded(sign), *_escaped(code), re.escape(sign)]
-    if (
-        code > 127 and not 0xD800 <= code <= 0xDFFF
-    ):  # a header's bytes, read as if they were letters
+    if code > 127 and not 0xD800 <= code <= 0xDFFF:  # a header's bytes, decoded as Latin-1
         ways.append(re.escape(sign.encode().decode("latin-1")))
-    if sign == "\0" or 0xD800 <= code <= 0xDFFF:  # what browsers put in their place
+    if sign == "\0" or 0xD800 <= code <= 0xDFFF:  # the replacement character that browsers use
         ways += ["\ufffd", *_encoded("\ufffd")]
     if sign.isspace():
         ways.append(r"\s")
@@ -171,7 +167,7 @@ def _character(sign: str) -> str:
 
 
 def _encoded(sign: str) -> list[str]:
-    """Percent-encoded, by each encoding that has the sign."""
+    """Percent-encode in each encoding that has the character."""
     if sign.isascii():
         return [_percent(sign.encode())]
     found = []
@@ -184,7 +180,8 @@ def _encoded(sign: str) -> list[str]:
 
 
 def _percent(data: bytes) -> str:
-    """The bytes of one sign; of older encodings a later one may be a letter, which stays."""
+    """Percent-encode the bytes of one character; in older encodings a later byte may be a
+    letter."""
     first, *rest = [f"{LEAD}{_hex(f'{byte:02x}')}" for byte in data]
     later = [f"{SLASHES}{way}" for way in rest]
     plain = [re.escape(chr(byte)) if byte < 0x7F else "" for byte in data[1:]]
@@ -194,7 +191,7 @@ def _percent(data: bytes) -> str:
 
 
 def _escaped(code: int) -> list[str]:
-    """As JSON and JavaScript write it; below 256 that is what `_encoded` has already."""
+    """Escape as JSON and JavaScript do; below 256 `_encoded` covers that already."""
     short = _ESCAPES.get(chr(code))
     if code < 128:
         return [rf"(?<=\\){short}"] if short else []
@@ -211,7 +208,7 @@ def _reference(code: int) -> str:
 
 @lru_cache(maxsize=1)
 def _names() -> dict[str, list[str]]:
-    """The names of character references (HTML standard) by what they stand for."""
+    """Names of character references (HTML standard) by their character."""
     found: dict[str, list[str]] = {}
     for name, sign in html5.items():
         if name.endswith(";"):

@@ -1,4 +1,4 @@
-"""Where exact values stand in a text, however it spells them (`spellings`, `escaped_letters`)."""
+"""Search for exact values in a text, in all their spellings (`spellings`, escaped letters)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from typing import Final, NamedTuple
 from engine.secrets.spelling_parts import BACKSLASH, HASH, SEMICOLON
 from engine.secrets.spellings import forms_of
 
-# Reading a text in which plain letters are escaped: `\u0041`, `\x41`, `&#65;`, `%41`, `\41 `.
-#
-# Browsers write ASCII letters and digits as they are; pages may not. A text is read as it would
-# stand without these escapes, and every place in that reading is known in the text itself. Other
-# signs are left to `spellings`, but for those that only style sheets and `\u{…}` write so.
+# Decoding of escaped plain letters: `\u0041`, `\x41`, `&#65;`, `%41`, `\41 `.  Browsers write ASCII
+# letters and digits literally; pages may not. A text is decoded, and every offset in the decoded
+# text maps to one in the original. Other characters are left to `spellings`, except for those that
+# only style sheets and `\u{…}` write so.
 
 _HEX: Final = r"(?:3[0-9]|[46][1-9a-fA-F]|[57][0-9aA])"  # of ASCII letters and digits
 _DECIMAL: Final = r"(?:4[89]|5[0-7]|6[5-9]|[78][0-9]|9[07-9]|1[01][0-9]|12[0-2])"
 _END: Final = r"(?![0-9a-fA-F])"
 _NUMBER: Final = rf"(?:(?P<number>{_DECIMAL})(?![0-9])|[xX]0*(?P<digits>{_HEX}){_END})"
-# Without one of these no letter is escaped; nearly every text is left here. Each begins with a
-# sign of its own, which is looked for quickly.
+# Without one of these no letter is escaped, and nearly every text stops here. Each begins with a
+# character of its own, which is found quickly.
 _SHEET: Final = "[2-7][0-9a-fA-F]"
 _SIGN: Final = rf"(?:{_HEX}|26(?:amp|[#%\\])|23[0-9xX]|5[cC][0-9a-fA-FuUxX\\%])"
 _MAY_BE: Final = (
@@ -53,12 +52,12 @@ def _reading(most_slashes: int, numbered: str) -> re.Pattern[str]:
 
 _BY_SHEETS: Final = r"(?P<sheet>[0-9a-fA-F]{1,6})[ \t\n\r\f]?"
 _BY_SCRIPTS: Final = r"(?P<octal>0?[4-7][0-7]|1[0-7]{2})"
-# How many backslashes belong to an escape, and what digits behind one are, cannot be seen.
+# The number of backslashes and digits that belong to an escape is ambiguous.
 _READINGS: Final = (_reading(8, _BY_SHEETS), _reading(1, _BY_SHEETS), _reading(8, _BY_SCRIPTS))
 
 
 class Reading:
-    """A text without the escapes of its letters."""
+    """A text with the escapes of its letters decoded."""
 
     def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
         self._plain_at, self._text_at = [0], [0]
@@ -77,13 +76,13 @@ class Reading:
         self.plain = "".join([*parts, text[last:]])
 
     def place(self, at: int) -> int:
-        """Where in the text stands what is at `at` in the reading."""
+        """Map an offset of the decoded text to the original one."""
         part = bisect_right(self._plain_at, at) - 1
         return self._text_at[part] + at - self._plain_at[part]
 
 
 def readings(text: str) -> Iterator[Reading]:
-    """Every reading that differs from the text and from those before it."""
+    """Yield every decoding that differs from the text and from the earlier ones."""
     if not any(sign in text and pattern.search(text) for sign, pattern in _MAY_BE):
         return
     known = {text}
@@ -95,21 +94,21 @@ def readings(text: str) -> Iterator[Reading]:
 
 
 def _sign(found: re.Match[str]) -> str | None:
-    """The one sign that an escape stands for; None where it is none."""
+    """Decode an escape; None where it is invalid."""
     kind, digits = str(found.lastgroup), found[str(found.lastgroup)]
     code = int(digits, {"number": 10, "octal": 8}.get(kind, 16))
     is_sign = 0 < code < 0xD800 or 0xDFFF < code < 0x110000
     return chr(code) if is_sign else None
 
 
-# A port is no secret: behind a host, where an address goes on or ends.
+# A port is no secret: behind a host, where an address continues or ends.
 _HOST_BEFORE = re.compile(r"(?:(?://|\b)(?:[\w-]+\.)+[\w-]+|\blocalhost|//[\w-]+|\]):$", re.ASCII)
 _AFTER_PORT = re.compile(r"[/?#\s\"'<>)\],;\\]|\.?$")
 _MOST_HOST = 300  # characters
 
 
 class Span(NamedTuple):
-    """A part of a text, and the number of the value that stands there."""
+    """Range of a text, and the index of the value in it."""
 
     begin: int
     end: int
@@ -117,7 +116,7 @@ class Span(NamedTuple):
 
 
 class Search:
-    """Looks for `values`; where several begin in one place, the longest part counts."""
+    """Searches for `values`; of several matches at one place the longest counts."""
 
     def __init__(self, values: Sequence[str]) -> None:
         forms = [(at, form) for at, value in enumerate(values) for form in forms_of(value)]
@@ -128,7 +127,7 @@ class Search:
         return bool(self._forms)
 
     def spans(self, text: str) -> list[Span]:
-        """Every place of a value, in order, none within another."""
+        """Return every match, in order and without overlap."""
         if not self._forms:
             return []
         found = list(self._found(text))
@@ -139,7 +138,7 @@ class Search:
 
     def _found(self, text: str) -> Iterator[Span]:
         for which, form in self._forms:
-            # Each by itself: joined, nearly every text would need another pattern compiled.
+            # Each pattern alone: joined, nearly every text would need another pattern compiled.
             for found in _compiled(form.regex).finditer(text) if form.sign in text else ():
                 if found.end() > found.start() and not self._is_port(text, found, which):
                     yield Span(*found.span(), which)
@@ -161,7 +160,7 @@ def _may_be_port(value: str) -> bool:
 
 
 def _apart(found: list[Span]) -> list[Span]:
-    """Those that overlap become one."""
+    """Merge overlapping spans."""
     kept: list[Span] = []
     for one in sorted(found, key=lambda span: (span.begin, -span.end, span.which)):
         if kept and one.begin < kept[-1].end:

@@ -1,4 +1,4 @@
-"""What somebody asks of an envelope, checked whole: every mistake is named at once."""
+"""Validation of envelope requests: every mistake is reported at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.model.records import Status
 
 PHASES: Final = ("explore", "act", "verify", "recover", "done")
 ARGUMENTS: Final = ("objective", "phase", "policy")
-ECHOES: Final = ("last_note", "final_note")  # what an earlier envelope's arguments gained
+ECHOES: Final = ("last_note", "final_note")  # fields added to an earlier envelope's arguments
 OUTCOMES: Final[Mapping[str, Status]] = {
     "completed": Status.COMPLETED,
     "failed": Status.FAILED,
@@ -24,7 +24,7 @@ _NO_OBJECT: Final = Problem("args", "wrong_type", "must be an object of named ar
 
 
 def start_problems(objective: object, phase: object, policy: object) -> list[Problem]:
-    """What is wrong with a new envelope."""
+    """Collect the mistakes in a request for a new envelope."""
     found: list[Problem] = []
     if not isinstance(objective, str) or not objective.strip():
         found.append(Problem("objective", "required", "must say what is to be reached"))
@@ -38,7 +38,7 @@ def start_problems(objective: object, phase: object, policy: object) -> list[Pro
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeRequest:
-    """A new envelope that passed: nothing in it is wrong."""
+    """Valid request for a new envelope."""
 
     objective: str
     phase: str | None = None
@@ -46,7 +46,7 @@ class EnvelopeRequest:
 
 
 def envelope_request(args: object, terms: Mapping[str, Any]) -> EnvelopeRequest:
-    """A new envelope from a start's arguments, and from its terms where these say more.
+    """Build a request from a start's arguments; its terms override them.
 
     Raises:
         InvalidArguments: with every mistake.
@@ -78,7 +78,7 @@ def checked_update(phase: object, note: object) -> None:
 
 
 def checked_outcome(outcome: object, note: object) -> Status:
-    """The state that an outcome means. Raises InvalidArguments."""
+    """Map an outcome to its status. Raises InvalidArguments."""
     found = [*_one_of("outcome", outcome, tuple(OUTCOMES)), *_note_problems(note)]
     if found:
         raise InvalidArguments(tuple(found))

@@ -1,4 +1,4 @@
-"""How an envelope (or any task with budgets) stands: what `get` answers about it."""
+"""State of an envelope (or any task with budgets), as `get` reports it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from engine.model.records import ENVELOPE
 class EnvelopeState(msgspec.Struct, frozen=True):
     """Counters and budgets of one task, at one moment.
 
-    `budget_status` is ok, warning or exceeded, and is judged now: time runs out also while
-    nothing is called. `gauges` has one entry for each budget that the task has.
+    `budget_status` is ok, warning or exceeded, and is evaluated now: time also passes without
+    calls. `gauges` has one entry for each budget of the task.
     """
 
     task_id: str
@@ -34,7 +34,7 @@ class EnvelopeState(msgspec.Struct, frozen=True):
 
 
 def state_of(meta: Mapping[str, Any], now_ms: float) -> EnvelopeState:
-    """The state in a whole meta.json; what has an unusable shape reads as missing."""
+    """Read the state from a whole meta.json; values of an invalid shape count as missing."""
     standing = budgets.at(meta, now_ms)
     policy = meta.get("policy")
     return EnvelopeState(
@@ -55,7 +55,7 @@ def state_of(meta: Mapping[str, Any], now_ms: float) -> EnvelopeState:
 
 
 def has_budget(meta: Mapping[str, Any]) -> bool:
-    """Is there anything to tell: an envelope, or a task with a policy of its own?"""
+    """Return whether it is an envelope, or a task with its own policy."""
     return meta.get("kind") == ENVELOPE or bool(meta.get("policy"))
 
 

@@ -1,4 +1,4 @@
-"""The envelopes of one ledger: start, update, finish, and every call that names one."""
+"""Envelopes of one ledger: start, update, finish, and the calls that name one."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from engine.model.records import ENVELOPE, LIVE, EngineFields, Status, TaskRecor
 Events = list[tuple[str, Mapping[str, Any] | None]]
 Guard = Callable[[Mapping[str, Any]], EngineError | None]
 
-# What somebody types is never stored, only how long it was.
+# Typed text is never stored, only its length.
 _TYPED: Final = frozenset({"text", "value", "keys"})
 
 
 class Envelopes:
-    """See the module. Synchronous: every call may wait for a lock or a disk, so use a thread.
+    """Writer of envelopes. Synchronous: every call may wait for a lock or a disk, so use a thread.
 
-    `pid` is the process whose death lets an envelope be reaped a day later. `guard` is asked
-    before one ends completed, with its meta.json, and may say why it must not. `lasting`
-    measures their time; without it the times that are stored count.
+    `pid` is the process whose death lets an envelope be reaped a day later. `guard` is called
+    before one ends completed, with its meta.json, and may return a refusal. `lasting` measures
+    their time; without it the stored times count.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Envelopes:
         """Open an envelope: RUNNING at once, every counter at zero.
 
         Raises:
-            LedgerReadOnly, LedgerWriteFailed: it could not be written down.
+            LedgerReadOnly, LedgerWriteFailed: it could not be written.
         """
         now = self._now_ms()
         asked = {
@@ -79,7 +79,7 @@ class Envelopes:
         }
         record = self._ledger.create(ENVELOPE, asked, engine=engine, now_ms=now, fields=fields)
         known = {"task_id": record.task_id, "kind": ENVELOPE, "created_at": now}
-        self._measured({**fields, **known}, now)  # from now on
+        self._measured({**fields, **known}, now)  # the measurement starts now
         told = {"objective": asked["objective"], "phase": asked["phase"]}
         self._ledger.note(record.task_id, [("started", told)])
         return record
@@ -87,7 +87,7 @@ class Envelopes:
     def update(
         self, task_id: str, *, phase: str | None = None, note: str | None = None
     ) -> TaskRecord:
-        """Say in which phase the work is, or leave a note; nothing is executed by it.
+        """Record the current phase, or a note; nothing is executed.
 
         Raises:
             InvalidArguments, NotAnEnvelope, EnvelopeEnded, TaskNotFound.
@@ -116,13 +116,13 @@ class Envelopes:
         return record
 
     def finish(self, task_id: str, outcome: str, *, note: str | None = None) -> TaskRecord:
-        """Close an envelope for good: completed, failed or cancelled, with a last word.
+        """Close an envelope for good: completed, failed or cancelled, with a final note.
 
         A cancel that is on disk by then makes it CANCELLED, as with every task.
 
         Raises:
             InvalidArguments, NotAnEnvelope, EnvelopeEnded, TaskNotFound.
-            EngineError: the guard's own word, why it must not be completed yet.
+            EngineError: the guard's refusal, with the reason.
         """
         status = checked_outcome(outcome, note)
         if status is Status.COMPLETED:
@@ -147,7 +147,7 @@ class Envelopes:
         return record
 
     def expect(self, task_id: str) -> dict[str, Any]:
-        """The meta.json of an envelope in which calls may be recorded now.
+        """Read the meta.json of an envelope that accepts calls now.
 
         Raises:
             NotAnEnvelope, EnvelopeEnded, NotATaskId, TaskNotFound, TaskUnreadable.
@@ -157,7 +157,7 @@ class Envelopes:
         return raw
 
     def record(self, task_id: str | None, call: ToolCall) -> EnvelopeState | None:
-        """Count a call in its envelope; without a task id nothing happens and nothing is read.
+        """Count a call in its envelope; do nothing without a task id.
 
         Concurrent calls all count: each is folded in under the task's lock.
 
@@ -184,7 +184,7 @@ class Envelopes:
         return state_of(folded, self._now_ms())
 
     def state(self, task_id: str) -> EnvelopeState:
-        """Counters and budgets of a task as they stand now; nothing is written.
+        """Evaluate counters and budgets of a task now; nothing is written.
 
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable.
@@ -195,7 +195,7 @@ class Envelopes:
         )
 
     def _measured(self, meta: dict[str, Any], now_ms: int) -> dict[str, Any]:
-        """The same `meta`, with how long it has lasted."""
+        """Update the measured duration in `meta`, and return it."""
         if self._lasting is not None and meta.get("status") in LIVE:
             self._lasting.measure(meta, now_ms)
         return meta
@@ -207,7 +207,7 @@ class Envelopes:
 
 
 def apply(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
-    """Set `fields` in a whole meta.json; None takes a field out."""
+    """Set `fields` in a whole meta.json; None deletes a field."""
     for name, value in fields.items():
         if value is None:
             raw.pop(name, None)
@@ -216,7 +216,7 @@ def apply(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
 
 
 def edge_events(old: Standing, new: Standing) -> Events:
-    """The `budget` event of an edge, or nothing."""
+    """Build the `budget` event of a change, or nothing."""
     if not budgets.rises(old, new):
         return []
     data: dict[str, Any] = {
@@ -238,7 +238,7 @@ def _expect_open(raw: Mapping[str, Any], task_id: str) -> None:
 
 
 def _summary(raw: dict[str, Any]) -> dict[str, Any]:
-    """`args_summary`, made where there is none that can be used: notes stand in it."""
+    """Return `args_summary`, which holds the notes; created where no usable one exists."""
     given = raw.get("args_summary")
     if not isinstance(given, dict):
         given = raw["args_summary"] = {}
@@ -260,7 +260,7 @@ def _clean(call: ToolCall) -> ToolCall:
 
 
 def _told(call: ToolCall) -> dict[str, Any]:
-    """A `tool_call` event's data: as OpenChrome's, and what was asked for in short."""
+    """Data of a `tool_call` event: OpenChrome's fields and the shortened arguments."""
     data: dict[str, Any] = {
         "tool": call.tool,
         "ok": call.ok,

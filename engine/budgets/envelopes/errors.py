@@ -1,4 +1,4 @@
-"""What can be wrong with an envelope that somebody names."""
+"""Errors of a named envelope."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from engine.model.errors import EngineError
 
 
 class NotAnEnvelope(EngineError):
-    """A call, an update or a finish names a task that does its own work; nothing was written."""
+    """A call, an update or a finish names a task with its own body; nothing was written."""
 
     code = "not_an_envelope"
     title = "The task is no envelope"

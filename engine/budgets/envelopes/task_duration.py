@@ -1,9 +1,9 @@
-"""How long tasks last, for their time budget: by a clock that nobody sets, and without sleep.
+"""Duration of tasks for their time budget: by a monotonic clock, without sleep.
 
-What is measured stands in the record beside the wall time of its measuring, so that every
-other process goes on from there. From its first look at a task on a process measures
-itself; what was before goes by what is stored. Source: rule "time that the machine slept,
-and a clock that was set, do not count against maxWallMs".
+The measured duration is stored in the record with the wall time of the measurement, so that every
+other process continues from there. A process measures a task from its first read; before that the
+stored times count. Source: rule "time that the machine slept, and a clock that was set, do not
+count against maxWallMs".
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, Final
 from engine import budgets
 from engine.ledger import changes, machine
 
-DRIFT_MS: Final = 2_000  # so far the stored times may be off before it is worth a write
+DRIFT_MS: Final = 2_000  # smaller differences from the stored times are not written
 _MOST: Final = 10_000  # tasks that one process remembers
 
 
 class Lasting:
     """Measures the tasks of this process. Safe to share between threads.
 
-    `asleep_s` is for who looks at a steady pace: a longer silence than that means that the
-    process itself was stopped, and does not count.
+    `asleep_s` is for callers with a fixed interval: a longer gap means that the process itself was
+    stopped, and does not count.
     """
 
     def __init__(
@@ -33,13 +33,12 @@ class Lasting:
         self._awake_s = awake_s
         self._asleep_s = asleep_s
         self._lock = threading.Lock()
-        self._seen: dict[str, tuple[float, float]] = {}  # (ms that it lasted, when seen)
+        self._seen: dict[str, tuple[float, float]] = {}  # (duration in ms, time of the measurement)
 
     def measure(self, meta: dict[str, Any], now_ms: int) -> bool:
-        """Note in `meta` how long its task has lasted by `now_ms`; nothing is written to disk.
+        """Update the duration of a task in `meta` as of `now_ms`; nothing is written to disk.
 
-        True when the times that are stored told otherwise. A task without a budget of time
-        is left alone.
+        True when the stored times differ. A task without a time budget is left unchanged.
         """
         policy = meta.get("policy")
         if not isinstance(policy, Mapping) or policy.get("maxWallMs") is None:
@@ -50,7 +49,7 @@ class Lasting:
         return abs(told - lasted) > DRIFT_MS
 
     def forget(self, task_id: str) -> None:
-        """The task has ended."""
+        """Drop a task that has ended."""
         with self._lock:
             self._seen.pop(task_id, None)
 
@@ -61,6 +60,6 @@ class Lasting:
             if now_s - seen_s <= self._asleep_s:
                 lasted += (now_s - seen_s) * 1_000
             self._seen[task_id] = lasted, now_s
-            if len(self._seen) > _MOST:  # ended by somebody else, long ago
+            if len(self._seen) > _MOST:  # tasks that other processes ended, long ago
                 del self._seen[next(iter(self._seen))]
             return lasted
