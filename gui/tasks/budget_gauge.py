@@ -1,4 +1,4 @@
-"""The fullest budget of a task: what the list shows of all its budgets. Knows no Qt."""
+"""The fullest budget of a task, as the list shows it, without Qt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TONES = {"ok": "good", "warning": "warning", "exceeded": "bad"}
 
 @dataclass(frozen=True, slots=True)
 class Fullest:
-    """One budget in a word: `text` says which and how full, `fraction` is 0 to 1 for a bar."""
+    """The text of one budget and its share, with `fraction` from 0 to 1 for the bar."""
 
     text: str
     fraction: float
@@ -25,13 +25,13 @@ class Fullest:
 
 
 def fullest(record: TaskRecord, now_ms: float) -> float | None:
-    """How full its fullest budget is, 1 at the limit; None for a task without budgets."""
+    """Return the share of the fullest budget, 1 at its limit, or None without budgets."""
     found = fullest_of(record, now_ms)
     return None if found is None else found.share
 
 
 def fullest_of(record: TaskRecord, now_ms: float) -> Fullest | None:
-    """The budget that is nearest to its limit, by the edges that the engine knows."""
+    """Return the budget that is nearest to its limit, by the thresholds of the engine."""
     if not record.policy:
         return _told(record) if record.budget_status else None
     found = budgets.at(counted(record), now_ms).gauges
@@ -49,12 +49,12 @@ def fullest_of(record: TaskRecord, now_ms: float) -> Fullest | None:
 
 def _weight(gauge: Gauge) -> tuple[int, float]:
     share = gauge.value / gauge.limit if gauge.limit else float(gauge.level != "ok")
-    # A checkpoint that is due is no limit: whatever is really full goes first.
+    # A checkpoint that is due is no limit, so real limits come before it.
     return _ORDER.index(gauge.level) if gauge.key != "checkpointEveryCalls" else 0, share
 
 
 def _told(record: TaskRecord) -> Fullest | None:
-    """A record that tells how it stands and not why."""
+    """Return the gauge for a record that carries a budget status without a policy."""
     shares: dict[str | None, tuple[Level, float]] = {
         "warning": ("warning", 0.75),
         "exceeded": ("exceeded", 1.0),
@@ -72,7 +72,7 @@ def _name(key: str) -> str:
 
 
 def counted(record: TaskRecord) -> dict[str, object]:
-    """What the budgets are judged by, as meta.json has it."""
+    """Return the fields of the record that budgets are computed from, named as in meta.json."""
     names = ("kind", "policy", "counters", "created_at", "started_at", "ended_at")
     found = {name: getattr(record, name) for name in names}
     ours = record.engine

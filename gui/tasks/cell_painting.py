@@ -1,7 +1,7 @@
-"""What is painted in a cell: state signs, progress bars, badges; never colour alone.
+"""Paint state icons, progress bars and badges into cells, never by colour alone.
 
-Everything is drawn with plain calls on the painter, once for each cell, from a `Row`;
-signs are drawn once for each size, colour and screen and kept.
+Each cell is drawn from a `Row` with direct calls on the painter. Icons are cached by size, colour
+and screen scale.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _USUAL_DIGITS = len("100/120")
 
 
 def sign(name: str, colour: QColor, scale: float = 1.0) -> QPixmap:
-    """The sign of a `Standing` (or `attention`), `SIGN_SIZE` pixels square, sharp at `scale`."""
+    """Return the icon of a `Standing` (or `attention`), `SIGN_SIZE` pixels square, for `scale`."""
     return _sign(name, colour.rgba(), scale)
 
 
@@ -142,14 +142,14 @@ _SHAPES = {
 def paint_bar(
     painter: QPainter, rect: QRectF, fraction: float | None, fill: QColor, track: QColor
 ) -> None:
-    """A thin bar in the middle of `rect`; hatched over its whole length while no total is known."""
+    """Paint a thin bar in the middle of `rect`, hatched while the total is unknown."""
     height = min(BAR_HEIGHT, rect.height())
     bar = QRectF(rect.x(), rect.center().y() - height / 2, rect.width(), height)
     painter.fillRect(bar, track)
     if fraction is None:
         painter.fillRect(bar, QBrush(fill, Qt.BrushStyle.BDiagPattern))
     elif fraction > 0:
-        # Something done is never painted as nothing.
+        # Keep at least 2 pixels, so that started work never looks like none.
         bar.setWidth(max(2.0, bar.width() * fraction))
         painter.fillRect(bar, fill)
 
@@ -162,14 +162,14 @@ def paint_progress(
     live: bool,
     colours: tuple[QColor, QColor, QColor],
 ) -> None:
-    """A bar, and its numbers in words at the right; where room is short the bar is below them.
+    """Paint a progress bar with its numbers at the right, or above a thin bar in narrow cells.
 
-    `colours` are those of the fill, the track and the text.
+    `colours` are the fill, the track and the text colour.
     """
     if not text:
         return
     fill, track, ink = colours
-    # Bars of one length stand below each other, so that the eye can compare them.
+    # Align bars of one length in all rows, so that they can be compared.
     wide = painter.fontMetrics().horizontalAdvance("0" * max(len(text), _USUAL_DIGITS))
     room = rect.width() - wide - BADGE_GAP
     tells = fraction is not None or live
@@ -194,9 +194,9 @@ def paint_gauge(
     fraction: float,
     colours: tuple[QColor, QColor, QColor],
 ) -> None:
-    """A budget: its word and share, and a thin bar below them as long as the cell is wide.
+    """Paint the name and share of a budget above a thin bar as wide as the cell.
 
-    `colours` are those of the fill, the track and the text.
+    `colours` are the fill, the track and the text colour.
     """
     fill, track, ink = colours
     bar = QRectF(rect.x(), rect.bottom() - _GAUGE_HEIGHT - 1, rect.width(), _GAUGE_HEIGHT)
@@ -209,12 +209,12 @@ def paint_gauge(
 
 
 def badge_width(metrics: QFontMetrics, text: str) -> int:
-    """How much room `paint_badge` takes, with the gap before it."""
+    """Return the width of a badge in pixels, including the gap before it."""
     return int(metrics.horizontalAdvance(text) + 10 + BADGE_GAP)
 
 
 def paint_badge(painter: QPainter, rect: QRectF, text: str, ink: QColor, line: QColor) -> None:
-    """`text` in a thin frame at the right end of `rect`."""
+    """Paint `text` in a thin frame at the right end of `rect`."""
     metrics = painter.fontMetrics()
     width = metrics.horizontalAdvance(text) + 10
     height = metrics.height() + 1

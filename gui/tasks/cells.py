@@ -1,7 +1,7 @@
-"""What the cells of the table say, and what they are ordered by. Knows no Qt.
+"""Cell texts and sort values of the columns, without Qt.
 
-A text is made when its cell is painted; what an order needs of every row is a field of the
-`Row` where that is worth the memory, else a function here (None: the task has no such thing).
+A text is made when its cell is painted. A sort value is a field of the `Row` where that is worth
+the memory, otherwise a function here; None means that the task has no such value.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gui.tasks.contract_cache import known
 from gui.tasks.row import Row
 
 Text = Callable[[Row, float], str]
-_MOST: Final = 300  # characters of one cell
+_MOST: Final = 300  # Longest text of one cell, in characters
 _NO_RECORD: Final = TaskRecord(task_id="")
 _NO_FIELDS: Final = EngineFields()
 CONTRACTS: Final = ("refused", "forced", "open", "met", "ended")
 
 
 def record_of(row: Row) -> TaskRecord:
-    """The record; an empty one where it cannot be read."""
+    """Return the task record, or an empty record where it is unreadable."""
     entry = row.view.entry
     return entry if type(entry) is TaskRecord else _NO_RECORD
 
@@ -57,7 +57,7 @@ def time_left(row: Row, now_ms: float) -> str:
 
 
 def budget_of(row: Row, now_ms: float) -> Fullest | None:
-    """Its fullest budget now: time runs out also while nothing is called."""
+    """Return the fullest budget at `now_ms`, because time budgets run out without calls."""
     return None if row.worst is None else fullest_of(record_of(row), now_ms)
 
 
@@ -71,7 +71,7 @@ def root(row: Row, _now_ms: float) -> str:
 
 
 def newness(row: Row) -> float | None:
-    """Ages grow as the time of their beginning shrinks."""
+    """Return the negative creation time, so that ages sort ascending."""
     return -row.created_at if row.created_at else None
 
 
@@ -101,7 +101,7 @@ def failures(row: Row, _now_ms: float) -> str:
 
 
 def contract_of(row: Row) -> int | None:
-    """How its contract stands: a place in `CONTRACTS`, the most pressing first."""
+    """Return the state of the contract as an index into `CONTRACTS`, most urgent first."""
     record, ours = record_of(row), _ours(row)
     if ours.contract_id is None and record.kind != TASK_RUN:
         return None
@@ -182,7 +182,7 @@ def _clock(at_ms: float | None, now_ms: float) -> str:
 
 
 def lasted(row: Row) -> float | None:
-    """How long it ran, ms; of what runs, until its last word."""
+    """Return the duration in ms; for a running task, the time until its last update."""
     entry = row.view.entry
     if type(entry) is not TaskRecord:
         return None
@@ -201,7 +201,7 @@ def took(row: Row, now_ms: float) -> str:
 
 
 def average_of(row: Row) -> float | None:
-    """Units a second over all of its time, pauses and all."""
+    """Return units per second over the whole duration, including pauses."""
     done = row.done
     ms = lasted(row) if done else None
     return done / ms * 1000 if done and ms else None
@@ -212,7 +212,7 @@ def average(row: Row, _now_ms: float) -> str:
 
 
 def owner_of(row: Row) -> str | None:
-    """Host and process, so that those of one host stand together in order of their numbers."""
+    """Return host and padded process id, so that owners sort by host, then by number."""
     record = record_of(row)
     if record.pid is None:
         return None

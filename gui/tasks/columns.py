@@ -1,4 +1,4 @@
-"""The table's columns as data: adding one is one entry here. Knows no Qt."""
+"""The columns of the task table as data: a new column is one entry here. No Qt."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from gui.tasks.row import Row
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: what it is called, how wide, what it says, and what it sorts by.
+    """Title, width, text, sort value and painting of one column.
 
-    `width` counts average characters, and so does `least`, down to which it shrinks where
-    room is short; `yields` above 0 lets it give way then, the highest first. `paint` tells
-    the delegate what to draw. `words` begins the ids of what it says: the longest of them has
-    room in every language; so has `longest`, which is no word of ours. `shows` names the
-    row's fields that the cell depends on; `ticks` says that time alone changes it, `moves` that
-    mere progress changes its place; `beside` that it is there only while ledgers stand
-    beside the window's own.
+    `width` and `least` count average characters; a column shrinks to `least` where room is short.
+    With `yields` above 0 it is hidden before that, the highest value first. `paint` names the
+    painting routine of the delegate. `words` is the prefix of the message ids of its texts: the
+    longest of these texts fits in every language, and so does `longest`, which is not a message.
+    `shows` returns the fields of the row that the cell depends on. `ticks` marks a column that time
+    alone changes, `moves` one whose order progress changes, and `beside` one that is shown only
+    while several ledgers are open.
     """
 
     key: str
@@ -52,13 +52,13 @@ class Column:
 
     @property
     def long_title(self) -> str:
-        """The title for ears and menus, where a sign alone says nothing."""
+        """The title for screen readers and menus, where an icon alone has no meaning."""
         key = f"column.{self.key}.long"
         return words.say(key) if key in ENGLISH else self.title
 
     @property
     def vocabulary(self) -> list[str]:
-        """All that it can say, where that is known."""
+        """All texts that the column can show, where they are known."""
         return [words.say(one) for one in ENGLISH if self.words and one.startswith(self.words)]
 
     def differs(self, before: Row, after: Row) -> bool:
@@ -66,7 +66,7 @@ class Column:
 
 
 def _more(key: str, width: int, text: Text, value: Callable[[Row], Any], **given: Any) -> Column:
-    """A column that is hidden until somebody wants it; what it sorts by decides its text."""
+    """Return a column that is hidden by default; its sort value decides when it is repainted."""
     return Column(key, width, text, value, given.pop("shows", value), hidden=True, **given)
 
 
@@ -95,7 +95,7 @@ COLUMNS: tuple[Column, ...] = (
         44,
         lambda row, _: row.name,
         attrgetter("folded_name"),
-        # whose it is, and whether it was forced, stands beside the name
+        # Foreign and forced tasks carry a badge in this cell.
         lambda row: (row.name, row.view.foreign, *words.marks(row.view), cells.forced_at(row)),
         paint="task",
         least=26,
@@ -220,12 +220,12 @@ COLUMN_AT = {column.key: number for number, column in enumerate(COLUMNS)}
 
 
 def columns_there(*, several: bool) -> tuple[Column, ...]:
-    """The columns that say something, with `several` ledgers or with one."""
+    """Return the columns that are useful with one ledger or with `several`."""
     return COLUMNS if several else tuple(one for one in COLUMNS if not one.beside)
 
 
 def hint(row: Row, column: Column, now_ms: float) -> str:
-    """What a pointer resting on the cell is told, beyond what fits into it. Plain text."""
+    """Return the plain text of the tool tip, which adds to the text of the cell."""
     if column.key in ("status", "attention", "eta"):
         return words.why(row.view, now_ms, row.stalled)
     if column.key == "task":
@@ -252,7 +252,7 @@ def _progress_hint(row: Row) -> str:
 
 
 def _budget_hint(row: Row, now_ms: float) -> str:
-    """Share and word: how near it is must not be left to a colour."""
+    """Return share and level as text, so that the level is not shown by colour alone."""
     found = cells.budget_of(row, now_ms)
     if found is None:
         return ""
@@ -262,7 +262,10 @@ def _budget_hint(row: Row, now_ms: float) -> str:
 
 
 def spoken(row: Row, column: Column, now_ms: float) -> str:
-    """The cell for ears: the whole row at its head and its name, else title and value."""
+    """Return the text for screen readers:
+
+    the whole row in its first columns, else title and value.
+    """
     if column.key in ("attention", "task"):
         sentence = words.row_sentence(row.view, row.status)
         needs = column.text(row, now_ms) if column.key == "attention" else ""

@@ -1,4 +1,4 @@
-"""What the contracts of tasks say by now, for who shows them; knows no Qt and reads nothing."""
+"""Cache of the latest contract counts for all views, without Qt and without file access."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Final
 
 from engine.contracts.forcing import Guard
 
-MOST: Final = 5_000  # kept; beyond, all are asked for anew as they come into sight
+# Most contracts kept; beyond that the cache is cleared and filled by visible rows.
+MOST: Final = 5_000
 _KNOWN: Final[dict[str, Guard]] = {}
 
 
 def learn(found: Mapping[str, Guard]) -> frozenset[str]:
-    """Remember these, by contract; which of them say something new."""
+    """Store contract counts by contract id and return the ids that changed."""
     news = frozenset(one for one, said in found.items() if _KNOWN.get(one) != said)
     if len(_KNOWN) > MOST:
         _KNOWN.clear()
@@ -21,5 +22,5 @@ def learn(found: Mapping[str, Guard]) -> frozenset[str]:
 
 
 def known(contract_id: str | None) -> Guard | None:
-    """What this contract says; None while nobody knows."""
+    """Return the cached counts of a contract, or None while they are unknown."""
     return None if contract_id is None else _KNOWN.get(contract_id)

@@ -1,4 +1,4 @@
-"""Keeps the counts of contracts true for the rows in sight: asked for on a thread, now and then."""
+"""Refresh contract counts of visible rows periodically on a worker thread."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ASK: Final = "what contracts say"
 
 
 def attach(window: MainWindow) -> ContractCounts:
-    """Ask for the contracts of what can be seen, while their column is shown."""
+    """Request contract counts of visible rows while their column is shown."""
     return ContractCounts(window)
 
 
 class ContractCounts(QObject):
-    """Only tasks with a contract, in sight, that go on or were never asked for."""
+    """Poll the contracts of visible tasks that are live or have no cached counts."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -35,7 +35,7 @@ class ContractCounts(QObject):
         window.loaded.connect(self._begin)
 
     def look(self) -> None:
-        """Ask now, unless an answer is still awaited."""
+        """Request the counts, unless a request is pending."""
         wanted = sorted({link for row in self._rows() if (link := link_of(row)) and _asks(row)})
         if wanted and not self._busy:
             self._busy = True
@@ -63,11 +63,11 @@ class ContractCounts(QObject):
                 model.dataChanged.emit(model.index(at, column), model.index(at, column))
 
     def _fail(self, _error: object) -> None:
-        self._busy = False  # nothing is said where nothing is known
+        self._busy = False  # The cell stays empty after a failed request
 
 
 def link_of(row: Row) -> str:
-    """The contract of a task, with its ledger's label if that is another; empty without one."""
+    """Return the contract id of a task, qualified by a foreign ledger, or an empty string."""
     ours = getattr(row.view.entry, "engine", None)
     return getattr(ours, "contract_id", None) or ""
 

@@ -1,7 +1,7 @@
-"""What the list can be narrowed to by a click, and how many tasks have it. Knows no Qt.
+"""The facets that filter the list by a click, with their task counts. No Qt.
 
-A facet is a state by its bare name, or else a condition of the filter language, such as
-`kind:crawl`. Facets of one group widen each other, those of two groups narrow each other.
+A facet is the bare name of a state, or a term of the filter language such as `kind:crawl`. Facets
+of one group are combined by OR, facets of different groups by AND.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gui.tasks.row import Row
 from gui.tasks.shared_traits import NONE, Traits
 
 STATUS, KIND, HOST, BUDGET, AGE = "status", "kind", "host", "budget", "age"
-ROOT: Final = "root"  # which ledger; there only while several are shown
+ROOT: Final = "root"  # The ledger, which is a group only while several ledgers are shown
 OWN: Final = f"{ROOT}:{HERE}"
 GROUPS: Final = (STATUS, ROOT, KIND, HOST, BUDGET, AGE)
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -31,15 +31,16 @@ AGES: Final[Mapping[str, float]] = {
     "age:<7d": 7 * DAY_MS,
 }
 OLDER: Final = "age:>=7d"
-BUDGETS: Final = {"ok": "ok", "warning": "near", "exceeded": "exceeded"}  # on disk -> as asked
+# Budget status in the record -> value in the filter language.
+BUDGETS: Final = {"ok": "ok", "warning": "near", "exceeded": "exceeded"}
 _STATES: Final = frozenset(facet.value for facet in Facet if facet is not Facet.ALL)
-# A kind or a host longer than this is not offered: no query has room for several of them.
+# Longer kinds and hosts are not offered, because a query has no room for several of them.
 _LONGEST = 255
-_MOST_VALUES = 3000  # looked through while somebody types
+_MOST_VALUES = 3000  # Most values searched for completions while a query is typed
 
 
 def group_of(facet: str) -> str:
-    """The group of a facet; empty for what is none."""
+    """Return the group of a facet, or an empty string for an unknown facet."""
     if facet in _STATES:
         return STATUS
     group, colon, value = facet.partition(":")
@@ -47,7 +48,7 @@ def group_of(facet: str) -> str:
 
 
 def query_of(facets: Iterable[str]) -> str:
-    """The query for these facets; empty for none."""
+    """Return the query for these facets, empty for none."""
     groups: dict[str, list[str]] = {}
     for facet in facets:
         group = group_of(facet)
@@ -59,23 +60,25 @@ def query_of(facets: Iterable[str]) -> str:
 
 
 class FacetCounts:
-    """Kept while tasks come, change and go, never counted anew. `version` tells changes apart.
+    """Facet counts, updated by each change of a task instead of counted again.
 
-    `ledgers` are the labels of those beside the window's own, in order: none, usually.
+    `version` changes with every count. `ledgers` are the labels of further ledgers in their order,
+    usually none.
     """
 
     def __init__(self) -> None:
         self.version = 0
         self.ledgers: tuple[str, ...] = ()
         self._total = 0
-        self._news: dict[Traits, int] = {}  # not in the groups yet: few look, many change
+        # Pending changes, merged into the groups on the next read, because reads are rarer.
+        self._news: dict[Traits, int] = {}
         self._named: dict[tuple[str, str], str] = {}
         self._groups: dict[str, dict[str, int]] = {KIND: {}, ROOT: {}, HOST: {}, BUDGET: {}}
         self._made: list[float] = []
         self._new: list[float] = []
 
     def move(self, before: Row | None, after: Row | None) -> None:
-        """A row has changed, come (`before` is None) or gone."""
+        """Update the counts for a row that was added (`before` is None), changed or removed."""
         was = before.about if before is not None else NONE
         now = after.about if after is not None else NONE
         if was is not now:
@@ -92,7 +95,7 @@ class FacetCounts:
             self._new.append(new)
 
     def of(self, facet: str, now_ms: float) -> int:
-        """How many tasks have this facet (no state: those are counted with the rows)."""
+        """Return the number of tasks with this facet; states are counted with the rows."""
         if group_of(facet) == AGE:
             return self._aged(facet, now_ms)
         if facet == OWN:
@@ -101,18 +104,19 @@ class FacetCounts:
         return self._counted().get(group_of(facet), {}).get(facet, 0)
 
     def most(self, group: str, number: int) -> list[str]:
-        """The facets of the group that most tasks have, most first."""
-        if group == ROOT:  # in the order in which they were put beside, also what is empty
+        """Return the facets of the group with the most tasks, largest first."""
+        # Ledgers keep the order in which they were opened, and empty ones are listed too.
+        if group == ROOT:
             roots = [OWN, *(term(ROOT, label) for label in self.ledgers)]
             return roots[:number] if self.ledgers else []
         counts = self._counted()[group]
-        # Of equals the earlier ones, so that nothing flickers at the end of a long group.
+        # Break ties by name, so that the end of a long group does not flicker.
         most = nlargest(number, counts, key=counts.__getitem__)
         return sorted(most, key=lambda facet: (-counts[facet], facet))
 
     @property
     def values(self) -> dict[str, list[str]]:
-        """The kinds and hosts that tasks have, and the ledgers, as they may stand in a query."""
+        """The kinds, hosts and ledgers of all tasks, as a query spells them."""
         found: dict[str, list[str]] = {KIND: [], HOST: []}
         self._counted()
         for group, value in islice(self._named, _MOST_VALUES):
@@ -123,22 +127,23 @@ class FacetCounts:
         return found
 
     def value_of(self, facet: str) -> str:
-        """What a facet of a kind or host says, without the field and its quotes."""
+        """Return the value of a kind or host facet without its field name and quotes."""
         self._counted()
         names = {named: value for (_, value), named in self._named.items() if named == facet}
         return names.get(facet) or facet.partition(":")[2].strip('"')
 
     def size(self, group: str) -> int:
-        """How many facets of the group there are."""
+        """Return the number of facets in the group."""
         if group == ROOT:
             return len(self.ledgers) + 1 if self.ledgers else 0
         return len(self._counted()[group])
 
     def _counted(self) -> dict[str, dict[str, int]]:
-        """The facets of each group, as they are now."""
+        """Merge pending changes and return the facet counts by group."""
         news, self._news = self._news, {}
-        self._total -= news.pop(NONE, 0)  # who comes is no longer nothing, who goes is it again
-        # What came first: a value that goes and one that is still there may be the same.
+        # The count of `NONE` falls with every added task and rises with every removed one.
+        self._total -= news.pop(NONE, 0)
+        # Add before subtracting, because two traits can share a value whose count must not reach 0.
         for about, by in sorted(news.items(), key=itemgetter(1), reverse=True):
             for mark in _marks(about):
                 self._add(mark, by)

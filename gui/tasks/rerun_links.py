@@ -1,4 +1,4 @@
-"""Which tasks are re-runs of which: known as they come, so that nobody has to look for them."""
+"""Index of re-runs by parent task, filled as tasks arrive."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def attach(window: MainWindow) -> Kinship:
-    """Let the details show a task's relatives, and lead to them."""
+    """Show the parent and the re-runs of a task in the details, with links to them."""
     return Kinship(window)
 
 
 class Kinship(QObject):
-    """A task's re-runs by its id, oldest first; and the way from one to the other."""
+    """Map each task to its re-runs, oldest first, and follow links between them."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -31,7 +31,7 @@ class Kinship(QObject):
         window.details.overview.duplicate.connect(self._duplicate)
 
     def reruns_of(self, task_id: str) -> list[str]:
-        """Ids of the tasks that were started as re-runs of this one, oldest first."""
+        """Return the ids of the re-runs of a task that still exist, oldest first."""
         found = self._reruns.get(task_id, {})
         there = (one for one in found if self._window.model.view_of(one))
         return sorted(there, key=lambda one: found[one])
@@ -60,7 +60,7 @@ class Kinship(QObject):
         self._window.details.overview.offer_duplicate(can_duplicate)
 
     def _lead_to(self, task_id: str) -> None:
-        """Select that task, also when the filter hides it."""
+        """Select a task, and clear the filter if it hides the task."""
         window = self._window
         if window.model.view_of(task_id) is None:
             return

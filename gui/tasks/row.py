@@ -1,7 +1,7 @@
-"""One task as the table knows it. Knows no Qt.
+"""The row of one task in the table, without Qt.
 
-A `Row` holds values, not texts: a column makes its text when a cell is painted, so that
-the thousands of rows out of sight cost nothing, and sorting never compares "2 min".
+A `Row` holds values and no texts: a column makes its text when a cell is painted, so that thousands
+of invisible rows cost nothing, and sorting never compares "2 min".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gui.tasks.budget_gauge import fullest
 from gui.tasks.shared_traits import NONE, Traits, traits
 
 FACET_BIT = {facet: 1 << number for number, facet in enumerate(Facet)}
-# A running task never shows more than this, whatever it claims.
+# Highest progress shown for a running task, whatever its counters say.
 RUNNING_CAP = 0.99
 _CALM = {reason: number for number, reason in enumerate(Reason)}
 _RANK = {state: number for number, state in enumerate(Standing)}
@@ -46,13 +46,13 @@ _NO_RECORD = TaskRecord(task_id="")
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """What the table knows of one task. Times are ms since 1970, `rate` is units a second.
+    """The values of one task in the table, with times in ms since 1970 and `rate` per second.
 
-    `needs` leaves out what was acknowledged; `quiet` says that all of it was. `worst` is the
-    fullest budget, 1 at its limit; `started_at` and `ended_at` are as the record has them, be
-    they times or not. `calm`, `rank`, `folded_name` and `share` are
-    there to sort by: a field is read six times faster than a function of the row is called.
-    Each field takes 0.8 MB for 100,000 tasks: what `about` and `view` have is asked of these.
+    `needs` omits acknowledged reasons; `quiet` says that all reasons were acknowledged. `worst` is
+    the share of the fullest budget, 1 at its limit. `started_at` and `ended_at` are copied from the
+    record, even where they are no valid times. `calm`, `rank`, `folded_name` and `share` are sort
+    values: reading a field is six times faster than calling a function of the row. Each field takes
+    0.8 MB for 100,000 tasks, so values in `about` and `view` are not repeated.
     """
 
     task_id: str
@@ -98,16 +98,16 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def fraction(self) -> float | None:
-        """How much is done, 0 to 1; None while nobody knows the total."""
+        """The completed share from 0 to 1, or None while the total is unknown."""
         return None if self.share is None or self.share < 0 else self.share
 
 
 def make_row(
     view: TaskView, pace: Pace | None, now_ms: float, acknowledged: Collection[str] = ()
 ) -> Row:
-    """Everything the table needs of `view`, with its speed from `pace` where it runs.
+    """Build the row of `view`, with the speed from `pace` for a running task.
 
-    `acknowledged` is what a person has seen of its needs: `engine.model.status.seen`.
+    `acknowledged` lists the acknowledged reasons, as `engine.model.status.seen` returns them.
     """
     entry = view.entry
     state = standing(view)
@@ -139,7 +139,7 @@ def _said(view: TaskView, record: TaskRecord) -> dict[str, Any]:
     return {
         "status": words.status_word(view),
         "name": name,
-        "folded_name": name if folded == name else folded,  # one text instead of two alike
+        "folded_name": name if folded == name else folded,  # Share one string when both are equal
         "kind": _kind(record.kind),
         "haystack": haystack(view),
     }
@@ -149,8 +149,7 @@ def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[st
     created = moment(record.created_at)
     return {
         "live": record.is_live,
-        # as floats of its own: to share the record's whole numbers would save 64 bytes, and every
-        # filter by a time would take a fifth longer
+        # Sharing the integers of the record saves 64 bytes but makes filters by time 20 % slower.
         "created_at": created,
         "updated_at": updated_at(view),
         "stalls_at": stalls_at(view, stall_after_ms),
@@ -161,13 +160,15 @@ def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[st
 
 @lru_cache(512)
 def _kind(kind: str) -> str:
-    """One text for all tasks of a kind."""
+    """Return one shared text for all tasks of a kind."""
     return display(kind, 60)
 
 
 def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
-    """`row` with its progress; what stalls or is led by somebody has no speed of its own, and
-    what stops no end to foresee."""
+    """Return `row` with its progress.
+
+    A stalled or agent-driven task has no rate, and a cancelling task has no estimated end.
+    """
     if pace is None:
         share = _share(units, row.live)
         return replace(row, share=share, **more)
@@ -185,16 +186,16 @@ def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
 
 
 def _share(units: Units, live: bool) -> float:
-    """0 to 1 where the total is known. Else below 0, so that more pages still sort later."""
+    """Return 0 to 1 with a known total, else a negative value that grows with the units done."""
     if not units.total or units.total < 0:
         return -1 / (max(0, units.done) + 1)
     return max(0.0, min(RUNNING_CAP if live else 1.0, units.done / units.total))
 
 
 def moved_on(row: Row, view: TaskView, pace: Pace, now_ms: float) -> Row | None:
-    """`row` with newer progress of the same record; None when more than that has changed.
+    """Return `row` with newer progress of the same record, or None after any other change.
 
-    The short way for the flood of progress reports: a tenth of the cost of `make_row`.
+    This shortcut for frequent progress reports costs a tenth of `make_row`.
     """
     old = row.view
     same_owner = old.orphaned == view.orphaned and old.foreign == view.foreign

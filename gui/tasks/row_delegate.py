@@ -1,8 +1,7 @@
-"""Paints the table's cells straight from the rows: one look at the row, a few calls on the painter.
+"""Item delegate that paints the table's cells directly from the rows.
 
-A delegate that asks `data()` for every role of every cell takes twice as long for a frame,
-and so does one that asks the palette and the font for every cell: both are kept here until
-the view says that they changed.
+A delegate that calls `data()` for every role of every cell takes twice as long for a frame, and so
+does one that reads palette and font for every cell: both are cached until the view changes them.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _QUIET = frozenset(
     | {"parent", "phase"}
 )
 _LEFT = ALIGN["left"]
-# Where words go from right to left; the direction of one text does not move it.
+# Alignment for right-to-left layouts, independent of the direction of a single text.
 _ABSOLUTE = int(Qt.AlignmentFlag.AlignAbsolute)
 MIRRORED = {ALIGN["left"]: ALIGN["right"] | _ABSOLUTE, ALIGN["right"]: ALIGN["left"] | _ABSOLUTE}
 _KEPT_TEXTS = 4096
@@ -54,7 +53,7 @@ _ELIDE_RIGHT, _ELIDE_MIDDLE = Qt.TextElideMode.ElideRight, Qt.TextElideMode.Elid
 
 
 class RowDelegate(QStyledItemDelegate):
-    """All columns of the task table."""
+    """Delegate for all columns of the task table."""
 
     def __init__(self, model: TaskModel, view: RowChoice) -> None:
         super().__init__(view)
@@ -63,7 +62,7 @@ class RowDelegate(QStyledItemDelegate):
         self.dress()
 
     def dress(self) -> None:
-        """Take the view's colours and font as they are now."""
+        """Read the colours and the font of the view again."""
         palette = self._view.palette()
         self._tones = tones(palette)
         self._ink = palette.color(QPalette.ColorRole.Text)
@@ -79,9 +78,10 @@ class RowDelegate(QStyledItemDelegate):
         option: QStyleOptionViewItem,
         index: QModelIndex | QPersistentModelIndex,
     ) -> None:
-        if self._mirrored:  # ages and names read in their own direction
+        if self._mirrored:  # Ages and names keep the direction of their own language
             painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)
-        rect: Any = option.rect  # the type of `getRect` says nothing; four calls take longer
+        # The annotation avoids the wrong stub of `getRect`, and four separate calls are slower.
+        rect: Any = option.rect
         x, y, width, height = rect.getRect()
         row, column = self._model.row_at(index.row()), COLUMNS[index.column()]
         marked = self._view.all_marked or self._view.selectionModel().isSelected(index)
@@ -92,7 +92,7 @@ class RowDelegate(QStyledItemDelegate):
             self._cell(painter, (x + PAD, y, width - 2 * PAD, height), row, column, text, marked)
 
     def width_of(self, number: int, first: int, last: int) -> int:
-        """How many pixels the texts of a column need, in rows `first` to `last`."""
+        """Return the width in pixels for the texts of a column in rows `first` to `last`."""
         column, now = COLUMNS[number], self._model.now_ms()
         texts = [column.text(self._model.row_at(at), now) for at in range(first, last + 1)]
         wide = max(map(self._metrics.horizontalAdvance, [column.title, *texts]))
@@ -151,7 +151,7 @@ class RowDelegate(QStyledItemDelegate):
 
     @staticmethod
     def _badges(row: Row) -> list[str]:
-        """What stands beside the name for ever or for now: forced, run by somebody else."""
+        """Return the badges of a task: forced, foreign, and marks of its state."""
         badges = [words.say("badge.forced")] if forced_at(row) is not None else []
         badges += [words.say("badge.foreign")] if row.view.foreign else []
         return [*badges, *words.marks(row.view)]
@@ -180,7 +180,7 @@ class RowDelegate(QStyledItemDelegate):
         return self._marked if marked else self._ink
 
     def _tone(self, name: str, marked: bool) -> QColor:
-        """A colour of the theme; on the selection's own colour everything is written in one."""
+        """Return a colour of the theme, or the highlighted text colour on a selected row."""
         return self._marked if marked else self._tones.get(name, self._tones["muted"])
 
     def _sign(

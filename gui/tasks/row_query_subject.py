@@ -1,4 +1,4 @@
-"""A row as a query sees it: what the row knows already need not be worked out again."""
+"""Query subject that reuses values of the row instead of computing them again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _NEEDY: Final = FACET_BIT[Facet.ATTENTION]
 
 
 class RowSubject(Subject, frozen=True, gc=False):
-    """What the table shows of a task and what a query finds are the same."""
+    """Query subject of a row, so that queries match the values that the table shows."""
 
     row: Row
 
     def needs_attention(self, now_ms: float) -> bool:
-        return bool(self.row.needs)  # kept up to date as time goes on
+        return bool(self.row.needs)  # The row is updated as time passes
 
     @property
     def haystack(self) -> str:

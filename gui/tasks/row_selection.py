@@ -1,4 +1,4 @@
-"""Which rows of the table are chosen: by id through every change, or all that pass the filter."""
+"""Selection of table rows, kept by task id, or extended to all filtered rows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TOP = QAbstractItemView.ScrollHint.EnsureVisible
 
 
 class RowChoice(QTableView):
-    """The choosing side of the task table. Positions change, ids do not.
+    """Table view that selects by task id, because positions change.
 
-    `all_chosen` says that whatever passes the filter is meant: all rows look selected then,
-    but none is to Qt, which would hold on to each of 100,000 while they move.
+    `all_chosen` means that every row that matches the filter is selected. All rows are painted as
+    selected then, but Qt holds no selection, because it would track each of 100,000 moving indexes.
     """
 
     selection_changed = Signal(list)
@@ -34,13 +34,13 @@ class RowChoice(QTableView):
 
     @property
     def tasks(self) -> TaskModel:
-        """The model; setting another kind of model is refused."""
+        """The task model of the view, which accepts no other model."""
         model = self.model()
         assert isinstance(model, TaskModel)
         return model
 
     def follow_choice(self, model: TaskModel) -> None:
-        """Keep the choice where `model` moves its rows; it must be the table's own by now."""
+        """Keep the selection when `model` reorders its rows; call it after `setModel`."""
         model.ask_selected(self._selected_rows)
         model.modelAboutToBeReset.connect(self._keep_selection)
         model.modelReset.connect(self._restore_selection)
@@ -48,11 +48,11 @@ class RowChoice(QTableView):
 
     @property
     def all_marked(self) -> bool:
-        """Is the filter itself chosen, and so every row?"""
+        """True while all rows that match the filter are selected."""
         return self._all_of is not None
 
     def selectAll(self) -> None:
-        """Choose whatever passes the filter, now and later."""
+        """Select all rows that match the filter, now and later."""
         self._quiet = True
         super().clearSelection()
         self._quiet = False
@@ -66,24 +66,24 @@ class RowChoice(QTableView):
             self._tell_selection()
 
     def take_one_by_one(self) -> None:
-        """Select what is chosen as a whole, so that single rows can be taken out of it."""
+        """Turn a selection of all rows into single rows, so that some can be deselected."""
         if self.all_marked:
             self._quiet = True
             super().selectAll()
             self._quiet, self._all_of = False, None
 
     def keep_chosen(self, ids: Iterable[str]) -> None:
-        """If all that pass are chosen, choose these instead: what passes later is not meant."""
+        """Replace a selection of all rows by `ids`, so that rows added later stay unselected."""
         if self.all_marked:
             self._select_rows(self.tasks.rows_of(ids))
 
     def is_chosen_at(self, at: QPoint) -> bool:
-        """Is there a row at this point of the viewport that is chosen, alone or with others?"""
+        """Return whether the row at this point of the viewport is selected."""
         index = self.indexAt(at)
         return index.isValid() and (self.all_marked or self.selectionModel().isSelected(index))
 
     def selected_ids(self) -> list[str]:
-        """The selected tasks from top to bottom."""
+        """Return the ids of the selected tasks from top to bottom."""
         if self.all_marked:
             return list(self.tasks.ids)
         spans = sorted(self._selected_spans())
@@ -105,7 +105,7 @@ class RowChoice(QTableView):
         return self.tasks.id_at(index.row()) if index.isValid() else ""
 
     def select_ids(self, ids: Iterable[str]) -> None:
-        """Select these tasks as far as they are shown, the first one current and in sight."""
+        """Select the shown tasks of `ids`, and make the first one current and visible."""
         rows = self.tasks.rows_of(ids)
         self._select_rows(rows)
         if rows:
@@ -130,7 +130,7 @@ class RowChoice(QTableView):
 
     def _restore_selection(self) -> None:
         if self.all_marked:
-            if self._all_of != self.tasks.filter.text:  # what was meant is no longer what is seen
+            if self._all_of != self.tasks.filter.text:  # The selection referred to another filter
                 self.clearSelection()
             return
         ids, current, count = self._kept
@@ -141,7 +141,7 @@ class RowChoice(QTableView):
         at = self.tasks.row_of(current)
         if at >= 0:
             self._make_current(at)
-        if stood is not None:  # the same rows in a new order: what moved must not drag the view
+        if stood is not None:  # The same rows in a new order must not scroll the view
             self.doItemsLayout()
             bar.setValue(stood)
         self._quiet = False

@@ -1,7 +1,7 @@
-"""Rows in an order that Python keeps, as Qt sees them: what it asks, and how moves are told.
+"""Read-only side of the table model, over rows that Python keeps in order.
 
-No sort or filter proxy: each `data()` that a proxy asks costs 15-35 µs, a sort of 100,000
-rows asks millions, `list.sort` none.
+It uses no sort or filter proxy: each `data()` call of a proxy costs 15-35 µs and a sort of 100,000
+rows makes millions of them, while `list.sort` makes none.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _ALIGN = {
 }
 # More single insertions than this cost more than one batch at the end and one sort.
 _FEW = 16
-# More separate runs of removed rows than this: the view is quicker with a reset.
+# With more separate runs of removed rows than this, a reset of the view is faster.
 _MANY_RUNS = 64
-# More selected rows than this: Qt holds on to each of their cells while rows move (7 s for
-# 10,000 rows), the view selects by id again after a reset (0.06 s).
+# With more selected rows than this, a reset is faster: Qt tracks each selected cell while rows move
+# (7 s for 10,000 rows), while selecting by id after a reset takes 0.06 s.
 _MANY_SELECTED = 200
 _FEW_HELD = 8
 
@@ -44,7 +44,7 @@ def wall_ms() -> float:
 
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as runs of neighbours: 1 2 3 7 → (1, 3), (7, 7)."""
+    """Return ascending numbers as runs of neighbours: 1 2 3 7 → (1, 3), (7, 7)."""
     found: list[tuple[int, int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:
@@ -55,14 +55,17 @@ def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _places(wanted: set[str], ids: list[str]) -> dict[str, int]:
-    """Where these stand among `ids`. To hash 100,000 names takes 15 ms, to look for one 1."""
+    """Return the positions of `wanted` in `ids`.
+
+    Hashing 100,000 names takes 15 ms, searching one takes 1 ms.
+    """
     if len(wanted) <= _FEW_HELD:
         return {task_id: ids.index(task_id) for task_id in wanted}
     return {task_id: at for at, task_id in enumerate(ids) if task_id in wanted}
 
 
 class RowsModel(QAbstractItemModel):
-    """The reading side of the task table's model. Positions change, ids do not."""
+    """Read-only part of the table model, keyed by task id because positions change."""
 
     def __init__(self, now_ms: Callable[[], float], parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -72,17 +75,20 @@ class RowsModel(QAbstractItemModel):
         self._selected: Callable[[], int] | None = None
 
     def ask_selected(self, how_many: Callable[[], int]) -> None:
-        """`how_many` rows are selected in the view decides how a new order is told to it."""
+        """Set the callback for the number of selected rows, which decides how to reorder."""
         self._selected = how_many
 
     @property
     def ids(self) -> list[str]:
-        """What passes the filter, in order; not to be changed, and replaced with every order."""
+        """The ids of the filtered rows in order;
+
+        never modified in place, replaced by every sort.
+        """
         return self._order.ids
 
     @property
     def rows(self) -> Mapping[str, Row]:
-        """Every known task, also those that the filter hides; some may be a little behind."""
+        """All known rows, including hidden ones; some may lag behind their progress."""
         return self._order.rows
 
     @property
@@ -90,11 +96,11 @@ class RowsModel(QAbstractItemModel):
         return self._order.is_filtered
 
     def row_of(self, task_id: str) -> int:
-        """Where a task stands in the table; -1 when it is not shown."""
+        """Return the position of a task in the table, or -1 when it is hidden."""
         return self._order.ids.index(task_id) if task_id in self._order.shown else -1
 
     def rows_of(self, ids: Iterable[str]) -> list[int]:
-        """Where these tasks stand, ascending; one pass however many they are."""
+        """Return the positions of these tasks in ascending order, in one pass."""
         wanted = set(ids) & self._order.shown
         if not wanted:
             return []
@@ -104,7 +110,7 @@ class RowsModel(QAbstractItemModel):
         return self._order.ids[row]
 
     def row_at(self, row: int) -> Row:
-        """What the table knows of the task in this row; the delegate paints from it."""
+        """Return the row at this position, with its latest progress, for the delegate."""
         task_id = self._order.ids[row]
         if task_id in self._order.unread:
             self._order.catch_up(task_id, self._now_ms())
@@ -117,12 +123,14 @@ class RowsModel(QAbstractItemModel):
         return self._order.view_of(task_id)
 
     def row_by_id(self, task_id: str) -> Row | None:
-        """What the table knows of a task, shown or not; None for one that is gone."""
+        """Return the row of a task, shown or hidden, or None after its removal."""
         return self._order.rows.get(task_id)
 
     def needing(self, start: int, by: int) -> int:
-        """The next row from `start` on, by 1 or -1 and round the end, that needs attention;
-        -1 when none does."""
+        """Return the next row that needs attention, from `start` in steps of `by`, wrapping around.
+
+        Returns -1 when no row needs attention.
+        """
         rows, ids = self._order.rows, self._order.ids
         for away in range(1, len(ids) + 1):
             at = (start + by * away) % len(ids)
@@ -131,46 +139,46 @@ class RowsModel(QAbstractItemModel):
         return -1
 
     def stall_after_ms(self, task_id: str) -> float:
-        """How long a silence of this task counts as a stall, by its pace."""
+        """Return the silence in ms after which this task counts as stalled, by its pace."""
         return self._order.stall_after_ms(task_id)
 
     def counts(self) -> dict[str, int]:
-        """How many tasks each facet has; kept while tasks change, never counted anew."""
+        """Return the number of tasks of each state facet, updated incrementally."""
         return self._order.counts
 
     def all_rows(self) -> list[Row]:
-        """Every row there is now, whether it is shown or not."""
+        """Return all rows, shown or hidden."""
         return list(self._order.rows.values())
 
     @property
     def facets(self) -> FacetCounts:
-        """How many tasks each kind, host, budget and age has."""
+        """The task counts of each kind, host, budget and age."""
         return self._order.facets
 
     @property
     def filter(self) -> Filter:
-        """What the list is narrowed to now."""
+        """The active filter."""
         return self._order.filter
 
     @property
     def total(self) -> int:
-        """All tasks, shown or not."""
+        """The number of all tasks, shown or hidden."""
         return len(self._order.rows)
 
     def make_beforehand(self, wanted: Sequence[SortKey]) -> Iterator[None]:
-        """Make the order by each of these ready, some 2 ms with each step."""
+        """Prepare the orders of `wanted` in steps of some 2 ms."""
         return self._order.make_beforehand(wanted)
 
     @property
     def lacks_an_order(self) -> bool:
-        """Has an order that was to be ready still, or again, to be made?"""
+        """True while an order that was requested in advance is not ready."""
         return self._order.lacks_an_order
 
     def forget_orders(self) -> None:
-        """Know no order any more, as when the rows are new."""
+        """Clear all cached orders, for example after all rows were replaced."""
         self._order.forget_orders()
 
-    # What Qt asks.
+    # Methods that Qt calls.
 
     def rowCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self._order.ids)
@@ -183,7 +191,7 @@ class RowsModel(QAbstractItemModel):
             return QModelIndex()
         return self.createIndex(row, column) if 0 <= column < len(COLUMNS) else QModelIndex()
 
-    # its other form, a QObject's parent, is nothing that Qt asks a model for
+    # Qt never calls the other overload, the parent of a QObject, on a model.
     def parent(self, child: AnyIndex = ROOT) -> QModelIndex:  # type: ignore[override]
         return QModelIndex()
 
@@ -216,7 +224,7 @@ class RowsModel(QAbstractItemModel):
             return column.long_title
         return _ALIGN[column.align] if role == ALIGNMENT else None
 
-    # How moves are told to Qt.
+    # Changes of rows, reported to Qt.
 
     def _insert(self, rows: list[Row]) -> None:
         if not rows:
@@ -252,7 +260,7 @@ class RowsModel(QAbstractItemModel):
             self.endRemoveRows()
 
     def _arrange(self, ids: list[str]) -> None:
-        """Put the same rows in this order; what Qt holds on to (selection, current) moves along."""
+        """Reorder the same rows, and move persistent indexes (selection, current) along."""
         before = self._order.ids
         if ids == before:
             return

@@ -1,4 +1,4 @@
-"""What many tasks have in common: one object for all of them, so that a question is asked once."""
+"""Traits shared by many tasks as one object, so that each query is evaluated once for all."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import msgspec
 from engine.model.records import TaskRecord, TaskView
 from engine.query import ADDRESSES, Subject, host_of
 
-_ALSO: Final = ADDRESSES[1]  # a second address, which few have
-_MOST: Final = 20_000  # kept at a time; beyond, equal tasks only share less
+_ALSO: Final = ADDRESSES[1]  # The second address of a task, which few kinds have
+_MOST: Final = 20_000  # Most traits cached; beyond that equal tasks may hold separate objects
 
 
 class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """State, kind, host, budget and ledger of a task; the same object for tasks that agree in
-    all."""
+    """State, kind, host, budget and ledger, shared by all tasks with equal values."""
 
     facets: int = 0
     status: str = ""
@@ -31,7 +30,7 @@ NONE: Final = Traits()
 
 
 def traits(view: TaskView, facets: int) -> Traits:
-    """Those of `view`, whose row has these `facets`."""
+    """Return the traits of `view` with the facet mask `facets`."""
     entry = view.entry
     if not isinstance(entry, TaskRecord):
         return _traits(facets, "", "", "", frozenset(), "", view.ledger)

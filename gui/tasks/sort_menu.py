@@ -1,4 +1,4 @@
-"""The order of the list by keyboard: one menu that says the keys and takes further ones."""
+"""Menu that shows the sort keys of the list and sets them by keyboard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def attach(window: MainWindow) -> None:
 
 
 class SortMenu(QObject):
-    """Fills `Sort by` each time it opens, and opens it over the list by its own key."""
+    """Fill the `Sort by` menu each time it opens, also by its own shortcut."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -32,7 +32,7 @@ class SortMenu(QObject):
         action.triggered.connect(lambda _=False: self.open())
 
     def open(self) -> None:
-        """Show the menu at the head of the list."""
+        """Open the menu below the header of the list."""
         self._menu.popup(self._table.mapToGlobal(self._table.header().geometry().bottomLeft()))
 
     def _fill(self) -> None:
@@ -51,7 +51,10 @@ class SortMenu(QObject):
         newest.triggered.connect(lambda _=False: self._sort(list(NEWEST_FIRST)))
 
     def _offer(self, menu: QMenu, *, further: bool) -> None:
-        """One line for each column: the first key is ticked; further ones say their rank."""
+        """Add one action for each column:
+
+        the first key is checked, further keys show their rank.
+        """
         keys = self._table.tasks.sort_keys
         ranks = {key: number for number, (key, _) in enumerate(keys, 1)}
         for column in self._table.header().columns:

@@ -1,7 +1,7 @@
-"""The table's header: titles in line with the cells, every sort key with its arrow and rank.
+"""The header of the table, with an arrow and a rank for every sort key.
 
-A click sorts and changes no width; the Task column takes what room the others leave, and
-where that is too little, others shrink or give way before a bar to scroll by appears.
+A click sorts without changing widths. The Task column fills the remaining room; where room is
+short, other columns shrink or are hidden before a horizontal scroll bar appears.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gui.tasks.cell_painting import SIGN_SIZE
 from gui.tasks.columns import COLUMN_AT, COLUMNS, Column, columns_there
 from gui.tasks.row_delegate import ALIGN, PAD, SIGN_GAP
 
-# What is painted in one section of the table's header: title, arrow, and the rank of a key.
+# Painting of one header section: title, arrow and rank of a sort key.
 
 _ARROW = 7
 _RANKS = "¹²³⁴⁵⁶⁷⁸⁹"
 
 
 def paint_title(painter: QPainter, rect: QRect, column: Column, keys: tuple[SortKey, ...]) -> None:
-    """One title on its ground; with its arrow, and its rank among several keys."""
+    """Paint one title on its background, with its arrow and its rank among several keys."""
     palette = QApplication.palette()
     painter.save()
     painter.fillRect(rect, palette.window())
@@ -44,7 +44,7 @@ def paint_title(painter: QPainter, rect: QRect, column: Column, keys: tuple[Sort
 
 
 def _with_arrow(painter: QPainter, room: QRect, column: Column, mark: str, *, down: bool) -> None:
-    if column.align == "center":  # no room beside a single sign
+    if column.align == "center":  # A centred icon leaves no room at its side
         _paint_arrow(painter, QPointF(room.center().x() + 1, room.top() + 4), down)
         _write(painter, room, column)
         return
@@ -66,7 +66,7 @@ def _write(painter: QPainter, room: QRect, column: Column) -> None:
 
 
 def _paint_arrow(painter: QPainter, at: QPointF, down: bool) -> None:
-    """A small angle: up for ascending, as on every desktop."""
+    """Paint a small arrow that points up for ascending, as on every desktop."""
     half, rise = _ARROW / 2, 3 if down else -3
     pen = QPen(painter.pen())
     pen.setWidthF(1.5)
@@ -79,13 +79,16 @@ def _paint_arrow(painter: QPainter, at: QPointF, down: bool) -> None:
 
 
 _TASK = COLUMN_AT["task"]
-_STATE = "columns 2"  # the first line of a kept state; another one is of another version
+_STATE = "columns 2"  # First line of a saved state, which names its version
 _WIDEST_CHARS = 200
 
 
 class TaskHeader(QHeaderView):
-    """Asks for an order by `order_wanted`, and by `contents_wanted` how wide a column's cells
-    in sight are; `rearranged` says that a person moved, sized or chose columns."""
+    """Header view that requests sort orders and saves the chosen columns.
+
+    `order_wanted` requests a sort order, `contents_wanted` the width of a column's visible cells.
+    `rearranged` reports that the user moved, resized or chose columns.
+    """
 
     order_wanted = Signal(list)
     contents_wanted = Signal(int)
@@ -95,9 +98,10 @@ class TaskHeader(QHeaderView):
         super().__init__(Qt.Orientation.Horizontal, parent)
         self._keys: tuple[SortKey, ...] = ()
         self._fitting = False
-        self._widths: dict[str, int] = {}  # by hand
+        self._widths: dict[str, int] = {}  # Widths that the user set
         self._hidden = {column.key for column in COLUMNS if column.hidden}
-        self._asked: set[str] = set()  # shown because somebody wants them: never give way
+        # Columns that the user chose to show, which are never hidden for lack of room.
+        self._asked: set[str] = set()
         self._there = {column.key for column in columns_there(several=False)}
         self.setSectionsMovable(True)
         self.setFirstSectionMovable(True)
@@ -112,13 +116,13 @@ class TaskHeader(QHeaderView):
         self.customContextMenuRequested.connect(self._open_menu)
 
     def show_order(self, keys: tuple[SortKey, ...]) -> None:
-        """Mark the columns that the rows are ordered by."""
+        """Mark the columns that the rows are sorted by."""
         self._keys = keys
         self.fit()
         self.viewport().update()
 
     def set_widths(self) -> None:
-        """Give every column its usual width and place and hide what is usually hidden."""
+        """Reset width, position and visibility of all columns to their defaults."""
         self._widths, self._asked = {}, set()
         self._hidden = {column.key for column in COLUMNS if column.hidden}
         self._arrange([column.key for column in COLUMNS])
@@ -126,21 +130,21 @@ class TaskHeader(QHeaderView):
         self._tell()
 
     def is_wanted(self, key: str) -> bool:
-        """Is this column one of those to be shown, if there is room?"""
+        """Return whether this column is to be shown when there is room."""
         return key not in self._hidden and key in self._there
 
     @property
     def columns(self) -> list[Column]:
-        """The columns that there are to be shown and sorted by, in their usual order."""
+        """The columns that can be shown and sorted by, in default order."""
         return [column for column in COLUMNS if column.key in self._there]
 
     def show_several(self, several: bool) -> None:
-        """With `several` ledgers there are columns that say nothing with one."""
+        """Add or remove the columns that are useful only with `several` ledgers."""
         self._there = {column.key for column in columns_there(several=several)}
         self.fit()
 
     def show_column(self, key: str, wanted: bool) -> None:
-        """Show or hide a column; the task's own name always stays."""
+        """Show or hide a column, except the Task column, which always stays."""
         if key == COLUMNS[_TASK].key:
             return
         change, other = (self._asked, self._hidden) if wanted else (self._hidden, self._asked)
@@ -150,7 +154,7 @@ class TaskHeader(QHeaderView):
         self._tell()
 
     def saveState(self) -> QByteArray:
-        """Columns in their order, which are shown, and the widths that a person gave them."""
+        """Return the columns in their order, with visibility and user widths."""
         lines = [_STATE]
         for place in range(self.count()):
             key = COLUMNS[self.logicalIndex(place)].key
@@ -159,9 +163,9 @@ class TaskHeader(QHeaderView):
         return QByteArray("\n".join(lines).encode())
 
     def restore(self, state: QByteArray) -> bool:
-        """Columns as they were; what is no such state changes nothing.
+        """Restore saved columns, or change nothing and return False for an invalid state.
 
-        A column that the state does not know stays where and as it usually is.
+        A column that is missing in the state keeps its default place and width.
         """
         kept = _read(bytes(state.data()).decode("utf-8", "replace"))
         if not kept:
@@ -176,9 +180,9 @@ class TaskHeader(QHeaderView):
         return True
 
     def fit(self) -> None:
-        """Let the Task column fill the view; where room is short, others shrink or give way."""
+        """Fit the columns to the view: Task fills it, others shrink or are hidden."""
         room = self.viewport().width()
-        if room <= 2 * PAD:  # it has no place on the screen yet
+        if room <= 2 * PAD:  # The view has no size before it is shown
             return
         wanted = [self._share(at) for at in range(len(COLUMNS)) if self.is_wanted(COLUMNS[at].key)]
         widths = fitted(wanted, room)
@@ -192,7 +196,7 @@ class TaskHeader(QHeaderView):
         self._fitting = False
 
     def fill_menu(self, menu: QMenu) -> None:
-        """Add a switch for each column, and the way back to how they usually are."""
+        """Add a switch for each column and an action that restores the defaults."""
         for number, column in enumerate(COLUMNS):
             action = QAction(column.long_title, menu)
             action.setVisible(column.key in self._there)
@@ -216,7 +220,7 @@ class TaskHeader(QHeaderView):
         self.fit()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        # Qt would make the column as wide as its longest cell, and tell nobody.
+        # Qt would fit the column to its longest cell without a signal.
         number = self._handle_at(event.position().toPoint())
         if number < 0:
             super().mouseDoubleClickEvent(event)
@@ -228,7 +232,7 @@ class TaskHeader(QHeaderView):
             self.contents_wanted.emit(number)
 
     def give_width(self, number: int, width: int) -> None:
-        """Make a column so wide (pixels), as if by hand."""
+        """Set the width of a column in pixels, as if the user had dragged its edge."""
         most = _WIDEST_CHARS * self.fontMetrics().averageCharWidth()
         self._widths[COLUMNS[number].key] = max(2 * PAD, min(width, most))
         self.fit()
@@ -249,7 +253,7 @@ class TaskHeader(QHeaderView):
         )
 
     def _longest(self, column: Column) -> int:
-        """Pixels for the longest word that the column can say; 0 where that is not known."""
+        """Return the pixels of the longest text of the column, 0 where it is unknown."""
         metrics = self.fontMetrics()
         if column.longest:
             return metrics.horizontalAdvance(column.longest) + PAD // 2
@@ -257,7 +261,7 @@ class TaskHeader(QHeaderView):
         return max(words) + SIGN_SIZE + SIGN_GAP + PAD // 2 if words else 0
 
     def _handle_at(self, at: QPoint) -> int:
-        """The column whose right edge the pointer is on; -1 for none."""
+        """Return the column whose right edge is under the pointer, or -1."""
         grip = self.style().pixelMetric(self.style().PixelMetric.PM_HeaderGripMargin, None, self)
         for number in range(self.count()):
             edge = self.sectionViewportPosition(number) + self.sectionSize(number)
@@ -266,7 +270,7 @@ class TaskHeader(QHeaderView):
         return -1
 
     def _arrange(self, keys: list[str]) -> None:
-        """Put these columns into this order, and any others where they usually stand."""
+        """Order the columns by `keys`, and put all others at their default places."""
         usual = [column.key for column in COLUMNS]
         order = [key for key in keys if key in COLUMN_AT]
         for at, key in enumerate(usual):
@@ -287,7 +291,7 @@ class TaskHeader(QHeaderView):
             self.rearranged.emit()
 
     def _sort_by(self, section: int) -> None:
-        """A click sorts by this column, or turns it round; with Shift it becomes a further key."""
+        """Sort by the clicked column or reverse it; with Shift, add it as a further key."""
         further = bool(QApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier)
         self.order_wanted.emit(next_order(self._keys, COLUMNS[section].key, further=further))
 
@@ -299,9 +303,9 @@ class TaskHeader(QHeaderView):
 
 
 def next_order(keys: tuple[SortKey, ...], key: str, *, further: bool) -> list[SortKey]:
-    """The order after a column was chosen: it first, turned round if it was; or one more key.
+    """Return the sort keys after a click: the column first or reversed, or added as a further key.
 
-    A further key that is chosen a third time is no key any more, unless it is the only one.
+    A further key is removed by its third click, unless it is the only one.
     """
     names = [name for name, _ in keys]
     at = names.index(key) if key in names else -1

@@ -1,4 +1,4 @@
-"""The task table's model: takes news of tasks and repaints only what differs and is in sight."""
+"""Model of the task table, which applies task changes and repaints changed visible cells."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from gui.tasks.columns import COLUMNS
 from gui.tasks.row import Row
 from gui.tasks.rows_model import RowsModel, runs, wall_ms
 
-# An order that live values keep upsetting is mended at most this often, and takes at most
-# a twentieth of the time.
+# Live values trigger a new sort at most this often, using at most a twentieth of the time.
 _RESORT_MS = 250
 _RESORT_SHARE = 20
-_MOST_DUE, _DUE_MS = 24, 40  # judged anew at a time, and the pause until the next ones
-_YOUNG_MS = 60_000  # from then on ages are told in minutes
+_MOST_DUE, _DUE_MS = 24, 40  # Rows evaluated at a time, and the pause in ms before the next ones
+_YOUNG_MS = 60_000  # From this age on, ages are shown in minutes
 _TICKING = [number for number, column in enumerate(COLUMNS) if column.ticks]
 
 
 class _News(NamedTuple):
-    """What a batch does to the list: rows before and after, by id."""
+    """Row changes of one batch, by id, with the rows before and after."""
 
     arrived: list[Row]
     left: set[str]
@@ -32,7 +31,7 @@ class _News(NamedTuple):
 
 
 class TaskModel(RowsModel):
-    """All tasks by id; rows in order. Positions change, ids do not: selection follows ids."""
+    """All tasks by id, shown as ordered rows; the selection follows ids."""
 
     counts_changed = Signal(object)
     shown_changed = Signal(int, int)
@@ -52,13 +51,12 @@ class TaskModel(RowsModel):
         self._due = QTimer(self, singleShot=True, interval=_DUE_MS)
         self._due.timeout.connect(self._judge_due)
 
-    # What the window asks and tells.
+    # Interface for the window.
 
     def put_many(self, views: Iterable[TaskView]) -> list[TaskView]:
-        """Show the newest word about these tasks: insert, remove by filter, repaint cells.
+        """Apply the latest views: insert, remove by filter, and repaint cells.
 
-        Returns those of which more than mere progress is new: nobody else needs to look
-        through the others once more.
+        Returns the views with more than progress changed, so that other views can skip the rest.
         """
         order, now = self._order, self._now_ms()
         news = _News([], set(), {})
@@ -76,7 +74,8 @@ class TaskModel(RowsModel):
         before, after = order.take(view, now_ms)
         task_id = after.task_id
         listed = task_id in order.shown
-        passes = was_shown = listed and task_id not in news.left  # one may be told of twice
+        # A batch may contain one task twice.
+        passes = was_shown = listed and task_id not in news.left
         if before is None or before.haystack is not after.haystack:
             passes = order.passes(after, now_ms)
         if not passes:
@@ -91,7 +90,7 @@ class TaskModel(RowsModel):
             order.shown.add(task_id)
 
     def _caught_up(self, now_ms: float) -> dict[str, tuple[Row, Row]]:
-        """Read the progress of what is in sight; elsewhere it can wait."""
+        """Apply the pending progress of visible rows; other rows can wait."""
         order = self._order
         if not order.unread:
             return {}
@@ -102,7 +101,7 @@ class TaskModel(RowsModel):
         return {task_id: pair for task_id, pair in pairs.items() if pair is not None}
 
     def drop_many(self, ids: Iterable[str]) -> None:
-        """Forget tasks whose folders are gone."""
+        """Remove tasks whose folders were deleted."""
         order = self._order
         gone = {task_id for task_id in ids if task_id in order.rows}
         if not gone:
@@ -115,7 +114,7 @@ class TaskModel(RowsModel):
         self._tell()
 
     def set_filter(self, wanted: Filter) -> None:
-        """Show only the tasks that pass."""
+        """Show only the tasks that match the filter."""
         order, now = self._order, self._now_ms()
         order.set_filter(wanted)
         ids = None if self._unsorted else order.narrowed(now)
@@ -129,7 +128,7 @@ class TaskModel(RowsModel):
         self._tell()
 
     def filter_again(self) -> None:
-        """Time or progress may have changed who passes: let in and take out just these."""
+        """Evaluate the filter again after time or progress, and add or remove the difference."""
         order = self._order
         passing = {row.task_id: row for row in order.passing(self._now_ms())}
         left = order.shown - passing.keys()
@@ -138,7 +137,7 @@ class TaskModel(RowsModel):
         self._apply(arrived, left, {})
 
     def set_sort(self, keys: Sequence[SortKey]) -> None:
-        """Order by these columns (key, descending), the first counting most."""
+        """Sort by these columns (key, descending), the most significant first."""
         self._order.set_sort(keys)
         self._rearrange()
         self.order_changed.emit()
@@ -148,27 +147,27 @@ class TaskModel(RowsModel):
         return self._order.sort_keys
 
     def settle(self) -> None:
-        """Mend the order now if live values have upset it."""
+        """Sort again now if live values have broken the order."""
         if self._unsorted and not self._held:
             self._rearrange()
 
     def hold(self, held: bool) -> None:
-        """While held, no row jumps: a person is about to click on one."""
+        """Keep rows in place while the user presses a mouse button on one of them."""
         self._held = held
         if not held and self._unsorted and not self._resort.isActive():
             self._resort.start(0)
 
     def look_through(self, rows_in_sight: Callable[[], tuple[int, int]]) -> None:
-        """Cells outside the rows that `rows_in_sight` tells (first, last) need no repaint."""
+        """Set the callback for the visible rows (first, last), so that others are not repainted."""
         self._look = rows_in_sight
 
     def acknowledge(self, seen: Mapping[str, Collection[str]], ids: Iterable[str]) -> None:
-        """`seen` is what was acknowledged of all tasks; of these it has changed just now."""
+        """Set the acknowledged reasons of all tasks, and update the changed tasks `ids`."""
         self._order.acknowledged = seen
         self.put_many(self._order.to_judge(ids))
 
     def tick(self) -> None:
-        """Time went on: repaint the cells in sight that it alone changes."""
+        """Repaint the visible cells whose text has changed with time alone."""
         now = self._now_ms()
         self._judge_due()
         first, last = self._in_sight()
@@ -187,7 +186,7 @@ class TaskModel(RowsModel):
                 self.dataChanged.emit(self.index(start, number), self.index(end, number))
 
     def _judge_due(self) -> None:
-        """Judge anew whom time alone may have changed: thousands go silent together."""
+        """Update tasks that time may have changed, in slices, because thousands can stall at once."""
         due = self._order.due(self._now_ms(), _MOST_DUE)
         self.put_many(due)
         if len(due) >= _MOST_DUE:
@@ -195,24 +194,24 @@ class TaskModel(RowsModel):
 
     @property
     def has_running(self) -> bool:
-        """Does any task run, in sight or not?"""
+        """True while any task runs, visible or not."""
         return self._order.has_running
 
     @property
     def has_live_in_sight(self) -> bool:
-        """Is any task in sight still to end?"""
+        """True while any visible task is live."""
         first, last = self._in_sight()
         rows, ids = self._order.rows, self._order.ids
         return any(rows[ids[at]].live for at in range(first, last + 1))
 
     @property
     def has_young_in_sight(self) -> bool:
-        """Is the age of any task in sight still told in seconds?"""
+        """True while the age of any visible task is shown in seconds."""
         first, last = self._in_sight()
         rows, ids, since = self._order.rows, self._order.ids, self._now_ms() - _YOUNG_MS
         return any((rows[ids[at]].updated_at or 0) > since for at in range(first, last + 1))
 
-    # How a change is told to Qt.
+    # Changes reported to Qt.
 
     def _apply(
         self, arrived: list[Row], left: set[str], changed: dict[str, tuple[Row, Row]]
@@ -224,7 +223,7 @@ class TaskModel(RowsModel):
         order.shown -= left
         if not self._unsorted:
             self._unsorted = any(order.moved(*pair) for pair in changed.values())
-        # What arrived may have been put twice in one batch: the newest word counts.
+        # A task may have arrived twice in one batch, so the latest row counts.
         self._insert([order.rows[row.task_id] for row in arrived if row.task_id not in left])
         if self._unsorted and not self._resort.isActive() and not self._held:
             self._rearrange()

@@ -1,8 +1,7 @@
-"""The table of tasks: order by header clicks, selection by id, keys that find trouble.
+"""The task table: sorting by header, selection by id, keys for tasks that need attention.
 
-A `QTableView`, not a `QTreeView`: after every insertion and every sort the tree asks the
-model for the index and the flags of each row (1.0 s at 100,000 rows, measured), the table
-for those in sight (0.03 s).
+It is a `QTableView`, not a `QTreeView`: after every insertion and sort a tree requests index and
+flags of each row (1.0 s at 100,000 rows, measured), a table only of visible rows (0.03 s).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from gui.tasks.row_selection import RowChoice
 from gui.tasks.task_header import TaskHeader
 from gui.tasks.task_model import TaskModel
 
-# How often the table wakes up: only as often as something in it grows older.
+# Intervals of the table's timer, which fires only as often as a visible text grows older.
 
 LIVE_TICK_MS = 1000
 YOUNG_TICK_MS = 5_000
@@ -45,7 +44,7 @@ IDLE_TICK_MS = 60_000
 
 
 class Ticked(Protocol):
-    """A table with a model of tasks, in sight or not."""
+    """A widget with a task model, visible or hidden."""
 
     @property
     def tasks(self) -> TaskModel: ...
@@ -54,7 +53,7 @@ class Ticked(Protocol):
 
 
 class Pulse(QTimer):
-    """Lets the model of `table` tick; `pace` looks anew how often that is worth it."""
+    """Timer that ticks the model of `table` at an interval that `pace` adapts."""
 
     def __init__(self, table: Ticked) -> None:
         assert isinstance(table, QWidget)
@@ -67,7 +66,7 @@ class Pulse(QTimer):
         self.pace()
 
     def pace(self) -> None:
-        """Never for an empty table; once a second only while what is alive is in sight."""
+        """Set the interval: stopped for an empty table, one second while visible tasks are live."""
         table, every = self._table, 0
         if table.isVisible() and table.tasks.has_live_in_sight:
             every = LIVE_TICK_MS
@@ -97,7 +96,7 @@ _TOP = QAbstractItemView.ScrollHint.EnsureVisible
 
 
 class TaskTable(RowChoice):
-    """Shows a `TaskModel`. `menu_wanted` carries the menu to add actions to, before it opens."""
+    """View of a `TaskModel`. `menu_wanted` carries the context menu before it opens."""
 
     activated_task = Signal(str)
     menu_wanted = Signal(QMenu)
@@ -133,8 +132,8 @@ class TaskTable(RowChoice):
         super().setModel(model)
         self._painter = RowDelegate(model, self)
         self.setItemDelegate(self._painter)
-        # The header would ask whether each column is selected, all rows through, at every
-        # repaint (0.7 s with 10,000 rows selected): it gets a selection of its own.
+        # With a shared selection model the header would check all rows of each column at every
+        # repaint (0.7 s with 10,000 rows selected).
         self.header().setSelectionModel(QItemSelectionModel(model, self.header()))
         model.look_through(self.rows_in_sight)
         self.follow_choice(model)
@@ -148,30 +147,30 @@ class TaskTable(RowChoice):
         self._header.set_widths()
         self._header.show_order(model.sort_keys)
 
-    # header
+    # Header
 
     def header(self) -> TaskHeader:
         return self._header
 
     def restore_header(self, state: QByteArray) -> bool:
-        """Columns as they were; a state of another version changes nothing."""
+        """Restore saved columns; a state of another version changes nothing."""
         return self._header.restore(state)
 
     def _show_contents(self, number: int) -> None:
-        """Make a column as wide as what its cells in sight say."""
+        """Fit the width of a column to its visible cells."""
         if self._painter is not None:
             first, last = self.rows_in_sight()
             self._header.give_width(number, self._painter.width_of(number, first, last))
 
     def scrollTo(self, index: AnyIndex, hint: QAbstractItemView.ScrollHint = _TOP) -> None:
-        """Up and down only, but for the keys that walk sideways: rows are what is chosen."""
+        """Scroll vertically only, except for the left and right keys, because rows are selected."""
         bar = self.horizontalScrollBar()
         stood = bar.value()
         super().scrollTo(index, hint)
         if not self._sideways:
             bar.setValue(stood)
 
-    # keys and mouse
+    # Keys and mouse
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
@@ -183,7 +182,8 @@ class TaskTable(RowChoice):
         elif plain and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.current_id():
             self.activated_task.emit(self.current_id())
         elif plain and event.key() in _LINES and self._nothing_chosen():
-            self._step(0)  # the first row is current with the focus: Qt would go on to the second
+            # With the focus the first row becomes current, and Qt would move on to the second.
+            self._step(0)
         else:
             if event.key() == Qt.Key.Key_Space and not plain:
                 self.take_one_by_one()
@@ -191,29 +191,32 @@ class TaskTable(RowChoice):
             super().keyPressEvent(event)
             self._sideways = False
             if event.key() in _MOVES and not self.selectionModel().hasSelection():
-                self._step(0)  # Qt chooses nothing where there is nowhere to go: the only row
+                self._step(0)  # Qt selects nothing when the only row is already current
 
     def moveCursor(
         self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
     ) -> QModelIndex:
-        """Home and End are the first and the last task: Qt means the columns of one."""
+        """Move to the first or last task on Home and End, where Qt moves within the row."""
         if action in _ENDS:
             modifiers |= Qt.KeyboardModifier.ControlModifier
         return super().moveCursor(action, modifiers)
 
     def keyboardSearch(self, search: str) -> None:
-        """Letters are commands here; Ctrl+F searches."""
+        """Ignore typed letters, which are commands here; Ctrl+F searches."""
 
     def _step(self, by: int) -> None:
         count = self.tasks.rowCount()
         if count:
             at = self.currentIndex().row()
-            # Qt makes the first row current when the focus comes; it is not yet a choice.
+            # Qt makes the first row current on focus without selecting it.
             chosen = at >= 0 and self.selectionModel().hasSelection()
             self._go(min(count - 1, max(0, at + by)) if chosen else max(0, at))
 
     def step_attention(self, by: int) -> bool:
-        """Go to the next (-1: previous) task that needs attention, round the end; False if none."""
+        """Select the next (-1:
+
+        previous) task that needs attention, wrapping; False if there is none.
+        """
         start = self.currentIndex().row()
         if start < 0 or not self.selectionModel().hasSelection():
             start = -1 if by > 0 else self.tasks.rowCount()
@@ -231,11 +234,11 @@ class TaskTable(RowChoice):
         self.scrollTo(index, _TOP)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        # A right click opens a menu, which takes the release: it would hold for ever.
+        # A right click opens a menu that consumes the release event, so the hold would never end.
         if event.button() == Qt.MouseButton.LeftButton:
             self.tasks.hold(True)
         elif event.button() == Qt.MouseButton.RightButton and self.all_marked:
-            return  # the menu is about all of them
+            return  # The menu applies to all selected rows
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self.take_one_by_one()
         super().mousePressEvent(event)
@@ -262,18 +265,18 @@ class TaskTable(RowChoice):
         super().changeEvent(event)
         if event.type() in _DRESSES and self._painter is not None:
             self._painter.dress()
-            self.space_rows(self._row_more)  # what was chosen outlives another theme
+            self.space_rows(self._row_more)  # Keep the chosen spacing under another theme
 
     def space_rows(self, more: int) -> None:
-        """Make rows `more` pixels higher than their letters need, now and in other letters."""
+        """Set the row height to the font's height plus `more` pixels, also for later fonts."""
         self._row_more = more
         height = row_height(self.fontMetrics().height()) + more
         self.verticalHeader().setDefaultSectionSize(height)
 
-    # time
+    # Time
 
     def rows_in_sight(self) -> tuple[int, int]:
-        """The first and the last row that can be seen now; (0, -1) when none can."""
+        """Return the first and the last visible row, or (0, -1) when none is visible."""
         if not self.isVisible():
             return 0, -1
         bottom = self.viewport().height() - 1
