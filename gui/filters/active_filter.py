@@ -1,4 +1,4 @@
-"""What the list is narrowed to: the facets chosen at its side and what stands in the filter box."""
+"""The active filter of the list: selected facets and the query of the filter box."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from gui.filters.sidebar import Sidebar
 from gui.tasks.facets import ROOT, query_of
 from gui.tasks.task_model import TaskModel
 
-# Who passes a filter of ages or of progress is asked anew so often, and in at most a
-# fiftieth of the time.
+# Filters by age or progress are evaluated again at this interval, within a fiftieth of the time.
 AGAIN_MS = 2000
 _AGAIN_SHARE = 50
 
 
 class Narrowing(QObject):
-    """Puts facets and text together to one filter. A text with a mistake changes nothing."""
+    """Combine facets and typed query into one filter; an invalid query changes nothing."""
 
     changed = Signal()
 
@@ -44,34 +43,34 @@ class Narrowing(QObject):
 
     @property
     def text(self) -> str:
-        """The whole filter as one query: what `octask list --query` takes, too."""
+        """The whole filter as one query, as `octask list --query` accepts it."""
         return self._model.filter.text
 
     @property
     def typed(self) -> str:
-        """What is typed, as far as it was understood."""
+        """The last valid typed query."""
         return self._typed.text
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The conditions that are typed."""
+        """The typed conditions."""
         return self._typed.parts
 
     @property
     def facets(self) -> tuple[str, ...]:
-        """The facets that are chosen."""
+        """The selected facets."""
         return self._sidebar.chosen
 
     def show(self, text: str, facets: Iterable[str]) -> None:
-        """Narrow the list to just this."""
-        self._held = True  # facets and text change together: the list once
+        """Replace the filter by this query and these facets."""
+        self._held = True  # Facets and query change together, so the list is filtered once
         self._sidebar.select(facets)
         self._bar.set_text(text)
         self._held = False
         self.apply()
 
     def apply(self) -> None:
-        """Filter by what is chosen and typed now."""
+        """Filter by the selected facets and the typed query."""
         if self._held:
             return
         try:
@@ -89,18 +88,18 @@ class Narrowing(QObject):
         self.changed.emit()
 
     def clear(self) -> None:
-        """Show every task again."""
+        """Clear the filter."""
         self.show("", ())
 
     def add(self, condition: str) -> None:
-        """Narrow the list further, by one condition in the filter language."""
+        """Add a condition of the filter language to the filter."""
         if condition not in self._typed.parts:
             parts = (*self._typed.parts, condition)
             self._bar.set_text(" ".join(parts) if self._typed.text else condition)
 
     @property
     def conditions(self) -> list[Condition]:
-        """Everything that narrows the list, each with a way to take it away."""
+        """All conditions of the filter, each with a callback that removes it."""
         facets = [
             Condition(self._sidebar.name_of(facet), query_of([facet]), partial(self._drop, facet))
             for facet in self._sidebar.chosen
@@ -110,7 +109,7 @@ class Narrowing(QObject):
         return [*facets, *parts]
 
     def _conditions(self) -> list[Condition]:
-        """Those worth a chip: mere words stand in the box, and nowhere else."""
+        """Return the conditions shown as chips; plain words are visible in the box already."""
         only_words = not self._sidebar.chosen and not self._typed.conditions
         return [] if only_words else self.conditions
 
@@ -134,5 +133,5 @@ class Narrowing(QObject):
 
 
 def joined(*queries: str) -> Filter:
-    """What passes all of these."""
+    """Return the filter that requires all of these queries."""
     return Filter.of(" ".join(f"({query})" for query in queries if query))

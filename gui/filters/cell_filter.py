@@ -1,4 +1,4 @@
-"""The condition that a cell of the list stands for: Alt+click and `Filter by this value`."""
+"""Filter by the value of a cell, with Alt+click or `Filter by this value`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_RECORD = TaskRecord(task_id="")
 
 
 def condition_of(row: Row, column: str, now_ms: float) -> str:
-    """What finds the tasks that have the same in this column; empty where nothing is compared."""
+    """Return the condition for the value of this column, or an empty string without one."""
     make = _CELLS.get(column)
     return make(row, now_ms) if make is not None else ""
 
@@ -75,7 +75,7 @@ def _fields(row: Row) -> EngineFields:
 
 
 def _within(field: str, at: float | None, now_ms: float) -> str:
-    """The shortest of the usual times that reach back to `at`."""
+    """Return the shortest preset age range that includes `at`."""
     if at is None:
         return ""
     spans = ((key.partition(":")[2], ms) for key, ms in AGES.items())
@@ -114,7 +114,7 @@ def attach(window: MainWindow) -> None:
 
 
 class CellFilter(QObject):
-    """Alt+click on a cell narrows the list to its value, with Shift to all others."""
+    """Alt+click on a cell filters by its value, Alt+Shift+click excludes it."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -124,7 +124,7 @@ class CellFilter(QObject):
         self._action.triggered.connect(lambda _=False: self._filter_by_current())
         window.acts.keep_to(window.table, "filter_by_value")
         window.table.viewport().installEventFilter(self)
-        # After the table has a model, for good.
+        # The table has its final model and selection model by now.
         window.table.selectionModel().currentChanged.connect(lambda *_: self._name())
         self._name()
 
@@ -137,7 +137,8 @@ class CellFilter(QObject):
             index = self._window.table.indexAt(event.position().toPoint())
             others = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
             self._add(self._condition(index), others=others)
-        return True  # neither does its release or its second press mean a row
+        # The release and the second press of a double click must not select a row either.
+        return True
 
     def _condition(self, index: QModelIndex | QPersistentModelIndex) -> str:
         if not index.isValid():
@@ -153,7 +154,7 @@ class CellFilter(QObject):
             self._window.narrowing.add(f"-{condition}" if others else condition)
 
     def _name(self) -> None:
-        """Say in the menu what it would filter by."""
+        """Show the condition in the menu text."""
         condition = self._condition(self._window.table.currentIndex())
         self._action.setEnabled(bool(condition))
         shown = elide_right(display(condition), _CHARS).replace("&", "&&")

@@ -1,4 +1,4 @@
-"""When the filter hides everything: how many tasks each single condition keeps out."""
+"""Hints for an empty result: the number of tasks that match without each condition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gui.tasks.facets import query_of
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
-MOST = 2  # buttons beside the one that clears the filter
+MOST = 2  # Most buttons next to the one that clears the filter
 _CHARS = 16
 
 
@@ -27,7 +27,7 @@ def attach(window: MainWindow) -> None:
 
 
 class Nearest(QObject):
-    """Counts what the list would show without each of its conditions, once it shows nothing."""
+    """Count the matches without each condition when the filter has no result."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -59,7 +59,7 @@ class Nearest(QObject):
             self._counting.count(queries)
 
     def _without(self, one: Condition) -> Filter:
-        """What is left of the filter when this condition is taken away."""
+        """Return the filter without this condition."""
         narrowing = self._window.narrowing
         facets = [facet for facet in narrowing.facets if query_of([facet]) != one.query]
         typed = " ".join(part for part in narrowing.parts if part != one.query)

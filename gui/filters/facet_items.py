@@ -1,4 +1,4 @@
-"""The items at the side of the list by their keys: facets in their groups, views, counts."""
+"""Items of the sidebar by key: facets in groups, views, and their counts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _ENABLED = Qt.ItemFlag.ItemIsEnabled
 
 
 class Lost(NamedTuple):
-    """What is said in the place of a number: a name with a word, and what is known."""
+    """Label and explanation shown instead of the count of an unreachable ledger."""
 
     word: str
     truth: str
 
 
 class FacetItems:
-    """Makes, counts and takes away items. What is no facet cannot be selected."""
+    """Create, count and remove sidebar items; only facets can be selected."""
 
     def __init__(self, tree: FacetTree, hint: str) -> None:
         self._tree, self._hint = tree, hint
@@ -37,16 +37,16 @@ class FacetItems:
         self.heads = {group: self._head(group) for group in (VIEWS, *GROUPS)}
 
     def add(self, group: str, key: str, name: str, sign: str = "") -> QTreeWidgetItem:
-        """A facet at the end of its group."""
+        """Append a facet to its group."""
         item = QTreeWidgetItem(self.heads[group], [name])
         item.setData(0, KEY, key)
         item.setData(0, SIGN, sign)
-        item.setToolTip(0, plain_tip(f"{name}\n{self._hint}"))  # a long host is cut off
+        item.setToolTip(0, plain_tip(f"{name}\n{self._hint}"))  # A long host is elided in the list
         self.by_key[key] = item
         return item
 
     def add_button(self, group: str, key: str, name: str, sign: str = "") -> QTreeWidgetItem:
-        """Something to press at the end of a group."""
+        """Append an item that acts as a button to a group."""
         item = self.add(group, key, name, sign)
         item.setFlags(_ENABLED)
         return item
@@ -58,7 +58,7 @@ class FacetItems:
         head.removeChild(item)
 
     def count(self, key: str, number: int) -> bool:
-        """Show how many tasks an item has; False if it showed that already."""
+        """Show the number of tasks of an item; False if it was shown already."""
         item, said = self.by_key.get(key), words.count(number)
         if item is None or item.data(0, COUNT) == said:
             return False
@@ -68,8 +68,7 @@ class FacetItems:
         return True
 
     def show_lost(self, key: str, name: str, lost: Lost | None) -> None:
-        """Say by sign and word that what is counted here cannot be looked at now; with None
-        that it can, and is counted again."""
+        """Mark an item whose tasks cannot be read, or unmark it when `lost` is None."""
         item = self.by_key.get(key)
         said = "" if lost is None else _LOST_SIGN
         if item is None or (item.data(0, SIGN) or "") == said:
@@ -77,15 +76,15 @@ class FacetItems:
         item.setData(0, SIGN, said)
         item.setText(0, name if lost is None else lost.word)
         item.setToolTip(0, plain_tip(f"{name}\n{self._hint if lost is None else lost.truth}"))
-        if lost is not None:  # a number would say that there are none
+        if lost is not None:  # A number would suggest that there are no tasks
             item.setData(0, COUNT, "")
             item.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"{lost.word}\n{lost.truth}")
 
     def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
-        """Views as key, name and what each says; `current` is in force.
+        """Show views as (key, name, query); `current` is the active one.
 
-        All of them, counted or not: one that came with its count would push down what is
-        below it, under the pointer.
+        Views appear before they are counted, since items added later would move others under the
+        pointer.
         """
         wanted = [VIEW + key for key, _, _ in views]
         shown = [key_of(item) for item in children(self.heads[VIEWS])]
@@ -100,7 +99,7 @@ class FacetItems:
         hide(self.heads[VIEWS], not views)
 
     def count_view(self, key: str, number: int) -> None:
-        """How many tasks a view has now."""
+        """Show the number of tasks of a view."""
         self.count(VIEW + key, number)
 
     def _head(self, group: str) -> QTreeWidgetItem:

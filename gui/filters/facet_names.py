@@ -1,4 +1,4 @@
-"""What the groups at the side of the list and their facets are called."""
+"""Display names of facet groups and facets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VIEWS = "views"
 
 
 def group_name(group: str) -> str:
-    """The heading of a group."""
+    """Return the heading of a group."""
     names = {
         VIEWS: QCoreApplication.translate("Facets", "Views"),
         STATUS: QCoreApplication.translate("Facets", "Status"),
@@ -37,7 +37,7 @@ def group_name(group: str) -> str:
 
 
 def facet_name(facet: str, facets: FacetCounts) -> str:
-    """What a facet is called; kinds and hosts as tasks spell them."""
+    """Return the name of a facet; kinds and hosts keep the spelling of their tasks."""
     if group_of(facet) == STATUS:
         return words.say(f"facet.{facet}")
     names = {

@@ -1,4 +1,4 @@
-"""The groups at the side of the list: headings that fold, names with counts; keys and painting."""
+"""The tree of the sidebar: collapsible headings, names with counts, keys and painting."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from gui.tasks.cell_painting import SIGN_SIZE, sign
 
 KEY = int(Qt.ItemDataRole.UserRole)
 COUNT = KEY + 1
-SIGN = KEY + 2  # the name of the sign before an item, if it has one
-MARK = KEY + 3  # True on what is in force without being selected
+SIGN = KEY + 2  # Name of the icon in front of an item, if any
+MARK = KEY + 3  # True for the active view, which is not selected
 GROUP = "group:"
 _PAD = 8
 _ARROW = 12
@@ -39,7 +39,10 @@ NO_UPDATE = QItemSelectionModel.SelectionFlag.NoUpdate
 
 
 class FacetTree(QTreeWidget):
-    """Arrows move and choose; Ctrl+click and Ctrl+Space add. What is no facet is `pressed`."""
+    """Tree of facets: arrows select, Ctrl+click and Ctrl+Space add to the selection.
+
+    Activating an item that is no facet emits `pressed_item`.
+    """
 
     pressed_item = Signal(QTreeWidgetItem)
     menu_for = Signal(QTreeWidgetItem, object)
@@ -87,8 +90,8 @@ class FacetTree(QTreeWidget):
     def selectionCommand(
         self, index: AnyIndex, event: QEvent | None = None
     ) -> QItemSelectionModel.SelectionFlag:
-        # A click beside the facets, or on a heading, would choose none of them; a right click
-        # decides for itself.
+        # A click outside the facets or on a heading must not clear the selection, and a right click
+        # opens the menu.
         item = self.itemFromIndex(index) if index.isValid() else None
         right = isinstance(event, QMouseEvent) and event.button() == Qt.MouseButton.RightButton
         if item is None or right or not is_facet(item):
@@ -99,7 +102,7 @@ class FacetTree(QTreeWidget):
         self, index: AnyIndex, hint: QTreeWidget.ScrollHint = QTreeWidget.ScrollHint.EnsureVisible
     ) -> None:
         parent = index.parent()
-        if not parent.isValid() or self.isExpanded(parent):  # Qt would unfold what is folded
+        if not parent.isValid() or self.isExpanded(parent):  # Qt would expand a collapsed group
             super().scrollTo(index, hint)
 
     def _press(self, item: QTreeWidgetItem) -> None:
@@ -108,7 +111,7 @@ class FacetTree(QTreeWidget):
         self.pressed_item.emit(item)
 
     def _blend(self) -> None:
-        """Stand on the window's own ground, not on a white sheet."""
+        """Use the window's background colour instead of the base colour."""
         palette = self.palette()
         ground = QApplication.palette().color(QPalette.ColorRole.Window)
         if palette.color(QPalette.ColorRole.Base) != ground:
@@ -126,18 +129,18 @@ def children(head: QTreeWidgetItem) -> list[QTreeWidgetItem]:
 
 
 def hide(item: QTreeWidgetItem, hidden: bool) -> None:
-    """Qt lays the whole tree out anew even where nothing changes."""
+    """Hide or show an item only on change, because Qt lays out the whole tree each time."""
     if item.isHidden() != hidden:
         item.setHidden(hidden)
 
 
 def is_facet(item: QTreeWidgetItem) -> bool:
-    """Can it be chosen to narrow the list?"""
+    """Return whether the item is a facet that can be selected."""
     return bool(item.flags() & Qt.ItemFlag.ItemIsSelectable)
 
 
 class _FacetDelegate(QStyledItemDelegate):
-    """Sign, name, and the count at the right; headings with an arrow."""
+    """Paint icon, name and count of an item, and an arrow on headings."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:
         height = option.fontMetrics.height()
@@ -208,7 +211,7 @@ def _paint_facet(
 
 
 def _mirrored(painter: QPainter, rect: QRectF, part: QRectF) -> QRectF:
-    """`part` of `rect` on its other side, where words go from right to left."""
+    """Mirror `part` inside `rect` for right-to-left layouts."""
     if painter.layoutDirection() is not Qt.LayoutDirection.RightToLeft:
         return part
     return QRectF(rect.left() + rect.right() - part.right(), part.y(), part.width(), part.height())

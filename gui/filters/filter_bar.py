@@ -1,4 +1,4 @@
-"""The filter above the list: its line, its conditions as chips, and its mistake with a way out."""
+"""The filter bar above the list: input line, chips of conditions, and errors with fixes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gui.style.completion_popup import Offers
 from gui.style.icons import icon
 from gui.style.theme import plain_keys, plain_label, plain_tip
 
-# The line for a filter: offers what may follow. Esc clears it, a second Esc goes back.
+# Input line of the filter with completions; Esc clears it, a second Esc leaves it.
 
 Known = Mapping[str, Iterable[str]]
 
 
 class FilterBox(QLineEdit):
-    """Arrows and Tab choose an offer while there is one. `escaped` gives the keys back."""
+    """Input line in which arrows and Tab choose a completion; `escaped` returns the focus."""
 
     escaped = Signal()
 
@@ -35,16 +35,16 @@ class FilterBox(QLineEdit):
         self.textEdited.connect(lambda _: self._offer())
 
     def offer_values(self, known: Callable[[], Known]) -> None:
-        """`known` tells which values tasks have, for fields that cannot list them."""
+        """Set the callback for known values of fields that have no fixed list."""
         self._known = known
 
     @property
     def offers(self) -> tuple[str, ...]:
-        """What is offered below the line now."""
+        """The completions shown now."""
         return self._offers.shown if self._offers is not None else ()
 
     def event(self, event: QEvent) -> bool:
-        # Tab would go to the next widget before any key event is made of it.
+        # Qt moves the focus by Tab before it creates a key event.
         tab = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Tab
         if tab and event.type() == QEvent.Type.KeyPress and self.offers:
             assert self._offers is not None
@@ -73,7 +73,7 @@ class FilterBox(QLineEdit):
         self._close()
 
     def _chooses(self, event: QKeyEvent) -> bool:
-        """Is this key for the offers?"""
+        """Handle a key for the completions and return whether it was used."""
         offers, key = self._offers, event.key()
         if offers is None or offers.isHidden():
             return False
@@ -116,15 +116,18 @@ def _with_control(event: QKeyEvent) -> bool:
     return bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
 
 
-# Typing is not held up by the list: it is filtered when the fingers rest this long.
+# Delay in ms between the last key and filtering, so that typing stays fluent.
 TYPING_MS = 120
-# What is half typed is mostly no mistake: one is told when the fingers rest longer.
+# Longer delay in ms before an error is shown, because incomplete input is mostly correct.
 MISTAKE_MS = 700
-MOST_TOLD = 4  # mistakes in one text: the box has no room for more
+MOST_TOLD = 4  # Most errors shown for one query, for lack of room
 
 
 class FilterBar(QWidget):
-    """Emits `text_changed` a moment after typing, and `left` when the list should have the keys."""
+    """Filter line with delayed input.
+
+    `text_changed` follows typing after a delay; `left` requests the focus for the list.
+    """
 
     text_changed = Signal(str)
     left = Signal()
@@ -197,29 +200,29 @@ class FilterBar(QWidget):
         return self._box.text()
 
     def set_text(self, text: str) -> None:
-        """Filter by `text` at once."""
+        """Filter by `text` without delay."""
         self._box.setText(text)
         self._tell()
         self._tell_mistake()
 
     def focus_text(self) -> None:
-        """Put the keys here; what stands in the box is marked, not cleared."""
+        """Focus the filter box and select its text."""
         self._box.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self._box.selectAll()
 
     def offer_values(self, known: Callable[[], Known]) -> None:
-        """`known` tells the values that tasks have, by field."""
+        """Set the callback for known values by field."""
         self._box.offer_values(known)
 
     @property
     def mistake(self) -> str:
-        """What is said to be wrong with the text; empty while nothing is."""
+        """The error message shown now, empty without one."""
         return "" if self._trouble.isHidden() else self._sentence.text()
 
     def show_mistakes(self, errors: Sequence[QueryError], *, applied: bool = False) -> None:
-        """Say all that is wrong with the text, in a moment; none: nothing is.
+        """Show all errors of the query after a delay, or hide them when there are none.
 
-        `applied`: the list is narrowed by it all the same, and so shows nothing.
+        With `applied` the filter is active all the same, and so matches nothing.
         """
         self._mistakes, self._applied = tuple(errors), applied
         if not errors:
@@ -229,16 +232,16 @@ class FilterBar(QWidget):
             self._patience.start()
 
     def show_conditions(self, conditions: Sequence[Condition]) -> None:
-        """Everything that narrows the list now."""
+        """Show the conditions of the active filter as chips."""
         self.chips.show_conditions(conditions)
 
     def show_counts(self, shown: int, total: int, selected: int = 0) -> None:
-        """`Showing 214 of 12,480 · 3 selected`, beside the box; of none the list itself tells."""
+        """Show `Showing 214 of 12,480 · 3 selected`, or nothing for an empty ledger."""
         self._numbers.show_text(words.showing(shown, total, selected) if total else "")
         self._numbers.show()
 
     def _type(self, text: str) -> None:
-        # What was emptied shows everything again without waiting.
+        # Clearing the text shows all tasks without delay.
         if text:
             self._typing.start()
         else:
@@ -255,7 +258,7 @@ class FilterBar(QWidget):
         self._patience.stop()
         if not self._mistakes:
             return
-        if self._box.offers:  # half a condition, and what may follow stands below it
+        if self._box.offers:  # The condition is incomplete, and its completions are open
             self._patience.start()
             return
         said = self._said()
@@ -269,7 +272,7 @@ class FilterBar(QWidget):
             announce(self._box, said)
 
     def _said(self) -> str:
-        """Each mistake, and of several where it is; the buttons beside them are the advice."""
+        """Return each error, with its position if there are several; the buttons offer fixes."""
         if len(self._mistakes) == 1:
             return language.sentence(self._mistakes[0])
         place = self.tr("Character {0}: {1}")
@@ -283,7 +286,7 @@ class FilterBar(QWidget):
         return "\n".join(lines)
 
     def _mended(self) -> str:
-        """The text without the first of the mistakes that have one way out."""
+        """Return the query with the first fixable error corrected."""
         return next(filter(None, (mended(self._told, one) for one in self._mistakes)), "")
 
     def _quoted(self) -> str:
@@ -295,7 +298,8 @@ class FilterBar(QWidget):
 
     def _leave(self) -> None:
         self._tell()
-        if self._mistakes and not self._applied:  # the list shows something else: stay with it
+        # The list does not show this query, so the focus stays.
+        if self._mistakes and not self._applied:
             self._tell_mistake()
         else:
             self.left.emit()

@@ -1,4 +1,4 @@
-"""Every condition of the filter as a chip that takes it away, in as many lines as they need."""
+"""Removable chips for the conditions of the filter, in as many lines as needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAKE_AWAY = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace, Qt.Key.Key_Return, Qt.Key
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`name` is shown; `query` is what it says in the filter language."""
+    """A condition with its display `name` and its `query` in the filter language."""
 
     name: str
     query: str
@@ -29,8 +29,9 @@ class Condition:
 
 
 class FilterChips(QWidget):
-    """One chip for each condition; hidden while there is none. `save_wanted` keeps them all
-    as a view, `clear_wanted` takes all of them away.
+    """One chip for each condition, hidden without conditions.
+
+    `save_wanted` requests to save them as a view, `clear_wanted` to remove all.
     """
 
     save_wanted = Signal()
@@ -46,7 +47,7 @@ class FilterChips(QWidget):
         self.hide()
 
     def show_conditions(self, conditions: Sequence[Condition]) -> None:
-        """Show these, and no others. The focus stays where it was, as far as that is possible."""
+        """Show exactly these conditions, and keep the focus position where possible."""
         shown = tuple((one.name, one.query) for one in conditions)
         if shown == self._shown:
             return
@@ -63,7 +64,7 @@ class FilterChips(QWidget):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the chips say."""
+        """The texts of the chips."""
         return tuple(name for name, _ in self._shown)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -112,7 +113,7 @@ class FilterChips(QWidget):
 
 
 class _Chip(QToolButton):
-    """A condition; clicking it, Enter and Del take it away, arrows go to the next."""
+    """Chip of one condition: a click, Enter or Del removes it, arrows move between chips."""
 
     stepped = Signal(int)
 

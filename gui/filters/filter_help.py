@@ -1,4 +1,4 @@
-"""What can be written into the filter: its fields with an example each, and how they are joined."""
+"""Help for the filter language: fields with examples, and how to combine them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ALT = "⌥" if sys.platform == "darwin" else "Alt"
 
 
 class FilterHelp(InOrder, QDialog):
-    """Stays open beside the window; a double click or Enter puts an example into the filter."""
+    """Modeless dialog whose examples a double click or Enter copies into the filter."""
 
     def __init__(
         self, put: Callable[[str], object], parent: QWidget, *, several: bool = False
@@ -90,16 +90,16 @@ class FilterHelp(InOrder, QDialog):
         )
 
     def _fields(self) -> list[tuple[str, str]]:
-        """Of a single ledger nobody asks which it is."""
+        """Return all fields; the ledger field is useful only with several ledgers."""
         fields = ((name, one) for name, one in FIELDS.items() if self._several or name != ROOT)
         return [(f"{name}:{one.example}", retold(one.help)) for name, one in fields]
 
     def _use(self, example: str) -> None:
-        if _ALT + "+" not in example:  # that one is done with the mouse
+        if _ALT + "+" not in example:  # Mouse gestures cannot be copied into the filter
             self._put(example)
 
 
-# Help for the filter: opened beside the window, its examples can be used.
+# Opening the help dialog.
 
 
 def attach(window: MainWindow) -> None:
@@ -107,7 +107,7 @@ def attach(window: MainWindow) -> None:
 
 
 class Help(QObject):
-    """One help at a time, kept once it was made."""
+    """Open one help dialog at a time and keep it for reuse."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)

@@ -1,4 +1,4 @@
-"""How many tasks pass filters that are not in force: counted in slices, never in one go."""
+"""Match counts of inactive filters, computed in slices between events."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gui.tasks.row_query_subject import asked
 from gui.tasks.task_model import TaskModel
 
 _SLICE_S = 0.001
-_PAUSE_MS = 20  # between two slices, in which everything else goes on
-_ROWS = 200  # at a time; few enough for a slice, many enough to be asked together
+_PAUSE_MS = 20  # Pause in ms between two slices, in which other events are processed
+_ROWS = 200  # Rows evaluated at a time: few enough for a slice, enough to share evaluation
 
 
 class Counting(QObject):
-    """Counts for several filters, one after another; `counted` tells each, `done` the end."""
+    """Count matches of several filters in turn; `counted` reports each, `done` the end."""
 
     counted = Signal(str, int)
     done = Signal()
@@ -38,11 +38,11 @@ class Counting(QObject):
 
     @property
     def took_ms(self) -> int:
-        """How long the last count took, pauses included, where the machine did not rest."""
+        """The duration of the last count on an idle machine, including pauses."""
         return self._turns * (_PAUSE_MS + round(_SLICE_S * 1000))
 
     def count(self, filters: Mapping[str, Filter]) -> None:
-        """Count these over all tasks there are now; what was being counted is forgotten."""
+        """Count these filters over all current tasks, and abandon the previous count."""
         self._jobs = list(filters.items())
         self._rows = self._model.all_rows() if filters else []
         self._at = self._found = self._turns = 0

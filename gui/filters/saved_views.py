@@ -1,4 +1,4 @@
-"""Views of the list: facets, text, order and columns by name; own ones and a few of ours."""
+"""Saved views of the list: facets, query, order and columns by name; user views and presets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ KEPT: Final = "views.saved"
 LAST: Final = "views.last"
 MOST: Final = 50
 MOST_NAME: Final = 60
-OURS: Final = "system:"  # before the key of a view that comes with the program
+OURS: Final = "system:"  # Prefix of the keys of built-in views
 OWN: Final = "own:"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedView:
-    """What the list is narrowed to, and how it is laid out; no order or columns: as they are."""
+    """A filter with an optional layout; without order or columns the current ones stay."""
 
     key: str
     name: str
@@ -36,7 +36,7 @@ class SavedView:
 
 
 def system_views() -> tuple[SavedView, ...]:
-    """The views that come with the program."""
+    """Return the built-in views."""
     given = (
         ("failed", _tr("Failed, last day"), "status:failed updated:<1d"),
         ("slow", _tr("Runs over 10 min"), "status:live took:>10m"),
@@ -56,7 +56,7 @@ def _tr(text: str) -> str:
 
 
 class SavedViews(QObject):
-    """The views in the order in which they are offered; `changed` when there are others."""
+    """The views in menu order; `changed` reports a different set."""
 
     changed = Signal()
 
@@ -67,7 +67,7 @@ class SavedViews(QObject):
 
     @property
     def own(self) -> list[SavedView]:
-        """A person's own views."""
+        """The views saved by the user."""
         kept = self._preferences.get(KEPT, list)
         found = (_read(each) for each in kept[:MOST])
         return list({view.key: view for view in found if view is not None}.values())
@@ -85,11 +85,11 @@ class SavedViews(QObject):
         return self.find(self._preferences.get(LAST, str))
 
     def use(self, view: SavedView) -> None:
-        """Remember that this view was chosen."""
+        """Store this view as the last one chosen."""
         self._preferences.set(LAST, view.key)
 
     def save(self, view: SavedView) -> None:
-        """Keep `view`, in place of one of the same name."""
+        """Save `view`, replacing one of the same name."""
         own = self.own
         places = {each.key: at for at, each in enumerate(own)}
         if view.key in places:
@@ -102,7 +102,7 @@ class SavedViews(QObject):
         self._keep(view for view in self.own if view.key != key)
 
     def rename(self, key: str, name: str) -> None:
-        """Give a view another name; one that has it already is replaced."""
+        """Rename a view, replacing another of that name."""
         wanted = own_key(name)
         kept = [view for view in self.own if view.key not in {wanted} - {key}]
         self._keep(
@@ -113,7 +113,7 @@ class SavedViews(QObject):
         )
 
     def rename_facet(self, facet: str, name: str) -> None:
-        """What the list was narrowed to by is called `name` now, in every view."""
+        """Rename a facet in every saved view."""
         self._keep(
             replace(view, facets=tuple(name if one == facet else one for one in view.facets))
             for view in self.own
@@ -124,7 +124,7 @@ class SavedViews(QObject):
 
 
 def own_key(name: str) -> str:
-    """The key of a person's view of this name; names that look the same are the same."""
+    """Return the key of a user view; names that differ only in case or spaces are equal."""
     return OWN + clean_name(name).casefold()
 
 
@@ -143,7 +143,7 @@ def _written(view: SavedView) -> dict[str, Any]:
 
 
 def _read(kept: object) -> SavedView | None:
-    """A view as it was kept; None for what another program, or a slip, has put there."""
+    """Return the stored view, or None for an invalid entry."""
     name = kept.get("name") if isinstance(kept, Mapping) else None
     if not isinstance(kept, Mapping) or not isinstance(name, str) or not clean_name(name):
         return None

@@ -1,4 +1,4 @@
-"""The facets of the list with their live counts: click replaces, Ctrl+click adds or takes away."""
+"""Sidebar of facets with live counts: click replaces the selection, Ctrl+click toggles."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from gui.tasks.facets import (
 MORE = "more:"
 FEW, MANY = 8, 200
 _PAD = 8
-# Kinds, hosts and ages are shown anew at most so often while tasks keep changing.
+# Minimum interval in ms for kinds, hosts and ages while tasks keep changing.
 _REFRESH_MS = 300
 _AGEING_MS = 30_000
 _EVERYTHING = Facet.ALL.value
-# These few are always offered; the others only while a task has them or they are chosen.
+# States that are always listed; others only while tasks have them or they are selected.
 _ALWAYS = frozenset(
     {Facet.ALL, Facet.ATTENTION, Facet.PENDING, Facet.RUNNING, Facet.COMPLETED, Facet.FAILED}
 )
 
 
 class Sidebar(QWidget):
-    """Emits `facet_changed` with the chosen facets' keys; an empty tuple means all tasks.
+    """Sidebar that emits `facet_changed` with the selected keys; an empty tuple means all tasks.
 
-    `view_chosen` carries the name of a view; `menu_wanted` an item's key and where.
+    `view_chosen` carries the key of a view, `menu_wanted` an item's key and position.
     """
 
     facet_changed = Signal(object)
@@ -58,7 +58,7 @@ class Sidebar(QWidget):
         self._chosen: tuple[str, ...] = ()
         self._shows_empty = False
         self._lost: Mapping[str, Lost] = {}
-        self._open: set[str] = set()  # groups of which more than a few are shown
+        self._open: set[str] = set()  # Groups that show more than a few facets
         self._soon = QTimer(self, singleShot=True)
         self._soon.timeout.connect(self._refresh)
         self._ageing = QTimer(self, interval=_AGEING_MS)
@@ -89,27 +89,27 @@ class Sidebar(QWidget):
         column.addWidget(self._tree, 1)
 
     def follow(self, facets: FacetCounts, now_ms: Callable[[], float]) -> None:
-        """Show these counts from now on, whenever `show_counts` is told."""
+        """Set the source of the counts that `show_counts` displays."""
         self._facets, self._now_ms = facets, now_ms
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The chosen facets' keys, to be kept and given to `select` at the next start."""
+        """The keys of the selected facets, to be saved and passed to `select` at the next start."""
         return self._chosen
 
     def select(self, keys: Iterable[str]) -> None:
-        """Choose these facets and say so; unknown ones are left out, none means all."""
+        """Select these facets and emit the change; unknown keys are ignored, none selects all."""
         wanted = tuple(key for key in dict.fromkeys(keys) if group_of(key))
         if wanted != self._chosen:
             self._mark(wanted)
             self.facet_changed.emit(wanted)
 
     def name_of(self, facet: str) -> str:
-        """What a facet is called."""
+        """Return the name of a facet."""
         return facet_name(facet, self._facets)
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
-        """Show how many tasks each state has; the other groups follow in a moment."""
+        """Show the number of tasks of each state; other groups are updated after a delay."""
         self._counts = dict(counts)
         for facet in Facet:
             if self._items.count(facet.value, self._counts.get(facet.value, 0)):
@@ -118,22 +118,22 @@ class Sidebar(QWidget):
             self._soon.start(_REFRESH_MS)
 
     def show_lost(self, lost: Mapping[str, Lost]) -> None:
-        """What is said of these facets, by key, instead of a number; of no other from now on."""
+        """Show these explanations, by key, instead of the counts of unreachable ledgers."""
         if lost != self._lost:
             self._lost = lost
             self._refresh()
 
     def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
-        """The views to choose from, as key, name and what each says; `current` is in force."""
+        """Show the views as (key, name, query); `current` is the active one."""
         self._items.show_views(views, current)
 
     def count_view(self, key: str, number: int) -> None:
-        """How many tasks a view has now."""
+        """Show the number of tasks of a view."""
         self._items.count_view(key, number)
 
     @property
     def shows_views(self) -> bool:
-        """Can the counts of the views be seen now?"""
+        """True while the counts of the views are visible."""
         return self.isVisible() and self._heads[VIEWS].isExpanded()
 
     @property
@@ -141,17 +141,17 @@ class Sidebar(QWidget):
         return self._shows_empty
 
     def show_empty(self, shown: bool) -> None:
-        """Offer also the states that no task is in."""
+        """Show or hide the states that no task has."""
         self._shows_empty = shown
         self._hide_empty()
 
     def save_state(self) -> str:
-        """What is chosen and how the groups stand, for `restore_state`."""
+        """Return the selection and the collapsed groups, for `restore_state`."""
         state = {"chosen": self._chosen, "folded": self.folded, "empty": self._shows_empty}
         return json.dumps(state)
 
     def restore_state(self, text: str) -> bool:
-        """Stand as `save_state` told; anything else changes nothing."""
+        """Restore the state from `save_state`, or change nothing and return False if invalid."""
         try:
             state = json.loads(text)
             chosen, folded = map(str, state["chosen"]), [str(each) for each in state["folded"]]
@@ -165,16 +165,16 @@ class Sidebar(QWidget):
 
     @property
     def folded(self) -> tuple[str, ...]:
-        """The groups of which only the heading is shown."""
+        """The groups that are collapsed."""
         return tuple(group for group, head in self._heads.items() if not head.isExpanded())
 
     def fold(self, groups: Iterable[str]) -> None:
-        """Show only the headings of these groups."""
+        """Collapse these groups and expand all others."""
         folded = set(groups)
         for group, head in self._heads.items():
             head.setExpanded(group not in folded)
 
-    # what changes with the tasks
+    # Updates from changed tasks.
 
     def _refresh(self) -> None:
         if not self.isVisible():
@@ -237,7 +237,7 @@ class Sidebar(QWidget):
             has = self._counts.get(key, 0) > 0 or self._shows_empty
             hide(self._items.by_key[key], not (key in _ALWAYS or key in self._chosen or has))
 
-    # choosing
+    # Selection.
 
     def _press(self, item: QTreeWidgetItem) -> None:
         key = key_of(item)
@@ -262,7 +262,7 @@ class Sidebar(QWidget):
 
     def _choose(self) -> None:
         keys = tuple(key_of(item) for item in self._tree.selectedItems())
-        # "All" beside another facet gives way to it, unless it is what was clicked last.
+        # "All" excludes other facets: the one clicked last wins.
         latest = self._tree.currentItem()
         last_key = key_of(latest) if latest is not None else ""
         if not keys or keys == (_EVERYTHING,) or (_EVERYTHING in keys and last_key == _EVERYTHING):

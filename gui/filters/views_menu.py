@@ -1,4 +1,4 @@
-"""Saved views in the window: in a menu and at the side, with counts; saving, renaming, removing."""
+"""Saved views in the menu and the sidebar, with counts; saving, renaming and removing them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# A name for what the list shows now.
+# Dialog for the name of a view.
 
 _FIELD_HEIGHT = 28
 
 
 class SaveView(Question):
-    """Asks for a name; `save` is called with it, and whether order and columns belong to it."""
+    """Dialog for a name; calls `save` with it and whether to include order and columns."""
 
     def __init__(
         self, taken: Collection[str], save: Callable[[str, bool], object], parent: QWidget
@@ -43,7 +43,7 @@ class SaveView(Question):
         self._lay_out()
         self.add_button("", self.tr("Cancel"))
         self._ok = self.add_button("save", self.tr("Save"))
-        self._ok.setDefault(True)  # for Enter on the check box; Esc still saves nothing
+        self._ok.setDefault(True)  # Enter on the check box then saves; Esc never does
         self.name.textChanged.connect(lambda _: self._judge())
         self.name.returnPressed.connect(self._ok.click)
         self.when_answered(
@@ -64,7 +64,7 @@ class SaveView(Question):
         self.body.addLayout(form)
 
     def start_with(self, name: str) -> None:
-        """Offer this name."""
+        """Suggest a name."""
         self.name.setText(name)
         self.name.selectAll()
 
@@ -82,7 +82,7 @@ class SaveView(Question):
 
 
 class RenameView(SaveView):
-    """Asks for another name of a view."""
+    """Dialog for the new name of a view."""
 
     def __init__(
         self, taken: Collection[str], save: Callable[[str, bool], object], parent: QWidget
@@ -93,13 +93,13 @@ class RenameView(SaveView):
 
 
 def opened(dialog: QDialog) -> QDialog:
-    """`dialog`, shown, and gone for good when it is closed."""
+    """Show `dialog` and delete it when it is closed."""
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     return dialog
 
 
-# Views are counted anew at most so often while tasks change, in at most a fiftieth of the time.
+# Views are counted at most at this interval, within a fiftieth of the time.
 _COUNT_MS = 2000
 _COUNT_SHARE = 50
 _AGEING_MS = 60_000
@@ -110,7 +110,7 @@ def attach(window: MainWindow) -> None:
 
 
 class Views(QObject):
-    """Offers the views, and keeps the one in force marked."""
+    """List the views and mark the active one."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -146,11 +146,11 @@ class Views(QObject):
         self._counting.counted.connect(window.sidebar.count_view)
         self._counting.done.connect(self._counted)
 
-    # what is in force
+    # The active view.
 
     @property
     def current(self) -> SavedView | None:
-        """The view that the list shows now, if it is one."""
+        """The view that equals the active filter, or None."""
         narrowing = self._window.narrowing
         facets, text = frozenset(narrowing.facets), narrowing.typed
         for view in self.saved.all:
@@ -159,7 +159,7 @@ class Views(QObject):
         return None
 
     def show_view(self, view: SavedView) -> None:
-        """Narrow and arrange the list as `view` says."""
+        """Apply the filter and the layout of `view`."""
         window = self._window
         if view.columns:
             window.table.restore_header(QByteArray(view.columns.encode()))
@@ -173,7 +173,8 @@ class Views(QObject):
         if view is None:
             return
         current = self.current
-        if current is not None and current.key == key:  # once more: back to all
+        # Choosing the active view again clears the filter.
+        if current is not None and current.key == key:
             self._window.narrowing.clear()
         else:
             self.show_view(view)
@@ -184,16 +185,16 @@ class Views(QObject):
         self._window.sidebar.show_views(views, current.key if current is not None else "")
         self._count_soon()
 
-    # counts
+    # Counts.
 
     def _count_soon(self) -> None:
-        if self._counting.is_busy:  # what is new now is not among what is being counted
+        if self._counting.is_busy:  # The running count does not include new changes
             self._missed = True
         elif not self._soon.isActive():
             self._soon.start()
 
     def _count_first(self) -> None:
-        """The list is whole: nobody need wait for the first numbers."""
+        """Count at once when the list is complete."""
         self._window.loaded.disconnect(self._count_first)
         self._count()
 
@@ -210,10 +211,10 @@ class Views(QObject):
             self._missed = False
             self._soon.start()
 
-    # saving
+    # Saving.
 
     def save(self) -> None:
-        """Ask for a name and keep what the list shows now."""
+        """Open the dialog that saves the active filter as a view."""
         taken = {view.key for view in self.saved.own}
         dialog = SaveView(taken, self._save, self._window)
         current = self.current
@@ -243,7 +244,7 @@ class Views(QObject):
         dialog.start_with(view.name)
         opened(dialog)
 
-    # menus
+    # Menus.
 
     def _fill(self) -> None:
         menu, current, last = self._menu, self.current, self.saved.last
@@ -263,7 +264,7 @@ class Views(QObject):
             action.triggered.connect(lambda _=False, view=view: self.show_view(view))
 
     def _menu_for(self, key: str, at: QPoint) -> None:
-        """What can be done with everything in a facet or a view."""
+        """Open the menu of a facet or a view, for all of its tasks."""
         window = self._window
         menu = QMenu(window.sidebar)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -295,7 +296,7 @@ class Views(QObject):
             remove.triggered.connect(lambda _=False: self.saved.remove(view.key))
 
     def _fill_for_all(self, menu: QMenu) -> None:
-        """The menu of a row, for every task that the list shows now."""
+        """Fill in the context menu of a row, applied to all filtered tasks."""
         window = self._window
         window.table.selectAll()
         title = menu.addAction(plain_keys(window.scope.describes()))
@@ -306,14 +307,14 @@ class Views(QObject):
 
 
 def view_query(view: SavedView) -> str:
-    """All that a view narrows the list by, as one query."""
+    """Return facets and query of a view as one query."""
     return " ".join(each for each in (query_of(view.facets), view.query) if each)
 
 
 def _filter(view: SavedView) -> Filter | None:
     try:
         return joined(query_of(view.facets), view.query)
-    except QueryError:  # kept by another version, whose fields we do not know
+    except QueryError:  # The view was saved by another version with unknown fields
         return None
 
 

@@ -1,4 +1,4 @@
-"""Words that are said aloud at once to whoever uses a screen reader."""
+"""Announcements for screen readers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from PySide6.QtWidgets import QWidget
 
 
 def announce(where: QWidget, words: str) -> None:
-    """Say `words`, wherever the focus is. Costs nothing while nobody listens."""
+    """Announce `words` independent of the focus; free of cost without a screen reader."""
     if words and QAccessible.isActive():
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(where, words))

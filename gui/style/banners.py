@@ -1,4 +1,4 @@
-"""What stands in the table's place when there is nothing to list, and the banner above it."""
+"""The card that replaces an empty list, and the banner above the list."""
 
 from __future__ import annotations
 
@@ -26,20 +26,18 @@ from gui.style.announcements import announce
 from gui.style.icons import glyph, icon
 from gui.style.theme import heading, plain_label, tone
 
-# A headline and its sentence, without saying the same twice.
-#
-# Each error has a title for lists and a sentence that stands by itself, so the two often share
-# their words. Wherever one stands above the other, this decides what is left of each.
+# Removal of repeated words between a title and its sentence. Each error has a title for lists and a
+# complete sentence, which often repeats the title.
 
 _GOES_ON: Final = re.compile(r"\s*[:.!?…]+\s*")
 _PLAIN_WORD: Final = re.compile(r"[^\W\d_]+(?=[\s,;]|\.?(?:\s|$))")
 
 
 def said_once(title: str, sentence: str) -> tuple[str, str]:
-    """What to show as the headline, and below it; either may be empty.
+    """Return the headline and the text below it, either of which may be empty.
 
-    `Cannot write: disk full` below `Cannot write` becomes `Disk full`; a sentence in which the
-    title is a part of the grammar stands alone.
+    `Cannot write: disk full` below `Cannot write` becomes `Disk full`. Where the title is part of
+    the sentence's grammar, only the sentence remains.
     """
     head = title.strip().rstrip(".")
     first, line_end, more = sentence.partition("\n")
@@ -56,27 +54,28 @@ def said_once(title: str, sentence: str) -> tuple[str, str]:
 
 
 def _begun(text: str) -> str:
-    """With a capital, if it begins with a word: names of files and addresses stay as they are."""
+    """Capitalise a first word, but no file name or address."""
     return text[:1].upper() + text[1:] if _PLAIN_WORD.match(text) else text
 
 
 CARD_WIDTH = 460
 PICTURE = 44
-TITLE_CHARS, SENTENCE_CHARS, SENTENCE_LINES = 200, 900, 8  # what a path or a reason may take up
+TITLE_CHARS, SENTENCE_CHARS, SENTENCE_LINES = 200, 900, 8  # Limits for text with paths and reasons
 BUTTON_HEIGHT = 32
-WORDS_CHARS = 50  # of room that a banner's words have beside its buttons; with less above them
+# Characters of room that the text needs next to the buttons; with less, buttons go below.
+WORDS_CHARS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One button: what it says and what it does. The first one of a card is the default."""
+    """Text and action of one button; the first one of a card is the default."""
 
     text: str
     act: Callable[[], object]
 
 
 class Card(QWidget):
-    """A sign, a headline, a sentence and a way on, in the middle of an empty place."""
+    """Centred icon, headline, sentence and buttons for an empty area."""
 
     _picture_gap = 10
 
@@ -109,7 +108,7 @@ class Card(QWidget):
         box.setFixedWidth(CARD_WIDTH)
         box.setLayout(column)
         around = self._around = QVBoxLayout(self)
-        middle = QHBoxLayout()  # with an alignment Qt would ask how high it is in the whole width
+        middle = QHBoxLayout()  # With an alignment Qt would compute the height for the full width
         middle.addStretch()
         middle.addWidget(box)
         middle.addStretch()
@@ -128,7 +127,7 @@ class Card(QWidget):
         self._detail.setVisible(bool(detail))
 
     def show_choices(self, choices: tuple[Choice, ...]) -> None:
-        """Replace the buttons; the first is the one that Enter presses."""
+        """Replace the buttons; Enter presses the first one."""
         while (item := self._buttons.takeAt(0)) is not None:
             if (old := item.widget()) is not None:
                 old.deleteLater()
@@ -137,20 +136,21 @@ class Card(QWidget):
         buttons = []
         for choice in choices:
             button = QPushButton(choice.text, self)
-            button.setAutoDefault(True)  # outside of a dialog Enter presses only such a one
+            # Outside a dialog Enter presses only buttons with autoDefault.
+            button.setAutoDefault(True)
             button.setMinimumHeight(BUTTON_HEIGHT)
             button.clicked.connect(lambda _=False, act=choice.act: act())
             self._buttons.addWidget(button)
             buttons.append(button)
             self._default = self._default or button
         self._buttons.addStretch()
-        # words of a language may be long: none of them is cut off
+        # Translated texts may be long, and none may be cut off.
         beside = self._buttons.spacing() * (len(choices) + 1)
         wide = sum(max(one.sizeHint().width(), one.minimumWidth()) for one in buttons)
         self._box.setFixedWidth(max(CARD_WIDTH, wide + beside + BUTTON_HEIGHT))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where there is little room the picture gives way to the words."""
+        """Hide the icon where there is little room for the text."""
         super().resizeEvent(event)
         margins = self._around.contentsMargins()
         words = self._box.heightForWidth(self._box.maximumWidth())
@@ -161,7 +161,7 @@ class Card(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        # taking it from whoever types (the filter, say) would be rude
+        # Do not take the focus from a visible widget such as the filter box.
         focus = self.window().focusWidget()
         if self._default is not None and (focus is None or not focus.isVisible()):
             self._default.setFocus()
@@ -177,15 +177,15 @@ class Card(QWidget):
 
 
 def _few_lines(text: str) -> str:
-    """A sentence, or one a line, that cannot push everything else out of the window."""
+    """Limit the length of a multi-line text, so that it cannot fill the window."""
     lines = text.split("\n", SENTENCE_LINES)
     return "\n".join(display(line, SENTENCE_CHARS) for line in lines)
 
 
 class Banner(QFrame):
-    """One line above the table: something is wrong, and this is the way out.
+    """Banner above the list with a problem and its solutions.
 
-    Where the words have too little room beside the buttons, the buttons stand below them.
+    Where the text has too little room next to the buttons, they move below it.
     """
 
     closed = Signal()
@@ -232,7 +232,7 @@ class Banner(QFrame):
         choices: tuple[Choice, ...] = (),
         tone_name: str = "warning",
     ) -> None:
-        """Show it; whoever listens to a screen reader hears it too."""
+        """Show the banner and announce it to screen readers."""
         self._tone, self._told = tone_name, title
         title, sentence = said_once(title, sentence)
         for label, text in (
@@ -257,11 +257,11 @@ class Banner(QFrame):
 
     @property
     def title(self) -> str:
-        """What it is about now; empty when it is not shown."""
+        """The title of the banner, empty while hidden."""
         return "" if self.isHidden() else display(self._told, TITLE_CHARS)
 
     def minimumSizeHint(self) -> QSize:
-        """As narrow as the buttons alone: words are broken, and nothing beside is squeezed."""
+        """Allow a width of the buttons alone, because the text wraps."""
         return QSize(self._beside_words(), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -269,7 +269,7 @@ class Banner(QFrame):
         self._arrange()
 
     def _beside_words(self) -> int:
-        """Pixels that everything takes up but the words."""
+        """Return the width in pixels of everything except the text."""
         margins, row = self.contentsMargins(), self.layout()
         assert row is not None
         edges, signs = row.contentsMargins(), (self._picture, self._close)

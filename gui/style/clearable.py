@@ -1,4 +1,4 @@
-"""A line with a button that empties it, which Qt leaves without a name."""
+"""Clear button of a line edit with an accessible name, which Qt omits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gui.style.theme import plain_tip
 
 
 def clearable(line: QLineEdit) -> None:
-    """Give `line` its button, and the button a name for ears and pointers."""
+    """Add a clear button with an accessible name and a tool tip to `line`."""
     line.setClearButtonEnabled(True)
     name = QCoreApplication.translate("clearable", "Empty this field")
     for button in line.findChildren(QToolButton):

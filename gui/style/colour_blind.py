@@ -1,7 +1,7 @@
-"""The colours for who cannot tell red from green, light and dark: blue-green, brown, violet.
+"""Colours for red-green colour blindness, light and dark: blue-green, brown, violet.
 
-Only what differs from the usual colours. Searched for, so that good, bad and care keep apart as
-far as can be for all three kinds of colour blindness while having 7 : 1 on white and on black.
+Only the differences from the default colours. Found by search: good, bad and care are as far apart
+as possible for all three kinds of colour blindness, with 7 : 1 on white and on black.
 """
 
 from __future__ import annotations
@@ -24,5 +24,5 @@ TONES: Final = {
     dark: {name: colours[of] for name, of in _OF.items()}
     for dark, colours in ((False, _LIGHT), (True, _DARK))
 }
-# Nothing else has this colour: a palette with it is one of these.
+# Unique colour that identifies a palette of this module.
 MARK: Final = {False: "#722fc4", True: "#b792f9"}

@@ -1,8 +1,8 @@
-"""The usual colours, light and dark: of palettes, and of states by their names."""
+"""Default colours of palettes and states, light and dark."""
 
 from __future__ import annotations
 
-# Every text colour below has at least 4.5 : 1 on the base it stands on (WCAG 2.2, 1.4.3);
+# Every text colour below has at least 4.5 : 1 on its base colour (WCAG 2.2, 1.4.3);
 # tests/gui/test_theme.py computes it.
 LIGHT = {
     "Window": "#f3f4f6",
@@ -50,7 +50,7 @@ DARK = {
     "ToolTipText": "#e4e8ee",
     "Accent": "#4c8df0",
 }
-FADED = {False: "#717b88", True: "#7b8594"}  # what cannot be used now; WCAG asks nothing of it
+FADED = {False: "#717b88", True: "#7b8594"}  # Colours of disabled widgets, which WCAG exempts
 
 TONES = {
     False: {

@@ -1,4 +1,4 @@
-"""How wide the columns are where room is short: some shrink, a few give way. Knows no Qt."""
+"""Column widths for limited room: some columns shrink, a few are hidden. No Qt."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a column would like, in pixels. `fills` takes what the others leave.
+    """Wanted width of a column in pixels; `fills` takes the remaining room.
 
-    `fixed` was given its width by a person and keeps it; `yields` above 0 lets it vanish
-    where the room is too short for all, the highest first.
+    A `fixed` column keeps the width that the user set. With `yields` above 0 a column is hidden
+    where the room is too small for all, the highest value first.
     """
 
     key: str
@@ -23,9 +23,9 @@ class Share:
 
 
 def fitted(shares: Sequence[Share], room: int) -> dict[str, int]:
-    """The width of each column that stays, so that all of them fit into `room`.
+    """Return the width of each remaining column, so that all fit into `room`.
 
-    Where even that is too much, the list has to be scrolled, and nothing is made narrow for it.
+    Where they do not fit even at their smallest, all keep their usual width and the list scrolls.
     """
     staying = _staying(shares, room)
     if _total(staying) > room:

@@ -1,4 +1,4 @@
-"""What may follow in the filter box, below it: chosen with the arrows, never in the way."""
+"""Completion popup below the filter box."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROOM = 8
 
 
 class Roomy(QStyledItemDelegate):
-    """Rows with room for a finger's width of doubt."""
+    """Delegate with extra row height."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:
         hint = super().sizeHint(option, index)
@@ -35,9 +35,9 @@ class Roomy(QStyledItemDelegate):
 
 
 class Offers(QTreeWidget):
-    """Stands over the window without taking the keys; `taken` carries the chosen offer.
+    """Popup over the window that takes no focus; `taken` carries the chosen completion.
 
-    No window of its own: on some desktops such a one would take the focus from the box.
+    It is a child widget, because on some desktops a popup window takes the focus from the box.
     """
 
     taken = Signal(object)
@@ -61,7 +61,7 @@ class Offers(QTreeWidget):
         self.hide()
 
     def offer(self, completion: Completion, below: QPoint) -> None:
-        """Show what may follow, with its left upper corner at `below` (of the window)."""
+        """Show completions with the top left corner at `below`, in window coordinates."""
         self._completion = completion
         self.clear()
         if not completion.offers:
@@ -84,17 +84,17 @@ class Offers(QTreeWidget):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What is offered now; empty while nothing is."""
+        """The completions shown now."""
         return () if self.isHidden() else tuple(one.text for one in self._completion.offers)
 
     def step(self, by: int) -> None:
-        """Go to the next offer, round the end."""
+        """Select the next completion, wrapping around."""
         count, here = self.topLevelItemCount(), self.currentIndex().row()
         at = (here + by) % count if here >= 0 else (0 if by > 0 else count - 1)
         self.setCurrentIndex(self.model().index(at, 0))
 
     def take(self, *, first: bool = False) -> bool:
-        """Take the offer that was gone to (or the `first`); False if there is none."""
+        """Insert the selected completion (or the `first`); False if there is none."""
         item = self.currentItem() or (self.topLevelItem(0) if first else None)
         if self.isHidden() or item is None:
             return False

@@ -1,7 +1,7 @@
-"""Pulling something out of the window into another program: the gesture, and what is carried.
+"""Dragging out of the window into other programs: the gesture and the MIME data.
 
-Files are only ever offered to be copied: whoever takes them away from a task's folder would
-make an unreadable task of it.
+Files are offered for copying only, because moving a file out of a task folder makes the task
+unreadable.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from engine.model.display import display
 
 _LEFT: Final = Qt.MouseButton.LeftButton
 _NOTHING_HELD: Final = Qt.KeyboardModifier.NoModifier
-_GNOME: Final = "x-special/gnome-copied-files"  # without it some file managers paste nothing
+# Some file managers paste nothing without this format.
+_GNOME: Final = "x-special/gnome-copied-files"
 _PAD: Final = 8
 _LABEL_CHARS: Final = 60
 
 
 class Grip(QObject):
-    """Tells of a pull (`pulled`) that begins where `holds` says that there is something.
+    """Drag gesture that emits `pulled` where `holds` accepts the start point.
 
-    With `keeps` the press itself is held back until it is no pull: it would choose one row
-    of all that are to be carried. `gripped` tells when the button goes down there, and up.
+    With `keeps` the press is delayed until it proves to be a click, because it would replace a
+    selection of several rows. `gripped` reports press and release.
     """
 
     pulled = Signal(QPoint)
@@ -64,7 +65,7 @@ class Grip(QObject):
         return self._end() if event.type() == QEvent.Type.MouseButtonRelease else False
 
     def let_go(self) -> None:
-        """What was pulled has been dropped, or nothing came of it."""
+        """Reset the gesture after a drop or a cancelled drag."""
         self._press, self.is_pulled = None, False
         self.gripped.emit(False)
 
@@ -91,7 +92,7 @@ class Grip(QObject):
         if press is None:
             return False
         self.let_go()
-        if self._keeps and not pulled:  # it was a click after all
+        if self._keeps and not pulled:  # The gesture was a click
             self._again = True
             QCoreApplication.sendEvent(self._place, press)
             self._again = False
@@ -99,7 +100,7 @@ class Grip(QObject):
 
 
 def carried(text: str, files: Sequence[Path] = ()) -> QMimeData:
-    """What another program is offered: a text, and files to be copied."""
+    """Return MIME data with a text and files to copy."""
     mime = QMimeData()
     mime.setText(text)
     if files:
@@ -113,9 +114,9 @@ def carried(text: str, files: Sequence[Path] = ()) -> QMimeData:
 
 
 def carry(source: QWidget, mime: QMimeData, label: str) -> None:
-    """Let the desktop carry `mime` to wherever it is dropped; returns when it was.
+    """Run the drag of `mime` and return after the drop.
 
-    Never from a coroutine: the desktop turns a loop of its own meanwhile.
+    Never call it from a coroutine, because the desktop runs a nested event loop meanwhile.
     """
     drag = QDrag(source)
     drag.setMimeData(mime)
@@ -125,7 +126,7 @@ def carry(source: QWidget, mime: QMimeData, label: str) -> None:
 
 
 def _tag(source: QWidget, label: str) -> QPixmap:
-    """What goes along with the pointer: a few words."""
+    """Return the label that follows the pointer."""
     text, metrics = display(label, _LABEL_CHARS), source.fontMetrics()
     size = QSize(metrics.horizontalAdvance(text) + 2 * _PAD, metrics.height() + _PAD)
     ratio, palette = source.devicePixelRatioF(), QApplication.palette()

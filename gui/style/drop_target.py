@@ -1,4 +1,4 @@
-"""What is dropped on a window: an address, a file, a list; shown first, never run by itself."""
+"""Drop target for addresses, files and lists, which are shown and never run automatically."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 
 class Dropping(QObject):
-    """Lets `place` take drops; `dropped` carries what came. Drags of our own are left alone."""
+    """Make `place` accept drops and emit `dropped`; drags from this window are ignored."""
 
     dropped = Signal(object)
 
@@ -36,7 +36,7 @@ def _is_wanted(event: QDropEvent) -> bool:
 
 
 def _copied(mime: QMimeData) -> QMimeData:
-    """What was dropped, to outlive the drop."""
+    """Copy the MIME data, which Qt deletes after the drop."""
     copy = QMimeData()
     if mime.hasUrls():
         copy.setUrls(mime.urls())

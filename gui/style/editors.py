@@ -1,4 +1,4 @@
-"""Editors that Qt does not have: lists of lines, free text, seconds, several of a few, secrets."""
+"""Editors missing in Qt: lists of lines, free text, seconds, check box groups, secrets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECOND = 1000
 
 
 class Patterns(QPlainTextEdit):
-    """Several texts, one a line; Tab goes on to the next field."""
+    """Multi-line editor with one value per line; Tab moves to the next field."""
 
     LINES = 3
 
@@ -40,12 +40,12 @@ class Patterns(QPlainTextEdit):
         self.setFixedHeight(self.fontMetrics().lineSpacing() * lines + frame)
 
     def lines(self) -> list[str]:
-        """What stands there, without blank lines."""
+        """Return the lines without blank ones."""
         return [line.strip() for line in self.toPlainText().splitlines() if line.strip()]
 
 
 class Prose(QPlainTextEdit):
-    """One text of several lines; Tab goes on to the next field."""
+    """Multi-line editor for one text; Tab moves to the next field."""
 
     def __init__(self, lines: int = 3) -> None:
         super().__init__()
@@ -56,27 +56,27 @@ class Prose(QPlainTextEdit):
 
 
 class OwnEditor(QWidget):
-    """An editor that reads and shows its value itself."""
+    """Editor that reads and shows its value itself."""
 
     edited = Signal()
-    target: QWidget  # what takes the focus; a focus proxy would take Tab out of its order
+    target: QWidget  # Widget that takes the focus; a focus proxy would break the Tab order
 
-    # the type checker holds both: Qt's classes have a metaclass of their own
+    # The type checker enforces the abstract methods, because Qt classes have their own metaclass.
     @abstractmethod
     def read(self) -> Any:
-        """What stands there, as a request wants it."""
+        """Return the value in the form of a request."""
 
     @abstractmethod
     def put(self, value: Any) -> None:
-        """Show `value`; one of another shape changes nothing."""
+        """Show `value`; a value of another type changes nothing."""
 
     @abstractmethod
     def show_given(self, value: Any) -> GivenText | None:
-        """Show what it cannot hold as it was written, or nothing at all."""
+        """Show an invalid value as it was written, or show nothing."""
 
 
 class Seconds(OwnEditor):
-    """A length of time: seconds for eyes, milliseconds in the request, None at the lowest step."""
+    """Duration editor: seconds on screen, milliseconds in the request, None at the minimum."""
 
     def __init__(self, least_ms: int, most_ms: int, value_ms: int | None, none: str = "") -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Seconds(OwnEditor):
 
 
 class _SecondsBox(QDoubleSpinBox):
-    """Shows no zeros that say nothing."""
+    """Spin box without trailing zeros."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -135,7 +135,7 @@ class _SecondsBox(QDoubleSpinBox):
 
 
 class Several(OwnEditor):
-    """Any of a few: a box to tick for each."""
+    """Multiple choice with a check box for each option."""
 
     def __init__(self, options: Sequence[tuple[str, str]], chosen: Sequence[str]) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class Several(OwnEditor):
 
 
 class NameLine(QLineEdit):
-    """A line whose Enter is its own: it must not press the dialog's default button."""
+    """Line edit whose Enter does not press the default button of a dialog."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         super().keyPressEvent(event)
@@ -171,7 +171,7 @@ class NameLine(QLineEdit):
 
 
 class Choices(QListWidget):
-    """A list whose Enter chooses, and presses nothing else."""
+    """List whose Enter chooses an item without pressing the default button."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         super().keyPressEvent(event)
@@ -179,7 +179,7 @@ class Choices(QListWidget):
 
 
 class Rows(QTableView):
-    """A table whose Enter presses nothing else."""
+    """Table whose Enter does not press the default button."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         super().keyPressEvent(event)
@@ -192,10 +192,10 @@ def _keep_enter(event: QKeyEvent) -> None:
 
 
 class SecretLine(QLineEdit):
-    """A text, or the name of a place where it is kept: `{"secret": "env:NAME"}`."""
+    """Line edit for a text or the reference to a secret, such as `{"secret": "env:NAME"}`."""
 
     def reference(self) -> dict[str, Any] | None:
-        """The name of the place, where that is what stands here."""
+        """Return the reference, or None for a plain text."""
         text = self.text().strip()
         if not text.startswith("{") or "secret" not in text:
             return None

@@ -1,4 +1,4 @@
-"""A label beside buttons: it gives way to them, and never asks for more room than there is."""
+"""Label that shrinks in favour of the buttons in its row."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from gui.style.theme import TonedLabel, plain_tip
 
 
 class ElidedLabel(TonedLabel):
-    """Shows as much of its text as there is room for; `text` is all of it, as is what it says
-    to whoever points at it or listens. The first `least` characters always have room."""
+    """Label that elides its text where room is short.
+
+    `text` keeps the full text, as do its tool tip and screen reader text. The first `least`
+    characters always have room.
+    """
 
     def __init__(
         self, tone_name: str = "", parent: QWidget | None = None, *, least: int = 0
@@ -27,7 +30,7 @@ class ElidedLabel(TonedLabel):
         )
 
     def show_text(self, text: str, more: str = "") -> None:
-        """Show `text`; `more` is told to whoever points at it, cut off or not."""
+        """Show `text`, with `more` in the tool tip."""
         self._more = more
         super().show_text(text)
         self._tell_whole()

@@ -1,4 +1,4 @@
-"""Folders of this machine: asking for one, and showing one in the desktop's file manager."""
+"""Folder dialogs, and opening folders in the desktop's file manager."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 
 def ask_folder(parent: QWidget, title: str, start: str, then: Callable[[Path], object]) -> None:
-    """Let the user choose a folder, beginning at `start`; `then` gets it, or is never called."""
+    """Open a folder dialog at `start` and pass the chosen folder to `then`."""
     dialog = QFileDialog(parent, title, start)
     dialog.setFileMode(QFileDialog.FileMode.Directory)
     dialog.fileSelected.connect(lambda path: then(Path(path)))
@@ -21,9 +21,9 @@ def ask_folder(parent: QWidget, title: str, start: str, then: Callable[[Path], o
 
 
 def documents(last: str = "") -> str:
-    """Where a file is to be put: the folder of the last one, the documents, else the home folder.
+    """Return the default folder for a file: the last one, the documents or the home folder.
 
-    The first of them that is there: some systems name a folder for documents and make none.
+    The first existing one: some systems name a documents folder without creating it.
     """
     named = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
     known = (one for one in (last, named) if one and os.path.isdir(one))
@@ -33,13 +33,13 @@ def documents(last: str = "") -> str:
 
 
 def show_folder(folder: Path) -> None:
-    """Open `folder` in the desktop's file manager; without one, say where it is."""
+    """Open `folder` in the desktop's file manager, or show its path if there is none."""
     if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
         _tell_place(folder)
 
 
 def _tell_place(folder: Path) -> None:
-    from gui.style.question import Question  # seldom needed
+    from gui.style.question import Question  # Rarely needed
 
     translate = QCoreApplication.translate
     question = Question(QApplication.activeWindow())

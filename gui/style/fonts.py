@@ -1,4 +1,4 @@
-"""Letters that are larger than the rest or of fixed pitch: they keep step with the size chosen."""
+"""Scaled and monospaced fonts that follow the chosen text size."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from PySide6.QtWidgets import QApplication, QWidget
 if TYPE_CHECKING:
     from PySide6.QtGui import QFont
 
-LEAST, MOST = 70, 200  # percent: beyond, a window could not be read, nor set right again
-_BASE: Final = "letters of the desktop, in points"  # properties: of the application …
-_SHARE, _BOLD, _FIXED = "letters: share", "letters: bold", "letters: fixed pitch"  # … of a widget
+# Percent: beyond these limits the window could not be read, nor the setting undone.
+LEAST, MOST = 70, 200
+_BASE: Final = "letters of the desktop, in points"  # Properties of the application
+# Properties of a widget.
+_SHARE, _BOLD, _FIXED = "letters: share", "letters: bold", "letters: fixed pitch"
 
 
 def lead(widget: QWidget, share: float, *, bold: bool = False) -> None:
-    """Make its letters `share` times as large as the others, now and after another size."""
+    """Scale the widget's font by `share`, also after the text size changes."""
     widget.setProperty(_SHARE, share)
     widget.setProperty(_BOLD, bold)
     widget.setFont(_leading(share, bold=bold))
 
 
 def fixed_pitch(widget: QWidget) -> None:
-    """Make its letters equally wide, in the size that was chosen, now and after another size."""
+    """Use a monospaced font in the chosen text size, also after it changes."""
     widget.setProperty(_FIXED, True)
     widget.setFont(_fixed())
 
 
 def choose_size(percent: float) -> None:
-    """Show all letters in `percent` of the desktop's size, or in the nearest that can be read."""
+    """Scale all fonts to `percent` of the desktop's size, within the limits."""
     from PySide6.QtGui import QFont
 
     app = QApplication.instance()
@@ -44,7 +46,7 @@ def choose_size(percent: float) -> None:
 
 
 def _renew() -> None:
-    # Qt tells windows only, and a child whose own font says its size hears of nothing
+    # Qt notifies windows only, and not a child whose own font has a size.
     for widget in QApplication.allWidgets():
         share = widget.property(_SHARE)
         if isinstance(share, float):
@@ -54,7 +56,7 @@ def _renew() -> None:
 
 
 def _leading(share: float, *, bold: bool) -> QFont:
-    from PySide6.QtGui import QFont  # 3 ms that the first paint need not wait for
+    from PySide6.QtGui import QFont  # Import here saves 3 ms before the first paint
 
     font = QFont(QApplication.font())
     font.setPointSizeF(font.pointSizeF() * share)
@@ -64,7 +66,7 @@ def _leading(share: float, *, bold: bool) -> QFont:
 
 
 def _fixed() -> QFont:
-    """The desktop's own, by as much larger or smaller as the other letters are."""
+    """Return the desktop's monospaced font, scaled like the other fonts."""
     from PySide6.QtGui import QFontDatabase
 
     font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)

@@ -1,21 +1,21 @@
-"""How well a text answers to what somebody typed: letters in order, words in any order."""
+"""Fuzzy match score of a typed text: letters in order, words in any order."""
 
 from __future__ import annotations
 
 from typing import Final
 
-_WHOLE: Final = 100  # it begins with it
-_WORD: Final = 80  # a word of it does
+_WHOLE: Final = 100  # The text starts with the word
+_WORD: Final = 80  # A word of the text starts with it
 _WITHIN: Final = 55
-_LETTERS: Final = 30  # its letters are there, in their order
-_GAP: Final = 2  # for each letter between
-_FARTHEST: Final = 12  # letters between; more is chance
+_LETTERS: Final = 30  # All letters occur in order
+_GAP: Final = 2  # Penalty for each letter between
+_FARTHEST: Final = 12  # Most letters between; more are chance
 
 
 def score(typed: str, text: str) -> int | None:
-    """The higher, the better; None where `text` does not answer to `typed`. Nothing typed: 0.
+    """Return the match score, higher is better; None without a match, 0 for empty input.
 
-    Every word that was typed has to be found: "the dar" finds "Theme: Dark".
+    Every typed word must match: "the dar" finds "Theme: Dark".
     """
     level = text.casefold()
     total = 0
@@ -41,7 +41,7 @@ def _score_of(word: str, level: str) -> int | None:
 
 
 def _in_order(word: str, level: str) -> int | None:
-    """Letters with others between them, from each place where they could begin."""
+    """Return the best score of letters in order, over all start positions."""
     best: int | None = None
     begin = level.find(word[0])
     while begin >= 0:

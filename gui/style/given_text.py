@@ -1,7 +1,7 @@
-"""What was given for a field whose editor has no place for it, shown as it was written.
+"""Invalid given values, shown as written in the editor of their field.
 
-A request from a file may say `"max_pages": "many"`. A box for numbers that showed its default
-instead would say something that nobody asked for.
+A request from a file may say `"max_pages": "many"`. A number box with its default would show a
+value that was not requested.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gui.style.theme import MOST_CHARS
 
 
 class GivenText(QObject):
-    """Words in a box for numbers, until a person puts a number there: then it is `over`."""
+    """Text in a number box until the user enters a number, which emits `over`."""
 
     over = Signal()
 
@@ -36,20 +36,21 @@ class GivenText(QObject):
         self._shown = False
         box.setSpecialValueText(text)
         least: Any = box.minimum()
-        box.setValue(least)  # there a box shows words instead of a number
+        box.setValue(least)  # At its minimum a spin box shows the special text instead of a number
         self._shown = True
         box.installEventFilter(self)
         box.valueChanged.connect(self._end)
-        box.lineEdit().textChanged.connect(self._hear)  # after the box itself has read it
+        # Connected last, so that the box has parsed the text first.
+        box.lineEdit().textChanged.connect(self._hear)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        # a box for numbers lets nobody edit words: what is typed replaces all of them
+        # Typed keys must replace the whole text, which a number box cannot edit.
         if self._shown and isinstance(event, QKeyEvent) and _changes_text(event):
             self._box.selectAll()
         return False
 
     def _hear(self, text: str) -> None:
-        if text:  # who erased the words is not done yet
+        if text:  # Deleting the text is not yet a new value
             self._end()
 
     def _end(self) -> None:
@@ -68,13 +69,13 @@ def _changes_text(event: QKeyEvent) -> bool:
 
 
 def words_for(value: Any) -> str:
-    """A value of JSON, as a person wrote it."""
+    """Return a JSON value as it was written."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return display(text, MOST_CHARS)
 
 
 def show_given(editor: QWidget, value: Any) -> GivenText | None:
-    """Show `value` in an editor that cannot hold it, or nothing at all; never another value."""
+    """Show an invalid `value` in an editor, or nothing, but never another value."""
     text = words_for(value)
     if isinstance(editor, QSpinBox | QDoubleSpinBox):
         return GivenText(editor, text)

@@ -1,7 +1,7 @@
-"""The colours for who asked for more contrast: at least 7 : 1, lines instead of tints.
+"""High-contrast colours: at least 7 : 1, and outlines instead of tints.
 
-Only what differs from the usual colours of `theme`, light and dark. No style sheet: with one
-every widget is polished and painted through a second style.
+Only the differences from the default colours of `theme`, light and dark. No style sheet is used,
+because it polishes and paints every widget through a second style.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ TONES = {
         "track": "#3d3d3d",
     },
 }
-# Fusion draws each outline darker than the `Window` of its widget, and nothing is darker than
-# black: so these kinds are told of another one, which they use for nothing else.
+# Fusion draws outlines darker than the `Window` colour, which is impossible on black, so these
+# widget classes get a separate palette with another `Window` colour.
 _MARKS = ("QCheckBox", "QRadioButton")
 _LINES = ("QLineEdit", "QComboBox", "QAbstractSpinBox", "QPlainTextEdit")
 _FIELDS = (*_LINES, "QTabBar")
@@ -95,7 +95,7 @@ _LISTS = ("QTableView", "QTreeView", "QListView")
 
 
 def outlines(dark: bool, high: bool) -> dict[str, str]:
-    """The `Window` of each kind of widget whose outline could not be seen otherwise."""
+    """Return the `Window` colour of each widget class whose outline would be invisible."""
     window = "#ffffff" if dark else "#4a4a4a"
     if high:
         return dict.fromkeys((*_MARKS, *_FIELDS, *_BUTTONS, *_LISTS), window)

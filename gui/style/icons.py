@@ -1,6 +1,6 @@
-"""The window's signs: the desktop's own where it has them, else drawn here in the text's colour.
+"""Icons of the window: desktop icons where available, else drawn in the text colour.
 
-Drawn ones are lines on a grid of 24, so they are sharp at any size and need no files.
+Drawn icons are lines on a grid of 24 units, sharp at any size without files.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _THEME: Final = QIcon.ThemeIcon
 
 
 def icon(name: str) -> QIcon:
-    """The sign called `name`, in the colours of the application's palette as it is now."""
+    """Return the icon `name` in the colours of the current palette."""
     drawn = _drawn(name)
     theme = _NAMES.get(name)
     return drawn if theme is None else QIcon.fromTheme(theme, drawn)
 
 
 def window_icon() -> QIcon:
-    """The program's own sign, for title bars and task bars: a list on blue."""
+    """Return the program icon for title bars and task bars: a list on blue."""
     found = QIcon()
     for size in (*SIZES, 48, 64, 128, 256):
         pixmap = QPixmap(size, size)
@@ -69,7 +69,7 @@ def _drawn(name: str) -> QIcon:
 
 
 def glyph(name: str, size: int, colour: QColor, scale: float = 1.0) -> QPixmap:
-    """One drawn sign, `size` logical pixels square; drawn once for each colour."""
+    """Return a drawn icon of `size` logical pixels, cached by colour."""
     key = f"glyph {name} {size} {scale} {colour.rgba()}"
     kept = QPixmap()
     if not QPixmapCache.find(key, kept):
@@ -96,7 +96,7 @@ def _painted(name: str, size: int, colour: QColor, scale: float) -> QPixmap:
 
 
 def _lines(*runs: tuple[tuple[float, float], ...]) -> Callable[[], QPainterPath]:
-    """A path of open lines, each a run of points."""
+    """Return a path function for open lines through these points."""
 
     def draw() -> QPainterPath:
         path = QPainterPath()
@@ -112,7 +112,7 @@ def _lines(*runs: tuple[tuple[float, float], ...]) -> Callable[[], QPainterPath]
 def _round(
     *shapes: QRectF, runs: tuple[tuple[tuple[float, float], ...], ...] = ()
 ) -> Callable[[], QPainterPath]:
-    """Rounded boxes, and lines on top."""
+    """Return a path function for rounded boxes with lines on top."""
 
     def draw() -> QPainterPath:
         path = _lines(*runs)()
@@ -135,7 +135,7 @@ def _refresh() -> QPainterPath:
 
 
 def _again() -> QPainterPath:
-    """An arrow that turns back to where it came from: once more."""
+    """Return a path of an arrow that turns back, for re-runs."""
     path = QPainterPath()
     path.moveTo(5, 9)
     path.lineTo(15, 9)

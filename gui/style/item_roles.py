@@ -1,4 +1,4 @@
-"""What Qt asks a model for, as plain numbers: comparing enums costs each of 100,000 cells more."""
+"""Item roles as integers, because comparing enums is slower for 100,000 cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A button that reads like a link: a lesser way on beside the real buttons."""
+"""Button that looks like a link, for secondary actions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from PySide6.QtWidgets import QApplication, QPushButton, QSizePolicy, QWidget
 
 from gui.style.theme import plain_tip
 
-MARGIN = 16  # pixels of a button beside its text
+MARGIN = 16  # Pixels of a button around its text
 
 
 class LinkButton(QPushButton):
-    """Flat and in the colour of links, also after the theme has changed."""
+    """Flat button in the link colour, also after a theme change."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
@@ -34,7 +34,7 @@ class LinkButton(QPushButton):
 
 
 class ElidedLink(LinkButton):
-    """One line that shows as much of its text as there is room for; it says all of it."""
+    """One-line link that elides its text and keeps the full text as tool tip."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent)
@@ -45,7 +45,7 @@ class ElidedLink(LinkButton):
 
     @property
     def whole(self) -> str:
-        """The text as it was given."""
+        """The full text."""
         return self._whole
 
     def show_text(self, text: str) -> None:

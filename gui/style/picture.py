@@ -1,4 +1,4 @@
-"""A picture of a stranger's page: decoded off the window's thread, fitted, at 1:1 or zoomed."""
+"""Viewer for images of untrusted pages, decoded on a thread, fitted, at 1:1 or zoomed."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPoint, QRectF, QSize
 from PySide6.QtGui import QImage, QImageReader, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
-# Only what programs take of pages: no SVG, whose decoder would read a program of a stranger's.
+# Only screenshot formats: an SVG decoder would parse untrusted XML.
 _MAGIC = (
     (b"\x89PNG", b"png"),
     (b"\xff\xd8\xff", b"jpeg"),
     (b"RIFF", b"webp"),
 )
-MOST_PIXELS = 60_000_000  # of a full page, 240 MB decoded; larger ones are shown smaller
+MOST_PIXELS = 60_000_000  # A full page of 240 MB decoded; larger images are scaled down
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 
 
 def decoded(data: bytes, most: QSize | None = None) -> tuple[QImage, QSize]:
-    """The picture (within `most`, if given) and how large it really is; a null one if it is none.
+    """Return the image (within `most`, if given) and its original size, or a null image.
 
-    Slow: for a thread.
+    Slow, for a worker thread.
     """
     kind = next((name for magic, name in _MAGIC if data.startswith(magic)), b"")
     if not kind:
@@ -43,7 +43,7 @@ def decoded(data: bytes, most: QSize | None = None) -> tuple[QImage, QSize]:
 
 
 class PictureView(QAbstractScrollArea):
-    """`zoomed` tells the scale (1.0: a pixel a pixel) whenever it changes."""
+    """Scrollable image view; `zoomed` reports each new scale (1.0 is one pixel per pixel)."""
 
     zoomed = Signal(float)
 
@@ -61,16 +61,16 @@ class PictureView(QAbstractScrollArea):
 
     @property
     def can_be_moved(self) -> bool:
-        """Is there more of it than can be seen at once?"""
+        """True while the image is larger than the view."""
         return self.horizontalScrollBar().maximum() + self.verticalScrollBar().maximum() > 0
 
     def show_image(self, image: QImage) -> None:
-        """Show this one; a null one shows nothing."""
+        """Show this image; a null image clears the view."""
         self._image = image
         self._arrange()
 
     def fit(self) -> None:
-        """As large as there is room, and no larger than it is."""
+        """Fit the image to the view without enlarging it."""
         self._fit = True
         self._arrange()
 
@@ -79,7 +79,7 @@ class PictureView(QAbstractScrollArea):
         self._arrange()
 
     def zoom(self, way: int) -> None:
-        """One step larger (1) or smaller (-1)."""
+        """Zoom one step in (1) or out (-1)."""
         now = self.scale
         if way > 0:
             self.zoom_to(next((step for step in STEPS if step > now + 0.01), STEPS[-1]))

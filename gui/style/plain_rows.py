@@ -1,4 +1,4 @@
-"""How the lists beside the large one look: whole rows are chosen, no grid, lines of one height."""
+"""Common look of secondary tables: whole rows selected, no grid, one row height."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 
 
 def show_plain_rows(table: QTableView) -> None:
-    """Dress `table`, which has its model. Tab leaves it instead of going from cell to cell."""
+    """Configure `table`, which has its model; Tab leaves the table."""
     table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
     table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
     table.setTabKeyNavigation(False)
@@ -19,5 +19,5 @@ def show_plain_rows(table: QTableView) -> None:
     rows.setDefaultSectionSize(table.fontMetrics().height() + 6)
     rows.hide()
     header.setHighlightSections(False)
-    # It would ask whether each column is selected, all rows through, at every repaint.
+    # A shared selection model would check all rows of each column at every repaint.
     header.setSelectionModel(QItemSelectionModel(table.model(), header))

@@ -1,4 +1,4 @@
-"""The look and the keys that every table of this program's details has."""
+"""Table view with the look and the keys of all detail tables."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from PySide6.QtWidgets import (
 from gui.style.column_widths import Share, fitted
 from gui.style.plain_rows import show_plain_rows
 
-LAST_CHARS, LEAST_CHARS = 28, 24  # of the last column, and of the one that grows
-PAD = 16  # pixels of a column beside its characters
+LAST_CHARS, LEAST_CHARS = 28, 24  # Characters of the last column, and of the one that grows
+PAD = 16  # Pixels of a column around its text
 
 
 class PlainTable(QTableView):
-    """Rows of one height, whole rows marked; Tab leaves it. `widths` in characters, 0: as is.
+    """Table with whole-row selection and column `widths` in characters (0 keeps the default).
 
-    With `least` (in characters as well) the columns give way where room is short, instead of
-    scrolling sideways; what is cut off stands in a tip.
+    With `least` (also in characters) columns shrink where room is short instead of scrolling
+    sideways, and elided text is shown as a tool tip.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class PlainTable(QTableView):
         header.sectionResized.connect(self._note_drag)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The column that `grows` has the room that the others leave, until somebody drags one."""
+        """Give the remaining room to the column `grows`, until the user drags a column."""
         super().resizeEvent(event)
         self._share_room()
 
     def show_columns(self, wanted: Mapping[int, bool]) -> None:
-        """Show or hide the columns of these numbers; the others stay as they are."""
+        """Show or hide these columns by number; others stay unchanged."""
         header = self.horizontalHeader()
         changed = {at: shown for at, shown in wanted.items() if header.isSectionHidden(at) == shown}
         if changed:
@@ -111,31 +111,33 @@ class PlainTable(QTableView):
         at, (_, least) = last
         end = Share(str(at), LAST_CHARS * character, least * character + PAD, fills=True)
         widths = fitted([*shares, end], self.viewport().width())
-        for share in (end, *shares):  # Qt stretches the last one, and never makes it less
+        for share in (end, *shares):  # Qt stretches the last section and never shrinks it
             self.horizontalHeader().resizeSection(int(share.key), widths[share.key])
 
     def _note_drag(self, section: int, *_: int) -> None:
-        """Without a button down the header itself made room, as it always does with its last
-        section; and with a button down a tab may have been clicked, which shows this table.
+        """Record that the user resized a column.
+
+        Without a pressed button the header resized it, as it does with its last section. A button
+        may also be pressed on the tab that shows this table.
         """
         is_last = section == self.horizontalHeader().count() - 1
         if QApplication.mouseButtons() and not self._fitting and not is_last:
             self._touched = True
 
     def let_sort(self) -> None:
-        """A click on a title sorts; the third one brings back the table's own order."""
+        """Sort by header clicks; the third click restores the original order."""
         self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.setSortingEnabled(True)
 
     def marked_rows(self) -> list[int]:
-        """From top to bottom; by spans, because an index for each of 50,000 rows takes time."""
+        """Return the selected rows from top to bottom, by ranges, since 50,000 indexes are slow."""
         selection = self.selectionModel().selection()
         spans = (selection.at(number) for number in range(selection.size()))
         return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
 
 
 class _EndsMatter(QStyledItemDelegate):
-    """Addresses of one crawl begin alike: what tells them apart is at their ends."""
+    """Delegate that elides addresses at the left, since those of a crawl differ at their ends."""
 
     def initStyleOption(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex

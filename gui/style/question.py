@@ -1,4 +1,4 @@
-"""A calm question: a headline, sentences in plain text, buttons that say what they do."""
+"""Question dialog with a headline, plain text and labelled buttons."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gui.style.theme import heading, plain_label, plain_title
 
 WIDTH = 440
 BUTTON = QSize(96, 30)
-_AROUND = 80  # pixels at both sides of the buttons: the margins, and the frame of the window
+_AROUND = 80  # Pixels at both sides of the buttons: margins and window frame
 
 
 class Question(InOrder, QDialog):
-    """`answer` is the key of the pressed button, or of the default one when it was closed.
+    """Dialog whose `answer` is the key of the pressed button, or of the default when closed.
 
-    Opened with `open()`, never `exec()`: a nested loop would strand coroutines for ever.
+    Open it with `open()`, never `exec()`, whose nested loop would block coroutines for ever.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -51,22 +51,22 @@ class Question(InOrder, QDialog):
         column.addLayout(self._row)
 
     def ask(self, title: str, headline: str) -> None:
-        """What stands in the title bar, and what leads the text."""
+        """Set the window title and the headline."""
         self.setWindowTitle(plain_title(title))
         self._headline.show_text(headline)
         self.setAccessibleName(self._headline.text())
 
     def add_text(self, text: str, tone: str = "") -> None:
-        """A paragraph; it can be selected and copied."""
+        """Add a paragraph of selectable text."""
         label = plain_label(text, self, tone=tone, wrap=True)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.body.addWidget(label)
 
     def add_button(self, key: str, text: str, *, default: bool = False) -> QPushButton:
-        """A button that ends the question with `key`; the default is also what Esc means."""
+        """Add a button that ends the dialog with `key`; Esc means the default one."""
         button = QPushButton(text, self)
-        button.setMinimumSize(BUTTON.expandedTo(button.sizeHint()))  # never less than its words
-        button.setAutoDefault(True)  # Enter presses the button that has the focus
+        button.setMinimumSize(BUTTON.expandedTo(button.sizeHint()))  # Never narrower than its text
+        button.setAutoDefault(True)  # Enter presses the focused button
         button.setDefault(default)
         button.clicked.connect(lambda: self._end(key))
         self._row.addWidget(button)
@@ -81,7 +81,7 @@ class Question(InOrder, QDialog):
         self._fit_height()
 
     def _stack_buttons(self) -> None:
-        """Side by side where the screen has the room, else one above the other."""
+        """Arrange the buttons in a row, or in a column on a narrow screen."""
         places = (self._row.itemAt(at) for at in range(self._row.count()))
         buttons = [widget for item in places if item and (widget := item.widget())]
         seen = [one for one in buttons if not one.isHidden()]
@@ -94,17 +94,17 @@ class Question(InOrder, QDialog):
             self.adjustSize()
 
     def _fit_height(self) -> None:
-        """As high as its words are at its width: Qt guesses at narrower lines, and leaves a gap."""
+        """Fit the height to the wrapped text: Qt assumes narrower lines and leaves a gap."""
         layout = self.layout()
         if layout is not None and layout.hasHeightForWidth():
             self.resize(self.width(), layout.totalHeightForWidth(self.width()))
 
     def when_answered(self, act: Callable[[str], object]) -> None:
-        """Call `act` with the answer, once, however the question ends."""
+        """Call `act` once with the answer, however the dialog ends."""
         self.finished.connect(lambda _: act(self.answer))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter in a field leads on: the default button would throw away what was typed."""
+        """Move to the next field on Enter, since the default button would discard the input."""
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if enter and isinstance(self.focusWidget(), QLineEdit):
             self.focusNextChild()

@@ -1,7 +1,7 @@
-"""Tab goes as the eye does: by the layouts, whatever was made first or anew.
+"""Tab order by layout instead of by creation.
 
-Qt goes through widgets in the order in which they were made, so that a tab that was made late
-came after the status bar, and a focus proxy could keep Tab in one place for ever.
+Qt moves the focus in order of creation, so that a tab created late came after the status bar, and a
+focus proxy could trap Tab in one place.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-# What these are made of inside is their own business.
+# Composite widgets that handle the focus of their parts.
 _WHOLE = (QAbstractItemView, QAbstractSpinBox, QComboBox, QKeySequenceEdit, QLineEdit)
 
 
 class InOrder:
-    """To be put before the Qt class of a window: `class Sheet(InOrder, QDialog)`."""
+    """Mixin that comes before the Qt class of a window: `class Sheet(InOrder, QDialog)`."""
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
         assert isinstance(self, QWidget)
@@ -38,13 +38,11 @@ class InOrder:
 
 
 def step(parts: Sequence[QWidget], forwards: bool) -> bool:
-    """Give the focus to what comes after (or before) it within `parts`, round and round;
-    False when nothing there can take it.
-    """
+    """Focus the next or previous widget within `parts`, wrapping; False if none accepts focus."""
     stops = [stop for part in parts for stop in stops_in(part)]
     focus = QApplication.focusWidget()
     holders = [at for at, stop in enumerate(stops) if _holds(stop, focus)]
-    here = holders[-1] if holders else (-1 if forwards else len(stops))  # the innermost one
+    here = holders[-1] if holders else (-1 if forwards else len(stops))  # The innermost widget
     target = stops[(here + (1 if forwards else -1)) % len(stops)] if stops else None
     if target is None or target is focus:
         return False
@@ -54,7 +52,7 @@ def step(parts: Sequence[QWidget], forwards: bool) -> bool:
 
 
 def stops_in(widget: QWidget) -> Iterator[QWidget]:
-    """All that Tab stops at in `widget` now, in the order in which it is read."""
+    """Yield the visible widgets of `widget` that accept Tab, in reading order."""
     if not widget.isVisible() or not widget.isEnabled():
         return
     if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
@@ -79,7 +77,7 @@ def _inside(widget: QWidget) -> Iterator[QWidget]:
 
 
 def _laid_out(widget: QWidget) -> Iterator[QWidget]:
-    """What the layout holds in its order, then what was put there without one."""
+    """Yield the widgets of the layout in order, then those outside of it by position."""
     layout = widget.layout()
     held = list(within(layout)) if layout is not None else []
     yield from held
@@ -89,7 +87,7 @@ def _laid_out(widget: QWidget) -> Iterator[QWidget]:
 
 
 def within(layout: QLayout) -> Iterator[QWidget]:
-    """What stands in the layout and in those inside it, in its order."""
+    """Yield the widgets of a layout and its nested layouts in order."""
     for number in range(layout.count()):
         item = layout.itemAt(number)
         inner, widget = (item.layout(), item.widget()) if item is not None else (None, None)
@@ -112,11 +110,11 @@ def _holds(stop: QWidget, focus: QWidget | None) -> bool:
     return focus is not None and (stop is focus or stop.isAncestorOf(focus))
 
 
-# Tab goes through a dialog as the eye does, also after a part of it was made anew.
+# Tab order of dialogs, which follows their layouts after parts were replaced.
 
 
 def chain(*parts: QWidget) -> None:
-    """Let Tab go through all that can take it in `parts`, in the order of their layouts."""
+    """Set the Tab order of all widgets in `parts` by their layouts."""
     for first, then in pairwise([one for part in parts for one in _stops(part)]):
         QWidget.setTabOrder(first, then)
 

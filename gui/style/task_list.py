@@ -1,4 +1,4 @@
-"""A list of tasks inside a question: what would happen to which, or why not."""
+"""List of affected tasks inside a question dialog."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from engine.model.display import display
 from engine.text.words import count
 from gui.style.theme import plain_tip
 
-MOST = 100  # rows: nobody reads more in a question, and "Copy all" has them all
+MOST = 100  # Most rows shown; "Copy all" includes the others
 LINES = 7
 NAME_CHARS, WORD_CHARS = 120, 300
 
 
 class TaskList(QTreeWidget):
-    """The first hundred of `rows` (a task, what is said of it); `copy_all` takes every one."""
+    """The first hundred of `rows` (task, text); `copy_all` copies every row."""
 
     def __init__(
         self, titles: Sequence[str], rows: Sequence[Sequence[str]], parent: QWidget | None = None
@@ -53,11 +53,11 @@ class TaskList(QTreeWidget):
         self.addTopLevelItem(item)
 
     def copy_all(self) -> None:
-        """Every row, also those that are not shown, with tabs between."""
+        """Copy every row, hidden ones included, separated by tabs."""
         _copy(self._rows)
 
     def copy_chosen(self) -> None:
-        """The selected rows; with nothing selected, all."""
+        """Copy the selected rows, or all without a selection."""
         places = [self.indexOfTopLevelItem(item) for item in self.selectedItems()]
         chosen = [self._rows[at] for at in sorted(places) if at < len(self._rows)]
         _copy(chosen or self._rows)

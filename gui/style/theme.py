@@ -1,4 +1,4 @@
-"""How the window looks: two palettes, a colour for each state, labels that show plain text only."""
+"""Palettes, state colours, and labels that show plain text only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
 
-from PySide6 import QtCore  # not `Qt` itself: its names cost the first paint 45 ms
+from PySide6 import QtCore  # Importing `Qt` itself costs the first paint 45 ms
 from PySide6.QtCore import QEvent, QSize
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
@@ -16,21 +16,21 @@ from engine.model.display import display, display_lines
 from gui.style import colour_blind, colours, high_contrast
 from gui.style.fonts import lead
 
-MOST_CHARS = 8000  # of one label or tooltip: laying out a megabyte takes Qt for seconds
+MOST_CHARS = 8000  # Limit of one label or tool tip: Qt needs seconds to lay out a megabyte
 MOST_TITLE_CHARS = 300
-MOST_PALETTES = 50  # every widget that colours its own has one
+MOST_PALETTES = 50  # Each widget with its own colours has its own palette
 
 
 class Theme(StrEnum):
-    """What the user chose; SYSTEM follows the desktop."""
+    """The chosen theme; SYSTEM follows the desktop."""
 
     SYSTEM = "system"
     LIGHT = "light"
     DARK = "dark"
 
 
-DISTINCT = "appearance.distinct"  # the application's property: no red against green
-MORE_CONTRAST = "appearance.contrast"  # the application's property: a person asked for it
+DISTINCT = "appearance.distinct"  # Property of the application: colour-blind palette
+MORE_CONTRAST = "appearance.contrast"  # Property of the application: the user chose more contrast
 
 
 _KNOWN: dict[int, Mapping[str, QColor]] = {}
@@ -44,28 +44,29 @@ def _tones(dark: bool, high: bool, apart: bool) -> Mapping[str, QColor]:
 
 
 def is_dark(palette: QPalette) -> bool:
-    """Does `palette` put light text on a dark base?"""
+    """Return whether `palette` has light text on a dark base."""
     return bool(palette.color(QPalette.ColorRole.Base).lightness() < 128)
 
 
 def is_stark(palette: QPalette) -> bool:
-    """Is `palette` one for who asked for more contrast? Then nothing should be told by tints."""
+    """Return whether `palette` has high contrast, where tints must not carry meaning."""
     roles = QPalette.ColorRole
     return bool(palette.color(roles.AlternateBase) == palette.color(roles.Base))
 
 
 def is_distinct(palette: QPalette) -> bool:
-    """Is `palette` one whose states are not told by red and green?"""
+    """Return whether `palette` uses the colour-blind state colours."""
     mark = palette.color(QPalette.ColorRole.LinkVisited)
     return bool(mark == QColor(colour_blind.MARK[is_dark(palette)]))
 
 
 def tones(palette: QPalette) -> Mapping[str, QColor]:
-    """The colours that go with `palette`, by name: the states in small letters, then
-    `attention`, `muted`, `good`, `warning`, `bad`, `accent`, and two that are not for text,
-    `line` and `track`.
+    """Return the colours of `palette` by name.
+
+    The names are the states in lower case, then `attention`, `muted`, `good`, `warning`, `bad`,
+    `accent`, and two that are not for text, `line` and `track`.
     """
-    key = palette.cacheKey()  # to look at its colours takes ten times as long
+    key = palette.cacheKey()  # Comparing the colours takes ten times as long
     found = _KNOWN.get(key)
     if found is None:
         if len(_KNOWN) > MOST_PALETTES:
@@ -76,15 +77,15 @@ def tones(palette: QPalette) -> Mapping[str, QColor]:
 
 
 def tone(name: str, palette: QPalette) -> QColor:
-    """One of `tones`; an unknown state looks `muted`."""
+    """Return one colour of `tones`; an unknown state is `muted`."""
     known = tones(palette)
     return known.get(name.lower(), known["muted"])
 
 
 def palette_of(dark: bool, high: bool = False, apart: bool = False) -> QPalette:
-    """The whole palette, light or dark, for the Fusion style.
+    """Return the complete palette for the Fusion style, light or dark.
 
-    `high` has more contrast; with `apart` states are told without red and green.
+    `high` has more contrast; `apart` avoids red and green for states.
     """
     palette = QPalette()
     usual = colours.DARK if dark else colours.LIGHT
@@ -99,7 +100,7 @@ def palette_of(dark: bool, high: bool = False, apart: bool = False) -> QPalette:
 
 
 def apply_theme(app: QApplication, theme: Theme) -> None:
-    """Dress the whole application; SYSTEM asks the desktop whether it is dark."""
+    """Apply the theme to the application; SYSTEM uses the desktop's colour scheme."""
     hints, schemes = app.styleHints(), QtCore.Qt.ColorScheme
     if theme is Theme.SYSTEM:
         hints.unsetColorScheme()
@@ -113,10 +114,10 @@ def apply_theme(app: QApplication, theme: Theme) -> None:
 
 
 def dress_first(app: QApplication, theme: Theme) -> None:
-    """As `apply_theme`, for the first paint of an application that was made with the Fusion style.
+    """Apply the theme for the first paint of an application made with the Fusion style.
 
-    It costs 1 ms instead of 70: Qt's own names are not loaded, nor the style's, so that the
-    desktop is not asked about contrast. `apply_theme` has to follow.
+    It costs 1 ms instead of 70, because Qt's names and the style's are not loaded and the desktop's
+    contrast is not read. Call `apply_theme` afterwards.
     """
     dark = theme is Theme.DARK or (theme is Theme.SYSTEM and is_dark(app.palette()))
     _dress(app, dark, bool(app.property(MORE_CONTRAST)))
@@ -132,17 +133,18 @@ def _dress(app: QApplication, dark: bool, high: bool) -> None:
 
 
 def wants_contrast(app: QApplication) -> bool:
-    """Did the desktop, or a person in the settings, ask for more contrast?"""
-    access = app.styleHints().accessibility()  # kept: Qt frees it with the last reference
+    """Return whether the desktop or the settings request more contrast."""
+    # Keep a reference, because Qt frees the object with the last one.
+    access = app.styleHints().accessibility()
     asked = access.contrastPreference() == QtCore.Qt.ContrastPreference.HighContrast
     return bool(asked or app.property(MORE_CONTRAST))
 
 
 class PlainLabel(QLabel):
-    """A label that shows its text as it is: no markup, no links, no pictures from local files.
+    """Label that shows literal text: no markup, no links, no pictures from local files.
 
-    `QLabel` guesses by itself whether a text is HTML, and HTML can name files; what stands
-    in a ledger folder or on a web page must never be guessed about.
+    `QLabel` guesses whether a text is HTML, and HTML can refer to files, so text from a ledger
+    folder or a web page must not be guessed about.
     """
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
@@ -151,13 +153,11 @@ class PlainLabel(QLabel):
         self.show_text(text)
 
     def show_text(self, text: str) -> None:
-        """Show `text` literally, without signs that lie, and no more of it than anybody reads;
-        a screen reader reads the same.
-        """
+        """Show `text` literally, without control characters, cut to a readable length."""
         super().setText(display_lines(text, MOST_CHARS))
 
     def minimumSizeHint(self) -> QSize:
-        """Wrapped, as narrow as anybody likes: one endless word must not widen the window."""
+        """Allow any width for wrapped text, so that one long word cannot widen the window."""
         hint = super().minimumSizeHint()
         return QSize(0, hint.height()) if self.wordWrap() else hint
 
@@ -165,7 +165,7 @@ class PlainLabel(QLabel):
 def plain_label(
     text: str = "", parent: QWidget | None = None, *, tone: str = "", wrap: bool = False
 ) -> PlainLabel:
-    """A label for any text at all, ours or a stranger's.
+    """Return a label for any text, trusted or not.
 
     `tone` is a name of `tones` that follows the theme; `wrap` breaks long lines.
     """
@@ -175,32 +175,32 @@ def plain_label(
 
 
 def heading(text: str, parent: QWidget | None = None, *, grow: float = 1.15) -> PlainLabel:
-    """A label that leads: `grow` times the size of the text below it, and bolder."""
+    """Return a bold label of `grow` times the text size."""
     label = _Heading(text, parent)
     label.grow(grow)
     return label
 
 
 def plain_tip(text: str) -> str:
-    """`text` as a tooltip that is shown literally: Qt would guess whether it is HTML."""
-    import html  # a table of all entities: too much for the first paint
+    """Return `text` as a literal tool tip, because Qt would guess whether it is HTML."""
+    import html  # The module's entity table is too large to load before the first paint
 
     shown = html.escape(display_lines(text, MOST_CHARS))
     return f"<p style='white-space:pre-wrap'>{shown}</p>" if text else ""
 
 
 def plain_title(text: str) -> str:
-    """`text` for a title bar, where `[*]` is a place for Qt's sign of unsaved work."""
+    """Return `text` for a title bar, where Qt replaces `[*]` by its modified mark."""
     return display(text, MOST_TITLE_CHARS).replace("[*]", "[*][*]")
 
 
 def plain_keys(text: str) -> str:
-    """`text` for a button, a tab or a menu, where an & would make the next letter a shortcut."""
+    """Return `text` for a button, tab or menu, where & marks a shortcut."""
     return display(text).replace("&", "&&")
 
 
 class _Heading(PlainLabel):
-    """Keeps its proportion to the text when the size of all letters is changed."""
+    """Heading that keeps its proportion when the text size changes."""
 
     _share = 1.0
 
@@ -215,16 +215,17 @@ class _Heading(PlainLabel):
 
 
 class TonedLabel(PlainLabel):
-    """A plain label in one of the theme's colours, also after the theme changes."""
+    """Plain label in a colour of the theme, also after a theme change."""
 
     def __init__(self, text: str, tone_name: str, parent: QWidget | None = None) -> None:
         self._tone = tone_name
         super().__init__(text, parent)
-        self.setForegroundRole(QPalette.ColorRole.WindowText)  # whatever its parent stands on
+        # Independent of the parent's background role.
+        self.setForegroundRole(QPalette.ColorRole.WindowText)
         self._colour()
 
     def show_tone(self, tone_name: str) -> None:
-        """Take another colour of `tones`."""
+        """Use another colour of `tones`."""
         self._tone = tone_name
         self._colour()
 

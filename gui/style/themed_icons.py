@@ -1,4 +1,4 @@
-"""Signs on buttons that follow the theme, also in a dialog that is open when it changes."""
+"""Button icons that follow the theme, also in open dialogs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gui.style.icons import icon
 
 
 def wear(button: QAbstractButton, name: str) -> None:
-    """Put the sign called `name` on `button`, now and in whatever colours come later."""
+    """Set the icon `name` on `button`, also after palette changes."""
     worn = button.findChild(_Worn) or _Worn(button)
     worn.put(name)
 
 
 class _Worn(QObject):
-    """Draws it anew with every palette."""
+    """Redraw the icon after each palette change."""
 
     def __init__(self, button: QAbstractButton) -> None:
         super().__init__(button)

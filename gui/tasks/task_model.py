@@ -186,7 +186,7 @@ class TaskModel(RowsModel):
                 self.dataChanged.emit(self.index(start, number), self.index(end, number))
 
     def _judge_due(self) -> None:
-        """Update tasks that time may have changed, in slices, because thousands can stall at once."""
+        """Update tasks that time may have changed, in slices: thousands can stall at once."""
         due = self._order.due(self._now_ms(), _MOST_DUE)
         self.put_many(due)
         if len(due) >= _MOST_DUE:
