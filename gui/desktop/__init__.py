@@ -1,1 +1,1 @@
-"""The desktop around the window: other starts, links, tray, notifications, sleep, its end."""
+"""Desktop integration: launch requests, links, tray, notifications, keep-awake, quitting."""

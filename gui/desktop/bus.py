@@ -1,7 +1,7 @@
-"""The desktop's message bus (D-Bus, on Linux), on asyncio: calls that time out, signals heard.
+"""D-Bus client for the desktop's session bus on asyncio, with timeouts and signals.
 
-The only place that knows dbus-fast, which is imported with the first connection. Where there
-is no bus nothing here works, and nobody is told: a window does without.
+The only module that uses dbus-fast, which is imported for the first connection. Without a bus all
+calls fail silently, because the window works without them.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from dbus_fast import Message as Wire
     from dbus_fast.aio import MessageBus
 
-CALL_S = 5.0  # a daemon that is slower than this is not there
+CALL_S = 5.0  # A slower daemon counts as missing
 CONNECT_S = 3.0
 CLOSE_S = 1.0
-# What dbus-fast says of a bus that is gone or no bus, and of values that do not fit; its own
-# errors for both are kinds of these.
+# Errors that dbus-fast raises for a lost connection or a bad value; its own errors derive from
+# these.
 _TROUBLE = (OSError, EOFError, ValueError, TypeError, TimeoutError, struct.error)
 
 
 class BusError(Exception):
-    """The bus, or who was called over it, did not do what was asked; the text is theirs."""
+    """Failure of the bus or of the called service, with its message."""
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """A value that carries its own type."""
+    """A value with an explicit D-Bus type."""
 
     signature: str
     value: Any
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A call, an answer or a signal; fields that do not apply are empty."""
+    """A method call, a reply or a signal; fields that do not apply are empty."""
 
     path: str = ""
     interface: str = ""
@@ -61,7 +61,7 @@ Hear = Callable[[Message], object]
 
 
 def bus_address() -> str:
-    """Where the session's bus listens; empty where there is none."""
+    """Return the address of the session bus, or an empty string without one."""
     told = os.environ.get("DBUS_SESSION_BUS_ADDRESS", "")
     if told or not hasattr(os, "getuid"):
         return told
@@ -70,7 +70,7 @@ def bus_address() -> str:
 
 
 class Bus:
-    """One connection. `run` lasts as long as it does; whoever connects spawns that."""
+    """One connection, alive while `run` does; the caller of `connect` spawns `run`."""
 
     def __init__(self, line: MessageBus) -> None:
         self._line = line
@@ -79,15 +79,14 @@ class Bus:
 
     @classmethod
     async def connect(cls, address: str) -> Bus:
-        """Connect and say hello; `run` must be spawned at once.
+        """Connect to the bus; spawn `run` immediately afterwards.
 
-        Raises:
-            BusError: there is no bus at this address, or it does not want us.
+        Raises: BusError: no bus at this address, or the bus refused the connection.
         """
-        if not address:  # dbus-fast would look for one by itself
+        if not address:  # With an empty address dbus-fast would search for a bus
             raise BusError("there is no bus")
         try:
-            # On a thread: the window goes on meanwhile, and where there is no library, without.
+            # Imported on a thread, so that the window stays responsive.
             line = await asyncio.to_thread(_library)
             async with asyncio.timeout(CONNECT_S):
                 return cls(await line(bus_address=address).connect())
@@ -99,21 +98,20 @@ class Bus:
         return not self._line.connected
 
     async def run(self) -> None:
-        """Wait until the connection ends; called off, end it."""
-        line: Any = self._line  # whose types leave this method out
+        """Wait until the connection ends; on cancellation close it."""
+        line: Any = self._line  # The type stubs lack this method
         ended = asyncio.ensure_future(line.wait_for_disconnect())
         ended.add_done_callback(lambda one: one.cancelled() or one.exception())
         try:
-            await asyncio.wait({ended})  # why it ended is the same for us
+            await asyncio.wait({ended})  # The cause of the end makes no difference
         finally:
             self.close()
             await asyncio.wait({ended}, timeout=CLOSE_S)
 
     async def call(self, message: Message) -> tuple[Any, ...]:
-        """Call a method and wait for what it returns.
+        """Call a method and return its reply.
 
-        Raises:
-            BusError: an error came back, nothing in 5 s, or the connection is gone.
+        Raises: BusError: an error reply, no reply within 5 s, or a lost connection.
         """
         from dbus_fast import MessageType
 
@@ -131,7 +129,7 @@ class Bus:
         return tuple(reply.body)
 
     async def listen(self, signal: Message, hear: Hear) -> None:
-        """Call `hear` for every signal with this sender's name, interface and member.
+        """Call `hear` for every signal that matches sender, interface and member.
 
         Raises BusError.
         """
@@ -143,7 +141,7 @@ class Bus:
         await self.call(replace(_ADD_MATCH, body=(rule,)))
 
     async def tell(self, signal: Message) -> None:
-        """Send a signal to whoever listens. Raises BusError."""
+        """Emit a signal on the bus. Raises BusError."""
         from dbus_fast import MessageType
 
         if self.closed:
@@ -155,7 +153,7 @@ class Bus:
             raise BusError(str(error) or f"{signal.member} cannot be told") from error
 
     def close(self) -> None:
-        """End the connection; what the desktop did for it ends with it."""
+        """Close the connection, which also ends all requests held by it."""
         if not self.closed:
             self._line.disconnect()
 
@@ -163,7 +161,7 @@ class Bus:
         told = (wire.interface, wire.member)
         for signal, hear in self._ears if wire.message_type.name == "SIGNAL" else ():
             if (signal.interface, signal.member) == told:
-                # Not at once: the library would keep an error of ours to its own log.
+                # Deferred, because the library would swallow an exception of the handler.
                 asyncio.get_running_loop().call_soon(hear, _message(wire))
 
 
@@ -174,7 +172,7 @@ def _library() -> type[MessageBus]:
 
 
 def _wire(message: Message, kind: Any) -> Wire:
-    """The message as dbus-fast has it. Raises ValueError, TypeError."""
+    """Convert a message for dbus-fast. Raises ValueError, TypeError."""
     from dbus_fast import Message as Wire
 
     wire = Wire(
@@ -186,7 +184,7 @@ def _wire(message: Message, kind: Any) -> Wire:
         signature=message.signature,
         body=[_typed(value) for value in message.body],
     )
-    # Found only when it is written, a mistake would leave the library waiting for an answer.
+    # An invalid body found only on writing would leave the library waiting for a reply.
     wire.signature_tree.verify(wire.body)
     return wire
 
@@ -195,7 +193,7 @@ def _typed(value: Any) -> Any:
     from dbus_fast import Variant as Typed
 
     if isinstance(value, str):
-        value.encode()  # half a character: found here for the same reason
+        value.encode()  # Raises for a lone surrogate here, for the same reason
     if isinstance(value, Variant):
         return Typed(value.signature, _typed(value.value))
     if isinstance(value, dict):

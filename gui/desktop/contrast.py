@@ -1,4 +1,4 @@
-"""More contrast, when the desktop or a person asks for it: at once, and back again."""
+"""High contrast on request of the desktop or the user, applied immediately."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Contrast(QObject):
-    """Dresses the application anew whenever the wish for contrast changes."""
+    """Apply the theme again whenever the contrast setting changes."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -22,7 +22,8 @@ class Contrast(QObject):
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         self._app = app
-        self._hints = app.styleHints().accessibility()  # kept: Qt frees it otherwise
+        # Keep a reference, because Qt frees the object otherwise.
+        self._hints = app.styleHints().accessibility()
         self._hints.contrastPreferenceChanged.connect(self._dress)
         window.desk.preferences.changed.connect(self._follow_preference)
         self._follow_preference(MORE_CONTRAST)
@@ -40,5 +41,5 @@ class Contrast(QObject):
 
 
 def attach(window: MainWindow) -> Contrast:
-    """Follow the wishes for contrast as long as the window lives."""
+    """Follow the contrast settings for the lifetime of the window."""
     return Contrast(window)

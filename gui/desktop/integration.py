@@ -1,7 +1,7 @@
-"""What makes a window a good citizen of its desktop, wired together: one per window.
+"""Desktop integration of one window: closing, tray, pop-ups, keep-awake.
 
-Leaving must work at once. What talks with the desktop comes after the first paint, which
-waits neither for its imports nor for the desktop's answers.
+Closing must work immediately. Parts that communicate with the desktop are loaded after the first
+paint, which waits neither for their imports nor for the desktop.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from gui.desktop.tray_presence import Presence
     from gui.window.main_window import MainWindow
 
-SETTLE_MS, LATEST_MS = 600, 5000  # after the list is read; after the window is there
+# Delays after the list is loaded, and at most after the window is shown.
+SETTLE_MS, LATEST_MS = 600, 5000
 
 
 class Citizen(QObject):
-    """How the window is left (`leaving`), and from soon after its first paint the rest."""
+    """Closing of the window (`leaving`), and other integration soon after the first paint."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -44,7 +45,7 @@ class Citizen(QObject):
 
     @property
     def presence(self) -> Presence:
-        """Tray, pop-ups and what keeps the machine awake; made when first asked for."""
+        """The tray icon, pop-ups and keep-awake, created on first use."""
         if self._presence is None:
             from gui.desktop.tray_presence import Presence
 
@@ -53,7 +54,7 @@ class Citizen(QObject):
         return self._presence
 
     def show_first(self) -> None:
-        """Show the window for the first time, or not at all where that was chosen."""
+        """Show the window at the start, or keep it hidden if the user chose so."""
         if not self._window.desk.preferences.get("desktop.start_hidden", bool):
             self._window.show()
             self._settling.start()
@@ -63,14 +64,14 @@ class Citizen(QObject):
             self._window.showMinimized()
 
     def close(self) -> None:
-        """Leave the desktop as it was."""
+        """Remove the tray icon and release all desktop requests."""
         self._closed = True
         self._settling.stop()
         if self._presence is not None:
             self._presence.close()
 
     def _settle_soon(self) -> None:
-        """The list is read, so the processor has time for what nobody waits for."""
+        """Start the integration soon after the list is loaded."""
         if self._settling.isActive() and self._settling.interval() != SETTLE_MS:
             self._settling.start(SETTLE_MS)
 
@@ -80,7 +81,7 @@ class Citizen(QObject):
     async def _import_and_settle(self) -> None:
         await asyncio.to_thread(
             import_module, "gui.desktop.tray_presence"
-        )  # 0.1 s of a frozen window
+        )  # The import would block the window for 0.1 s
         if not self._closed:
             self._settle()
 
@@ -94,7 +95,7 @@ class Citizen(QObject):
         return None if self._closed else self.presence.tray
 
     def _come_back(self, state: Qt.ApplicationState) -> None:
-        """A click on the dock's sign, which is all that is left of a closed window on macOS."""
+        """Show the window again on a click on the dock icon (macOS)."""
         active = state == Qt.ApplicationState.ApplicationActive
         if active and not self._closed and not self._window.isVisible():
             come_forward(self._window)

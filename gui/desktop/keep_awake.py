@@ -1,6 +1,6 @@
-"""Keeps the machine from falling asleep while tasks run. The screen may go dark.
+"""Prevent system sleep while tasks run; the screen may turn off.
 
-Whatever holds it awake dies with this process: nothing can be left behind.
+The request ends with this process, so that no request is left behind after a crash.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gui.desktop.session_bus import SessionBus, method
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
-LINGER_MS = 5000  # between two tasks of a row it stays awake
-_SUSPEND = 4  # of org.gnome.SessionManager and of the portal: not to suspend
+LINGER_MS = 5000  # Delay in ms that bridges the gap between two tasks
+_SUSPEND = 4  # Suspend flag of org.gnome.SessionManager and of the portal
 _CONTINUOUS, _SYSTEM = 0x80000000, 0x00000001  # ES_CONTINUOUS, ES_SYSTEM_REQUIRED
 
 
 class Keeper(Protocol):
-    """How one system is kept awake; `hold` twice is like once."""
+    """Keep-awake backend of one platform; `hold` is idempotent."""
 
     def hold(self, reason: str) -> None: ...
 
@@ -36,7 +36,7 @@ class Keeper(Protocol):
 
 
 class Awake(QObject):
-    """Holds the machine awake from the first running task to a little after the last."""
+    """Keep the system awake from the first running task until shortly after the last."""
 
     def __init__(self, window: MainWindow, keeper: Keeper) -> None:
         super().__init__(window)
@@ -49,17 +49,17 @@ class Awake(QObject):
 
     @property
     def held(self) -> bool:
-        """Is the machine kept awake now?"""
+        """True while system sleep is prevented."""
         return self._held
 
     def release(self) -> None:
-        """The window closes: sleep is allowed again."""
+        """Allow sleep again when the window closes."""
         self._linger.stop()
         self._busy = False
         self._look()
 
     def show_health(self, health: Health) -> None:
-        """How much runs and waits here now."""
+        """Update the number of running and queued tasks."""
         self._busy = health.running + health.queued > 0
         if self._busy:
             self._linger.stop()
@@ -83,14 +83,14 @@ class Awake(QObject):
 
 
 def keeper_for(platform: str, bus: SessionBus) -> Keeper:
-    """The way of this system (a `sys.platform`)."""
+    """Return the backend for a `sys.platform`."""
     if platform == "win32":
         return _Windows()
     return _MacOS(bus) if platform == "darwin" else _Linux(bus)
 
 
 class _Windows:
-    """The state belongs to the thread that sets it: the window's own, which lives as long."""
+    """Windows backend; the state belongs to the calling thread, which is the window's."""
 
     def hold(self, reason: str) -> None:
         self._tell(_CONTINUOUS | _SYSTEM)
@@ -107,7 +107,7 @@ class _Windows:
 
 
 class _MacOS:
-    """`caffeinate` comes with the system; -w ends it with us, however we end."""
+    """macOS backend: `caffeinate -w` ends with this process, also after a crash."""
 
     def __init__(self, parent: QObject) -> None:
         self._process = QProcess(parent)
@@ -120,19 +120,19 @@ class _MacOS:
 
 
 class _Service(msgspec.Struct, frozen=True):
-    """One of the services that desktops offer for this, and how it is let go again."""
+    """A D-Bus service that prevents sleep, and its release call."""
 
     hold: Message
     signature: str
     values: Callable[[str, str], tuple[Any, ...]]
-    release: Message | None = None  # without: close what `hold` returned
+    release: Message | None = None  # None: close the handle that `hold` returned
 
 
 _POWER = "org.freedesktop.PowerManagement"
 _POWER_PATH, _POWER_FACE = "/org/freedesktop/PowerManagement/Inhibit", f"{_POWER}.Inhibit"
 _GNOME, _GNOME_PATH = "org.gnome.SessionManager", "/org/gnome/SessionManager"
 _PORTAL, _PORTAL_PATH = "org.freedesktop.portal.Desktop", "/org/freedesktop/portal/desktop"
-# In this order: KDE, Xfce and others; GNOME, MATE, Cinnamon; a sandbox, and what is left.
+# In this order: KDE, Xfce and others; GNOME, MATE, Cinnamon; sandboxes and all others.
 _SERVICES = (
     _Service(
         method(_POWER, _POWER_PATH, "Inhibit", _POWER_FACE),
@@ -155,7 +155,7 @@ _SERVICES = (
 
 
 class _Linux:
-    """Asks the desktop's services one after the other; each forgets us when our line is cut."""
+    """Linux backend that tries the services in order; each releases on disconnect."""
 
     def __init__(self, bus: SessionBus) -> None:
         self._bus = bus
@@ -172,8 +172,9 @@ class _Linux:
         self._bus.try_to(self._follow, name="no sleep")
 
     async def _follow(self) -> None:
-        """Bring what the desktop was told in line with what is wanted by now."""
-        async with self._turn:  # of two that ask at once one would never be taken back
+        """Bring the desktop's state in line with the request."""
+        # Without a lock, one of two simultaneous requests would never be released.
+        async with self._turn:
             if self._wanted and self._let_go is None:
                 self._let_go = await self._ask(self._wanted)
             if not self._wanted and self._let_go is not None:
@@ -181,7 +182,7 @@ class _Linux:
                 await self._bus.call(target, signature, *([cookie] if signature else []))
 
     async def _ask(self, reason: str) -> tuple[Message, str, Any]:
-        """Raises BusError: no service does it."""
+        """Request keep-awake and return the release call. Raises BusError without any service."""
         name = QGuiApplication.desktopFileName() or QGuiApplication.applicationName()
         for service in _SERVICES:
             values = service.values(name, reason)

@@ -1,4 +1,4 @@
-"""What comes to a window from outside: another start's wish, a link, a file from the desktop."""
+"""Handling of launch requests from other processes, links and the desktop."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from gui.desktop.launch_request import Wish
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
-PATIENCE_MS = 5000  # for a task that may be in a ledger beside, which is still being read
+PATIENCE_MS = 5000  # Wait in ms for a task in a further ledger that is still loading
 
 
 class Opener(QApplication):
-    """An application that hears what the desktop asks of it.
+    """Application that receives open and quit requests of the desktop.
 
-    `asked` carries an address to open (macOS does it this way); `told_to_quit` is a log-out, or
-    Quit in the dock.
+    `asked` carries an address to open (macOS). `told_to_quit` reports a log-out or Quit in the
+    dock.
     """
 
     asked = Signal(str)
     told_to_quit = Signal()
 
     def event(self, event: QEvent) -> bool:
-        # overridden, not an event filter: a filter would be asked about every event there is
+        # Overridden, because an event filter would be called for every event.
         if isinstance(event, QFileOpenEvent):
             self.asked.emit(event.url().toString())
             return True
         heard = self.isSignalConnected(QMetaMethod.fromSignal(self.told_to_quit))
         if event.type() == QEvent.Type.Quit and heard:
-            # Qt would close every window, and ours do not close before their work has ended;
-            # ignored, because macOS would end the process as soon as this returns
+            # Qt would close every window before its tasks have ended, and macOS would end the
+            # process when an accepted event returns.
             event.ignore()
             self.told_to_quit.emit()
             return True
@@ -44,7 +44,7 @@ class Opener(QApplication):
 
 
 class Arrivals(QObject):
-    """Grants wishes: shows a task as soon as the list is read, opens dialogs, runs nothing."""
+    """Handle launch requests: show tasks after loading, open dialogs, start nothing."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -59,7 +59,7 @@ class Arrivals(QObject):
         window.bridge.opened.connect(self._open)
 
     def take(self, wish: Wish) -> None:
-        """Do what was asked for; tasks may have to wait until the list is read."""
+        """Handle a request; tasks are shown after the list is loaded."""
         if wish.beside:
             self._window.beside.visit(map(Path, wish.beside))
         if wish.strange:
@@ -72,9 +72,9 @@ class Arrivals(QObject):
             self._open()
 
     def show_tasks(self, task_ids: tuple[str, ...]) -> bool:
-        """Select these tasks, past a filter that hides them; False when none is in the list.
+        """Select these tasks and clear a filter that hides them; False when none is listed.
 
-        An id without a ledger means the task wherever it is, best in the window's own ledger.
+        An id without a ledger label matches any ledger, preferably the window's own.
         """
         window = self._window
         known = list(filter(None, map(window.beside.id_in_list, task_ids)))
@@ -95,7 +95,8 @@ class Arrivals(QObject):
         elif self._read and not self._window.beside.states:
             self._give_up()
         elif self._read and not self._patience.isActive():
-            self._patience.start()  # no other ledger holds the list up: it may come from there
+            # Further ledgers load without delaying the list, so the task may still arrive.
+            self._patience.start()
 
     def _give_up(self) -> None:
         if self._awaited:
@@ -108,7 +109,7 @@ class Arrivals(QObject):
         self._show_tasks()
 
     def _open(self) -> None:
-        """Show what may be started, once the ledger can take it."""
+        """Open addresses and files once the ledger accepts new tasks."""
         self._opened = True
         wish, self._to_open = self._to_open, Wish()
         if not wish.urls and not wish.files:

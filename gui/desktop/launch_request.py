@@ -1,7 +1,7 @@
-"""What a start of the program asks a window for: tasks to show, addresses and files to open.
+"""Launch request of another program start: tasks to show, addresses and files to open.
 
-Words come from a command line, from a link on any web page, or from another process of this
-user. So a wish can only ever show something: nothing in it starts, cancels or deletes.
+Its text comes from a command line, a link on any web page, or another process of this user, so a
+request only ever shows something: it cannot start, cancel or delete.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import msgspec
 
 SCHEME = "openchrome-monitor"
 MOST_WORDS = 500
-MOST_CHARS = 8192  # of one word: longer than any path or address that works
+MOST_CHARS = 8192  # Limit of one argument, above any valid path or address
 _TASK = re.compile(r"task/([0-9a-f]{16})/?")
 _LISTS = ("tasks", "urls", "files", "strange", "beside")
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What was asked for; empty means: come forward. `files` are absolute paths, and so are
-    those of the ledgers to be shown `beside` the window's own until it closes.
+    """A parsed launch request; an empty one only raises the window.
 
-    `strange` is what could not be understood; `token` is the desktop's leave to take the focus.
+    `files` are absolute paths, as are the ledgers in `beside`, which are shown until the window
+    closes. `strange` lists arguments that were not understood, `token` is the desktop's activation
+    token.
     """
 
     tasks: tuple[str, ...] = ()
@@ -37,18 +38,18 @@ class Wish(msgspec.Struct, frozen=True):
     token: str = ""
 
     def message(self) -> dict[str, Any]:
-        """The wish as it is handed to another process."""
+        """Return the request in the form sent to another process."""
         lists = {name: list(getattr(self, name)) for name in _LISTS}
         return {"raise": True, "token": self.token, **lists}
 
 
 def link_to(task_id: str) -> str:
-    """The link that opens a window of this program at the task."""
+    """Return the link that opens the monitor at this task."""
     return f"{SCHEME}://task/{task_id}"
 
 
 def here() -> Path:
-    """The folder that names of files count from; the home folder where that one is gone."""
+    """Return the working directory, or the home folder if it was removed."""
     try:
         return Path.cwd()
     except OSError:
@@ -58,7 +59,7 @@ def here() -> Path:
 def wish_of(
     words: Iterable[str], folder: Path, token: str = "", beside: Iterable[Path] = ()
 ) -> Wish:
-    """Sort what was given on a command line; names of files and folders count from `folder`."""
+    """Parse command line arguments; relative paths start at `folder`."""
     sorted_in: dict[str, list[str]] = {name: [] for name in _LISTS}
     for word in list(words)[:MOST_WORDS]:
         name, value = _understand(word[:MOST_CHARS], folder)
@@ -68,7 +69,7 @@ def wish_of(
 
 
 def wish_in(message: object) -> Wish:
-    """The wish that another process handed over; what has the wrong shape is left out."""
+    """Parse a request from another process and ignore malformed fields."""
     if not isinstance(message, Mapping):
         return Wish()
     token = message.get("token")
@@ -97,7 +98,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _understand(word: str, folder: Path) -> tuple[str, str]:
-    """Which list of a wish the word belongs in, and its value there."""
+    """Return the list of the request for this argument, and its value."""
     scheme = word.partition(":")[0].lower()
     if scheme == SCHEME:
         rest = unquote(word.partition(":")[2]).lstrip("/")
@@ -113,8 +114,9 @@ def _understand(word: str, folder: Path) -> tuple[str, str]:
 
 
 def _file_of(address: str) -> tuple[str, str]:
-    """A desktop hands files over as addresses; those of other machines are not meant."""
-    from urllib.request import url2pathname  # brings HTTP along: too much for each start
+    """Parse a file URL of the desktop; URLs of other hosts are rejected."""
+    # The import loads an HTTP client, which is too slow for each start.
+    from urllib.request import url2pathname
 
     try:
         parts = urlsplit(address)

@@ -1,4 +1,4 @@
-"""What is worth telling: which changes of tasks are news, and how much news at a time. No Qt."""
+"""Rules for notifications: which changes are reported, and at which rate. No Qt."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from engine.model.pace import STALL_MIN_MS
 from engine.model.records import LIVE, TASK_RUN, TaskRecord, TaskView
 from engine.model.status import Reason, Standing, moment, reasons, standing
 
-SETTLE_MS = 400  # whether more is coming: what ends together is told together
+SETTLE_MS = 400  # Delay in ms that groups tasks ending together
 BURST_MS = 10_000
-MOST_ALONE = 2  # in ten seconds; three and more become one notice
+MOST_ALONE = 2  # Separate notifications within ten seconds; three or more are grouped into one
 MOST_REMEMBERED = 20_000
 
 
 class Kind(StrEnum):
-    """What happened to a task."""
+    """Type of a notification."""
 
     FAILED = "failed"
     ATTENTION = "attention"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 class Happening(msgspec.Struct, frozen=True):
-    """One piece of news about one task; `reason` for what needs attention."""
+    """One event of one task, with a `reason` for attention."""
 
     at_ms: float
     kind: Kind
@@ -37,7 +37,7 @@ class Happening(msgspec.Struct, frozen=True):
 
 
 class Popup(msgspec.Struct, frozen=True):
-    """What is shown outside of the window, and the tasks that a click on it leads to."""
+    """A desktop notification and the tasks that a click on it shows."""
 
     title: str
     body: str = ""
@@ -54,9 +54,9 @@ _ENDS = {
 
 
 class Watch:
-    """Turns views into happenings: each end is told once, each need for a person once.
+    """Detect notable task changes, each end and each reason for attention once.
 
-    `stall_after_ms` knows how long the silence of a task may last.
+    `stall_after_ms` returns the silence after which a task counts as stalled.
     """
 
     def __init__(
@@ -68,24 +68,26 @@ class Watch:
 
     @property
     def live(self) -> Sequence[str]:
-        """The tasks that have not ended, oldest first."""
+        """The live tasks, oldest first."""
         return tuple(self._live)
 
     def learn(self, views: Iterable[TaskView]) -> None:
-        """Know these without telling anything: they were so before the window came."""
+        """Record the state before the window opened, without notifications."""
         for view in views:
             if not self._sort_in(view):
                 self._needs_of(view, self._since_ms)
 
     def ended_since(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:
-        """Which of these, met for the first time, ended while this watch lasted: what a program
-        that was killed had left running is ended as the ledger is opened."""
+        """Return tasks, seen for the first time, that ended since this watch started.
+
+        Opening a ledger ends the tasks that a killed program left running.
+        """
         records = ((view, view.entry) for view in views if isinstance(view.entry, TaskRecord))
         recent = [view for view, entry in records if (entry.ended_at or 0) >= self._since_ms]
         return [one for view in recent for one in self._end_of(view, False, now_ms)]
 
     def hear(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:
-        """What is new in these views; that a task goes on as before costs next to nothing."""
+        """Return new happenings in these views; mere progress costs almost nothing."""
         found: list[Happening] = []
         for view in views:
             was_live = view.entry.task_id in self._live
@@ -98,20 +100,21 @@ class Watch:
         return found
 
     def find_needs(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:
-        """Which of these need a person by now; of a stall nothing else tells."""
+        """Return new reasons for attention; stalls are detected only here."""
         return [one for view in views for one in self._needs_of(view, now_ms)]
 
     def forget(self, task_ids: Iterable[str]) -> None:
-        """These are gone from the ledger."""
+        """Drop removed tasks."""
         for task_id in task_ids:
             self._live.pop(task_id, None)
 
     def _sort_in(self, view: TaskView) -> bool:
-        """Does it simply go on? Called for every one of 20,000 changes a second."""
+        """Return whether the task just continues; called for 20,000 changes a second."""
         entry = view.entry
         if isinstance(entry, TaskRecord) and entry.status in LIVE:
             self._live[entry.task_id] = None
-            if entry.kind == TASK_RUN:  # it goes on: if it asks for help again, that is news
+            # After it has continued, another request for help is reported again.
+            if entry.kind == TASK_RUN:
                 self._told.pop((entry.task_id, Reason.HELP), None)
             return entry.budget_status != "exceeded" and not view.orphaned
         self._live.pop(entry.task_id, None)
@@ -121,14 +124,14 @@ class Watch:
         kind = _ENDS.get(standing(view))
         assert isinstance(view.entry, TaskRecord)
         ended = moment(view.entry.ended_at)
-        # one that came and went between two looks was never seen alive
+        # A short task may have ended before it was seen live.
         news = was_live or (ended is not None and ended >= self._since_ms)
         if kind is None or not news or not self._note(view, "end"):
             return []
         return [Happening(now_ms, kind, view)]
 
     def _needs_of(self, view: TaskView, now_ms: float) -> list[Happening]:
-        """The most pressing reason, if it is new; the others are told with it."""
+        """Return the most urgent reason if it is new; it covers the others."""
         if _has_ended(view):
             return []
         new = [reason for reason in self._reasons(view, now_ms) if self._note(view, reason)]
@@ -138,7 +141,7 @@ class Watch:
         return reasons(view, now_ms, self._stall_after_ms(view.task_id))
 
     def _note(self, view: TaskView, what: object) -> bool:
-        """Is this news? Remembers it; of very many the oldest are forgotten."""
+        """Return whether this is new and record it, dropping the oldest of very many."""
         key = (view.task_id, what)
         if key in self._told:
             return False
@@ -149,32 +152,32 @@ class Watch:
 
 
 def _has_ended(view: TaskView) -> bool:
-    """Ended, as the ledger says: whatever it needs was told as its end."""
+    """Return whether the task ended, so that its needs were reported with its end."""
     return isinstance(view.entry, TaskRecord) and view.entry.is_terminal
 
 
 class Grouping:
-    """Keeps a flood of news from becoming a flood of pop-ups.
+    """Rate limit for notifications.
 
-    The first ones wait 0.4 s for company, those that follow until ten seconds are over. So
-    there are never more than four pop-ups in ten seconds, and nothing is told later than that.
+    The first ones wait 0.4 s for others, later ones until ten seconds have passed. So at most four
+    notifications appear in ten seconds, and none is delayed longer.
     """
 
     def __init__(self) -> None:
         self._waiting: list[Happening] = []
-        self._open_at = -float("inf")  # when the next ones may be told
+        self._open_at = -float("inf")  # Time of the next allowed notification
 
     def add(self, news: Iterable[Happening]) -> None:
         self._waiting += news
 
     def due_in(self, now_ms: float) -> float | None:
-        """How long to wait with what is here, in ms; None when there is nothing."""
+        """Return the delay in ms until the next notification, or None without any."""
         if not self._waiting:
             return None
         return max(self._waiting[0].at_ms + SETTLE_MS, self._open_at) - now_ms
 
     def take(self, now_ms: float) -> list[tuple[Happening, ...]]:
-        """What is to be told now, each group as one."""
+        """Return the notifications due now, each as a group."""
         due = self.due_in(now_ms)
         if due is None or due > 0:
             return []
@@ -186,7 +189,7 @@ class Grouping:
 
 
 def is_quiet(now: time, start: str, end: str) -> bool:
-    """Is `now` between two times of the day, written HH:MM? They may lie around midnight."""
+    """Return whether `now` is in a quiet period (HH:MM), which may span midnight."""
     try:
         first, last = _clock(start), _clock(end)
     except ValueError:
@@ -197,6 +200,6 @@ def is_quiet(now: time, start: str, end: str) -> bool:
 
 
 def _clock(written: str) -> time:
-    """Also `7:30`, which people write and Python refuses. Raises ValueError."""
+    """Parse a time; accepts `7:30`, which `time.fromisoformat` rejects. Raises ValueError."""
     hour, _, minute = written.partition(":")
     return time(int(hour), int(minute))

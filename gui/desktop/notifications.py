@@ -1,4 +1,4 @@
-"""What happened while nobody looked: a list in the window, and pop-ups for what was chosen."""
+"""Notification history in the window, and desktop notifications for selected events."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# The bell in the status bar: how many notices nobody has seen yet.
+# Status bar button with the number of unread notifications.
 
 MOST_SHOWN = 99
 
 
 class Bell(QToolButton):
-    """Opens the list of news; says its number in words as well."""
+    """Button that opens the notification history; its accessible name contains the number."""
 
     def __init__(self, action: QAction, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,7 +56,7 @@ class Bell(QToolButton):
         self._draw()
 
     def show_number(self, number: int) -> None:
-        """Show how many are new; without any it is only a sign."""
+        """Show the number of unread notifications, or only the icon without any."""
         style = Qt.ToolButtonStyle
         self.setToolButtonStyle(
             style.ToolButtonTextBesideIcon if number else style.ToolButtonIconOnly
@@ -82,12 +82,12 @@ class Bell(QToolButton):
 
 KEPT = 300
 MOST_NAMED = 3
-LOOK_MS = 5000  # how often silence is looked for: nobody tells of a stall
-MOST_LOOKED_AT = 200  # of the running tasks at a time
+LOOK_MS = 5000  # Interval in ms for stall detection, because stalls emit no event
+MOST_LOOKED_AT = 200  # Running tasks checked at a time
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One line of the list."""
+    """One line of the notification history."""
 
     at_ms: float
     kind: Kind
@@ -97,9 +97,9 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class News(QObject):
-    """Hears what changes, keeps the last 300 notices, and says which of them may pop up.
+    """Keep the last 300 notifications and select those for the desktop.
 
-    `told` carries what may pop up; `changed` says that the list has another length.
+    `told` carries a desktop notification; `changed` reports a different history.
     """
 
     told = Signal(Popup)
@@ -114,8 +114,8 @@ class News(QObject):
         self.entries: deque[Entry] = deque(maxlen=KEPT)
         self.unread = 0
         self._read = False
-        self._known: frozenset[str] = frozenset()  # ledgers beside that were read
-        self._meeting: set[str] = set()  # those that are being read: how they are is no news
+        self._known: frozenset[str] = frozenset()  # Further ledgers that were loaded
+        self._meeting: set[str] = set()  # Ledgers that are loading, whose current state is no news
         self._at = 0
         self._due = QTimer(self, singleShot=True)
         self._due.timeout.connect(self._tell)
@@ -125,21 +125,21 @@ class News(QObject):
         window.bridge.news.connect(self._hear)
 
     def see(self) -> None:
-        """Somebody looks at the list: nothing in it is new any more."""
+        """Mark all notifications as read."""
         self.unread = 0
         self.changed.emit()
 
     def clear(self) -> None:
-        """Throw the list away."""
+        """Clear the history."""
         self.entries.clear()
         self.see()
 
     def open(self) -> None:
-        """Show the list."""
+        """Open the history."""
         NewsList(self, self._window).open()
 
     def show_tasks(self, entry: Entry) -> None:
-        """Lead to the tasks of a notice."""
+        """Show the tasks of a notification."""
         self._window.arrivals.show_tasks(entry.task_ids)
 
     def _hear(self, batch: Batch) -> None:
@@ -161,7 +161,7 @@ class News(QObject):
             self._meeting = set()
 
     def _look(self) -> None:
-        """Look at some of the running tasks, the next ones the next time."""
+        """Check the next running tasks for stalls, round robin."""
         live = self._watch.live
         if not live or not self._read:
             return
@@ -198,7 +198,10 @@ class News(QObject):
         return self._preferences.get(f"notify.{kind.value}", str)
 
     def _may_pop_up(self) -> bool:
-        """Who looks at the window sees it there; at night nobody wants to be told."""
+        """Return whether a notification may appear:
+
+        not in quiet hours, nor while the window is active.
+        """
         get = self._preferences.get
         start, end = get("notify.quiet_from", str), get("notify.quiet_until", str)
         if is_quiet(datetime.now().astimezone().time(), start, end):
@@ -206,7 +209,7 @@ class News(QObject):
         return get("notify.while_active", bool) or not self._is_looked_at()
 
     def _is_looked_at(self) -> bool:
-        """Also by who has a dialog of the window before the eyes."""
+        """Return whether this window or one of its dialogs is active."""
         active = QApplication.activeWindow()
         while isinstance(active, QDialog):
             parent = active.parentWidget()
@@ -219,7 +222,7 @@ class News(QObject):
         return Popup(entry.title, entry.body, entry.task_ids, urgent, sound)
 
     def _announce(self, entry: Entry) -> None:
-        """Say it to who uses a screen reader."""
+        """Announce the notification to screen readers."""
         announce(self._window, f"{entry.title}. {entry.body}")
 
     def _entry_of(self, group: Sequence[Happening]) -> Entry:
@@ -244,7 +247,10 @@ class News(QObject):
         return self._window.model.stall_after_ms(view.task_id)
 
     def _sum_up(self, group: Sequence[Happening]) -> str:
-        """`12 tasks finished, 2 of them failed`; what needs attention has not ended."""
+        """Return a summary such as `12 tasks finished, 2 failed`;
+
+        attention does not count as an end.
+        """
         failed = sum(one.kind is Kind.FAILED for one in group)
         ended = sum(one.kind is not Kind.ATTENTION for one in group)
         needy = len(group) - ended
@@ -262,7 +268,7 @@ class News(QObject):
 
 
 def _names(views: Iterable[TaskView]) -> str:
-    """A few of the tasks by name, one a line."""
+    """Return the names of the first tasks, one per line."""
     names = list(dict.fromkeys(map(name_with_ledger, views)))
     return "\n".join(names[:MOST_NAMED] + (["…"] if len(names) > MOST_NAMED else []))
 
@@ -272,7 +278,7 @@ def _now_ms() -> float:
 
 
 def attach(window: MainWindow) -> None:
-    """Hang the list on the window: an action, and a bell in the status bar."""
+    """Add the notification action and the status bar button to the window."""
     news = News(window)
     action = window.acts.add("news", window.tr("&News…"), ["Ctrl+Shift+J"], "bell")
     action.triggered.connect(news.open)
@@ -281,7 +287,7 @@ def attach(window: MainWindow) -> None:
     window.status.addPermanentWidget(bell)
 
 
-# The list of what happened: newest first, each line leads to its tasks.
+# Notification history, newest first, with a link to the tasks of each line.
 
 SIZE = (620, 420)
 LINE_CHARS = 300
@@ -294,7 +300,7 @@ _SIGNS = {
 
 
 class NewsList(InOrder, QDialog):
-    """Enter or a double click on a line shows its tasks in the window's list."""
+    """List of notifications; Enter or a double click shows the tasks."""
 
     def __init__(self, news: News, parent: QWidget) -> None:
         super().__init__(parent)
@@ -333,7 +339,7 @@ class NewsList(InOrder, QDialog):
         column.addLayout(row)
 
     def _fill(self) -> None:
-        """Every line anew; they are at most 300, and few of them change a minute."""
+        """Rebuild all lines, at most 300, which change only a few times a minute."""
         row = max(0, self.list.currentRow())
         self.list.clear()
         for entry in self._news.entries:
@@ -359,7 +365,7 @@ class NewsList(InOrder, QDialog):
         return item
 
     def _sign(self, sign: str, tone_name: str) -> QIcon:
-        """In its colour, and on a selected line in that of the text beside it."""
+        """Return the icon in its colour, and in the text colour for a selected line."""
         palette, scale = QApplication.palette(), self.devicePixelRatioF()
         found = QIcon(glyph(sign, 20, tone(tone_name, palette), scale))
         chosen = palette.color(QPalette.ColorRole.HighlightedText)

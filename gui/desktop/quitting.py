@@ -1,4 +1,4 @@
-"""How a window is left: closed, quit, or ended with the desktop session. Work is asked about."""
+"""Closing and quitting the window, with a question while tasks are running."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from gui.desktop.tray import Tray
     from gui.window.main_window import MainWindow
 
-SESSION_END_S = 60.0  # between the desktop's "save all" and its "quit"; a log-out can be called off
+# Time between the session manager's save and quit requests; a log-out can be cancelled.
+SESSION_END_S = 60.0
 KEEP, CANCEL, STAY = "keep", "cancel", "stay"
 
 
 class Leaving(QObject):
-    """Decides what closing and quitting mean. `left` carries the folder to open next, or None.
+    """Handle close and quit requests. `left` carries the folder to open next, or None.
 
-    Nothing that runs is ended without a question, or without a person having said so for good.
+    Running tasks are cancelled only after a question, or by a preference of the user.
     """
 
     left = Signal(object)
@@ -41,27 +42,27 @@ class Leaving(QObject):
         self._session_ends_at = 0.0
 
     def close(self) -> None:
-        """The window's own close button: hide where that was chosen, else quit."""
+        """Handle the close button: hide the window if configured, otherwise quit."""
         hides = self._preferences.get("desktop.close_to_tray", bool)
         if self._question is None and hides and self._keep():
             return
         if sys.platform == "darwin" and self._question is None:
-            self._window.hide()  # the custom there: the program stays, its sign in the dock too
+            self._window.hide()  # On macOS the program keeps running with its dock icon
             return
         self.quit()
 
     def quit(self) -> None:
-        """End the program, after a question if work of this window would end with it."""
+        """End the program, after a question if tasks of this window would be cancelled."""
         self._leave(None)
 
     def open_folder(self, folder: Path) -> None:
-        """Leave for another ledger."""
+        """Close the window to open another ledger."""
         self._leave(folder)
 
     def end_session(self) -> None:
-        """The desktop session is about to end: what follows asks nothing, nobody could answer.
+        """Prepare for the end of the desktop session, where no question can be answered.
 
-        What running tasks have finished is on disk already; the rest is cancelled in order.
+        Finished units of running tasks are on disk already; the tasks are cancelled in order.
         """
         self._session_ends_at = time.monotonic() + SESSION_END_S
         self._window.remember()
@@ -69,7 +70,7 @@ class Leaving(QObject):
             self._question.reject()
 
     def obey(self) -> None:
-        """The desktop tells the program to quit."""
+        """Handle the desktop's request to quit."""
         if time.monotonic() < self._session_ends_at:
             self.left.emit(None)
         else:
@@ -107,7 +108,7 @@ class Leaving(QObject):
         question.open()
 
     def _offer_more(self, question: Question) -> None:
-        """What only quitting has: to go on in the tray, and to be asked no more."""
+        """Add the options of quitting: keep running in the tray, and skip the question."""
         self._always = QCheckBox(self.tr("Do this &every time; the settings can change it"))
         question.body.addWidget(self._always)
         tray = self._tray()
@@ -115,7 +116,7 @@ class Leaving(QObject):
             question.add_button(KEEP, self.tr("Keep running in background"))
 
     def _words_for(self, folder: Path | None) -> tuple[str, str, str]:
-        """The question's title and its two answers: to quit is not to open another folder."""
+        """Return the title and two answers, for quitting or for opening another folder."""
         if folder is None:
             return self.tr("Quit"), self.tr("Cancel tasks and quit"), self.tr("Don’t quit")
         leave = self.tr("Cancel tasks and open it")
@@ -134,7 +135,10 @@ class Leaving(QObject):
             self._keep()
 
     def _keep(self) -> bool:
-        """Go on in the tray; False where there is none, and so no way back."""
+        """Hide the window in the tray;
+
+        False without a tray, since the window would be unreachable.
+        """
         tray = self._tray()
         if tray is None or not tray.hide_window():
             return False

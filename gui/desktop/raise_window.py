@@ -1,4 +1,4 @@
-"""A window comes forward: out of the tray, out of the task bar, before the others."""
+"""Raise a window from the tray, the task bar or the background."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Mapping
 
 from PySide6.QtWidgets import QApplication, QWidget
 
-# What a launcher gives the program that it starts: leave to take the focus. Wayland lets no
-# window come forward without; on X11 the other one keeps the window manager from refusing.
+# Activation tokens of the desktop launcher: Wayland requires one to raise a window, and on X11 the
+# startup id prevents focus stealing prevention.
 _TOKENS = ("XDG_ACTIVATION_TOKEN", "DESKTOP_STARTUP_ID")
 
 
 def token_in(environ: Mapping[str, str]) -> str:
-    """The leave that this start of the program was given; empty without one."""
+    """Return the activation token of this program start, or an empty string."""
     return next((environ[name] for name in _TOKENS if environ.get(name)), "")
 
 
 def come_forward(window: QWidget, token: str = "") -> None:
-    """Show `window` and give it the focus; `token` is the desktop's leave to do so."""
-    from PySide6.QtCore import Qt  # 45 ms, and the first paint needs none of it
+    """Show and focus `window`, with the desktop's activation token."""
+    from PySide6.QtCore import Qt  # The import takes 45 ms, which the first paint does not need
 
     if token:
-        os.environ[_TOKENS[0]] = token  # Qt's Wayland part looks here, uses it once, and clears it
+        # Qt's Wayland plugin reads this variable, uses it once and clears it.
+        os.environ[_TOKENS[0]] = token
     window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
     window.show()
     window.raise_()
@@ -32,5 +33,5 @@ def come_forward(window: QWidget, token: str = "") -> None:
 
 
 def is_kept_back(platform: str, token: str) -> bool:
-    """Does the desktop ignore a window without leave? Then its entry at least asks to be seen."""
+    """Return whether the desktop ignores a raise without token, so that an alert is needed."""
     return platform.startswith("wayland") and not token

@@ -1,4 +1,4 @@
-"""One connection to the desktop's bus for one window: made when first needed, shared by all."""
+"""Shared session bus connection of one window, opened on first use."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ log = logging.getLogger(__name__)
 
 
 class Spawner(Protocol):
-    """Who owns the tasks that run in the background."""
+    """Function that runs a background task and owns it."""
 
     def __call__(self, work: Coroutine[Any, Any, object], *, name: str) -> None: ...
 
 
 class SessionBus(QObject):
-    """Lets parts of a window talk over the bus without knowing of each other.
+    """Session bus access shared by the parts of a window.
 
-    `spawn` owns the tasks; they end with the window, and the connection with them.
+    `spawn` owns the background tasks, which end with the window, as does the connection.
     """
 
     def __init__(self, spawn: Spawner, parent: QObject | None = None, address: str = "") -> None:
@@ -36,26 +36,25 @@ class SessionBus(QObject):
     async def call(self, target: Message, signature: str = "", *values: Any) -> tuple[Any, ...]:
         """Call a method of `target` (see `method`) with these values.
 
-        Raises:
-            BusError: there is no bus, nobody has that name, or it went wrong there.
+        Raises: BusError: no bus, no such service, or an error reply.
         """
         bus = await self._open()
         return await bus.call(replace(target, signature=signature, body=values))
 
     async def listen(self, signal: Message, hear: Hear) -> None:
-        """Call `hear` for these signals as long as the window lives. Raises BusError."""
+        """Call `hear` for these signals for the lifetime of the window. Raises BusError."""
         await (await self._open()).listen(signal, hear)
 
     async def tell(self, signal: Message) -> None:
-        """Send a signal to whoever listens. Raises BusError."""
+        """Emit a signal on the bus. Raises BusError."""
         await (await self._open()).tell(signal)
 
     def try_to(self, work: Callable[[], Coroutine[Any, Any, object]], *, name: str) -> None:
-        """Run `work` in the background; that the bus fails is written down and no more."""
+        """Run `work` in the background; a bus failure is only logged."""
         self._spawn(self._try(work), name=name)
 
     def close(self) -> None:
-        """Hang up: what the desktop did for this connection ends with it."""
+        """Close the connection, which also ends all requests held by it."""
         if self._bus is not None:
             self._bus.close()
 
@@ -74,5 +73,5 @@ class SessionBus(QObject):
 
 
 def method(service: str, path: str, name: str, interface: str = "") -> Message:
-    """Whom to call: `interface` is the service's own name where nothing else is said."""
+    """Return the target of a call; `interface` defaults to the service name."""
     return Message(destination=service, path=path, interface=interface or service, member=name)

@@ -1,4 +1,4 @@
-"""The sign in the desktop's tray, where there is one, and the way back from it."""
+"""Tray icon with its menu, and restoring the window from the tray."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gui.style.icons import window_icon
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
-LOOK_MS = 5000  # how long a hidden window may go without a tray before it comes back
+LOOK_MS = 5000  # Longest time in ms that a hidden window stays hidden without a tray
 SIGN_SIZES = (16, 22, 32, 44, 64)
 ALERT = QColor(0xE0, 0x5A, 0x00)
 _WATCHER = "org.kde.StatusNotifierWatcher"
@@ -28,10 +28,10 @@ _HAS_OWNER = method("org.freedesktop.DBus", "/org/freedesktop/DBus", "NameHasOwn
 
 
 class Tray(QObject):
-    """Shows that the program runs, how much, and whether something needs a person.
+    """Tray icon that shows running tasks and tasks that need attention.
 
-    `quit_wanted` and `new_wanted` are its menu's; `came_back` says that a hidden window had to be
-    shown again, because the tray is gone.
+    `quit_wanted` comes from its menu; `came_back` reports that a hidden window was shown because
+    the tray disappeared.
     """
 
     quit_wanted = Signal()
@@ -52,18 +52,21 @@ class Tray(QObject):
 
     @property
     def available(self) -> bool:
-        """Is there a tray now, and is our sign wanted in it? Asked anew each time: trays go."""
+        """True while a tray exists and the icon is enabled;
+
+        checked each time, because trays disappear.
+        """
         wanted = self._window.desk.preferences.get("desktop.tray", bool)
         return wanted and QSystemTrayIcon.isSystemTrayAvailable()
 
     @property
     def icon(self) -> QSystemTrayIcon | None:
-        """The sign, for messages beside it; None where none is wanted."""
+        """The tray icon, or None while it is disabled."""
         return self._icon
 
     def show(self) -> None:
-        """Put the sign into the tray; where there is none yet, as soon as one comes."""
-        # X11's trays may come later; elsewhere Qt waits for one in vain, and complains of it
+        """Show the icon, or wait until a tray appears."""
+        # Only on X11 may a tray appear later; elsewhere Qt waits in vain and logs a warning.
         may_come = QGuiApplication.platformName() == "xcb"
         wanted = self._window.desk.preferences.get("desktop.tray", bool)
         if self._icon is not None or not (self.available or (wanted and may_come)):
@@ -76,7 +79,7 @@ class Tray(QObject):
         self._icon.show()
 
     def hide(self) -> None:
-        """Take the sign away: the window is about to close."""
+        """Remove the icon before the window closes."""
         self._looking.stop()
         if self._icon is not None:
             self._icon.hide()
@@ -84,7 +87,7 @@ class Tray(QObject):
             self._icon = None
 
     def hide_window(self) -> bool:
-        """Hide the window, if there is a way back to it; False if there is none."""
+        """Hide the window; False without a tray icon to restore it from."""
         if not self.available or self._icon is None:
             return False
         self._window.hide()
@@ -109,7 +112,7 @@ class Tray(QObject):
 
     def _act(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         if reason != QSystemTrayIcon.ActivationReason.Trigger or sys.platform == "darwin":
-            return  # on macOS a click opens the menu
+            return  # On macOS a click opens the menu
         if self._window.isVisible() and not self._window.isMinimized():
             self.hide_window()
         else:
@@ -126,12 +129,12 @@ class Tray(QObject):
             self.show_window()
 
     def _look(self) -> None:
-        """While the window is hidden: a tray that went away must not take it along."""
+        """Show the hidden window again when the tray disappears."""
         if self._window.isVisible():
             self._looking.stop()
         elif not QSystemTrayIcon.isSystemTrayAvailable():
             self._come_back()
-        elif self._by_bus:  # Qt asks the bus for a tray once in its life
+        elif self._by_bus:  # Qt checks the bus for a tray only once
             self._bus.try_to(self._find_watcher, name="the tray's watcher")
 
     async def _find_watcher(self) -> None:
@@ -164,7 +167,7 @@ class Tray(QObject):
 
     @property
     def words(self) -> str:
-        """What the sign says when it is pointed at."""
+        """The tool tip of the icon."""
         name = display(QGuiApplication.applicationDisplayName())
         lines = [name, self.tr("{0} running here").format(count(self._running))]
         if self._attention:
@@ -173,7 +176,7 @@ class Tray(QObject):
 
 
 def _sign(alert: bool) -> QIcon:
-    """The program's sign; with a dot that something needs a person."""
+    """Return the program icon, with a dot for tasks that need attention."""
     whole = window_icon()
     if not alert:
         return whole

@@ -1,4 +1,4 @@
-"""What a window shows of itself on the desktop: a sign in the tray, pop-ups, a number, no sleep."""
+"""Tray icon, desktop notifications, badge and keep-awake of one window."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# Pop-ups of the desktop: over its bus where there is one, else beside the tray's sign.
+# Desktop notifications over D-Bus, or as a message of the tray icon.
 
 TITLE_CHARS, BODY_CHARS = 120, 500
 SHOWN_MS = 10_000
@@ -36,7 +36,7 @@ _CALM, _URGENT = 1, 2
 
 
 class Popups(QObject):
-    """Shows pop-ups. `clicked` carries the tasks, and the desktop's leave to come forward."""
+    """Show notifications; `clicked` carries the tasks and the activation token."""
 
     clicked = Signal(tuple, str)
 
@@ -52,7 +52,7 @@ class Popups(QObject):
         self._joined: QSystemTrayIcon | None = None
 
     def show(self, popup: Popup) -> None:
-        """Show it as well as this desktop can; where it cannot, the window's own list must do."""
+        """Show a notification; without desktop support only the history in the window has it."""
         self._bus.try_to(lambda: self._show(popup), name="a pop-up")
 
     async def _show(self, popup: Popup) -> None:
@@ -62,10 +62,10 @@ class Popups(QObject):
             self._show_beside_tray(popup)
 
     async def _notify(self, popup: Popup) -> None:
-        """By the desktop's own service for notifications. Raises BusError."""
+        """Notify over D-Bus. Raises BusError."""
         able = await self._abilities()
         body = display_lines(popup.body, BODY_CHARS)
-        if "body-markup" in able:  # and only then: elsewhere &lt; would be read as it stands
+        if "body-markup" in able:  # Without this capability `&lt;` would be shown literally
             body = html.escape(body, quote=False)
         hints = {
             "desktop-entry": Variant("s", QGuiApplication.desktopFileName()),
@@ -82,7 +82,7 @@ class Popups(QObject):
             self._shown.pop(next(iter(self._shown)))
 
     async def _abilities(self) -> list[str]:
-        """What the service can show; asking also starts it. Raises BusError."""
+        """Return the capabilities of the service, which starts it. Raises BusError."""
         if self._able is None:
             for member, hear in (
                 ("ActionInvoked", self._take_click),
@@ -95,7 +95,7 @@ class Popups(QObject):
         return self._able
 
     def _take_token(self, signal: Message) -> None:
-        if signal.body[0] in self._shown:  # comes before the click that it belongs to
+        if signal.body[0] in self._shown:  # The token arrives before its click
             self._tokens[signal.body[0]] = signal.body[1]
 
     def _take_click(self, signal: Message) -> None:
@@ -121,24 +121,29 @@ class Popups(QObject):
         tray.showMessage(title, body, sign, SHOWN_MS)
 
 
-# The number on the program's sign in a dock or task bar, where it can carry one.
+# Badge on the program icon in a dock or task bar.
 
 _FACE = "com.canonical.Unity.LauncherEntry"  # Ubuntu's dock, KDE's task bar, Dash to Dock, Plank
 
 
 class Badge:
-    """On Linux by our own signal: Qt 6.11 makes an invalid path of a name with a dash in it."""
+    """Badge on the program icon.
+
+    On Linux this sends the signal itself, because Qt 6.11 builds an invalid path of a name with a
+    dash.
+    """
 
     def __init__(self, bus: SessionBus) -> None:
         self._bus = bus
         self._number = 0
 
     def show(self, number: int) -> None:
-        """Show `number`; nothing for 0."""
+        """Show `number`, or no badge for 0."""
         if number == self._number:
             return
         self._number = number
-        platform: str = sys.platform  # mypy judges a platform by the machine it runs on
+        # The annotation keeps mypy from narrowing to the current platform.
+        platform: str = sys.platform
         if platform.startswith("linux"):
             self._bus.try_to(self._tell, name="the badge")
             return
@@ -163,7 +168,7 @@ class Badge:
 
 
 class Presence(QObject):
-    """One for each window; all of it talks over one line to the desktop's bus."""
+    """Desktop presence of one window over one shared bus connection."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -181,7 +186,7 @@ class Presence(QObject):
         self._awake.show_health(window.bridge.look_at_health())
 
     def say_once(self) -> None:
-        """The first time that a window goes into the tray it says where it went."""
+        """Notify once that the window keeps running in the tray."""
         memory = self._window.memory
         if memory.flag("told-tray", False):
             return
@@ -192,14 +197,14 @@ class Presence(QObject):
         self._popups.show(Popup(title, body))
 
     def close(self) -> None:
-        """Take the sign away, allow sleep, hang up."""
+        """Remove the icon, allow sleep and close the bus connection."""
         self.tray.hide()
         self._awake.release()
         self._bus.close()
 
     def _tell(self, popup: Popup) -> None:
         self._popups.show(popup)
-        QApplication.alert(self._window)  # the task bar's entry asks for attention
+        QApplication.alert(self._window)  # The task bar entry is highlighted
 
     def _go(self, task_ids: tuple[str, ...], token: str) -> None:
         come_forward(self._window, token)

@@ -1,4 +1,4 @@
-"""Work in the background with one owner: nothing is forgotten, no failure is lost."""
+"""Background tasks with one owner, which reports every failure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class TaskSet:
-    """Background tasks with one owner. Nothing spawned here outlives `close`."""
+    """Set of background tasks that all end with `close`."""
 
     def __init__(self, report: Callable[[Exception], None]) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -16,25 +16,26 @@ class TaskSet:
         self._closed = False
 
     def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
-        """Start `work`; a failure goes to `report` at once, never to the void."""
+        """Start `work`; a failure is passed to `report` immediately."""
         if self._closed:
             work.close()
             return
         task = asyncio.get_running_loop().create_task(self._guard(work), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # one cancelled before its first step
+        # A task cancelled before its first step leaves the coroutine unclosed.
+        task.add_done_callback(lambda _: work.close())
 
     def cancel(self, name: str) -> None:
-        """End the tasks of this name, if there are any."""
+        """Cancel the tasks of this name."""
         for task in self._tasks:
             if task.get_name() == name:
                 task.cancel()
 
     async def close(self) -> None:
-        """Cancel every task and wait until each has finished its own cleanup."""
+        """Cancel all tasks and wait for their cleanup."""
         self._closed = True
-        pending = list(self._tasks)  # the set shrinks while we wait
+        pending = list(self._tasks)  # The set changes while tasks end
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)

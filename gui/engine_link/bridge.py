@@ -1,6 +1,6 @@
-"""Between the window and the engine: typed signals out, plain methods in. Owns the tasks it starts.
+"""Bridge between window and engine: methods in, typed signals out; it owns its tasks.
 
-Nothing here is waited for by a slot: a slot calls a method, the answer comes as a signal.
+No slot blocks here: a slot calls a method, and a signal brings the answer.
 """
 
 from __future__ import annotations
@@ -29,36 +29,35 @@ from gui.engine_link.event_follower import EventFollower, Offset, Told
 from gui.engine_link.event_rows import EventPart, EventRow, event_row
 from gui.engine_link.subscription import Flow
 
-# The ledgers beside the window's own, as the window asks for them; `bridge` is the rest.
+# Management of further ledgers, the base of `Bridge`.
 
 
 class LedgerErrands(Errands):
-    """Adds and takes away ledgers at once, also before the own one is open.
+    """Add and remove further ledgers, also before the window's own ledger is open.
 
-    `ledgers_changed`: one came, went, is in another state or has another number of tasks.
-    Tasks of such a ledger have ids that end in `@label`, and their views a `ledger`.
+    `ledgers_changed` reports an added or removed ledger, a new state or a new number of tasks.
+    Tasks of such a ledger have ids that end in `@label`, and views with a `ledger`.
     """
 
     ledgers_changed = Signal()
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._wanted: dict[str, Beside] = {}  # until there is an engine to have them
+        self._wanted: dict[str, Beside] = {}  # Ledgers kept until the engine exists
         self._told_ledgers: tuple[LedgerState, ...] = ()
 
     @property
     def ledgers(self) -> tuple[LedgerState, ...]:
-        """Each ledger beside the own one, as it is now; empty with none."""
+        """The current state of each further ledger."""
         if (all_of_them := self._all) is not None:
             return all_of_them.ledgers
         wanted = self._wanted.values()
         return tuple(LedgerState(one.label, one.path, one.watch_only) for one in wanted)
 
     def add_ledger(self, beside: Beside) -> None:
-        """Show this ledger beside the own one, from now on; how it gets on is in `ledgers`.
+        """Show this ledger too; `ledgers` reports its state.
 
-        Raises:
-            BadLabel: it cannot be called so, or another one is.
+        Raises: BadLabel: the label is invalid or already in use.
         """
         if (all_of_them := self._all) is not None:
             all_of_them.add(beside)
@@ -68,7 +67,10 @@ class LedgerErrands(Errands):
         self.show_ledgers()
 
     def remove_ledger(self, label: str) -> None:
-        """Show it no more; nothing happens to its folder. One that is not there is no error."""
+        """Remove a ledger from the window without touching its folder;
+
+        unknown labels are ignored.
+        """
         if (all_of_them := self._all) is None:
             self._wanted.pop(label, None)
         elif any(one.label == label for one in all_of_them.ledgers):
@@ -78,10 +80,10 @@ class LedgerErrands(Errands):
     def change_ledger(
         self, label: str, *, new_label: str | None = None, watch_only: bool | None = None
     ) -> None:
-        """Call it something else, or let it be changed, from now on.
+        """Rename a ledger, or change whether it is read-only.
 
-        Raises:
-            NoSuchLedger; BadLabel: nothing has changed.
+        Raises: NoSuchLedger: no ledger has this label. BadLabel: the new label is invalid; nothing
+        has changed.
         """
         found = next((one.beside for one in self.ledgers if one.label == label), None)
         if found is None:
@@ -98,7 +100,7 @@ class LedgerErrands(Errands):
         self.show_ledgers()
 
     def show_ledgers(self) -> None:
-        """Send `ledgers_changed` if anything has."""
+        """Emit `ledgers_changed` after a change."""
         if (now := self.ledgers) != self._told_ledgers:
             self._told_ledgers = now
             self.ledgers_changed.emit()
@@ -108,29 +110,29 @@ class LedgerErrands(Errands):
         return self._engine if isinstance(self._engine, Ledgers) else None
 
     def _hand_over(self, engine: Ledgers) -> None:
-        """The engine is there: it has the ledgers from now on."""
+        """Pass the further ledgers to the new engine."""
         engine.told = self.show_ledgers
         wanted, self._wanted = self._wanted, {}
         for beside in wanted.values():
             engine.add(beside)
 
 
-# The site that comes with the program, served from here as long as the window is open.
+# Sample site, served by this process while the window is open.
 
 PAGES = 24
 ARGS = {"max_pages": 25, "delay_ms": 200, "concurrency": 2}
 
 
 class Sample:
-    """Serves the sample site from the first time that somebody wants to crawl it."""
+    """Server of the sample site, started on first use."""
 
     def __init__(self) -> None:
         self._site: Any = None
 
     async def request(self) -> dict[str, Any]:
-        """The arguments of a crawl of the whole site; it is served from now on."""
+        """Start the server and return the arguments of a crawl of the whole site."""
         if self._site is None:
-            from engine.sample.site import Site  # few windows ever need it
+            from engine.sample.site import Site  # Rarely needed
 
             self._site = Site(PAGES)
             await asyncio.to_thread(self._site.start)
@@ -144,20 +146,20 @@ class Sample:
 log = logging.getLogger(__name__)
 
 HEALTH_MS = 1000
-AGAIN_S = 2.0  # until the ledger is tried again after it could not be followed
+AGAIN_S = 2.0  # Delay before the next attempt to follow the ledger
 CLOSE_S = 5.0
 
 
 class Bridge(LedgerErrands):
-    """One engine as the window sees it. Every signal carries one record.
+    """The engine as the window uses it; every signal carries one record.
 
-    `answered` tells who asked with a token what came of it: the record, or the error, which
-    then goes to nobody else.
+    `answered` carries the token of a request with its record or its error, which is then not
+    reported elsewhere.
     """
 
     opened = Signal()
     batch = Signal(Batch)
-    news = Signal(Batch)  # what of a batch is more than progress: the list tells it, having sifted
+    news = Signal(Batch)  # Views with more than progress, as filtered by the list
     health = Signal(Health)
     started = Signal(TaskRecord)
     answered = Signal(int, object)
@@ -176,35 +178,35 @@ class Bridge(LedgerErrands):
         self._last_health: Health | None = None
         self._look = asyncio.Event()
         self._sample = Sample()
-        self._silence = ""  # of the folder of a ledger that is being opened
-        self._standstill = ""  # why the list does not follow the open ledger now
+        self._silence = ""  # Message about an unresponsive folder while its ledger is opened
+        self._standstill = ""  # Reason why the list does not follow the open ledger
         self._requests: dict[str, Asked] = {}
         self._pulse = QTimer(self, interval=HEALTH_MS)
         self._pulse.timeout.connect(self.show_health)
 
     def open(self) -> None:
-        """Open the ledger and follow it from now on."""
+        """Open the ledger and follow it."""
         self._pulse.start()
         self._tasks.spawn(self._open(), name="open the ledger")
 
     def start(
         self, kind: str, args: Mapping[str, Any], parent: str | None = None, token: int = 0
     ) -> None:
-        """Start a task: `started` or `failed`; with a token `answered` as well, or instead."""
+        """Start a task and emit `started` or `failed`; a `token` adds or substitutes `answered`."""
         self.begin(Asked(kind, dict(args)), parent, token)
 
     def begin(self, asked: Asked, parent: str | None = None, token: int = 0) -> None:
-        """As `start`, with a name and terms (budgets, a contract)."""
+        """Start a task like `start`, with a name and terms (budgets, a contract)."""
         self._tasks.spawn(self._start(asked, parent, token), name=f"start {asked.kind}")
 
     def remember_request(self, record: TaskRecord, asked: Asked) -> None:
-        """This window started it: Undo can bring it back with all that it was given."""
+        """Keep the complete request of a task started here, so that Undo can restore it."""
         self._requests[record.task_id] = asked
 
     def start_again(self, record: TaskRecord) -> bool:
-        """Start the request of this task once more; False if it is not known whole.
+        """Start the request of this task again; False if the request is incomplete.
 
-        Memory holds those of this window with their secrets, a record only without.
+        Requests of this window are kept with their secrets, while a record omits them.
         """
         if not self.can_start_again(record):
             return False
@@ -215,14 +217,13 @@ class Bridge(LedgerErrands):
         return self.remembers(record.task_id) or repeatable(record)
 
     def remembers(self, task_id: str) -> bool:
-        """Did this window start it, and so know its request whole, secrets included?"""
+        """Return whether this window started the task and has its request with secrets."""
         return task_id in self._requests
 
     async def repeat(self, task_id: str) -> TaskRecord:
-        """Start this task's request as a new task, with its secrets where they are remembered.
+        """Start the request of this task as a new task, with its secrets where they are kept.
 
-        Raises:
-            CannotRepeat, and what a start can raise.
+        Raises: CannotRepeat, and the errors of a start.
         """
         asked = self._requests.get(task_id)
         if asked is None:
@@ -236,13 +237,15 @@ class Bridge(LedgerErrands):
     def cancel(
         self, task_ids: Iterable[str], reason: str | None = None, waiting: Iterable[str] = ()
     ) -> None:
-        """Ask these tasks to stop: one `cancelled` for all of them, with the `waiting` ids."""
+        """Cancel these tasks and emit one `cancelled` for all, with the `waiting` ids."""
         work = self._cancel(list(task_ids), reason, frozenset(waiting))
         self._tasks.spawn(work, name="cancel")
 
     def follow_events(self, task_id: str | None, place: int = -1) -> None:
-        """Send the events of this task, the newest first, and of no other any more; with a
-        `place` (a byte of the file) those around it only."""
+        """Emit the events of this task only, newest first.
+
+        With a `place` (a byte offset of the file) only the events around it are read.
+        """
         self._tasks.cancel("events")
         if task_id is None:
             return
@@ -252,19 +255,19 @@ class Bridge(LedgerErrands):
         self._tasks.spawn(told, name="events")
 
     def show_events(self, shown: bool) -> None:
-        """Read events only while somebody can see them."""
+        """Read events only while they are visible."""
         self._history.show(shown)
 
     def start_sample(self) -> None:
-        """Crawl the small site that comes with the program; it is served from here."""
+        """Crawl the sample site, which this process serves."""
         self._tasks.spawn(self._start_sample(), name="sample crawl")
 
     def hold(self, held: bool) -> None:
-        """While held no batch is told, for a turn or two."""
+        """Hold back batches for a turn or two of the event loop."""
         self._flow.hold(held)
 
     def rescan(self) -> None:
-        """Look at every folder again, now; also try again a ledger that could not be opened."""
+        """Rescan every folder now, and retry a ledger that failed to open."""
         self._look.set()
         if self._engine is not None:
             self._engine.rescan()
@@ -272,28 +275,28 @@ class Bridge(LedgerErrands):
 
     @staticmethod
     def problems(asked: Asked) -> tuple[Problem, ...]:
-        """What the engine would refuse in this request, without starting it."""
+        """Return the problems of a request without starting it."""
         return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
 
     @property
     def own_tasks(self) -> tuple[TaskId, ...]:
-        """What this window runs or has queued."""
+        """The running and queued tasks of this window."""
         return () if self._engine is None else self._engine.own_tasks
 
     async def close(self) -> None:
-        """Stop following, ask what runs here to stop, end the browser; about 5 s at most."""
+        """Stop following, cancel running tasks and close the browser within about 5 s."""
         self._pulse.stop()
         await self._keep_promises()
         await self._tasks.close()
         if self._making is not None:
-            # also one that is still being opened: it may hold its lease already
+            # A ledger that is still opening may hold its lease already.
             (engine,) = await asyncio.gather(self._making, return_exceptions=True)
             if isinstance(engine, Engine):
                 await engine.close(CLOSE_S)
         await self._sample.close()
 
     def show_health(self) -> None:
-        """Send the engine's health if it has changed."""
+        """Emit the engine's health if it has changed."""
         health = self.look_at_health()
         if health != self._last_health:
             self._last_health = health
@@ -303,7 +306,7 @@ class Bridge(LedgerErrands):
             self.failed.emit(error)
 
     def look_at_health(self) -> Health:
-        """The engine's health; before there is one, what is known without it."""
+        """Return the engine's health, or a substitute before the engine exists."""
         if self._engine is not None:
             health = self._engine.health()
             if not self._standstill:
@@ -318,7 +321,7 @@ class Bridge(LedgerErrands):
         return Health(root=root, watcher=watcher, watcher_reason=reason, slots=slots)
 
     async def _open(self) -> None:
-        """Open and follow the ledger, again and again while that fails: it may come back."""
+        """Open and follow the ledger, and retry after each failure."""
         while True:
             try:
                 await self._follow_changes()
@@ -328,7 +331,7 @@ class Bridge(LedgerErrands):
             await self._pause()
 
     def _stand_still(self, error: Exception) -> None:
-        """Say what keeps the list from being live, once."""
+        """Report once why the list is not live."""
         words = str(error) or type(error).__name__
         news = words not in (self._standstill, str(self._trouble))
         if news:
@@ -361,7 +364,7 @@ class Bridge(LedgerErrands):
             self._history.hear(batch)
 
     async def _await_answer(self, making: asyncio.Future[Ledgers]) -> None:
-        """Say it if the folder does not answer (a dead network drive), and wait on."""
+        """Wait for the folder, and report one that does not respond (a dead network drive)."""
         silence = ask_for(self._settings)
         if not (await asyncio.wait({making}, timeout=SILENT_S))[0]:
             self._silence = silence()

@@ -1,4 +1,4 @@
-"""Several tasks asked to stop, and one answer for all of them."""
+"""Cancellation of several tasks with one combined result."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from engine.service.stop_many import stop_all
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """What came of cancelling several tasks: the records as they stand now, and the refusals.
+    """Records and errors after cancelling several tasks.
 
-    `waiting` are those that had not begun when a person chose them.
+    `waiting` are the tasks that were queued when the user chose them.
     """
 
     records: tuple[TaskRecord, ...]
@@ -28,6 +28,6 @@ async def cancel_all(
     reason: str | None,
     waiting: frozenset[str],
 ) -> Cancelled:
-    """Ask each of these tasks to stop; one that cannot be asked does not keep the others."""
+    """Cancel each task; a failure does not stop the others."""
     stopped = await stop_all(cancel, task_ids, reason)
     return Cancelled(stopped.records, stopped.refused, waiting)

@@ -1,4 +1,4 @@
-"""What the window asks of its engine in the background, and where failures of that go."""
+"""Background calls to the engine, and the reporting of their failures."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _T = TypeVar("_T")
 
 
 class Errands(QObject):
-    """Owns every task that the window starts; none outlives it.
+    """Owner of all background tasks of the window, which end with it.
 
-    `failed` is for a person to read, `broken` is what nobody expected.
+    `failed` carries an error for the user, `broken` an unexpected exception.
     """
 
     failed = Signal(EngineError)
@@ -32,17 +32,16 @@ class Errands(QObject):
         super().__init__()
         self._settings = settings
         self._engine: Engine | None = None
-        self._trouble: EngineError | None = None  # why the ledger is not open
-        self._tried = asyncio.Event()  # the ledger is open, or it is known why it is not
+        self._trouble: EngineError | None = None  # Reason why the ledger is not open
+        self._tried = asyncio.Event()  # Set when the ledger is open or has failed to open
         self._tasks = TaskSet(self._tell)
         self._promises: list[Callable[[Engine], Coroutine[Any, Any, object]]] = []
 
     @property
     def engine(self) -> Engine:
-        """The engine, once the ledger is open.
+        """The engine of the open ledger.
 
-        Raises:
-            EngineError: it is not open yet; why, if it was tried.
+        Raises: EngineError: the ledger is not open, with the reason after a failed attempt.
         """
         if self._engine is None:
             root = str(self._settings.root)
@@ -51,11 +50,11 @@ class Errands(QObject):
 
     @property
     def trouble(self) -> EngineError | None:
-        """Why the ledger is not open; None while it is, or is still being opened."""
+        """The reason why the ledger failed to open, else None."""
         return self._trouble
 
     def _has_tried(self, trouble: EngineError | None) -> None:
-        """The ledger is open, or this is why it is not."""
+        """Record that the ledger is open, or why it is not."""
         self._trouble = trouble
         self._tried.set()
 
@@ -67,17 +66,16 @@ class Errands(QObject):
         *,
         name: str,
     ) -> None:
-        """Ask the engine something; `then` hears the answer, on the window's own thread.
+        """Call the engine and pass the result to `then`, on the window's thread.
 
-        What was asked before under this name is called off first. `failed` hears an engine's
-        error; without it the window's banner tells it. What is asked while the ledger is being
-        opened is asked then.
+        A pending call of the same name is cancelled first. `failed` receives an engine error;
+        without it the banner shows the error. Calls made before the ledger is open wait for it.
         """
         self._tasks.cancel(name)
         self._tasks.spawn(self._ask(work, then, failed), name=name)
 
     def promise(self, work: Callable[[Engine], Coroutine[Any, Any, object]]) -> None:
-        """Do this at the end, before the engine ends: what a person was told will be done."""
+        """Run `work` before the engine closes, for actions already confirmed to the user."""
         self._promises.append(work)
 
     async def _keep_promises(self) -> None:
@@ -88,24 +86,24 @@ class Errands(QObject):
                 log.warning("left undone at the end: %s", error)
 
     def call_off(self, name: str) -> None:
-        """End what was asked or spawned under this name; nobody hears of it."""
+        """Cancel the calls and tasks of this name silently."""
         self._tasks.cancel(name)
 
     def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
-        """Run `work` until it ends or the window is closed."""
+        """Run `work` until it ends or the window closes."""
         self._tasks.spawn(work, name=name)
 
     def spawn_once(self, work: Coroutine[Any, Any, object], *, name: str) -> None:
-        """As `spawn`; what runs under this name is called off first."""
+        """Run `work` like `spawn`, after cancelling a task of the same name."""
         self._tasks.cancel(name)
         self._tasks.spawn(work, name=name)
 
     def warm(self) -> None:
-        """Start the browser in the background, so that the first task need not wait for it."""
+        """Start the browser in advance, so that the first task starts faster."""
         self._tasks.spawn(self._warm(), name="warm the browser")
 
     def show_health(self) -> None:
-        """Something may have changed that the status bar shows."""
+        """Update the status bar; overridden by `Bridge`."""
 
     async def _ask(
         self,
@@ -128,7 +126,7 @@ class Errands(QObject):
         if self._engine is not None:
             warming = asyncio.ensure_future(self._engine.warm())
             await asyncio.sleep(0)
-            self.show_health()  # "starting"
+            self.show_health()  # Shows "starting"
             await warming
             self.show_health()
 

@@ -1,4 +1,4 @@
-"""What the window follows: the rows it was told of, and one task's events as they grow."""
+"""Tracking of known rows, and following of one task's events."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gui.engine_link.event_rows import EventPart, EventRow
 
 log = logging.getLogger(__name__)
 
-Offset = int | None  # a byte of the file
-EVENTS_S = 0.25  # how soon a line that somebody appended is seen in the details
-LAST_LOOKS = 4  # after the end of a task: its last event follows its last state
-AROUND = 5  # parts to each side of a place that somebody wants to see
-AGAIN_S = 2.0  # until what could not be read is tried again
+Offset = int | None  # A byte offset of the file
+EVENTS_S = 0.25  # Poll interval for new event lines
+LAST_LOOKS = 4  # Reads after a task ended, because its last event follows its last state
+AROUND = 5  # Parts read on each side of a requested place
+AGAIN_S = 2.0  # Delay before a failed read is repeated
 
 
 class Told:
-    """Which tasks the window knows, so that a feed that starts anew can drop the others."""
+    """Known tasks, used to report removed ones when a feed restarts."""
 
     def __init__(self) -> None:
         self._entries: dict[str, TaskRecord | Unreadable] = {}
@@ -36,11 +36,11 @@ class Told:
         return isinstance(entry, TaskRecord) and entry.is_terminal
 
     def start_over(self) -> None:
-        """A new feed begins: what it does not tell of is gone."""
+        """Mark all known tasks as stale until the new feed reports them."""
         self._stale = set(self._entries)
 
     def whole(self, batch: Batch) -> Batch:
-        """`batch`; with the first complete one goes what the new feed does not know."""
+        """Return `batch`, with stale tasks added as removed once the new feed is complete."""
         entries = {view.entry.task_id: view.entry for view in batch.views}
         self._entries.update(entries)
         self._stale.difference_update(entries)
@@ -53,9 +53,9 @@ class Told:
 
 
 class EventFollower:
-    """Reads one task's events, the newest first, and no more often than anybody looks.
+    """Read the events of one task, newest first, and only while they are visible.
 
-    `hear` is told of every batch: an ended task is read again only when there is news of it.
+    `hear` receives every batch, because an ended task is read again only after a change.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class EventFollower:
         self._shown.set()
 
     def show(self, shown: bool) -> None:
-        """Are the events on the screen? While they are not, nothing is read."""
+        """Set whether the events are visible; hidden events are not read."""
         if shown:
             self._shown.set()
         else:
@@ -81,9 +81,9 @@ class EventFollower:
             self._news.set()
 
     async def follow(self, task_id: str) -> None:
-        """Tell what there is and what comes, until cancelled; what fails is tried again.
+        """Report existing and new events until cancelled, and retry failed reads.
 
-        The newest events come first, then what is new, and in between what stands before.
+        The newest events come first, then new events alternate with older ones.
         """
         self._task_id = task_id
         newest = await self._part(task_id, None, None)
@@ -103,7 +103,7 @@ class EventFollower:
             await self._pause(quiet)
 
     async def look_at(self, task_id: str, place: int) -> None:
-        """Tell the events around byte `place`, which begins a line, and nothing else."""
+        """Report the events around byte `place`, the start of a line."""
         self._task_id = task_id
         later = await self._part(task_id, None, place)
         self._tell(task_id, EventPart(later.events, later.skipped))
@@ -128,7 +128,7 @@ class EventFollower:
 
     async def _pause(self, quiet: int) -> None:
         if not quiet:
-            await asyncio.sleep(0)  # a long history comes in parts: a click comes in between
+            await asyncio.sleep(0)  # Process clicks between the parts of a long history
             return
         self._news.clear()
         done = quiet > LAST_LOOKS and self._has_ended(self._task_id)

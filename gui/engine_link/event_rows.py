@@ -1,4 +1,4 @@
-"""Events as the table of events shows them. Knows no Qt."""
+"""Events as rows of the event table, without Qt."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from gui.details.budget_facts import advice_words, budget_names
 _TEXT_CHARS = 600
 _HEAD_CHARS = 300
 _UNIT_CHARS = 400
-_CLIPPED = "_clipped"  # `engine.ledger.event_search` names it so
-REFUSED = "refused"  # the switch of what a browser was refused; in the file it is a `log`
+_CLIPPED = "_clipped"  # Must match the name in `engine.ledger.event_search`
+REFUSED = "refused"  # Key of the filter for refused requests; their kind in the file is `log`
 TONES = {
     "failed": "bad",
     "completed": "good",
@@ -36,11 +36,11 @@ TONES = {
 
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
-    """One event, ready to be shown. `guarded` is its line for the clipboard where that differs.
+    """One event, ready to be shown, with times in ms since 1970 (0 if unknown).
 
-    `refused` and `wait` are what it tells of an address that was refused and of a wait.
-    `place` is the byte at which its line begins, `ts` its time (ms since 1970; 0: not known),
-    `took_ms` what it says itself of how long it took, `unit` the unit that it ended.
+    `guarded` is its clipboard line where that differs. `refused` and `wait` describe a refused
+    address and a wait. `place` is the byte offset of its line, `took_ms` its reported duration,
+    `unit` the unit that it completed.
     """
 
     at: str
@@ -58,15 +58,15 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def line(self) -> str:
-        """The event as tab-separated text that no spreadsheet calculates."""
+        """The event as tab-separated text that no spreadsheet evaluates."""
         return self.guarded or f"{self.at}\t{self.name}\t{self.text}"
 
 
 class EventPart(msgspec.Struct, frozen=True):
     """A part of a task's events, ready to be shown.
 
-    `older` ones stand before those that were told so far; `earlier` is how many lines of the
-    file stand before them, None where nobody counted.
+    `older` rows precede those reported so far. `earlier` is the number of preceding lines in the
+    file, None if they were not counted.
     """
 
     rows: tuple[EventRow, ...]
@@ -76,7 +76,7 @@ class EventPart(msgspec.Struct, frozen=True):
 
 
 def event_row(event: TaskEvent, place: int = -1) -> EventRow:
-    """What one line of events.jsonl says, in words; unknown kinds and fields are shown too."""
+    """Convert a line of events.jsonl; unknown kinds and fields are shown too."""
     refused, wait, data = refusal(event), wait_of(event), event.data or {}
     kind = REFUSED if refused else event.kind
     row = EventRow(
@@ -92,7 +92,7 @@ def event_row(event: TaskEvent, place: int = -1) -> EventRow:
         took_ms=moment(data.get("durationMs")) if event.kind == "tool_call" else None,
         unit=display(_str(data.get("message")), _UNIT_CHARS) if event.kind == "progress" else "",
     )
-    # Here, where a thread has the time for it: all of them may be copied at once.
+    # Computed here on a worker thread, because all rows may be copied at once.
     guarded = "\t".join(map(clipboard_cell, (row.at, row.name, row.text)))
     return row if guarded == row.line else msgspec.structs.replace(row, guarded=guarded)
 
@@ -104,7 +104,7 @@ def _told(refused: Refusal | None, wait: Wait | None) -> str:
 
 
 def refusal_words(refused: Refusal, times: int = 1) -> str:
-    """`169.254.169.254:80: link-local address`, and how often where it was more than once."""
+    """Return `169.254.169.254:80: link-local address`, with the number of repetitions."""
     message = "refused.line" if times == 1 else "refused.line.times"
     told = refused._asdict() | {"reason": retold(refused.reason) or words.NONE}
     return words.say(message, count=words.count(times), **told)
@@ -122,7 +122,7 @@ def _tone(event: TaskEvent) -> str:
 
 
 def kind_name(kind: str) -> str:
-    """A kind of event in words; one that we do not know as it stands in the file."""
+    """Return the display name of an event kind; unknown kinds are shown literally."""
     message = f"event.{kind}"
     return words.say(message) if message in ENGLISH else display(kind, 40)
 
@@ -156,7 +156,7 @@ def _text(event: TaskEvent) -> str:
 
 
 def _clipped(data: dict[str, Any]) -> str:
-    """The head of a line that is too long to be read whole, and how long it is."""
+    """Return the start of an oversized line and its size."""
     head, size = display(_str(data[_CLIPPED]), _HEAD_CHARS), data.get("_bytes")
     told = size_words(size) if isinstance(size, int) else words.NONE
     return f"{head.removesuffix(ELLIPSIS)}{ELLIPSIS} ({told})"
@@ -188,7 +188,7 @@ def _budget(data: dict[str, Any]) -> str:
 
 
 def _guard(data: dict[str, Any]) -> str:
-    """Refused, passed or forced; the counts stand in the contract, and in the file."""
+    """Return refused, passed or forced; the counts are in the contract and in the file."""
     allowed, forced = data.get("allowed"), data.get("forced")
     reason, advice = (
         retold(_str(data.get("reason"))),

@@ -1,4 +1,4 @@
-"""What every part of one window may use: its engine, its memory and its preferences."""
+"""Services shared by all parts of one window: engine, saved state and preferences."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from gui.state.preferences import Preferences
 from gui.state.time_range import TimeRange
 from gui.state.window_state import Memory
 
-# What one part of a window asks of another that it does not know, and that may not be there.
+# Signals between parts of a window that do not depend on each other.
 
 
 class Wishes(QObject):
-    """`result` asks for the result viewer of a task, at that unit (or None); `retry` for a new
-    task of what failed in one; `export` for the results of one as a file; `task` to select one.
+    """Requests between parts of the window.
+
+    `result` opens the result viewer of a task at a unit (or None), `retry` starts a task for its
+    failed units, `export` saves its results as a file, `task` selects a task.
     """
 
     result = Signal(str, object)
@@ -27,8 +29,11 @@ class Wishes(QObject):
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """`memory` keeps how the window was left, `preferences` what a person chose; `span` is the
-    part of the selected task's time that its details show; by `wishes` one part asks another."""
+    """Services of one window.
+
+    `memory` keeps the window state, `preferences` the settings. `span` is the time range of the
+    selected task shown in the details; `wishes` carries requests between parts.
+    """
 
     bridge: Bridge
     memory: Memory

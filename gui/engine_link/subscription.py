@@ -1,7 +1,7 @@
-"""A ledger that is being read repaints the list now and then only, not for each part of it.
+"""Throttles that limit repaints while a ledger loads.
 
-A part is taken in within 8 ms; painting what it moved takes thrice that, and nobody can read
-rows that move 60 times a second. What is painted has a turn of the loop for itself.
+Applying a part takes up to 8 ms and painting it three times as long, and rows that move 60 times a
+second are unreadable. Painting gets separate turns of the event loop.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from PySide6.QtWidgets import QWidget
 from engine.model.records import TaskId, TaskView
 from engine.service.feed import Batch
 
-# Batches from the engine, joined so that the window repaints at most 25 times a second.
+# Batches of the engine, merged into at most 25 repaints a second.
 
 PERIOD_MS = 40
-MOST_VIEWS = 800  # per repaint; fewer while each takes long, as a click must not wait
+MOST_VIEWS = 800  # Per repaint; fewer while each is slow, so that clicks are not delayed
 _FEWEST, _FIRST = 50, 100
-_LOAD_MS = 8.0  # that handing on one batch should work at most while a ledger is being read
-_SEND_MS = 3.0  # and from then on
+_LOAD_MS = 8.0  # Time budget of one batch while a ledger is loading
+_SEND_MS = 3.0  # Time budget of one batch afterwards
 
 
 class Flow(QObject):
-    """Takes batches at any speed and hands them on joined: the first one at once, later ones
-    every 40 ms, none with more tasks than can be taken in some 3 ms (8 while a ledger is read).
+    """Merge batches: emit the first immediately, later ones every 40 ms.
 
-    A task that is new costs fifteen times what mere progress does. Of each task the latest
-    word is handed on, and never an older one.
+    A batch holds no more tasks than can be applied in some 3 ms (8 while a ledger loads), because a
+    new task costs fifteen times as much as progress. Only the latest view of each task is emitted.
     """
 
     batch = Signal(object)
@@ -40,7 +39,7 @@ class Flow(QObject):
         self._views: dict[str, TaskView] = {}
         self._gone: dict[TaskId, None] = {}
         self._newest: Batch | None = None
-        self._whole = False  # has all that there was been handed on? News alone does not undo it
+        self._whole = False  # True once all tasks were emitted; later changes do not reset it
         self._sent_at = 0.0
         self._most = _FIRST
         self._timer = QTimer(self, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
@@ -48,21 +47,21 @@ class Flow(QObject):
         self._held = self._due = False
 
     def hold(self, held: bool) -> None:
-        """While held nothing is handed on: a turn of the loop is somebody else's."""
+        """Hold back batches while another part uses a turn of the event loop."""
         self._held = held
         if not held and self._due:
             self._due = False
             self._timer.start(0)
 
     def add(self, batch: Batch) -> None:
-        """Take one batch; the latest word on a task stands."""
+        """Add one batch; the latest view of a task wins."""
         for task_id in batch.gone:
             self._views.pop(task_id, None)
             self._gone[task_id] = None
         if self._gone:
             for view in batch.views:
                 self._gone.pop(view.task_id, None)
-        # The bare id: a property of the view costs more than all of the rest here.
+        # Reading the bare id avoids a property call, the most expensive step here.
         self._views.update({view.entry.task_id: view for view in batch.views})
         self._newest = batch
         if not self._timer.isActive():
@@ -70,7 +69,7 @@ class Flow(QObject):
             self._timer.start(max(0, round(PERIOD_MS - passed_ms)))
 
     def _next(self) -> tuple[TaskView, ...]:
-        """As many as can be taken now; the others stay."""
+        """Return as many views as can be applied now."""
         if len(self._views) <= self._most:
             all_of_them, self._views = self._views, {}
             return tuple(all_of_them.values())
@@ -88,7 +87,7 @@ class Flow(QObject):
         whole = self._whole = newest.complete and (self._whole or not waiting)
         self._sent_at = time.monotonic()
         if waiting:
-            self._timer.start(0)  # lets Qt paint and take clicks in between
+            self._timer.start(0)  # Qt paints and handles clicks in between
         began = time.thread_time()
         self.batch.emit(
             Batch(
@@ -105,17 +104,17 @@ class Flow(QObject):
             self._most = max(_FEWEST, min(MOST_VIEWS, int(most_ms / each_ms)))
 
 
-TURN_MS = 60  # one of the widgets is painted in each turn, so that no turn is long
-SHARE = 6  # and so many times as long as that took there is other work, however slow the machine
+TURN_MS = 60  # One widget is painted in each turn, so that no turn is long
+SHARE = 6  # Pause after painting, as a multiple of its duration, however slow the machine
 TELL_S = 0.1
-STILL = 5  # turns without a part, and the reading stands still, or is over
-FEW = 500  # so many tasks are there at once
+STILL = 5  # Turns without a part after which loading counts as stalled or finished
+FEW = 500  # Ledgers up to this size need no throttle
 
 
 class Calm(QObject):
-    """Keeps `widgets` from painting by themselves between a reading's first part and its last.
+    """Paint `widgets` in turns while a ledger loads, from its first part to its last.
 
-    `hold` keeps further parts back (True) for the one turn in which a widget is painted.
+    `hold` holds back further parts (True) for the turn in which a widget is painted.
     """
 
     def __init__(
@@ -128,14 +127,14 @@ class Calm(QObject):
         self._widgets, self._hold = widgets, hold
         self._held: tuple[QWidget, ...] = ()
         self._turns: cycle[QWidget] = cycle(self._held)
-        self._quiet = 0  # turns since the last part
+        self._quiet = 0  # Turns since the last part
         self._told_at = 0.0
-        self._rests_until = 0.0  # by this thread's processor time
+        self._rests_until = 0.0  # Measured in processor time of this thread
         self._turn = QTimer(self, interval=TURN_MS)
         self._turn.timeout.connect(self._take_turn)
 
     def hear(self, batch: Batch) -> None:
-        """Be told of each part, before the list is."""
+        """Process each part before the list does."""
         self._quiet = 0
         if batch.complete:
             self._let_go()
@@ -143,13 +142,13 @@ class Calm(QObject):
             self._held = self._widgets()
             first, *others = self._held
             self._turns = cycle((*others, first))
-            first.repaint()  # the first rows, at once
+            first.repaint()  # Show the first rows immediately
             for widget in self._held:
                 widget.setUpdatesEnabled(False)
             self._turn.start()
 
     def may_tell(self) -> bool:
-        """May a number be told that changes with each part? Ten times a second, else always."""
+        """Return whether to update a number that changes with each part: ten times a second."""
         now = time.monotonic()
         if self._held and now - self._told_at < TELL_S:
             return False
@@ -158,14 +157,15 @@ class Calm(QObject):
 
     def _take_turn(self) -> None:
         self._quiet += 1
-        if self._quiet > STILL:  # whyever: nobody may wait for what does not come
+        # Loading may stall for any reason, and updates must not wait for it.
+        if self._quiet > STILL:
             self._let_go()
         elif time.thread_time() >= self._rests_until:
             self._hold(True)
             QTimer.singleShot(0, self, self._paint_one)
 
     def _paint_one(self) -> None:
-        QTimer.singleShot(0, self, self._go_on)  # behind this turn
+        QTimer.singleShot(0, self, self._go_on)  # Runs after this turn
         if not self._held:
             return
         began = time.thread_time()

@@ -1,4 +1,4 @@
-"""Theme, size of the letters and height of the rows, as they are chosen: at once, and for good."""
+"""Theme, text size and row height from the preferences, applied immediately."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 THEME, LETTERS, DENSITY = "appearance.theme", "appearance.letters", "appearance.density"
-DENSITIES: Final = {"compact": -5, "normal": 0, "roomy": 8}  # pixels of a row more or less
+DENSITIES: Final = {"compact": -5, "normal": 0, "roomy": 8}  # Pixels added to the row height
 
 
 def attach(window: MainWindow) -> Appearance:
-    """Let the window look as it was chosen, now and whenever something else is chosen."""
+    """Apply the appearance preferences now and after each change."""
     return Appearance(window)
 
 
 class Appearance(QObject):
-    """Applies what the preferences say; the menu of themes writes into them."""
+    """Apply the appearance preferences, which the theme menu changes too."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window, self._preferences = window, window.desk.preferences
-        if window.memory.text("theme"):  # chosen before there were preferences, or elsewhere
+        if window.memory.text("theme"):  # The theme was saved by an older version or another window
             self._preferences.set(THEME, window.memory.theme.value)
         else:
             self._show_theme()
@@ -49,13 +49,13 @@ class Appearance(QObject):
         elif key == LETTERS:
             self._size_letters()
         if key in (LETTERS, DENSITY):
-            QTimer.singleShot(0, self, self._size_rows)  # after the table took its new letters
+            QTimer.singleShot(0, self, self._size_rows)  # After the table has applied the new font
 
     def _show_theme(self) -> None:
         try:
             theme = Theme(self._preferences.get(THEME, str))
         except ValueError:
-            return  # of another version
+            return  # The value comes from another version
         self._window.acts.themes[theme].setChecked(True)
         if self._window.memory.theme is not theme:
             self._window.choose_theme(theme)

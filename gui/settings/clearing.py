@@ -1,4 +1,4 @@
-"""Clearing ended tasks away: first what would go, then, when that was read, to the trash."""
+"""Retention settings: preview of ended tasks to delete, then moving them to the trash."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = ("retention.days", "retention.gigabytes", "retention.keep")
 
 
 class Clearing(Part):
-    """Nothing goes by itself: only what a preview showed, and only when it was asked for."""
+    """Preview and deletion on request; nothing is deleted automatically."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -48,10 +48,10 @@ class Clearing(Part):
             self.say(self.tr("This is about the window’s own ledger only."))
 
     def rules(self) -> Rules:
-        """What the three numbers above come to; the last alone is an exception from nothing."""
+        """Return the retention rules; the third number only limits the other two."""
         days, gigabytes, keep = (self.window_.desk.preferences.get(key, int) for key in KEYS)
         if not days and not gigabytes:
-            return Rules()  # an engine's `keep` alone would let all but the newest go
+            return Rules()  # With `keep` alone the engine would delete all other tasks
         return Rules(
             older_than_ms=days * DAY_MS if days else None,
             max_bytes=gigabytes * GIGABYTE if gigabytes else None,
@@ -59,7 +59,7 @@ class Clearing(Part):
         )
 
     def preview(self) -> None:
-        """Ask which tasks would go now."""
+        """Request the tasks that the rules would delete."""
         rules = self.rules()
         if rules.let_nothing_go:
             self.say(self.tr("Without a limit nothing goes."))
@@ -110,7 +110,7 @@ class Clearing(Part):
             self.say(words.format(count(number), size), "warning")
 
     def _show_list(self, rows: Sequence[tuple[str, ...]] = ()) -> None:
-        """Which ones: a number alone would have to be believed."""
+        """Show the tasks of the preview as a list."""
         if self.list is not None:
             self.list.hide()
             self.list.deleteLater()
@@ -119,7 +119,7 @@ class Clearing(Part):
         if rows and column is not None:
             titles = (self.tr("Task"), self.tr("Status"), self.tr("Ended"), self.tr("Size"))
             self.list = TaskList(titles, rows, self)
-            head = self.list.header()  # a hundred rows at most: looking at all of them is cheap
+            head = self.list.header()  # With at most a hundred rows, fitting the columns is cheap
             head.setStretchLastSection(False)
             head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
             head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
@@ -143,7 +143,7 @@ class Clearing(Part):
         self.say(language.told(error), "bad")
 
     def _end(self) -> None:
-        """Between two tasks; what went stays in the trash."""
+        """Stop between two tasks; deleted tasks stay in the trash."""
         if self._stop is not None:
             self._stop.set()
         else:
@@ -152,7 +152,7 @@ class Clearing(Part):
             self._rest()
 
     def _forget(self, key: str) -> None:
-        """Another rule: what was shown is no longer what would go."""
+        """Discard the preview after a change of the rules."""
         if key in KEYS and self._shown is not None:
             self._shown = None
             self.say("")
@@ -161,7 +161,7 @@ class Clearing(Part):
 
 
 def _rows(shown: Preview) -> list[tuple[str, ...]]:
-    """Name, state, end and size of each; of very many for a thread."""
+    """Return name, state, end and size of each task; slow for many tasks, for a thread."""
     return [
         (
             one.name,

@@ -1,4 +1,4 @@
-"""Which language the window speaks: a menu, and the offer to open the window again in it."""
+"""Language menu, and the offer to reopen the window in the chosen language."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ LANGUAGE: Final = "general.language"
 
 
 def attach(window: MainWindow) -> Speaking:
-    """Add the menu of languages."""
+    """Add the language menu."""
     return Speaking(window)
 
 
 class Speaking(QObject):
-    """Keeps the choice. Words that are on the screen already stay: it counts from the next
-    window on, and whoever has chosen is offered to open that one at once."""
+    """Save the chosen language, which applies to the next window.
+
+    Texts on the screen keep their language, so a banner offers to reopen the window.
+    """
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -41,7 +43,7 @@ class Speaking(QObject):
         self._show()
 
     def open_again(self) -> None:
-        """Leave this window for another one on the same ledger."""
+        """Reopen the window on the same ledger."""
         self._window.folder_wanted.emit(Path(self._window.bridge.look_at_health().root))
 
     def _choose(self, code: str) -> None:
@@ -58,7 +60,7 @@ class Speaking(QObject):
             action.setChecked(True)
 
     def _offer(self) -> None:
-        """Say when it counts; take that back when the language of now is chosen again."""
+        """Offer to reopen the window, or withdraw the offer for the current language."""
         wanted, bar = chosen(self._preferences.get(LANGUAGE, str)), self._window.news_bar
         if wanted != spoken_now():
             again = Choice(self.tr("Open it again now"), self.open_again)

@@ -1,4 +1,4 @@
-"""The page of the ledgers: the window's own, and those beside it, as they are now."""
+"""Settings page of the window's own ledger and of further ledgers."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 LABEL = Qt.ItemDataRole.UserRole
-PATH = Qt.ItemDataRole.UserRole + 1  # what a ledger keeps when it is called otherwise
+PATH = Qt.ItemDataRole.UserRole + 1  # The folder identifies a ledger across a change of its label
 LIST_HEIGHT: Final = 170
 _SIGNS: Final = {"ok": "✓", "warning": "⚠", "problem": "✖"}
 _TONES: Final = {"ok": "good", "warning": "warning", "problem": "bad"}
 
 
 class LedgersPart(WidePart):
-    """Everything takes effect at once; no folder is ever touched from here."""
+    """List of ledgers whose changes apply immediately; folders are never changed here."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._beside = window.beside
         self._filling = False
         self._shown: tuple[object, ...] = ()
-        self._chosen = ""  # its folder: one that gets another label is gone for a moment
+        self._chosen = ""  # Selected folder, since a renamed ledger is removed and added again
         self.list = self._make_list()
         self._add_ = self.add(self.tr("Add a folder…"))
         self._change = self.add(self.tr("Change…"))
@@ -95,17 +95,19 @@ class LedgersPart(WidePart):
         self._test.clicked.connect(self._look)
         self._remove.clicked.connect(self._take_away)
         self._beside.changed.connect(self.refresh)
-        self.window_.bridge.health.connect(self.refresh)  # a lambda would outlive the page
+        # Connected to a method, because a lambda would outlive the page.
+        self.window_.bridge.health.connect(self.refresh)
 
     def terms(self) -> list[str]:
         paths = [str(one.path) for one in self._beside.states]
         return [*paths, self.tr("root"), self.tr("Label")]
 
     def refresh(self) -> None:
-        """Show the ledgers as they are now; the same one stays chosen."""
+        """Update the list and keep the selection."""
         health, number = self.window_.bridge.look_at_health(), self._beside.own_tasks
         shown = (self._beside.states, health.root, health.watcher, number)
-        if shown == self._shown:  # a box that somebody is about to tick must not be made anew
+        # Without a change the items stay, because the user may be about to click one.
+        if shown == self._shown:
             return
         self._filling, self._shown = True, shown
         self.list.clear()
@@ -156,7 +158,7 @@ class LedgersPart(WidePart):
         return self._beside.state_of(self._label) if self._label else None
 
     def _show_chosen(self) -> None:
-        """What can be done with it, and why it is not as it should be."""
+        """Enable the actions for the selected ledger and show its problem."""
         self._show_ability()
         state = self._state
         if not self._filling:
@@ -175,7 +177,7 @@ class LedgersPart(WidePart):
             own = self.tr("Choose a ledger beside the window’s own.")
             button.setToolTip("" if beside else plain_tip(own))
 
-    # what is done
+    # Actions.
 
     def _tick(self, watch_only: bool) -> None:
         state = self._state

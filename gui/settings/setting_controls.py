@@ -1,4 +1,4 @@
-"""The controls of the settings: each shows one preference and writes it as soon as it changes."""
+"""Setting controls, each of which shows one preference and saves each change."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ Make = Callable[[QWidget], QWidget]
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """On or off; `words` stand beside the box."""
+    """A check box with its text."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several: pairs of what is kept and what is read."""
+    """A list of choices as pairs of value and text."""
 
     values: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number; `none` is what its lowest value is called, `one` the suffix of a 1.
+    """An integer; `none` labels the lowest value, `one` is the suffix of 1.
 
-    `beyond` is said of one that a file has and that cannot be, and of the nearest that can.
+    `beyond` is the message for a saved value out of range, with the nearest valid value.
     """
 
     low: int
@@ -57,7 +57,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of day as HH:MM, or nothing; `wrong` is said beside what is neither."""
+    """A time of day as HH:MM, or empty; `wrong` is the message for an invalid text."""
 
     empty: str
     wrong: str
@@ -65,7 +65,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The path of a program, or of a folder."""
+    """The path of a program or a folder."""
 
     empty: str
     browse: str
@@ -76,7 +76,7 @@ Control = Switch | Choice | Number | Clock | File
 
 
 def control_for(control: Control, key: str, preferences: Preferences, parent: QWidget) -> QWidget:
-    """The widget for one preference, bound to it in both directions."""
+    """Return the widget for one preference, bound in both directions."""
     makers: dict[type, Callable[..., QWidget]] = {
         Switch: _switch,
         Choice: _choice,
@@ -88,7 +88,7 @@ def control_for(control: Control, key: str, preferences: Preferences, parent: QW
 
 
 def _follow(widget: QWidget, key: str, preferences: Preferences, show: Callable[[], None]) -> None:
-    """Call `show` now, and whenever the preference has another value while `widget` lives."""
+    """Call `show` now and after each change of the preference, while `widget` exists."""
 
     def hear(changed: str) -> None:
         if changed == key:
@@ -161,7 +161,7 @@ def _clock(control: Clock, key: str, preferences: Preferences, parent: QWidget) 
     field.setValidator(QRegularExpressionValidator(CLOCK, field))
     wrong = TonedLabel(control.wrong, "bad", both)
     keeps = wrong.sizePolicy()
-    keeps.setRetainSizeWhenHidden(True)  # or the field would stand in the middle without it
+    keeps.setRetainSizeWhenHidden(True)  # The field keeps its place while the message is hidden
     wrong.setSizePolicy(keeps)
 
     def judge() -> None:
@@ -214,7 +214,7 @@ def _file(control: File, key: str, preferences: Preferences, parent: QWidget) ->
 
 
 def _calm(box: QWidget) -> QWidget:
-    """A wheel over it scrolls the page; only in one that has the focus it changes the value."""
+    """Ignore the wheel over an unfocused box, so that it scrolls the page."""
     box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     box.installEventFilter(_Wheel(box))
     return box

@@ -1,4 +1,4 @@
-"""The settings as data: which pages there are, and what stands on each."""
+"""The settings pages and their items as data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# Kept with the other preferences, but chosen where they are used: the beginnings of their keys.
+# Prefixes of preferences that are changed elsewhere in the window.
 CHOSEN_ELSEWHERE = ("export.", "force.", "ledgers.", "start.", "views.")
 MOST_SLOTS = 64
 MOST_AWAY_S = 3600
@@ -40,8 +40,10 @@ MOST_AWAY_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One line: a preference with its control, or (without a key) a part of its own; grey where
-    it `needs` what is not there."""
+    """One preference with its control, or a custom widget when `key` is empty.
+
+    The item is disabled while `needs` is false.
+    """
 
     key: str
     label: str
@@ -52,8 +54,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Each of `prefixes` begins the keys that the page's defaults are restored for; a page
-    without any has a `name` to be found by."""
+    """A page and the key prefixes for which its defaults are restored.
+
+    A page without prefixes has a `name` for `show_page`.
+    """
 
     title: str
     prefixes: tuple[str, ...]
@@ -62,10 +66,10 @@ class Page:
 
 
 class SettingPages(QObject):
-    """Makes the pages in the language of the window."""
+    """Factory of the pages in the language of the window."""
 
     def pages(self) -> tuple[Page, ...]:
-        """In the order in which they are listed."""
+        """Return the pages in their order."""
         return (
             self._general(),
             self._appearance(),
@@ -138,7 +142,7 @@ class SettingPages(QObject):
     def _ledgers(self) -> Page:
         from gui.settings.ledgers_page import LedgersPart
 
-        # no defaults to restore: a slip would take all of them out of the window
+        # No defaults to restore, which would remove all ledgers from the window.
         return Page(self.tr("Ledgers"), (), (Item("", "", LedgersPart),), name="ledgers")
 
     def _engine(self) -> Page:
@@ -247,18 +251,18 @@ class SettingPages(QObject):
 
 
 def _has_tray() -> bool:
-    """Asked anew each time: trays come and go."""
+    """Checked each time, because trays appear and disappear."""
     return QSystemTrayIcon.isSystemTrayAvailable()
 
 
-# Parts of the settings that are no single preference: tests, files, what to do when in doubt.
+# Parts with buttons: tests, import and export, diagnostics.
 
 MOST_BYTES = 1024 * 1024
 _CHOSEN_FILE = "openchrome-monitor-settings.json"
 
 
 class Part(QWidget):
-    """A row of buttons, and below them what came of it."""
+    """Row of buttons with a result message below."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__()
@@ -275,7 +279,7 @@ class Part(QWidget):
         column.addWidget(self.said)
 
     def add(self, words: str) -> QPushButton:
-        """One more button, left of the room that is left."""
+        """Add a button to the row."""
         button = QPushButton(words, self)
         button.setAutoDefault(False)
         self._row.addWidget(button)
@@ -285,22 +289,22 @@ class Part(QWidget):
         self._row.addStretch(1)
 
     def say(self, words: str, tone: str = "muted") -> None:
-        """What came of it; a screen reader finds it beside the buttons."""
+        """Show the result message, which screen readers find next to the buttons."""
         self.said.show_tone(tone)
         self.said.show_text(words)
         self.said.setVisible(bool(words))
 
 
 class WidePart(Part):
-    """A part that takes the whole width of its page."""
+    """Part that uses the whole width of its page."""
 
     def terms(self) -> list[str]:
-        """What a search finds it by, beside its buttons."""
+        """Return further search terms for this part."""
         return []
 
 
 class BrowserTest(Part):
-    """Looks whether there is a browser at the chosen place, and which."""
+    """Button that tests whether the configured browser exists."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -332,7 +336,7 @@ class BrowserTest(Part):
 
 
 class OpenAgain(Part):
-    """What the engine was told at its start is told to the next one."""
+    """Button that reopens the folder, so that engine settings take effect."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -351,14 +355,14 @@ class OpenAgain(Part):
 
 
 class SpeakNow(OpenAgain):
-    """The same for what the window says."""
+    """Button that reopens the window, so that the language takes effect."""
 
     def _when(self) -> str:
         return self.tr("The language takes effect when the window is opened again.")
 
 
 class CarryOver(Part):
-    """To a file, from a file, and back to the beginning."""
+    """Export, import and reset of all settings."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -368,7 +372,7 @@ class CarryOver(Part):
         self.fill_up()
 
     def export_to(self, path: str) -> None:
-        """Write every preference to `path`."""
+        """Write all preferences to the file `path`."""
         file = QFile(path)
         text = self.window_.desk.preferences.as_text().encode()
         if file.open(QIODevice.OpenModeFlag.WriteOnly) and file.write(text) == len(text):
@@ -378,7 +382,7 @@ class CarryOver(Part):
             self.say(self.tr("It could not be written: {0}").format(file.errorString()), "bad")
 
     def import_from(self, path: str) -> None:
-        """Take over what `export_to` wrote, here or elsewhere."""
+        """Load preferences from a file that `export_to` wrote."""
         file = QFile(path)
         if not file.open(QIODevice.OpenModeFlag.ReadOnly):
             self.say(self.tr("It could not be read: {0}").format(file.errorString()), "bad")
@@ -417,7 +421,7 @@ class CarryOver(Part):
 
 
 class Diagnostics(Part):
-    """Where to look when something is wrong."""
+    """Buttons for diagnostics."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)

@@ -1,4 +1,4 @@
-"""Settings: everything takes effect at once; what is typed on top finds it on every page."""
+"""Settings dialog with search; changes apply immediately."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LABEL_WIDTH = 150
 
 
 class SettingsDialog(InOrder, QDialog):
-    """One page for each subject; Esc closes, there is nothing to confirm."""
+    """Dialog with one page for each subject; Esc closes it without confirmation."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -101,7 +101,7 @@ class SettingsDialog(InOrder, QDialog):
         column.addLayout(end)
 
     def show_page(self, name: str) -> None:
-        """Turn to the page called so, or of the preferences whose keys begin so."""
+        """Show the page of this name or key prefix."""
         for at, page in enumerate(self._pages):
             if name in (page.name, *page.prefixes):
                 self._names.setCurrentRow(at)
@@ -116,7 +116,7 @@ class SettingsDialog(InOrder, QDialog):
             self._window.desk.preferences.restore(prefix)
 
     def _find(self, typed: str) -> None:
-        """Show what answers to it, and turn to the first page that has some of that."""
+        """Show the settings that match the search, and the first page that has any."""
         found = [at for at, sheet in enumerate(self._sheets) if sheet.narrow(typed)]
         for at in range(len(self._sheets)):
             self._names.item(at).setHidden(at not in found)
@@ -130,7 +130,7 @@ class SettingsDialog(InOrder, QDialog):
 
 
 class _Sheet(QScrollArea):
-    """One page: a label, a control, and a hint below, line by line."""
+    """One page: label, control and hint for each item."""
 
     def __init__(self, page: Page, window: MainWindow, parent: QWidget) -> None:
         super().__init__(parent)
@@ -148,13 +148,13 @@ class _Sheet(QScrollArea):
             column.addWidget(line)
         column.addStretch(1)
         self.setWidget(sheet)
-        # words of a language may be long: nothing is scrolled sideways to be read
+        # Translated texts may be long, and horizontal scrolling is not acceptable.
         self.setMinimumWidth(
             sheet.minimumSizeHint().width() + self.verticalScrollBar().sizeHint().width()
         )
 
     def narrow(self, typed: str) -> int:
-        """Show the lines that answer to `typed`, or all when the page's name does; how many."""
+        """Show the lines that match `typed`, or all if the page title does; return their number."""
         whole = not typed.strip() or score(typed, self.page.title) is not None
         shown = [line for line in self._lines if whole or line.answers(typed)]
         for line in self._lines:
@@ -199,7 +199,7 @@ class _Line(QWidget):
             grid.addWidget(plain_label(item.hint, self, tone="muted", wrap=True), 1, 1)
 
     def _terms(self, item: Item) -> list[str]:
-        """Everything that a search finds it by."""
+        """Return all search terms of the line."""
         control = item.control
         words = [item.label, item.hint, getattr(control, "words", "")]
         words += [said for _, said in getattr(control, "values", ())]

@@ -1,4 +1,4 @@
-"""The page where keys are chosen: every action with its keys, and what is pressed instead."""
+"""Settings page for keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 KEY = Qt.ItemDataRole.UserRole
 LIST_HEIGHT = 260
-FIELD_WIDTH = 210  # what it says while it is empty is seen in full
+FIELD_WIDTH = 210  # Wide enough for the placeholder text
 
 
 class ShortcutEditor(WidePart):
-    """What belongs to another action is not taken from it: it is said whose it is."""
+    """Editor of shortcuts; a key that belongs to another action is refused with its name."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)

@@ -1,4 +1,4 @@
-"""Ctrl+/: all keys on one sheet, menu by menu, narrowed by what is typed."""
+"""Overview of all shortcuts by menu, opened by Ctrl+/, with search."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Line = tuple[str, str]
 
 
 class ShortcutSheet(InOrder, QDialog):
-    """`change_wanted` asks for the settings, where keys are chosen."""
+    """Dialog of all shortcuts; `change_wanted` requests the settings page."""
 
     change_wanted = Signal()
 
@@ -114,7 +114,7 @@ class ShortcutSheet(InOrder, QDialog):
             group.addChild(QTreeWidgetItem([name, keys]))
 
     def _narrow(self, typed: str) -> None:
-        """Show the lines whose name or keys have every word of it."""
+        """Show the lines whose name or keys contain every typed word."""
         words = typed.casefold().split()
         for at in range(self._list.topLevelItemCount()):
             group = self._list.topLevelItem(at)

@@ -1,4 +1,4 @@
-"""The keys of all actions: what they are at first, and what a person chose instead."""
+"""Keyboard shortcuts of all actions: defaults and user settings."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 CHOSEN: Final = "shortcuts.keys"
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
-_LETTERS: Final = 1  # a key alone is one sign; F5 and Ins are names
+_LETTERS: Final = 1  # Length of a single letter key; names such as F5 and Ins are longer
 
 
 def attach(window: MainWindow) -> Shortcuts:
-    """Give the actions the keys that were chosen, once every part has added its own."""
+    """Apply the configured shortcuts after every part has added its actions."""
     return Shortcuts(window)
 
 
 class Shortcuts(QObject):
-    """`changed` tells that some action has other keys. Keys are kept as Qt spells them anywhere."""
+    """Shortcuts of all actions, saved in Qt's portable spelling; `changed` reports changes."""
 
     changed = Signal()
 
@@ -36,11 +36,11 @@ class Shortcuts(QObject):
         QTimer.singleShot(0, self, self.apply)
 
     def apply(self) -> None:
-        """Let every action have its own keys, or those that were chosen for it."""
+        """Set the configured or default shortcuts of every action."""
         for key in self._acts:
             self._first.setdefault(key, _spelled(self._acts[key]))
         chosen = self._preferences.get(CHOSEN, dict)
-        # Of the others, parts of the window may move keys about as they need.
+        # Other actions stay untouched, because parts of the window may change their shortcuts.
         touched, self._touched = self._touched | chosen.keys(), frozenset(chosen)
         for key in touched & self._first.keys():
             first = self._first[key]
@@ -51,25 +51,25 @@ class Shortcuts(QObject):
         self.changed.emit()
 
     def keys(self, key: str) -> list[str]:
-        """The keys of one action now."""
+        """Return the current shortcuts of an action."""
         return _spelled(self._acts[key])
 
     def is_changed(self, key: str) -> bool:
         return key in self._preferences.get(CHOSEN, dict)
 
     def owner(self, keys: str, besides: str) -> str:
-        """The other action that these keys belong to; empty when they are free."""
+        """Return the other action that uses these keys, or an empty string."""
         wanted = QKeySequence(keys)
         others = (key for key in self._acts if key != besides)
         return next((key for key in others if wanted in self._acts[key].shortcuts()), "")
 
     @staticmethod
     def would_be_typed(keys: str) -> bool:
-        """A letter alone never comes through where somebody types."""
+        """Return whether these keys are text input, which text fields consume."""
         return len(keys) == _LETTERS or keys in ("Space", "Backspace", "Return", "Enter", "Tab")
 
     def choose(self, key: str, keys: Sequence[str]) -> None:
-        """Give one action these keys, for good."""
+        """Set and save the shortcuts of an action."""
         chosen = dict(self._preferences.get(CHOSEN, dict))
         chosen[key] = list(keys)
         if chosen[key] == self._first.get(key):
@@ -77,7 +77,7 @@ class Shortcuts(QObject):
         self._preferences.set(CHOSEN, chosen)
 
     def restore(self, key: str) -> None:
-        """Give one action the keys back that it had at first."""
+        """Restore the default shortcuts of an action."""
         self.choose(key, self._first.get(key, []))
 
     def _hear(self, changed: str) -> None:
@@ -94,11 +94,11 @@ def _are_keys(given: object) -> bool:
 
 
 def shown(keys: Sequence[str]) -> str:
-    """Keys as this system writes them."""
+    """Return keys in the notation of this platform."""
     native = QKeySequence.SequenceFormat.NativeText
     return ", ".join(QKeySequence(one).toString(native) for one in keys)
 
 
 def plain(text: str) -> str:
-    """An action's words without the sign for its letter and the dots of a dialog."""
+    """Return an action's text without mnemonic and ellipsis."""
     return text.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
