@@ -1,4 +1,4 @@
-"""Which program this is, and what to send along with a question about it."""
+"""About dialog with version and environment for bug reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gui.style.question import Question
 
 
 def facts(health: Health | None, beside: Sequence[LedgerState] = ()) -> str:
-    """Versions and places, one a line, for a bug report."""
+    """Return versions and paths for a bug report, one per line."""
     lines = [
         f"OpenChrome Monitor {VERSION}",
         f"Python {platform.python_version()}, PySide6 {PySide6.__version__}, Qt {qVersion()}",
@@ -60,7 +60,7 @@ def _of_the_engine(health: Health) -> list[str]:
 
 
 class About(Question):
-    """A small card with the facts and a button that copies them."""
+    """Dialog with the facts and a copy button."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Going through the tasks that need a person: to the next one, and marking what was seen."""
+"""Actions for tasks that need attention: go to the next one, acknowledge."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# What a person has seen of tasks that need attention: kept beside the settings, in no ledger.
+# Acknowledged reasons, stored next to the settings and in no ledger.
 
 log = logging.getLogger(__name__)
 
 VERSION = 1
 MAX_BYTES = 8 * 1024 * 1024
-KEPT_DAYS = 30  # a failure is history after one; the rest is seen again by then
+KEPT_DAYS = 30  # Older failures no longer need attention; other reasons may appear again
 MOST = 20_000
 _SAVE_MS = 300
 _DAY_S = 86_400
 
 
 class Acknowledged(QObject):
-    """Marks (`engine.model.status.seen`) by task id. Written whole or not at all, a moment after a
-    change, and never over what the window of another ledger has seen; a damaged file is the same
-    as none. Without a file it holds until the end."""
+    """Acknowledged marks (`engine.model.status.seen`) by task id.
+
+    Saved atomically after a short delay, and merged with the marks of other windows. A damaged file
+    counts as empty. Without a file the marks last until the end of the program.
+    """
 
     def __init__(self, file: Path | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -47,19 +49,19 @@ class Acknowledged(QObject):
         self._saving.timeout.connect(self.save)
 
     def add(self, task_id: str, marks: Iterable[str]) -> None:
-        """These needs of the task were seen, and those before still are."""
+        """Add acknowledged reasons of a task."""
         self.marks[task_id] = self.marks.get(task_id, frozenset()) | frozenset(marks)
         self._kept[task_id] = (time.time(), self.marks[task_id])
         self._change(task_id)
 
     def drop(self, task_id: str) -> None:
-        """Nothing of this task was seen."""
+        """Remove all acknowledged reasons of a task."""
         self._kept.pop(task_id, None)
         if self.marks.pop(task_id, None) is not None:
             self._change(task_id)
 
     def move(self, label: str, wanted: str) -> None:
-        """The ledger called `label` is called `wanted` now: what was seen of its tasks stays."""
+        """Rename a ledger label in the ids of acknowledged tasks."""
         for one in [one for one in self._kept if ledger_label(one) == label]:
             other = qualified(plain_id(one), wanted)
             self._kept[other], self.marks[other] = self._kept.pop(one), self.marks.pop(one)
@@ -70,7 +72,7 @@ class Acknowledged(QObject):
         self._saving.start()
 
     def save(self) -> None:
-        """Write it now, if anything has changed since it was last written."""
+        """Save the marks, if they have changed."""
         self._saving.stop()
         if self._file is None or not self._unsaved:
             return
@@ -108,7 +110,7 @@ def _read(file: Path) -> dict[str, tuple[float, frozenset[str]]]:
 
 
 def _entry(given: Any) -> tuple[float, frozenset[str]]:
-    """When, and what; long ago for what is no entry."""
+    """Return time and marks of an entry; time 0 for an invalid one."""
     at, *marks = given if isinstance(given, list) and given else [0]
     if isinstance(at, bool) or not isinstance(at, int | float):
         return 0.0, frozenset()
@@ -117,17 +119,19 @@ def _entry(given: Any) -> tuple[float, frozenset[str]]:
 
 FILE_NAME = "acknowledged.json"
 _AT_ONCE = 100
-_MOST_LOOKED_AT = 500  # tasks, to say which way the action goes
+_MOST_LOOKED_AT = 500  # Tasks examined for the state of the action
 
 
 def attach(window: MainWindow) -> Attending:
-    """Add the actions, and show as seen what was acknowledged before."""
+    """Add the actions and restore the acknowledged marks."""
     return Attending(window)
 
 
 class Attending(QObject):
-    """`A` marks what the chosen tasks need as seen, in this window only; once more takes it
-    back. What needs a person anew shows again by itself."""
+    """Toggle the acknowledgement of the selected tasks, in this window only.
+
+    A new reason shows the task again.
+    """
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -153,7 +157,7 @@ class Attending(QObject):
         self._show_ability()
 
     def acknowledge(self) -> None:
-        """Mark the needs of the chosen tasks as seen; if all are already, as not seen."""
+        """Acknowledge the selected tasks, or revoke it if all are acknowledged."""
         rows = list(filter(None, map(self._model.row_by_id, self._scope.ids())))
         needy = [row.task_id for row in rows if row.needs]
         self._back = not needy
@@ -161,7 +165,7 @@ class Attending(QObject):
         self._go_on()
 
     def _go_on(self) -> None:
-        """Mark some of what is left to be marked: thousands would hold up the window."""
+        """Process the next slice, because thousands of tasks would block the window."""
         part, self._left = self._left[:_AT_ONCE], self._left[_AT_ONCE:]
         for task_id in part:
             self._mark(task_id)

@@ -1,4 +1,4 @@
-"""The bar below the list while several tasks are chosen: how many, and what could be done."""
+"""Bar below the list with the number of selected tasks and their actions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 KEYS = ("cancel", "rerun", "acknowledge", "export_tasks")
-FROM = 2  # tasks; of one the toolbar says enough
+FROM = 2  # Fewer tasks are covered by the toolbar
 
 
 def attach(window: MainWindow) -> BulkBar:
-    """Put the bar below the list. Its buttons are the window's actions, with numbers."""
+    """Add the bar below the list; its buttons trigger the window's actions."""
     bar = BulkBar(window)
     window.middle.insertWidget(window.middle.indexOf(window.area) + 1, bar)
     return bar
@@ -31,7 +31,7 @@ def attach(window: MainWindow) -> BulkBar:
 class BulkBar(QWidget):
     """`42 selected tasks · Select all 214 that match │ Cancel 30 │ Re-run 12 │ Export…`"""
 
-    _whole = ""  # what it says where there is room for it
+    _whole = ""  # The full text before elision
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -73,7 +73,7 @@ class BulkBar(QWidget):
         if said != self._whole:
             self._whole = said
             self._fit()
-            # a selection of single rows is told by the list itself
+            # The list itself announces single selected rows.
             if self._scope.matching:
                 announce(self, said)
         shown = self._model.rowCount()
@@ -86,7 +86,7 @@ class BulkBar(QWidget):
             button.setEnabled(self._window.acts[key].isEnabled())
 
     def _fit(self) -> None:
-        """Say as much as there is room for, and all of it to whoever points or listens."""
+        """Elide the text to the room, and keep the full text as tool tip and accessible name."""
         metrics, room = self._said.fontMetrics(), self._said.width()
         shown = metrics.elidedText(self._whole, Qt.TextElideMode.ElideRight, room)
         self._said.show_text(shown)
@@ -95,11 +95,11 @@ class BulkBar(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._row.activate()  # the label has its new width only then
+        self._row.activate()  # The label gets its new width only then
         self._fit()
 
     def _tell_copied(self, rows: int) -> None:
-        """Thousands are not on the clipboard at once: say when they are."""
+        """Report a finished copy of many rows, which takes a while."""
         if rows >= FROM:
             self._window.reports.say(self.tr("{0} rows copied.").format(count(rows)))
 
@@ -108,13 +108,13 @@ class BulkBar(QWidget):
         if key == "cancel":
             return self.tr("Cancel {0}").format(count(counts.cancellable))
         if key == "rerun":
-            # Of what starts by itself none: the dry run says why, and what to do about it.
+            # When none can start, the dry run explains why.
             number = counts.repeatable
             return self.tr("Re-run {0}").format(count(number)) if number else self.tr("Re-run…")
         return self._window.acts[key].iconText()
 
     def _make_buttons(self) -> None:
-        """The actions that there are, when the bar is first seen: all parts are attached then."""
+        """Create the buttons when the bar is first shown, after all parts added their actions."""
         if self.buttons:
             return
         for key in (key for key in KEYS if key in set(self._window.acts)):
@@ -130,7 +130,7 @@ class BulkBar(QWidget):
             self._none.setIcon(icon("close"))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc leads back to the list."""
+        """Return to the list on Esc."""
         if event.key() == Qt.Key.Key_Escape:
             self._window.table.setFocus()
         else:

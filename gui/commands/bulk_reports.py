@@ -1,4 +1,4 @@
-"""What came of something that was done to many tasks: a line below the list, and the refusals."""
+"""Results of bulk actions: a banner below the list, and a list of failures."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# What could not be done to which tasks, and why: to read and to copy.
+# List of tasks that failed, with reasons and ids.
 
 WIDTH = 680
 
 
 class Refusals(Question):
-    """One line for each refusal, with its id, so that a report of it can be pasted anywhere."""
+    """Dialog with one line for each failure, for reading and copying."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Refusals(Question):
         self.list.setColumnWidth(1, 320)
         self.body.addWidget(self.list)
         copy = self.add_button("copy", self.tr("Copy all"))
-        copy.clicked.disconnect()  # the list stays open
+        copy.clicked.disconnect()  # Copying leaves the dialog open
         copy.clicked.connect(self.list.copy_all)
         self.add_button("close", self.tr("Close"), default=True)
 
@@ -63,9 +63,9 @@ MOST_LISTED = 3
 
 
 class Reports(QObject):
-    """Good news goes by itself; what was refused stays until it is closed, or refused anew.
+    """Show results of bulk actions: successes expire, failures stay until closed.
 
-    While a refusal stands in `bar`, good news has a line of its own below it, `aside`.
+    While `bar` shows a failure, successes appear in `aside` below it.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -80,7 +80,7 @@ class Reports(QObject):
         self._over.timeout.connect(self._end_news)
 
     def say(self, words: str) -> None:
-        """All went well; the line goes after a while."""
+        """Show a success message that expires."""
         bar = self.aside if self._refused else self.bar
         bar.tell(words, "", tone_name="good")
         self._over.start()
@@ -88,10 +88,12 @@ class Reports(QObject):
     def tell(
         self, title: str, refused: Sequence[Refusal], outcome: Outcome[Any] | None = None
     ) -> None:
-        """`title` says how many; below it stands how many were done, by the `outcome`, and the
-        commonest reasons. All refusals are in a list."""
+        """Show failures: `title` has their number, then the tally of `outcome` and common reasons.
+
+        A button opens the list of all failures.
+        """
         if not self._refused:
-            self._over.stop()  # good news stood here
+            self._over.stop()  # Stop the expiry of a success message
         self._refused = True
         lines = self._reasons(refused)
         if outcome is not None and (outcome.done or outcome.left):
@@ -106,7 +108,7 @@ class Reports(QObject):
         return text.format(count(done), count(refused), count(left))
 
     def _reasons(self, refused: Sequence[Refusal]) -> list[str]:
-        """Each reason with how many tasks it kept, the commonest first."""
+        """Return reasons with their number of tasks, the most common first."""
         alike: dict[str, list[EngineError]] = {}
         for one in refused:
             alike.setdefault(one.error.code, []).append(one.error)
@@ -142,6 +144,6 @@ class Reports(QObject):
 
 
 def _reason(alike: Sequence[EngineError]) -> str:
-    """What refusals of one kind have in common: the sentence, else what they are called."""
+    """Return the common sentence of failures with one code, otherwise their title."""
     sentences = {language.sentence(one) for one in alike}
     return sentences.pop() if len(sentences) == 1 else language.title(alike[0])

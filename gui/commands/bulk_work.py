@@ -1,4 +1,4 @@
-"""One thing done to many tasks: how far it is, a way to stop it, and what came of it."""
+"""Bulk actions with a progress bar, a stop button and a combined result."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from engine.text.words import count
 from gui.engine_link.engine_calls import Errands
 from gui.style.theme import plain_label
 
-AT_ONCE = 4  # under way together: each waits for a disk
-QUIET_MS = 400  # what takes no longer needs no bar
-LOOK_MS = 100  # how often the bar moves
+AT_ONCE = 4  # Concurrent tasks, each of which waits for a disk
+QUIET_MS = 400  # Delay in ms before a progress bar appears
+LOOK_MS = 100  # Update interval of the bar in ms
 
 T = TypeVar("T")
 Act = Callable[[Engine, str], Awaitable[T]]
 
 
 class Refusal(NamedTuple):
-    """A task that could not be helped, and why."""
+    """A failed task with its error."""
 
     task_id: str
     error: EngineError
@@ -33,7 +33,7 @@ class Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome(Generic[T]):
-    """What came of it: answers, refusals, and the tasks that nobody got to any more."""
+    """Result of a bulk action: answers, failures and skipped tasks."""
 
     done: list[T] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Outcome(Generic[T]):
 
 
 class Work(Generic[T]):
-    """One run over many tasks; `stop` lets what is under way finish and begins nothing more."""
+    """A bulk action over many tasks; `stop` starts no further ones."""
 
     def __init__(self, task_ids: Iterable[str], act: Act[T]) -> None:
         self._ids = tuple(dict.fromkeys(task_ids))
@@ -60,11 +60,11 @@ class Work(Generic[T]):
         self._stopped = True
 
     def unbegun(self) -> Outcome[T]:
-        """What came of it where it could not even begin: all are left as they are."""
+        """Return the result of an action that could not start, with all tasks skipped."""
         return Outcome(left=list(self._ids))
 
     async def run(self, engine: Engine) -> Outcome[T]:
-        """To the end, or to where it was stopped; one that refuses does not keep the others."""
+        """Run until the end or a stop; a failure does not affect the others."""
         waiting = iter(self._ids)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(AT_ONCE, len(self._ids))):
@@ -81,7 +81,7 @@ class Work(Generic[T]):
 
 
 class WorkBar(QWidget):
-    """One line below the list: what is being done, how far it is, and a button to stop it."""
+    """Progress bar below the list with a text and a stop button."""
 
     def __init__(self, said: str, work: Work[Any], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -109,7 +109,7 @@ class WorkBar(QWidget):
         self._later.start()
 
     def end(self) -> None:
-        """Nothing is under way any more."""
+        """Hide and delete the bar."""
         self._later.stop()
         self.setVisible(False)
         self.deleteLater()
@@ -127,9 +127,9 @@ class WorkBar(QWidget):
 
 
 class BulkWork(QObject):
-    """Runs such work for one window, each with a bar of its own in `place`.
+    """Run bulk actions of one window, each with its own bar in `place`.
 
-    No two runs know of each other: what is done twice, the engine refuses or leaves alone.
+    Runs are independent; the engine rejects or ignores a duplicate action.
     """
 
     def __init__(self, errands: Errands, place: QBoxLayout, parent: QObject) -> None:
@@ -144,9 +144,9 @@ class BulkWork(QObject):
         then: Callable[[Outcome[T]], object],
         said: str,
     ) -> None:
-        """Do `act` to each task, a few at a time; `then` hears of all of it, once.
+        """Apply `act` to each task, a few at a time, and pass the result to `then` once.
 
-        `said` has {0} for how many are through and {1} for how many there are.
+        `said` is a message with {0} for the finished tasks and {1} for all.
         """
         work = Work(task_ids, act)
         bar = WorkBar(said, work)

@@ -1,4 +1,4 @@
-"""Ending more than what is chosen: all that are listed; and recordings in good order."""
+"""Cancel all listed tasks, and stop recordings."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 RECORDING = "recording"
-PATIENCE_MS = 10_000  # as the engine: a healthy task stops within 2 s
-MOST_LOOKED_AT = 500  # tasks to enable an action; beyond that it tells when it is used
+PATIENCE_MS = 10_000  # As in the engine: a healthy task stops within 2 s
+MOST_LOOKED_AT = 500  # Tasks examined to enable an action; with more it is enabled without a check
 
 
 def attach(window: MainWindow) -> Stopping:
-    """Add the actions, and enable them by what is listed and chosen."""
+    """Add the actions and enable them by list and selection."""
     return Stopping(window)
 
 
 def can_be_stopped(view: TaskView | None) -> bool:
-    """Is it a recording that runs, and that nobody has asked to end yet?"""
+    """Return whether the view is a running recording without a stop request."""
     entry = view.entry if view is not None else None
     if not isinstance(entry, TaskRecord) or entry.kind != RECORDING:
         return False
@@ -35,9 +35,9 @@ def can_be_stopped(view: TaskView | None) -> bool:
 
 
 def _waits_ms(view: TaskView | None) -> int | None:
-    """How long until a task of another process of ours that was asked to stop may be forced.
+    """Return the ms until a cancelled task of another local process may be stopped by force.
 
-    One of a ledger beside never may: its worker is ended in a window of its own.
+    None for all other tasks, and always None in a further ledger, which has its own window.
     """
     entry = view.entry if view is not None else None
     if view is None or not isinstance(entry, TaskRecord):
@@ -52,7 +52,10 @@ def _waits_ms(view: TaskView | None) -> int | None:
 
 
 class Stopping(QObject):
-    """See the module. What is asked before, and Undo, are `Requests`'."""
+    """Actions to cancel all listed tasks, stop recordings and force a stop.
+
+    Questions and Undo belong to `Requests`.
+    """
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -74,11 +77,11 @@ class Stopping(QObject):
         return can_be_stopped(view) and self._window.scope.may_change(view)
 
     def cancel_listed(self) -> None:
-        """Ask about every task that the list shows now, also out of sight."""
+        """Cancel all tasks of the filtered list, after a question."""
         model = self._window.model
         found = [view for view in map(model.view_of, model.ids) if view is not None]
         if len(found) == 1:
-            whom = ""  # it has a name
+            whom = ""  # A single task is named in the question
         elif model.is_filtered:
             whom = self.tr("All {0} tasks that match the filter").format(count(len(found)))
         elif self._window.beside.states:
@@ -88,14 +91,14 @@ class Stopping(QObject):
         self._window.requests.cancel(found, whom)
 
     def stop_chosen(self) -> None:
-        """End the chosen recordings as if their time were over: they will be completed."""
+        """Stop the selected recordings, which complete as if their time were over."""
         views = filter(self._may_be_stopped, self._window.scope.views())
         chosen = [view.task_id for view in views]
         said = self.tr("Ending recordings: {0} of {1}")
         self._window.bulk.run(chosen, lambda engine, one: engine.stop(one), self._tell, said)
 
     def ask_to_force(self) -> None:
-        """Ask before the worker of the first chosen task that does not stop is ended."""
+        """Ask for confirmation before killing the worker of the first unresponsive task."""
         view = next((one for one in self._window.scope.views() if _waits_ms(one) == 0), None)
         if view is None:
             return

@@ -1,4 +1,4 @@
-"""Selected tasks as text for the clipboard."""
+"""Copy selected tasks to the clipboard as text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from gui.tasks.row import Row
 from gui.tasks.task_model import TaskModel
 
 _SLICE_S = 0.004
-_AT_ONCE = 50  # rows: ten milliseconds
+_AT_ONCE = 50  # Rows, which take ten milliseconds
 
 
 class Copying(QObject):
-    """Copies what a scope means. Thousands of rows are written down in slices; `copied` then
-    tells how many there were."""
+    """Copy the tasks of a scope, in slices for thousands; `copied` carries their number."""
 
     copied = Signal(int)
 
@@ -35,16 +34,16 @@ class Copying(QObject):
         self._slices.timeout.connect(self._go_on)
 
     def show_several(self, several: bool) -> None:
-        """With `several` ledgers a row says which one it is of."""
+        """Add the ledger column when `several` ledgers are open."""
         self._columns = columns_there(several=several)
 
     def ids(self) -> None:
-        """Put the ids on the clipboard, one a line, as their folders are called."""
+        """Copy the ids, one per line, spelled like the task folders."""
         self._slices.stop()
         QGuiApplication.clipboard().setText("\n".join(map(plain_id, self._scope.ids())))
 
     def rows(self) -> None:
-        """Put the rows on the clipboard as a table, as soon as they are written down."""
+        """Copy the rows as a table, once all are formatted."""
         ids = self._scope.ids()
         self._left, self._lines = iter(ids), [_titles(self._columns)]
         if len(ids) <= _AT_ONCE:
@@ -74,9 +73,9 @@ def _titles(columns: Sequence[Column]) -> str:
 
 
 def _line(columns: Sequence[Column], row: Row, now_ms: float) -> str:
-    """One row of a table for a spreadsheet.
+    """Return one row as tab-separated cells.
 
-    A cell that a spreadsheet would take for a formula gets an apostrophe in front, and no
-    sign in it breaks a line or speaks to a terminal: addresses and titles come from strangers.
+    A cell that a spreadsheet would read as a formula gets an apostrophe, and control characters are
+    escaped, because addresses and titles are untrusted.
     """
     return "\t".join(clipboard_cell(column.text(row, now_ms)) for column in columns)

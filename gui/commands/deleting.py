@@ -1,4 +1,4 @@
-"""Letting go of ended tasks: out of sight at once, in the trash after the time for an Undo."""
+"""Delete ended tasks: hidden immediately, moved to the trash after the undo period."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# Asks before many tasks go to the trash, or any are deleted for good.
+# Question before many tasks go to the trash, or any are deleted permanently.
 
 WIDTH = 560
 
 
 class LettingGo(Question):
-    """`go` is the answer that does it; the default is to keep them."""
+    """Question dialog; the answer `go` deletes, the default keeps the tasks."""
 
     def __init__(
         self,
@@ -54,19 +54,19 @@ class LettingGo(Question):
 
 
 UNDO_MS = 8000
-MANY = 20  # more than these are asked about first, although it can be undone
+MANY = 20  # Larger numbers are confirmed first, although they can be undone
 MOST_LOOKED_AT = 500
 NO_TRASH = "no_trash"
-NOT_FOUND = "task_not_found"  # another program let it go first: that is what was wanted
+NOT_FOUND = "task_not_found"  # Another program deleted the task first, which is the wanted result
 
 
 def attach(window: MainWindow) -> Deleting:
-    """Add the actions, and enable them by what is chosen."""
+    """Add the actions and enable them by selection."""
     return Deleting(window)
 
 
 def can_go(view: TaskView | None) -> bool:
-    """Has it ended, or can it not be read? Task runs stay: they are a record of what was done."""
+    """Return whether the task can be deleted: ended or unreadable, but no task run."""
     entry = view.entry if view is not None else None
     if isinstance(entry, TaskRecord):
         return entry.is_terminal and entry.kind != TASK_RUN
@@ -74,9 +74,9 @@ def can_go(view: TaskView | None) -> bool:
 
 
 class Deleting(QObject):
-    """Nothing is touched before the time for an Undo is over, or the window closes."""
+    """Deletion with an undo period; nothing is touched before it ends or the window closes."""
 
-    undo_offered = Signal(str)  # in words for a menu; empty when it is over
+    undo_offered = Signal(str)  # Text for the undo menu, empty after the undo period
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -103,7 +103,7 @@ class Deleting(QObject):
         window.scope.changed.connect(self._show_ability)
 
     def ask(self, views: Sequence[TaskView]) -> None:
-        """Let go of those that have ended; many of them after a question."""
+        """Delete the ended tasks of `views`, many of them after a question."""
         chosen = [view for view in views if self._may_go(view)]
         if len(chosen) <= MANY:
             self._take(chosen)
@@ -116,7 +116,7 @@ class Deleting(QObject):
         return can_go(view) and self._window.scope.may_change(view)
 
     def undo(self) -> None:
-        """Show again what was to go; nothing has happened to it."""
+        """Show the hidden tasks again, which are untouched."""
         self._over.stop()
         self.bar.setVisible(False)
         back, self._leaving = self._leaving, {}
@@ -215,7 +215,7 @@ class Deleting(QObject):
         dialog.open()
 
     def _keep_out_of_sight(self, batch: Batch) -> None:
-        """News of them is kept for an Undo, which must not show what has gone meanwhile."""
+        """Keep updates of hidden tasks for an Undo, and drop tasks removed meanwhile."""
         if not self._leaving or not batch.tells_of(self._leaving):
             return
         for one in batch.gone:
@@ -226,7 +226,7 @@ class Deleting(QObject):
         self._window.model.drop_many(again)
 
     async def _at_the_end(self, engine: Engine) -> None:
-        """The window closes before the time for an Undo is over: nobody can undo any more."""
+        """Delete the hidden tasks when the window closes during the undo period."""
         leaving, self._leaving = self._leaving, {}
         for one in leaving:
             try:
@@ -235,7 +235,7 @@ class Deleting(QObject):
                 self._bridge.failed.emit(error)
 
     def _show_ability(self) -> None:
-        """Del means the trash only where there is nothing that it could cancel."""
+        """Use the Del key for the trash only when the selection has nothing to cancel."""
         window = self._window
         chosen = map(window.model.view_of, window.scope.ids()[:MOST_LOOKED_AT])
         able = any(map(self._may_go, chosen)) or len(window.scope) > MOST_LOOKED_AT

@@ -1,4 +1,4 @@
-"""The doctor: looks at everything a task needs, step by step, and says what is amiss."""
+"""Doctor dialog, which checks everything that a task needs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TONES = {"ok": "good", "warning": "warning", "problem": "bad"}
 
 
 class DoctorDialog(InOrder, QDialog):
-    """Begins as soon as it is shown; closing it calls the look off."""
+    """Dialog that starts the checks when shown and stops them when closed."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -95,11 +95,11 @@ class DoctorDialog(InOrder, QDialog):
 
     @property
     def report(self) -> Report:
-        """What was found so far."""
+        """The findings so far."""
         return Report(tuple(self._found))
 
     def look(self) -> None:
-        """From the beginning."""
+        """Run all checks again."""
         self._found = []
         while (item := self._grid.takeAt(0)) is not None:
             if (widget := item.widget()) is not None:
@@ -168,12 +168,12 @@ class DoctorDialog(InOrder, QDialog):
 
 
 def _of(label: str, one: Finding) -> Finding:
-    """What was looked at in a ledger beside: nothing there keeps tasks from running here."""
+    """Return a finding of a further ledger, at most a warning, since it blocks no task here."""
     state = "warning" if one.state == "problem" else one.state
     return replace(one, subject=f"{label}: {_subject(one)}", state=state)
 
 
 def _subject(one: Finding) -> str:
-    """What was looked at; a concern about the ledger's place has said it already."""
+    """Return the display name of the subject of a finding, if it has one."""
     known = f"subject.{one.subject}"
     return say(known) if known in ENGLISH else one.subject

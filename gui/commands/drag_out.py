@@ -1,4 +1,4 @@
-"""Tasks taken out of the list into other programs: their ids, and their results as files."""
+"""Drag tasks from the list into other programs, as ids and result files."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gui.style.drag_source import Grip, carried, carry
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
-MOST: Final = 500  # tasks whose files are carried; who wants more exports them
+MOST: Final = 500  # Limit of tasks with files; exports handle larger numbers
 _ASK: Final = "files to carry"
 
 
 def attach(window: MainWindow) -> Carrying:
-    """Let chosen rows be pulled out of the table, and add the action that copies their files."""
+    """Make selected rows draggable and add the action that copies their files."""
     return Carrying(window)
 
 
 class Carrying(QObject):
-    """Finds out what there is to carry on a thread, and then begins: never on the loop."""
+    """Find the result files on a thread, then start the drag."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -44,7 +44,7 @@ class Carrying(QObject):
         self._allow()
 
     def copy_files(self) -> None:
-        """The results of what is chosen on the clipboard, to be pasted into a folder."""
+        """Copy the result files of the selected tasks to the clipboard."""
         self._find(self._copy)
 
     def _pull(self, _at: QPoint) -> None:
@@ -57,7 +57,7 @@ class Carrying(QObject):
         )
 
     def _ended(self) -> list[str]:
-        """Those that have ended, of a choice that is small enough to be carried as files."""
+        """Return the ended tasks of a selection within the limit."""
         scope, view_of = self._window.scope, self._window.model.view_of
         if len(scope) > MOST:
             return []
@@ -66,7 +66,7 @@ class Carrying(QObject):
 
     def _carry(self, files: Sequence[Path]) -> None:
         ids = [plain_id(one) for one in self._window.scope.ids()]
-        if self._grip.is_pulled and ids:  # nobody has let go meanwhile
+        if self._grip.is_pulled and ids:  # The button may have been released meanwhile
             carry(self._window.table, carried("\n".join(ids), files), self._said(len(ids), files))
         self._grip.let_go()
 
@@ -99,7 +99,7 @@ def _has_ended(entry: object) -> bool:
 
 
 async def _results(engine: Engine, task_ids: Sequence[str]) -> list[Path]:
-    """The result files there are; what cannot be looked at has none."""
+    """Return the existing result files; unreadable tasks have none."""
     found: list[Path] = []
     for one in task_ids:
         try:
@@ -108,7 +108,7 @@ async def _results(engine: Engine, task_ids: Sequence[str]) -> list[Path]:
             continue
         if place is not None:
             found.append(place)
-            if "pages_file" in await engine.head(one):  # that result is the head alone
+            if "pages_file" in await engine.head(one):  # The result file holds only the summary
                 pages = await engine.reading.place(one, PAGES_NAME)
                 found += [] if pages is None else [pages]
     return found

@@ -1,4 +1,4 @@
-"""Results and lists as files: what is exported, one file after another, with a way to stop."""
+"""Export of results and lists to files, with progress and a stop button."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ENDINGS["zip"] = ".zip"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to write: results, of which `keep` leaves out units; or the list itself (`as_list`)."""
+    """Contents of an export: results with a unit filter `keep`, or the list (`as_list`)."""
 
     views: tuple[TaskView, ...]
     words: str
@@ -54,7 +54,7 @@ class Wanted:
 
 
 class Refused(NamedTuple):
-    """What could not be written, and of which task; None: it is about all of them."""
+    """An error of one task, or of the whole export with None."""
 
     error: EngineError
     view: TaskView | None = None
@@ -62,7 +62,7 @@ class Refused(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of an export: the files, the rows in them, and what could not be written."""
+    """Result of an export: files, number of rows and errors."""
 
     files: list[Exported] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
@@ -75,11 +75,11 @@ class Outcome:
 
 
 class Job(QObject):
-    """One export under way. `moved` tells files done and the share of the one being written."""
+    """A running export; `moved` carries finished files and the progress of the current one."""
 
     moved = Signal(int, float)
     ended = Signal(object)
-    _told = Signal(float)  # from a thread
+    _told = Signal(float)  # Emitted on a worker thread
 
     def __init__(self, bridge: Bridge, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -89,12 +89,12 @@ class Job(QObject):
         self._told.connect(lambda share: self.moved.emit(self._done, share))
 
     def begin(self, wanted: Wanted, form: str, place: Path, *, many: bool) -> None:
-        """Write to the file `place`, or with `many` a file for each task into that folder."""
+        """Write to the file `place`, or with `many` one file per task into that folder."""
         self._outcome, self._done = Outcome(place=place), 0
         self._bridge.spawn_once(self._run(wanted, form, place, many), name=self._name)
 
     def stop(self) -> None:
-        """Leave no half file behind, and keep those that are whole."""
+        """Stop without partial files; complete files are kept."""
         self._bridge.call_off(self._name)
         self._outcome.stopped = True
         self.ended.emit(self._outcome)
@@ -140,7 +140,7 @@ class Job(QObject):
 
 
 def file_name(view: TaskView, form: str) -> str:
-    """A name for the file of this task's result, fit for every system; copies have two names."""
+    """Return a portable file name for the result of a task; copies differ by ledger."""
     entry = view.entry
     kind = entry.kind if isinstance(entry, TaskRecord) else "task"
     safe = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in kind)[:40]
@@ -149,7 +149,7 @@ def file_name(view: TaskView, form: str) -> str:
 
 
 class Exporting(QObject):
-    """The window's two ways to export; each opens its own dialog."""
+    """The window's export actions, each of which opens a dialog."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -165,19 +165,19 @@ class Exporting(QObject):
         self._allow()
 
     def export_results(self) -> None:
-        """The results of the tasks that are chosen now."""
+        """Export the results of the selected tasks."""
         views = [view for view in self._window.scope.views() if _has_folder(view)]
         if views:
             self._open(lambda: Wanted(tuple(views), self._window.scope.describes()))
 
     def export_result_of(self, task_id: str) -> None:
-        """The result of this task, chosen or not."""
+        """Export the result of one task."""
         view = self._window.model.view_of(task_id)
         if view is not None:
             self._open(lambda: Wanted((view,), ""))
 
     def export_list(self) -> None:
-        """The list as it is filtered and sorted, or what is chosen of it where it is several."""
+        """Export the filtered list in its order, or several selected tasks."""
         window = self._window
         chosen = window.scope.views()
         if len(chosen) > 1:
@@ -200,11 +200,11 @@ def _has_folder(view: TaskView) -> bool:
 
 
 def attach(window: MainWindow) -> Exporting:
-    """Export results and lists from menus, toolbar and keys."""
+    """Add the export actions."""
     return Exporting(window)
 
 
-# Choosing what an export becomes and where, then how far it is, then where it stands.
+# Dialog for format and place, then progress, then result.
 
 WIDTH = 460
 _MOST_SAID = 5
@@ -212,7 +212,7 @@ _STEPS = 1000
 
 
 class ExportDialog(InOrder, QDialog):
-    """Stands beside the window, which can be used while a long export goes on."""
+    """Modeless dialog, so that the window stays usable during a long export."""
 
     def __init__(self, desk: Desk, wanted: Wanted, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -235,7 +235,7 @@ class ExportDialog(InOrder, QDialog):
         self._connect()
         self._say()
         if (chosen := self._formats.checkedButton()) is not None:
-            chosen.setFocus()  # the arrows choose a format, Enter goes on
+            chosen.setFocus()  # Arrows choose a format, Enter continues
 
     def _lay_out(self) -> None:
         self._offer_formats()
@@ -291,7 +291,7 @@ class ExportDialog(InOrder, QDialog):
 
     @property
     def form(self) -> str:
-        """The format that is chosen."""
+        """The chosen format."""
         button = self._formats.checkedButton()
         return str(button.property("form")) if button is not None else "csv"
 
@@ -300,7 +300,7 @@ class ExportDialog(InOrder, QDialog):
             button.setChecked(button.property("form") == form)
 
     def _form_of(self, place: Path) -> str:
-        """What is in a file is what its name says, where that is offered."""
+        """Return the format of the file extension, if it is offered."""
         forms = (form for form in self._words() if ENDINGS[form] == place.suffix.lower())
         return next(forms, self.form)
 
@@ -344,7 +344,7 @@ class ExportDialog(InOrder, QDialog):
         dialog.open()
 
     def export_to(self, place: Path) -> None:
-        """Begin, now that a place is chosen; the ending of a file's name says its format."""
+        """Start the export; the file extension decides the format."""
         if not self._many:
             self.choose(self._form_of(place))
         preferences = self._desk.preferences
@@ -377,7 +377,10 @@ class ExportDialog(InOrder, QDialog):
         self._problems.setVisible(bool(said or notes))
 
     def _refusal(self, refused: Refused) -> str:
-        """Of several tasks also which: copies in two ledgers have the same id."""
+        """Return the error text, with the task if there are several;
+
+        copies in two ledgers share an id.
+        """
         said = language.sentence(refused.error)
         if refused.view is None or len(self._wanted.views) < 2:
             return said
@@ -389,7 +392,7 @@ class ExportDialog(InOrder, QDialog):
         if not outcome.files:
             return self.tr("Nothing was exported")
         number, rows = count(len(outcome.files)), count(outcome.rows)
-        if outcome.files[0].format == "zip":  # its rows are the files in it
+        if outcome.files[0].format == "zip":  # A zip counts its files as rows
             return self._zips(len(outcome.files), outcome.rows)
         one = outcome.rows == 1
         if len(outcome.files) == 1:
@@ -410,9 +413,9 @@ class ExportDialog(InOrder, QDialog):
         show_folder(place if self._many else place.parent)
 
     def reject(self) -> None:
-        """The button at the right, Esc and the frame's cross: stop first, close then.
+        """Stop a running export, or close the dialog (button, Esc and window frame).
 
-        Closing it from here instead would lead back here, and it would stay for ever.
+        Calling `close` here would call this method again and never close.
         """
         if self._running:
             self.job.stop()

@@ -1,4 +1,4 @@
-"""Completing by hand, by force where a contract stands against it: asked first, kept for ever."""
+"""Manual completion of tasks, forced against an unmet contract after a question."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ if TYPE_CHECKING:
 
 
 RECENT, KEPT_REASONS = "force.reasons", 5
-MOST_LOOKED_AT = 500  # tasks to enable the action; beyond that the dialog tells
-AGAIN_MS, AT_A_TIME = 1000, 40  # how often an open question is brought up to date, and how much
+MOST_LOOKED_AT = 500  # Tasks examined to enable the action; with more it is enabled without a check
+# Refresh interval of an open question, and tasks refreshed at a time.
+AGAIN_MS, AT_A_TIME = 1000, 40
 _LOOK = "what is missing now"
 
 
 def attach(window: MainWindow) -> Forcing:
-    """Add the action, and enable it by what is chosen."""
+    """Add the action and enable it by selection."""
     return Forcing(window)
 
 
 class Forcing(QObject):
-    """Owns the question of one window, and what is done after it."""
+    """Question and completion for one window."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -52,7 +53,7 @@ class Forcing(QObject):
         self._show_ability()
 
     def ask(self, views: Sequence[TaskView]) -> None:
-        """Look at what stands against each, and then ask. Nothing is written before."""
+        """Read the state of each contract and open the question."""
         chosen = list(filter(self._may_be_completed, views))
         if not chosen:
             return
@@ -76,7 +77,7 @@ class Forcing(QObject):
         return view is not None and may_be_completed(view) and self._window.scope.may_change(view)
 
     def complete(self, prospects: Sequence[Prospect], reason: str) -> None:
-        """Complete these, by force those that need it."""
+        """Complete these tasks, by force where needed."""
         needing = {one.subject for one in prospects if one.chance is Chance.FORCE}
         subjects = [one.subject for one in prospects if one.chance is not Chance.NEVER]
 
@@ -87,7 +88,8 @@ class Forcing(QObject):
 
         if needing:
             try:
-                self._remember(self._bridge.engine.force(reason).reason)  # redacted by now
+                # The engine has redacted the reason.
+                self._remember(self._bridge.engine.force(reason).reason)
             except EngineError as error:
                 self._bridge.failed.emit(error)
                 return
@@ -141,7 +143,7 @@ class Forcing(QObject):
 
 
 class LookingAgain(QObject):
-    """Keeps an open question true: what is missing changes while somebody reads it."""
+    """Refresh an open question, because missing items may arrive meanwhile."""
 
     def __init__(self, errands: Errands, dialog: ForceDialog) -> None:
         super().__init__(dialog)
@@ -152,12 +154,12 @@ class LookingAgain(QObject):
         self._clock.start()
 
     def end(self) -> None:
-        """Nobody reads it any more."""
+        """Stop refreshing."""
         self._clock.stop()
         self._errands.call_off(_LOOK)
 
     def look(self) -> None:
-        """Ask after the next few of them; of many one after another."""
+        """Refresh the next few tasks."""
         if self._busy:
             return
         known = self._dialog.prospects
@@ -174,27 +176,27 @@ class LookingAgain(QObject):
 
 
 async def _anew(engine: Engine, known: Sequence[Prospect], named: bool) -> dict[str, Prospect]:
-    """Those that stand otherwise by now; names are read only where the numbers have changed."""
+    """Return changed prospects; names are read again only after a change of numbers."""
     found: dict[str, Prospect] = {}
     for one in known:
         try:
             now = replace(await engine.prospect(one.subject), missing=one.missing)
             if named and now != one:
                 now = await engine.prospect(one.subject, named=True)
-        except EngineError:  # gone, or not to be read now: what completes it will say so
+        except EngineError:  # A removed or unreadable task is reported by the completion
             continue
         found[one.subject] = now
     return found
 
 
-# Calling tasks complete although something is missing: what is missing, and who answers for it.
+# Question with the missing items and a required reason.
 
 WIDTH = 620
-LEAST_REASON, MOST_REASON = 10, 500  # characters
+LEAST_REASON, MOST_REASON = 10, 500  # Characters
 
 
 class ReasonBox(QWidget):
-    """Why it is forced: typed, or one of the last reasons; says how long it is."""
+    """Input of the reason, typed or recent, with its length."""
 
     def __init__(self, recent: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -233,11 +235,10 @@ class ReasonBox(QWidget):
 
 
 class ForceDialog(Question):
-    """One or many. To go on instead is the default; Enter never forces.
+    """Question for one or many tasks; the default continues instead, and Enter never forces.
 
-    `prospects` are what stands against each now: tasks go on while somebody reads, so
-    `show_prospects` brings what is said, and which button there is, up to date. `names` are
-    by subject; `left_out` were chosen as well, and nobody needs to look at them.
+    `prospects` is the state of each contract. Since tasks continue meanwhile, `show_prospects`
+    updates text and buttons. `names` are by subject; `left_out` counts the tasks that were skipped.
     """
 
     def __init__(
@@ -263,13 +264,13 @@ class ForceDialog(Question):
         self._said: QWidget | None = None
         self._add_form()
         self.force = self.add_button("force", self.tr("Force-complete"))
-        self.force.setAutoDefault(False)  # Enter must never reach it
+        self.force.setAutoDefault(False)  # Enter must never press it
         self._complete = self.add_button("complete", self.tr("Complete"))
         self._leave = self.add_button("leave", self.tr("Continue instead"), default=True)
         self.show_prospects(prospects)
 
     def show_prospects(self, prospects: Sequence[Prospect]) -> None:
-        """What stands against them by now; what was typed stays, and so does the focus."""
+        """Update the state of the contracts, and keep input and focus."""
         if self.prospects == tuple(prospects):
             return
         self.prospects = tuple(prospects)
@@ -304,7 +305,7 @@ class ForceDialog(Question):
         return said.format(count(number))
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        """Sentences and their tones."""
+        """Yield sentences with their colour names."""
         yield from self._lines_of_all()
         if self._left_out:
             said = self.tr("Left out, because they cannot be completed by hand: {0}")
@@ -359,7 +360,7 @@ class ForceDialog(Question):
         }[bar]
 
     def _say(self) -> None:
-        """What is said of them, above the reason; the list stays where it was scrolled to."""
+        """Rebuild the text above the reason, and keep the scroll position of the list."""
         stood = self.list.verticalScrollBar().value() if self.list is not None else 0
         if self._said is not None:
             self._said.hide()
@@ -374,12 +375,13 @@ class ForceDialog(Question):
             column.addWidget(label)
         self._add_list(column)
         self.body.insertWidget(0, self._said)
-        self._said.show()  # the dialog stands already: a layout would show it a turn later
+        # A layout would show it one turn later, because the dialog is visible already.
+        self._said.show()
         if self.list is not None:
             self.list.verticalScrollBar().setValue(stood)
 
     def _add_list(self, column: QVBoxLayout) -> None:
-        """What is missing of one; of many, how much each misses."""
+        """Add the missing items of one task, or the number for each of many."""
         self.list, one = None, self.prospects[0]
         if len(self.prospects) > 1:
             rows: list[tuple[str, ...]] = [self._line_of(each) for each in self.prospects]
@@ -412,7 +414,7 @@ class ForceDialog(Question):
         self.sure.toggled.connect(self._judge)
 
     def _offer(self) -> None:
-        """Only the button that does what is said above, and what the other one means then."""
+        """Show only the button that applies, with the matching text of the other."""
         forces, completes = bool(self._forced), bool(self._allowed) and not self._forced
         for part in (self._why, self.reason, self.sure, self.force):
             part.setVisible(forces)
@@ -422,7 +424,7 @@ class ForceDialog(Question):
         self._leave.setMinimumSize(BUTTON.expandedTo(self._leave.sizeHint()))
 
     def _judge(self) -> None:
-        """What is still needed stands in the button's tip."""
+        """Show the unmet conditions in the button's tool tip."""
         if not self._forced:
             return
         needed = []
@@ -434,7 +436,7 @@ class ForceDialog(Question):
         self.force.setToolTip("\n".join(needed))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter after a reason leads on: the default button would throw it away."""
+        """Move on with Enter, since the default button would discard the reason."""
         enter, where = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter), self.focusWidget()
         if enter and where in (self.reason.field, self.reason.field.lineEdit()):
             self.sure.setFocus()

@@ -1,4 +1,4 @@
-"""What is behind the list: settings, doctor, shortcuts, numbers, help. Dialogs on demand."""
+"""Actions for settings, doctor, statistics, shortcuts and help dialogs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
-    """The engine's settings with what a person chose; what was asked for at the start wins."""
+    """Return the engine settings with the preferences; command line options take precedence."""
     slots = preferences.get("engine.slots", int)
     path = settings.browser_path or preferences.get("browser.path", str) or None
     files = preferences.get("commands.allow_files", str)
@@ -38,7 +38,7 @@ def attach(window: MainWindow) -> Backstage:
 
 
 class Backstage(QObject):
-    """Opens each dialog once; a second wish brings the open one forward."""
+    """Open each dialog once; a second request raises it."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -61,7 +61,7 @@ class Backstage(QObject):
         self._add("shortcuts", self.tr("&Keyboard shortcuts…"), ["Ctrl+/"])
 
     def show(self, key: str) -> None:
-        """Open the dialog of this action."""
+        """Open or raise the dialog of this action."""
         if key in self._open:
             self._open[key].raise_()
             self._open[key].activateWindow()
@@ -123,7 +123,7 @@ class Backstage(QObject):
         self._window.reports.say(self.tr("Versions and places were copied: paste them anywhere."))
 
     def change_shortcuts(self) -> None:
-        """Open the settings where keys are chosen."""
+        """Open the settings page of shortcuts."""
         self._show_page("shortcuts.")
 
     def _show_page(self, name: str) -> None:
@@ -135,7 +135,7 @@ class Backstage(QObject):
             dialog.show_page(name)
 
     def _look_at_settings(self, state: Qt.ApplicationState) -> None:
-        """Whoever comes from another window of ours finds what was chosen there."""
+        """Reload the preferences, which another window may have changed."""
         if state == Qt.ApplicationState.ApplicationActive:
             self._window.desk.preferences.refresh()
 

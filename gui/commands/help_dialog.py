@@ -1,4 +1,4 @@
-"""F1: what the window shows and how it is steered, page by page, searched as one types."""
+"""Help dialog (F1) with topics and search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gui.style.clearable import clearable
 from gui.style.tab_order import InOrder
 from gui.style.theme import plain_label
 
-# The texts of the help: a title and plain text for each subject, for somebody new first.
+# Help topics as title and plain text, basics first.
 
 CONTEXT: Final = "Help"
 TOPICS: Final = (
@@ -156,13 +156,13 @@ Topic = tuple[str, str]
 
 
 def topics() -> list[Topic]:
-    """(title, text) in the language of the window."""
+    """Return (title, text) in the language of the window."""
     say = QCoreApplication.translate
     return [(say(CONTEXT, str(title)), say(CONTEXT, str(text))) for title, text in TOPICS]
 
 
 class HelpDialog(InOrder, QDialog):
-    """Topics on the left, the text of one on the right; plain text that can be copied."""
+    """Dialog with topics on the left and selectable plain text on the right."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

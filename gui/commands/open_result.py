@@ -1,4 +1,4 @@
-"""Opening the result viewer: by key, by a double click on what has ended, from the details."""
+"""Open the result viewer by shortcut, double click or from the details."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Viewing(QObject):
-    """Owns the one viewer of a window; made when it is first asked for."""
+    """Owner of the window's single result viewer, created on first use."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -36,7 +36,7 @@ class Viewing(QObject):
         self._allow()
 
     def open(self, task_id: str, unit: Unit | None = None) -> None:
-        """Show the result of this task, at this unit; the first time after its code was read."""
+        """Show the result of a task at a unit, after importing the viewer once."""
         if self._viewer is None:
             self._window.bridge.ask(
                 lambda _: asyncio.to_thread(import_module, "gui.results.result_window"),
@@ -68,7 +68,7 @@ class Viewing(QObject):
             self.open(views[0].task_id)
 
     def _open_ended(self, task_id: str) -> None:
-        """Enter on a task that goes on leads to its details, on one that ended to its result."""
+        """Open the result of an ended task on Enter; live tasks show their details."""
         view = self._window.model.view_of(task_id)
         if view is not None and has_result(view):
             self.open(task_id)
@@ -78,7 +78,7 @@ class Viewing(QObject):
         self._action.setEnabled(bool(views) and is_task(views[0]))
 
     def _neighbour(self, task_id: str, way: int) -> TaskView | None:
-        """The task above (-1) or below (1) this one in the list as it is now."""
+        """Return the task above (-1) or below (1) in the current list."""
         model = self._window.model
         (row,) = model.rows_of([task_id]) or (-1,)
         if row < 0 or not 0 <= row + way < model.rowCount():
@@ -100,16 +100,16 @@ class Viewing(QObject):
 
 
 def is_task(view: TaskView) -> bool:
-    """Is it a task with a folder? Runs have none, and an unreadable one has nothing to show."""
+    """Return whether the view is a readable task with a folder, which task runs lack."""
     return isinstance(view.entry, TaskRecord) and view.entry.kind != "task_run"
 
 
 def has_result(view: TaskView) -> bool:
-    """Has it ended, so that there may be something to look through?"""
+    """Return whether the task has ended, so that it may have a result."""
     entry = view.entry
     return isinstance(entry, TaskRecord) and is_task(view) and entry.is_terminal
 
 
 def attach(window: MainWindow) -> Viewing:
-    """Add the action and hear who wants to see a result."""
+    """Add the action and connect the requests for results."""
     return Viewing(window)

@@ -1,4 +1,4 @@
-"""Ctrl+K: every action, menu entry, kind and task by its name, what was used last first."""
+"""Command palette (Ctrl+K) of actions, menu entries, kinds and tasks, recent ones first."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 
 RECENT = 8
-MOST = 40  # of each: nobody reads on
+MOST = 40  # Limit of entries of each type
 MOST_TASKS = 12
-BY_ITS_MENU = 60  # points less for what answers by the name of its menu only
-LEAST_LETTERS = 2  # one letter finds tasks by the thousand
+BY_ITS_MENU = 60  # Score penalty for a match of the menu name only
+LEAST_LETTERS = 2  # A single letter matches thousands of tasks
 SLICE_S = 0.002
 MEMORY = "palette"
 _NUMBER = re.compile(r"\d+")
@@ -55,7 +55,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the palette. `hint` says what it is: a shortcut, a menu, a task's state."""
+    """One line of the palette; `hint` is a shortcut, a menu or a task's state."""
 
     key: str
     text: str
@@ -63,17 +63,17 @@ class Entry:
     run: Callable[[], object]
     icon: QIcon | None = None
     enabled: bool = True
-    name: str = ""  # without the menu it stands in, which alone finds too much
-    also: tuple[str, ...] = ()  # what else it answers to: its names in other languages
+    name: str = ""  # The name without its menu, which alone matches too much
+    also: tuple[str, ...] = ()  # Alternative names, such as those in other languages
 
 
 def attach(window: MainWindow) -> Palette:
-    """Add `palette`; the list is made when it is opened."""
+    """Add the `palette` action; the entries are collected when it opens."""
     return Palette(window)
 
 
 class Palette(QObject):
-    """Opens the dialog, and remembers what was chosen in it."""
+    """Open the dialog and store the recent choices."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -83,7 +83,7 @@ class Palette(QObject):
         window.acts.add("palette", words_, ["Ctrl+K"], "search", short).triggered.connect(self.open)
 
     def open(self) -> None:
-        """Show every command; what is typed then narrows them."""
+        """Open the palette with all commands."""
         if self._dialog is not None:
             return
         recent = self._window.memory.names(MEMORY)
@@ -94,7 +94,7 @@ class Palette(QObject):
         dialog.open()
 
     def entries(self) -> list[Entry]:
-        """All there is to do now, in the order of the menus."""
+        """Return all commands in menu order."""
         acts = self._window.acts
         found = [self._of(key, acts[key]) for key in acts if key != "palette"]
         for name, menu in acts.menus.items():
@@ -112,7 +112,7 @@ class Palette(QObject):
         return Entry(key, text, keys or hint, act.trigger, icon, act.isEnabled(), name, also)
 
     def _names(self, act: QAction, menu: str) -> Iterator[str]:
-        """What it is called in other languages, and what it was called before it said more."""
+        """Yield names in other languages, and the name without its changing part."""
         texts = (act.text(), act.property(NAME), act.text().partition(" (")[0])
         known = dict.fromkeys(text for text in texts if isinstance(text, str))
         names = [_plain(name) for text in known for name in _elsewhere(text)]
@@ -121,7 +121,7 @@ class Palette(QObject):
         yield from (f"{title}: {name}" for title in titles for name in (_plain(act.text()), *names))
 
     def _other_words(self) -> dict[str, str]:
-        """Words that people look for, where the menu has another one."""
+        """Return synonyms of menu texts by action."""
         return {
             "doctor": self.tr("doctor, diagnosis, check"),
             "settings": self.tr("preferences, options"),
@@ -133,7 +133,7 @@ class Palette(QObject):
         }
 
     def _within(self, name: str, menu: QMenu) -> Iterator[Entry]:
-        menu.aboutToShow.emit()  # some are filled when they open
+        menu.aboutToShow.emit()  # Some menus are filled only when they open
         for act in menu.actions():
             if act.isSeparator() or act.menu() is not None:
                 continue
@@ -165,7 +165,7 @@ class Palette(QObject):
         if not entry.key.startswith("task:"):
             others = [key for key in self._window.memory.names(MEMORY) if key != entry.key]
             self._window.memory.keep_names(MEMORY, (entry.key, *others[: RECENT - 1]))
-        # the palette is gone first: what opens next must not stand behind it
+        # Run after the palette has closed, so that a new dialog does not open behind it.
         QTimer.singleShot(0, self, entry.run)
 
     def _forget(self) -> None:
@@ -175,7 +175,7 @@ class Palette(QObject):
 
 
 def _elsewhere(text: str) -> Iterator[str]:
-    """The names of a text in other languages; a number in it is filled in."""
+    """Yield the text in other languages, with its number filled in."""
     yield from language.elsewhere(text)
     number = _NUMBER.search(text)
     if number is not None:
@@ -184,9 +184,9 @@ def _elsewhere(text: str) -> Iterator[str]:
 
 
 def ranked(entries: Sequence[Entry], typed: str, recent: Sequence[str]) -> list[Entry]:
-    """What answers to `typed`, best first; of equals what was used last, then the menus' order.
+    """Return the matches, best first, then recent ones, then in menu order.
 
-    What cannot be done now comes at the end.
+    Disabled entries come last.
     """
     places = {key: at for at, key in enumerate(recent)}
     found = []
@@ -199,7 +199,7 @@ def ranked(entries: Sequence[Entry], typed: str, recent: Sequence[str]) -> list[
 
 
 def _points(entry: Entry, typed: str) -> int | None:
-    """The best of all its names; of equals its name in the language of the window."""
+    """Return the best score of all names; on a tie the window's language wins."""
     others = (score(typed, one) for one in entry.also)
     found = [points - 1 for points in others if points is not None]
     own = _own_points(entry, typed)
@@ -215,7 +215,7 @@ def _own_points(entry: Entry, typed: str) -> int | None:
 
 
 class TaskFinder(QObject):
-    """Looks for tasks by what a filter would find, newest arrivals first, in small slices."""
+    """Search tasks like a filter, newest first, in small slices."""
 
     found = Signal(list)
 
@@ -229,7 +229,10 @@ class TaskFinder(QObject):
         self._slices.timeout.connect(self._look_on)
 
     def look_for(self, typed: str) -> None:
-        """`found` tells, as often as there is more; what was looked for before is called off."""
+        """Start a search and cancel the previous one;
+
+        `found` is emitted for each slice with matches.
+        """
         self._hits, self._wanted = [], typed.casefold().split()
         self._slices.stop()
         if len(typed.strip()) >= LEAST_LETTERS:
@@ -272,11 +275,11 @@ class TaskFinder(QObject):
 
 
 def _plain(text: str) -> str:
-    """A menu's words without the sign for its letter, and without the dots of a dialog."""
+    """Return a menu text without mnemonic and ellipsis."""
     return text.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
 
 
-# The palette: one field and what answers to it; arrows choose, Enter does, Esc leaves.
+# The dialog: a field and its matches; arrows select, Enter runs, Esc closes.
 
 WIDTH, HEIGHT = 620, 420
 FROM_TOP = 70
@@ -286,7 +289,7 @@ _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown
 
 
 class PaletteDialog(QDialog):
-    """`chosen` tells the entry, after which the dialog is gone."""
+    """Palette dialog; `chosen` carries the entry after it has closed."""
 
     chosen = Signal(Entry)
 
@@ -301,7 +304,7 @@ class PaletteDialog(QDialog):
         self._entries, self._recent, self._finder = entries, recent, finder
         self._commands: list[Entry] = []
         self._shown: list[Entry] = []
-        blank = QPixmap(16, 16)  # so that all names begin at one line
+        blank = QPixmap(16, 16)  # Aligns names without an icon
         blank.fill(Qt.GlobalColor.transparent)
         self._blank = QIcon(blank)
         self.setWindowTitle(self.tr("Command palette"))
@@ -339,7 +342,7 @@ class PaletteDialog(QDialog):
             self.move(parent.mapToGlobal(QPoint(max(0, left), FROM_TOP)))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The field keeps the keyboard; what moves in a list moves in the list."""
+        """Send navigation keys to the list, while the field keeps the focus."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() in _MOVES:
                 QApplication.sendEvent(self._list, event)
@@ -360,7 +363,8 @@ class PaletteDialog(QDialog):
     def _show(self, entries: list[Entry]) -> None:
         at = self._list.currentIndex().row() if entries[: len(self._shown)] == self._shown else 0
         self._shown = entries
-        self._items.removeRows(0, self._items.rowCount())  # their columns keep how they grow
+        # Removing rows keeps the column resize modes.
+        self._items.removeRows(0, self._items.rowCount())
         for entry in entries:
             self._items.appendRow(self._line(entry))
         self._list.setCurrentIndex(self._items.index(max(0, at), 0))
@@ -395,7 +399,7 @@ def _field(dialog: QDialog) -> QLineEdit:
 
 
 class _List(QTreeView):
-    """Rows without a tree; the keyboard stays with the field."""
+    """Tree view without branches that never takes the focus."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""What a user asks of the engine, from the question to the answer: start, cancel, undo."""
+"""User requests to the engine: start, cancel, undo, with their questions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# What cancelling a selection would do, counted honestly, and the dialog that asks first.
+# Plan and question of a cancellation.
 
 MAX_REASON = 500
 LIST_WIDTH = 560
@@ -39,7 +39,7 @@ LIST_WIDTH = 560
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A selection sorted by what a cancel request does to each task."""
+    """Tasks grouped by the effect of a cancel request."""
 
     pending: tuple[TaskView, ...] = ()
     running: tuple[TaskView, ...] = ()
@@ -57,17 +57,17 @@ class Plan:
 
     @property
     def ids(self) -> tuple[TaskId, ...]:
-        """The tasks that a request goes to."""
+        """The tasks that receive the request."""
         return tuple(view.task_id for view in self.views)
 
     @property
     def needs_a_question(self) -> bool:
-        """One that has not begun is cancelled at once and can be undone; all else is asked."""
+        """True unless one queued task is cancelled, which can be undone."""
         return bool(self.running or self.foreign or self.at_once) or len(self.pending) > 1
 
 
 def plan_cancel(views: Iterable[TaskView]) -> Plan:
-    """Sort `views`; nobody can stop what is `orphaned`, or `unreadable`."""
+    """Group `views`; `orphaned` and `unreadable` tasks cannot be cancelled."""
     found = plan(views)
     lost = [standing(view) for view in found.of(Fate.LOST)]
     return Plan(
@@ -84,14 +84,14 @@ def plan_cancel(views: Iterable[TaskView]) -> Plan:
 
 
 def can_be_cancelled(view: TaskView | None) -> bool:
-    """Would a cancel request change anything for this task?"""
+    """Return whether a cancel request would have an effect."""
     return view is not None and fate(view) in REACHED
 
 
 class CancelDialog(Question):
-    """Asks before running work is stopped; the default is to keep it running.
+    """Question before running tasks are cancelled; the default keeps them running.
 
-    `for_good` of those that wait could not be started again: their request is not known whole.
+    `for_good` counts queued tasks that cannot be restored, because their request is incomplete.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class CancelDialog(Question):
         self.add_button("keep", self.tr("Keep running"), default=True)
 
     def _add_list(self) -> None:
-        """Which ones: a number alone would have to be believed."""
+        """List the tasks, so that the number can be verified."""
         self.setMinimumWidth(LIST_WIDTH)
         rows = [(name_with_ledger(view), status_word(view)) for view in self._plan.views]
         self.list = TaskList((self.tr("Task"), self.tr("Status")), rows, self)
@@ -191,22 +191,22 @@ class CancelDialog(Question):
 
 
 def _units(views: Iterable[TaskView]) -> str:
-    """What these tasks finish one by one: pages, actions; of several kinds: steps."""
+    """Return the unit noun of these tasks, or "steps" for several kinds."""
     kinds = {getattr(view.entry, "kind", "") for view in views}
     return unit_word(kinds.pop() if len(kinds) == 1 else "", 2)
 
 
 UNDO_MS = 8000
-MOST_AT_ONCE = 300  # tasks that are judged in the turn in which it is asked
+MOST_AT_ONCE = 300  # Tasks evaluated synchronously; more are evaluated on a thread
 
 
 class Requests(QObject):
-    """Owns the dialogs of one window and the bar that offers to undo."""
+    """Owner of the request dialogs and the undo banner of one window."""
 
     started = Signal(str)
     failed = Signal(EngineError)
     refused = Signal(tuple)
-    undo_offered = Signal(str)  # in words for a menu; empty when it is over
+    undo_offered = Signal(str)  # Text for the undo menu, empty after the undo period
 
     def __init__(self, bridge: Bridge, window: MainWindow, undo_bar: Banner) -> None:
         super().__init__(window)
@@ -221,17 +221,17 @@ class Requests(QObject):
         bridge.cancelled.connect(self._show_cancelled)
 
     def new_task(self, args: Mapping[str, Any] | None = None, parent: str | None = None) -> None:
-        """Open the start dialog, filled with `args`; `parent` is the task that it repeats."""
+        """Open the start dialog with `args`; `parent` is the task to repeat."""
         self.starting.new_task(args, parent)
 
     def paste(self) -> None:
-        """Open the start dialog with the address that was copied; an empty one without one."""
+        """Open the start dialog with an address from the clipboard, if any."""
         self.starting.paste()
 
     def cancel(self, views: Sequence[TaskView], whom: str = "") -> None:
-        """Cancel these tasks: one that waits at once, anything else after a question.
+        """Cancel these tasks: one queued task immediately, all else after a question.
 
-        `whom` says in words which tasks were meant, where nobody chose them one by one.
+        `whom` describes the tasks when they were not selected individually.
         """
         if len(views) <= MOST_AT_ONCE:
             self._ask(*self._judged(views), whom)
@@ -243,7 +243,7 @@ class Requests(QObject):
         self._bridge.ask(judge, lambda found: self._ask(*found, whom), name="plan a cancel")
 
     def _judged(self, views: Sequence[TaskView]) -> tuple[Plan, int]:
-        """What a cancel would do, and to how many of those that wait for good."""
+        """Return the plan and the number of queued tasks that cannot be restored."""
         plan = plan_cancel([view for view in views if self._window.scope.may_change(view)])
         alone = len(plan.pending) == 1
         return plan, sum(not self._comes_back(view, alone) for view in plan.pending)
@@ -265,18 +265,19 @@ class Requests(QObject):
         dialog.open()
 
     def undo(self) -> None:
-        """Start again what was cancelled before it began, each as a new task."""
+        """Start cancelled queued tasks again, each as a new task."""
         records = self._undoable
         self._undo_timer.stop()
         self._forget_undo()
         for record in records:
             if not self._bridge.start_again(record):
-                self.new_task(record.args_summary, record.task_id)  # made by another program
+                # The task was created by another program.
+                self.new_task(record.args_summary, record.task_id)
 
     def _comes_back(self, view: TaskView, alone: bool) -> bool:
-        """Could an undo bring it back? Of a crawl by another program, what it is about at least."""
+        """Return whether an undo can restore the task, or at least the address of a crawl."""
         if view.ledger:
-            return False  # what is started again starts in the window's own ledger
+            return False  # A restored task would start in the window's own ledger
         record = view.entry
         known = isinstance(record, TaskRecord) and self._bridge.can_start_again(record)
         return known or (alone and getattr(record, "kind", "") == FIRST_KIND)
@@ -284,7 +285,7 @@ class Requests(QObject):
     def _send_cancel(
         self, ids: Sequence[str], pending: Sequence[TaskView], reason: str | None
     ) -> None:
-        """Those that wait first: else each one that stops would let another one begin."""
+        """Cancel queued tasks first, because each stopped task would let another one start."""
         waiting = frozenset(view.task_id for view in pending)
 
         async def act(engine: Engine, one: str) -> TaskRecord:
@@ -320,7 +321,7 @@ class Requests(QObject):
             self._tell_undo()
 
     def _offer(self, news: Sequence[TaskRecord]) -> bool:
-        """Add to what can be undone; one crawl of another process can at least be asked anew."""
+        """Add tasks that can be restored, or one crawl of another process."""
         own = tuple(record for record in news if self._bridge.can_start_again(record))
         if own:
             earlier = self._undoable

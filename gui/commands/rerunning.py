@@ -1,4 +1,4 @@
-"""Asking tasks once more: one at once, many after a dry run, and what is missing by hand."""
+"""Re-run of tasks: one immediately, many after a dry run, incomplete ones by form."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# What re-running a set of tasks would come to, before anything is started.
+# Dry run of a re-run.
 
 WIDTH = 620
 
 
 class RerunDialog(Question):
-    """A dry run in numbers and names; the default is to start nothing.
+    """Dry run with numbers and names; the default starts nothing.
 
-    `elsewhere` says where they start, if that is not where they stand. What two ledgers have
-    starts once, unless `once` is taken back.
+    `elsewhere` names the target ledger if it differs. A task in two ledgers starts once, unless
+    `once` is unchecked.
     """
 
     def __init__(self, found: Repeats, parent: QWidget | None = None, elsewhere: str = "") -> None:
@@ -45,7 +45,7 @@ class RerunDialog(Question):
         if elsewhere and number:
             self.add_text(elsewhere)
         self.list = TaskList((self.tr("Task"), self.tr("What happens")), self._rows(), self)
-        self.list.setColumnWidth(0, WIDTH - 280)  # addresses differ at their ends
+        self.list.setColumnWidth(0, WIDTH - 280)  # Addresses differ at their ends
         self.body.addWidget(self.list)
         self.once = QCheckBox(self.tr("Start what is in two ledgers only once"), self)
         self.once.setChecked(True)
@@ -59,7 +59,7 @@ class RerunDialog(Question):
 
     @property
     def ids(self) -> tuple[TaskId, ...]:
-        """What would be started now."""
+        """The tasks that would start."""
         return self._found.ids if self.once.isChecked() else self._found.with_copies
 
     def _show_number(self) -> None:
@@ -78,7 +78,7 @@ class RerunDialog(Question):
         return self.tr("Re-run {0} tasks?").format(count(number))
 
     def _lines(self) -> Iterator[str]:
-        """How many come to what, with the reason of those that cannot."""
+        """Yield the number of tasks for each result, with reasons."""
         for number, words in (*self._starting(), *self._unknown(), *self._skipped()):
             if number:
                 yield words.format(count(number))
@@ -130,12 +130,12 @@ class RerunDialog(Question):
 
 
 def attach(window: MainWindow) -> Rerunning:
-    """Add the actions, and enable them by what is chosen."""
+    """Add the actions and enable them by selection."""
     return Rerunning(window)
 
 
 class Rerunning(QObject):
-    """Owns the dry run of one window and what is started after it."""
+    """Dry run and start of re-runs for one window."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -151,7 +151,7 @@ class Rerunning(QObject):
         self._show_ability()
 
     def ask(self, views: Sequence[TaskView]) -> None:
-        """Look at what re-running these would come to; one that is known whole just starts."""
+        """Examine the tasks; a single complete one starts immediately."""
         remembers = self._bridge.remembers
 
         async def look(_: Engine) -> Repeats:
@@ -160,7 +160,7 @@ class Rerunning(QObject):
         self._bridge.ask(look, self._decide, name="dry run")
 
     def start(self, ids: Sequence[TaskId]) -> None:
-        """Start these, which the dry run said would start, a few at a time."""
+        """Start these tasks, a few at a time."""
         said = self.tr("Starting again: {0} of {1} tasks")
         repeat = self._bridge.repeat
         self._window.bulk.run(ids, lambda _, one: repeat(one), self._tell, said)
@@ -188,25 +188,27 @@ class Rerunning(QObject):
         dialog.open()
 
     def _keep_choice(self, found: Repeats) -> None:
-        """Where all that match are chosen, what starts now would match as well, and be chosen:
-        the tasks that were asked about stay chosen, and no others."""
+        """Limit a selection of all matching tasks to the tasks of the question.
+
+        New tasks would match the filter too and become part of the selection.
+        """
         asked = [view.task_id for views in found.chances.values() for view in views]
         self._window.table.keep_chosen(asked)
 
     def _elsewhere(self, found: Repeats) -> str:
-        """Where they start, if some of them are in another ledger; empty when that is clear."""
+        """Return a note on the target ledger if some tasks are in another one."""
         return self._window.beside.starts_here(any(map(ledger_label, found.ids)))
 
     def _complete_by_hand(self, view: TaskView) -> None:
         assert isinstance(view.entry, TaskRecord)
         note = self.tr("What was secret, or too long to be kept, has to be given again.")
-        parent = None if view.ledger else view.task_id  # a parent is in the same ledger
+        parent = None if view.ledger else view.task_id  # A parent must be in the same ledger
         self._window.requests.starting.open(known(view.entry), parent, note=note)
 
     def _tell(self, outcome: Outcome[TaskRecord]) -> None:
         started = len(outcome.done)
         if started == 1:
-            self._bridge.started.emit(outcome.done[0])  # it is shown, and chosen
+            self._bridge.started.emit(outcome.done[0])  # The window selects the started task
         if outcome.refused:
             number = len(outcome.refused)
             title = (

@@ -1,4 +1,4 @@
-"""Trying again only what failed in a task: looked at first, started after a question."""
+"""Retry of the failed units of a task, after a question."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Retrying(QObject):
-    """Owns the action and the question before it."""
+    """Action and question of a retry."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -32,7 +32,7 @@ class Retrying(QObject):
         self._allow()
 
     def ask(self, task_id: str) -> None:
-        """Look at what failed in this task, and ask before anything is started."""
+        """Read the failed units of this task and open the question."""
         self._bridge.ask(
             lambda engine: engine.remainder(task_id), self._decide, name="look at failed"
         )
@@ -77,7 +77,7 @@ class Retrying(QObject):
             "These are the commands from the failed one on. Variables and typed texts are not "
             "kept: they have to be given again."
         )
-        parent = None if ledger_label(task_id) else task_id  # a parent is in the same ledger
+        parent = None if ledger_label(task_id) else task_id  # A parent must be in the same ledger
         self._window.requests.starting.open(request, parent, note=note)
 
     def _headline(self, found: Remainder) -> str:
@@ -120,7 +120,7 @@ class Retrying(QObject):
 
 
 def can_be_retried(view: TaskView) -> bool:
-    """Has it ended, and is it of a kind whose parts can be tried on their own?"""
+    """Return whether the task has ended and its kind has units that can be retried."""
     entry = view.entry
     if not isinstance(entry, TaskRecord) or not entry.is_terminal:
         return False
@@ -128,5 +128,5 @@ def can_be_retried(view: TaskView) -> bool:
 
 
 def attach(window: MainWindow) -> Retrying:
-    """Add the action and hear the wishes of the details."""
+    """Add the action and connect the requests of the details."""
     return Retrying(window)

@@ -1,4 +1,4 @@
-"""What the next act is about: the chosen tasks, or all that pass the filter when it happens."""
+"""Scope of the next action: the selected tasks, or all that match the filter."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from engine.text.words import count, task_name
 from gui.tasks.task_model import TaskModel
 
 _SLICE_S = 0.002
-_AT_ONCE = 300  # so many are judged in the turn in which they are chosen
-_AGAIN_MS = 500  # what the filter lets through is counted anew at most so often
+_AT_ONCE = 300  # Tasks evaluated synchronously on a selection
+_AGAIN_MS = 500  # Minimum interval in ms between counts of a filter selection
 
 _ENDED = frozenset({Standing.COMPLETED, Standing.FAILED, Standing.CANCELLED})
-# The states it counts in, its own first; can be cancelled; can be run again as it was.
+# Its states, primary first; whether it can be cancelled; whether it can be re-run.
 Verdict = tuple[tuple[Standing, ...], bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many tasks, of which states, and what could be done with how many of them.
+    """Number of tasks by state, and by possible action.
 
-    A task counts in each of its states (`counted_as`), `twice` says how many have two. What is
-    `repeatable` starts as it was, as the dry run of a re-run says, too.
-    `complete` is False while a great many are still being judged: the numbers then grow.
+    A task counts in each of its states (`counted_as`); `twice` counts tasks with two. A
+    `repeatable` task starts unchanged in a re-run. `complete` is False while a large selection is
+    evaluated and the numbers grow.
     """
 
     total: int = 0
@@ -45,10 +45,10 @@ class Counts:
 
 
 class Scope(QObject):
-    """Explicit ids, or the filter itself (`matching`): ids at the moment of use, never before.
+    """Explicit ids, or the filter (`matching`), resolved when used.
 
-    `changed` says that other tasks are meant or that `counts` differ. Judging 100,000 tasks
-    takes longer than a slot may: it is done in slices, and kept for each record.
+    `changed` reports other tasks or other `counts`. Evaluating 100,000 tasks takes too long for a
+    slot, so it is done in slices and cached by record.
     """
 
     changed = Signal()
@@ -59,7 +59,7 @@ class Scope(QObject):
         self._chosen: list[str] = []
         self._names: frozenset[str] = frozenset()
         self._matching = False
-        self._other = False  # other tasks than when `changed` was last told
+        self._other = False  # True when the tasks differ from the last `changed`
         self._may_change: Callable[[TaskView], bool] = lambda _: True
         self._remembers: Callable[[str], bool] = lambda _: False
         self._verdicts: dict[str, tuple[TaskRecord | Unreadable, Verdict]] = {}
@@ -72,27 +72,27 @@ class Scope(QObject):
         self._again = QTimer(self, singleShot=True, interval=_AGAIN_MS)
         self._again.timeout.connect(self._judge_anew)
 
-    # what is meant
+    # Tasks in scope
 
     @property
     def matching(self) -> bool:
-        """Is the filter itself meant, and so also what will pass it later?"""
+        """True while the scope is the filter, including later matches."""
         return self._matching
 
     def __len__(self) -> int:
         return self._model.rowCount() if self._matching else len(self._chosen)
 
     def ids(self) -> list[str]:
-        """The tasks meant now, from top to bottom."""
+        """Return the tasks in scope, from top to bottom."""
         return list(self._model.ids if self._matching else self._chosen)
 
     def views(self) -> list[TaskView]:
-        """The newest word about each of them; what is gone meanwhile is left out."""
+        """Return the latest views of the tasks in scope, without removed ones."""
         found = map(self._model.view_of, self.ids())
         return [view for view in found if view is not None]
 
     def describes(self) -> str:
-        """Whom an act would meet, as a title of a question or of a bar says it."""
+        """Return a description of the scope for titles and bars."""
         number = len(self)
         if not number:
             return self.tr("No task")
@@ -110,36 +110,36 @@ class Scope(QObject):
         return self._counts
 
     def choose(self, ids: Iterable[str]) -> None:
-        """These tasks are meant now, and no others."""
+        """Set the scope to these tasks."""
         self._matching, self._chosen = False, list(ids)
         self._names, self._other = frozenset(self._chosen), True
         if len(self._chosen) <= _AT_ONCE:
-            self._verdicts.clear()  # kept only where judging takes a while
+            self._verdicts.clear()  # Cached only while evaluation is slow
         self._judge_anew()
 
     def choose_matching(self) -> None:
-        """Whatever passes the filter is meant, until something else is chosen."""
+        """Set the scope to all tasks that match the filter, until another selection."""
         self._matching, self._chosen, self._names = True, [], frozenset()
         self._other = True
         self._judge_anew()
 
     def ask_leave(self, may_change: Callable[[TaskView], bool]) -> None:
-        """From now on `may_change` says about which tasks anything may be written."""
+        """Set the predicate for tasks that may be modified."""
         self._may_change = may_change
         self._verdicts.clear()
         self._other = True
         self._judge_anew()
 
     def ask_memory(self, remembers: Callable[[str], bool]) -> None:
-        """From now on `remembers` tells which requests are known whole, secrets included."""
+        """Set the predicate for tasks whose complete request is kept."""
         self._remembers = remembers
 
     def may_change(self, view: TaskView | None) -> bool:
-        """May anything be written about this task?"""
+        """Return whether this task may be modified."""
         return view is not None and self._may_change(view)
 
     def hear(self, batch: Batch) -> None:
-        """Judge anew what the batch changes."""
+        """Evaluate the tasks again that the batch changes."""
         for task_id in batch.gone:
             self._verdicts.pop(task_id, None)
         if self._matching:
@@ -153,7 +153,7 @@ class Scope(QObject):
         else:
             self._again.start()
 
-    # how many are what
+    # Counts
 
     def _judge_anew(self) -> None:
         self._again.stop()
@@ -201,7 +201,7 @@ class Scope(QObject):
     def _tell(self) -> None:
         counts = _summed(self._tally, len(self), self._copies, complete=self._left is None)
         if not counts.complete and counts.total == self._counts.total and not self._other:
-            return  # half-counted news of the same tasks would only flicker
+            return  # Partial counts of the same tasks would only flicker
         other, self._other = self._other, False
         if other or counts != self._counts:
             self._counts = counts

@@ -1,4 +1,4 @@
-"""The task that was just started: selected as soon as the list has it, unless a person went on."""
+"""Select a started task once it is listed, unless the user selected another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gui.tasks.task_table import TaskTable
 
 
 class Newcomer(QObject):
-    """Waits for one task to come into the table; says so when the filter hides it."""
+    """Wait for one task to be listed, and report it when the filter hides it."""
 
     def __init__(self, table: TaskTable, bar: Banner, clear_filter: Callable[[], object]) -> None:
         super().__init__(bar)
@@ -20,16 +20,16 @@ class Newcomer(QObject):
         self._awaited = self._hidden = ""
 
     def expect(self, task_id: str) -> None:
-        """Select this task once it is there."""
+        """Select this task once it is listed."""
         self._awaited = task_id
         self.look()
 
     def forget(self) -> None:
-        """A person has chosen something else: the selection stays with them."""
+        """Stop waiting, because the user made another selection."""
         self._awaited = ""
 
     def look(self) -> None:
-        """The list has changed: is it there now?"""
+        """Check whether the task is listed now."""
         task_id, model = self._awaited, self._table.tasks
         if not task_id or model.view_of(task_id) is None:
             return
@@ -47,7 +47,7 @@ class Newcomer(QObject):
         self._stand_on(self._hidden)
 
     def _stand_on(self, task_id: str) -> None:
-        """Select it, with the keys: Del and Enter are meant for it, unless somebody types."""
+        """Select and focus the task for Del and Enter, unless a text field has the focus."""
         self._table.select_ids([task_id])
         if not isinstance(self._table.window().focusWidget(), QLineEdit):
             self._table.setFocus()

@@ -1,4 +1,4 @@
-"""The numbers of a ledger: what ended when, how well, how long it took; to look at and to copy."""
+"""Statistics dialog: numbers, outcomes and durations of a ledger's tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# What a ledger's tasks come to: how many, how well, how long; pure, over views. Knows no Qt.
+# Statistics of views, as pure functions without Qt.
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -48,7 +48,7 @@ ENDS: Final = (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time up to now, cut into bars of equal length; no length: everything."""
+    """A period up to now, divided into equal bars; length 0 covers everything."""
 
     key: str
     length_ms: int = 0
@@ -65,7 +65,7 @@ SPANS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How the tasks of one kind, host or ledger went; the window's own ledger has no name."""
+    """Tasks and failures of one kind, host or ledger; the own ledger has an empty name."""
 
     name: str
     tasks: int
@@ -74,10 +74,11 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """`bars` hold what ended in each part of the span: (completed, failed, cancelled).
+    """Statistics of a period.
 
-    `median_ms` and `slow_ms` are of completed tasks, from start to end; of twenty tasks one
-    took longer than `slow_ms`. None where none completed.
+    `bars` count (completed, failed, cancelled) in each part. `median_ms` and `slow_ms` are
+    durations of completed tasks; one task of twenty took longer than `slow_ms`. None without
+    completed tasks.
     """
 
     started: int = 0
@@ -92,13 +93,13 @@ class Numbers:
 
     @property
     def success(self) -> float | None:
-        """The share of completed tasks among those that completed or failed."""
+        """The share of completed tasks among completed and failed ones."""
         completed, failed, _ = self.ended
         return completed / (completed + failed) if completed + failed else None
 
 
 def count_up(views: Iterable[TaskView], span: Span, now_ms: float) -> Numbers:
-    """The numbers of all tasks that were made, or ended, within `span`."""
+    """Return the statistics of tasks created or ended within `span`."""
     tally = _Tally(span, now_ms)
     for view in views:
         if isinstance(view.entry, TaskRecord):
@@ -168,7 +169,7 @@ class _Tally:
 
 
 def _at(ordered: Sequence[float], share: float) -> float | None:
-    """The value that this share of all does not exceed."""
+    """Return the quantile of ordered values."""
     if not ordered:
         return None
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
@@ -186,7 +187,7 @@ _TONES = ("completed", "failed", "cancelled")
 
 
 class StatisticsDialog(InOrder, QDialog):
-    """Counts on a thread, as the tasks stand when a span is chosen."""
+    """Dialog that computes the statistics on a thread when a period is chosen."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -263,14 +264,14 @@ class StatisticsDialog(InOrder, QDialog):
         table.setUniformRowHeights(True)
         table.setHeaderLabels([title, self.tr("Tasks"), self.tr("Failed")])
         table.setAccessibleName(title)
-        for column in (1, 2):  # above their numbers
+        for column in (1, 2):  # Aligned with the numbers below
             table.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
         table.header().setStretchLastSection(False)
         table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         return table
 
     def count(self) -> None:
-        """Count anew, for the chosen span."""
+        """Compute the statistics of the chosen period."""
         span = self._span.currentData()
         views = [row.view for row in self._window.model.rows.values()]
         now_ms = time.time() * 1000
@@ -308,7 +309,7 @@ class StatisticsDialog(InOrder, QDialog):
         ]
 
     def _as_text(self, facts: Sequence[str], numbers: Numbers) -> str:
-        """Everything as lines of two or three columns, for a table elsewhere."""
+        """Return all numbers as tab-separated lines."""
         lines = [self._span.currentText()]
         lines += [f"{title}\t{fact}" for title, fact in zip(self._titles, facts, strict=True)]
         shares = (*numbers.kinds, *numbers.hosts, *(_named(numbers.roots) if self._several else ()))
@@ -326,12 +327,12 @@ class StatisticsDialog(InOrder, QDialog):
 
 
 def _named(ledgers: Sequence[Share]) -> list[Share]:
-    """The window's own ledger has no name of its own."""
+    """Return the shares with a display name for the window's own ledger."""
     return [replace(one, name=one.name or words.say("root.here")) for one in ledgers]
 
 
 class _Chart(QWidget):
-    """A bar for each part of the span: completed below, then failed, then cancelled."""
+    """Stacked bar chart: completed below, then failed, then cancelled."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -357,7 +358,7 @@ class _Chart(QWidget):
         painter.setPen(found["line"])
         painter.drawLine(0, room, self.width(), room)
         painter.setPen(found["muted"])
-        stays = Qt.AlignmentFlag.AlignAbsolute  # time goes from left to right in every language
+        stays = Qt.AlignmentFlag.AlignAbsolute  # Time runs from left to right in every language
         below = self.rect().adjusted(0, room + 4, 0, 0)
         painter.drawText(below, Qt.AlignmentFlag.AlignRight | stays, self.tr("now"))
         legend = self.tr("Highest bar: {0}. From below: completed, failed, cancelled.")

@@ -1,4 +1,4 @@
-"""Links that open this program at a task: to be pasted into a report or a chat."""
+"""Links that open the monitor at a task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def attach(window: MainWindow) -> None:
-    """Add the action; it copies one link a line, for all that is chosen."""
+    """Add the action that copies a link for each selected task, one per line."""
     text = QCoreApplication.translate("TaskLinks", "Copy &link")
     act = window.acts.add("copy_link", text, ["Ctrl+Alt+C"])
 

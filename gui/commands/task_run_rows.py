@@ -1,4 +1,4 @@
-"""Task runs beside the tasks: followed once the ledger is read, and helped on when they ask."""
+"""Task runs in the list, and the action that resumes one after help."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
 
-# What a task run waits for, and what a person has done about it.
+# Question before a task run resumes.
 
 WIDTH = 520
 MOST_REASON = 500
 
 
 class ResumeDialog(Question):
-    """`reason` is what has changed; without one nothing can go on. To wait is the default."""
+    """Dialog for the required `reason`; the default keeps the run waiting."""
 
     def __init__(self, view: TaskView, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -63,23 +63,23 @@ class ResumeDialog(Question):
 
 log = logging.getLogger(__name__)
 
-MOST_VIEWS = 200  # in one go: making a row costs about 0.1 ms
+MOST_VIEWS = 200  # Views added at once; making a row takes about 0.1 ms
 MOST_LOOKED_AT = 500
 AGAIN_S = 5.0
 
 
 def attach(window: MainWindow) -> RunRows:
-    """Follow the task runs, and add the action that lets one go on."""
+    """Follow the task runs and add the resume action."""
     return RunRows(window)
 
 
 def waits_for_help(view: TaskView | None) -> bool:
-    """Has it stopped until a person does something?"""
+    """Return whether the run waits for a user."""
     return view is not None and getattr(view.entry, "status", "") == NEEDS_HELP
 
 
 class RunRows(QObject):
-    """Puts the rows into the window's list by the road that the tasks take."""
+    """Add task runs to the list through the same signals as tasks."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -93,7 +93,7 @@ class RunRows(QObject):
         self._show_ability()
 
     def ask(self) -> None:
-        """Show what the first chosen run waits for, and ask what has been done about it."""
+        """Show the reason why the first selected run waits, and ask for the resolution."""
         view = next(filter(self._may_go_on, self._window.scope.views()), None)
         if view is None or not isinstance(view.entry, TaskRecord):
             return
@@ -120,13 +120,13 @@ class RunRows(QObject):
         )
 
     def _begin(self) -> None:
-        """The tasks come first: there are more of them, and the window waits for them."""
+        """Start after the tasks are loaded, since the window waits for those."""
         if not self._following:
             self._following = True
             self._bridge.spawn(self._follow(), name="task runs")
 
     async def _follow(self) -> None:
-        """Until the window closes; a feed that fails begins anew."""
+        """Follow changes until the window closes, and restart a failed feed."""
         while True:
             try:
                 async with aclosing(self._bridge.engine.run_changes()) as batches:

@@ -1,6 +1,6 @@
-"""Ctrl+Z and “Undo” in the menu: whatever the bars above the list offer to take back.
+"""Undo action (Ctrl+Z) for everything that the banners offer to undo.
 
-A field in which somebody types keeps the key for itself: Qt asks it first.
+A focused text field keeps the shortcut, because Qt sends it there first.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def attach(window: MainWindow) -> Undoing:
-    """Add `undo`, and hear of all that can be undone."""
+    """Add the `undo` action and connect all undo offers."""
     return Undoing(window)
 
 
 class Undoing(QObject):
-    """The action is there exactly while something can be undone, and names the last of it."""
+    """Action that is enabled while an undo is offered, named after the latest."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -38,10 +38,10 @@ class Undoing(QObject):
         self._show()
 
     def _hear(self, what: str, words: str, undo: Callable[[], None]) -> None:
-        """`words` say what could be undone; none: nothing of this kind can any more."""
+        """Add an undo offer, or remove it with empty `words`."""
         self._offers.pop(what, None)
         if words:
-            self._offers[what] = (words, undo)  # behind the earlier ones: it is undone first
+            self._offers[what] = (words, undo)  # Moved to the end, so that it is undone first
         self._show()
 
     def _undo(self) -> None:

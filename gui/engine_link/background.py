@@ -43,5 +43,5 @@ class TaskSet:
     async def _guard(self, work: Coroutine[Any, Any, object]) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - here a failure becomes something to see
+        except Exception as error:  # noqa: BLE001 - every failure is reported
             self._report(error)

@@ -326,7 +326,7 @@ class Bridge(LedgerErrands):
             try:
                 await self._follow_changes()
                 return
-            except Exception as error:  # noqa: BLE001 - a list that stands still must not look live
+            except Exception as error:  # noqa: BLE001 - a list without updates must not look live
                 self._stand_still(error)
             await self._pause()
 

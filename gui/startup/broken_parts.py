@@ -1,4 +1,4 @@
-"""Parts of the window that could not be made: it goes on without them, and says so."""
+"""Report window parts that failed to load, while the window continues without them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHARS = 300
 
 
 class PartMissing(EngineError):
-    """A part of the window cannot be made; the others are there."""
+    """A part of the window failed to load; the others work."""
 
     code = "window_part_missing"
     title = "A part of the window is missing"
@@ -34,7 +34,7 @@ class PartMissing(EngineError):
 
 
 class WindowBroken(EngineError):
-    """Nothing of the window can be made but its frame."""
+    """Only the frame of the window could be created."""
 
     code = "window_broken"
     title = "The window could not be made"
@@ -43,7 +43,7 @@ class WindowBroken(EngineError):
 
 
 class BrokenParts(QObject):
-    """Remembers what could not be made, and shows it once there is a window to show it in."""
+    """Collect failed parts and report them once the window is shown."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -52,12 +52,12 @@ class BrokenParts(QObject):
         self.bar: Banner | None = None
 
     def note(self, part: str, error: Exception) -> None:
-        """This part was left out."""
+        """Record a failed part."""
         log.error("the part %s of the window could not be made", part, exc_info=error)
         self._missing.append(PartMissing(part=part, reason=_reason(error)))
 
     def tell(self) -> None:
-        """Say above the list what is missing, if anything is."""
+        """Show a banner with the failed parts, if any."""
         if not self._missing:
             return
         window: Frame = self._window
@@ -71,7 +71,7 @@ class BrokenParts(QObject):
 
 
 def show_broken(window: Shell, error: Exception, leave: Callable[[], object]) -> QWidget:
-    """Put what went wrong, and the ways out, where the outline of `window` stands."""
+    """Replace the content of `window` by the error and its solutions."""
     told = WindowBroken(reason=_reason(error))
     card = Card("warning", window)
     card.show_words(language.title(told), language.told(told), str(log_path()))
@@ -82,7 +82,7 @@ def show_broken(window: Shell, error: Exception, leave: Callable[[], object]) ->
 
 
 def show_log() -> None:
-    from gui.style.folders import show_folder  # seldom needed
+    from gui.style.folders import show_folder  # Rarely needed
 
     show_folder(log_path().parent)
 

@@ -1,4 +1,4 @@
-"""Something nobody expected: what it was, what to send along, and that the work goes on."""
+"""Dialog for unexpected errors, with details for a report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DETAILS_HEIGHT, WIDTH = 90, 620
 
 
 class CrashDialog(Question):
-    """Stays one dialog however often it happens again; copying and looking do not close it."""
+    """Dialog shown once for repeated errors; copying leaves it open."""
 
     def __init__(self, details: str, log_file: Path, parent: QWidget) -> None:
         super().__init__(parent)
@@ -47,7 +47,7 @@ class CrashDialog(Question):
         self.add_button("go on", self.tr("Go on"), default=True)
 
     def count_more(self) -> None:
-        """It, or something else, went wrong again while this stood open."""
+        """Count a further error while the dialog is open."""
         self._more += 1
         words = (
             self.tr("It went wrong once more meanwhile; the log has it.")

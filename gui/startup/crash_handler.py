@@ -1,4 +1,4 @@
-"""What nobody expected: into the log with all its details, to the user in one calm sentence."""
+"""Handler of unexpected errors: full details in the log, one sentence for the user."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _QT_LEVELS = {
 
 
 class Alarm(QObject):
-    """Catches errors wherever they surface: slots, threads, the loop, the bridge.
+    """Catch errors in slots, threads, the event loop and the bridge.
 
-    One dialog at a time, and none twice for the same place: a defect that repeats must not
-    bury the window. The log has every one.
+    One dialog at a time, and one for each place in the code, because a repeated error must not
+    block the window. The log records all of them.
     """
 
     _rung = Signal(str, str)
@@ -60,7 +60,7 @@ class Alarm(QObject):
         self._rung.connect(self._hear)
 
     def install(self) -> None:
-        """Take over from the interpreter; it would print a traceback that nobody reads."""
+        """Replace the interpreter's hooks, which print to an unread terminal."""
         sys.excepthook = self._take
         threading.excepthook = lambda args: self._take(
             args.exc_type, args.exc_value, args.exc_traceback
@@ -70,7 +70,7 @@ class Alarm(QObject):
         loop.set_exception_handler(self._take_from_loop)
 
     def ring(self, error: BaseException) -> None:
-        """Log `error` and tell the user; from any thread."""
+        """Log `error` and report it to the user; thread-safe."""
         log.error("unexpected", exc_info=error)
         details = "".join(traceback.format_exception(error, limit=-MOST_FRAMES))
         self._rung.emit(clean(details)[-MOST_CHARS:], _place_of(error))
@@ -95,7 +95,7 @@ class Alarm(QObject):
             log.error("the loop says: %s", context.get("message"))
 
     def _hear(self, details: str, place: str) -> None:
-        # never from inside what failed, be it a slot or a paint event
+        # Deferred, because the failing code may be a slot or a paint event.
         QTimer.singleShot(0, self, lambda: self._tell(details, place))
 
     def _tell(self, details: str, place: str = "") -> None:
@@ -103,11 +103,11 @@ class Alarm(QObject):
             self._dialog.count_more()
         if self._dialog is not None or self.window is None or place in self._told:
             return
-        from gui.startup.crash_dialog import CrashDialog  # nobody should need it
+        from gui.startup.crash_dialog import CrashDialog  # Rarely needed
 
         if place:
             self._told.add(place)
-        come_forward(self.window)  # it may be in the tray, where nobody would see the dialog
+        come_forward(self.window)  # The window may be hidden in the tray
         dialog = self._dialog = CrashDialog(details, log_path(), self.window)
         dialog.when_answered(self._act)
         dialog.open()
@@ -121,20 +121,23 @@ class Alarm(QObject):
 
 
 def is_a_pipes_end(context: Mapping[str, Any]) -> bool:
-    """Is this only asyncio's own future for the end of a child's input? No code can wait for it,
-    and before Python 3.11.3 it is told as an error when the child dies with input unread."""
+    """Return whether the error is only asyncio's own future for the end of a child's input.
+
+    No code can await that future, and before Python 3.11.3 asyncio reports it as an error when a
+    child dies with unread input.
+    """
     future = context.get("future")
     bare = isinstance(future, asyncio.Future) and not isinstance(future, asyncio.Task)
     return bare and isinstance(context.get("exception"), BrokenPipeError | ConnectionResetError)
 
 
 def crash_file() -> Path:
-    """Where the interpreter leaves its stack when it dies."""
+    """Return the file to which the interpreter writes its stack on a crash."""
     return log_path().with_suffix(".crash")
 
 
 def has_crashed(memory: Memory) -> bool:
-    """Did the program die since this was asked last?"""
+    """Return whether the program crashed since the last call."""
     try:
         size = crash_file().stat().st_size
     except OSError:
@@ -145,14 +148,14 @@ def has_crashed(memory: Memory) -> bool:
 
 
 def _place_of(error: BaseException) -> str:
-    """What tells one defect from another: its kind and the line it came from."""
+    """Return an identifier of a defect: error type and source line."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__} {where}"
 
 
 def log_qt_messages() -> None:
-    """Send what Qt has to say to the log, not to a terminal."""
+    """Send Qt's messages to the log instead of the terminal."""
 
     def take(kind: QtMsgType, context: QMessageLogContext, text: str | None) -> None:
         qt_log.log(_QT_LEVELS.get(kind, logging.INFO), "%s", text)

@@ -1,4 +1,4 @@
-"""Keys that were pressed before the window could do anything: done once it can."""
+"""Shortcuts pressed before the window was ready, run once it is."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from engine.model.records import Health
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
-STARTS: Final = ("new", "paste")  # they wait for the engine; nothing else is worth waiting for
+STARTS: Final = ("new", "paste")  # Actions that wait for the engine
 
 
 def attach(window: MainWindow) -> EarlyKeys:
-    """Do what was asked for by key since the first paint, as soon as it can be done."""
+    """Run early shortcuts as soon as their actions are enabled."""
     return EarlyKeys(window)
 
 
 class EarlyKeys(QObject):
-    """Each key counts once, however often it was pressed; what cannot be done is forgotten."""
+    """Run each early shortcut once; disabled actions are dropped."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        # With its first word on its health the bridge is at work, whoever leaves is heard, and
-        # the keys that a person has chosen hold.
+        # At the first health signal the bridge runs, close requests are connected, and user
+        # shortcuts apply.
         window.bridge.health.connect(self._hear)
         window.bridge.unusable.connect(self._end)
 
@@ -47,7 +47,7 @@ class EarlyKeys(QObject):
             self._end()
 
     def _action_of(self, keys: int) -> QAction | None:
-        """The action of the whole window that these keys belong to."""
+        """Return the window action with this shortcut."""
         wanted, acts = QKeySequence(keys), self._window.acts
         found = (acts[key] for key in acts if wanted in acts[key].shortcuts())
         whole = Qt.ShortcutContext.WindowShortcut

@@ -1,8 +1,8 @@
-"""What hangs on the window beside its list: each part adds its actions and connects itself.
+"""Features of the window, each of which adds its actions and connects itself.
 
-A part is a module with `attach(window)`. It is called once, when the window has its list,
-sidebar, details and bars, and before menus and toolbar are filled; it imports its dialogs
-only when they are asked for, because the first paint waits for every import.
+A feature is a module with `attach(window)`. It is called once, after list, sidebar, details and
+bars exist and before menus and toolbar are filled. Dialogs are imported on use, because the first
+paint waits for every import.
 """
 
 from __future__ import annotations

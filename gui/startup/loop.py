@@ -1,8 +1,8 @@
-"""The asyncio loop that runs on Qt's: timers that are never early, cheap callbacks, an honest end.
+"""asyncio event loop on Qt's event loop, with precise timers and cheap callbacks.
 
-qasync lends the sockets, the subprocesses and `exec()`. Callbacks and timers are kept here,
-because qasync makes one coarse Qt timer for each: up to 5 % early, about 80 us a callback,
-and not able to wait for ever.
+qasync provides sockets, subprocesses and `exec()`. Callbacks and timers are handled here, because
+qasync makes one coarse Qt timer for each: up to 5 % early, about 80 us per callback, and unable to
+wait without limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-os.environ["QT_API"] = "pyside6"  # before qasync looks for a binding of its own choice
+os.environ["QT_API"] = "pyside6"  # Set before qasync chooses a binding
 
 import qasync
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -31,24 +31,24 @@ from engine.service.router.isolated_executor import Lanes
 T = TypeVar("T")
 
 IO_THREADS = 4
-SLICE_S = 0.008  # callbacks run at most this long before Qt may paint and read the mouse again
-LONGEST_SLEEP_MS = 24 * 3600 * 1000  # a Qt timer counts in 31 bits of ms; later ones are re-armed
-# Qt lets go of Python between any two cells that it paints: beside a thread that reads, each
-# would wait for as long as Python lets that thread run on (5 ms; 20 to 150 ms for a table).
+SLICE_S = 0.008  # Longest run of callbacks before Qt may paint and handle input
+LONGEST_SLEEP_MS = 24 * 3600 * 1000  # A Qt timer counts in 31 bits of ms; later timers are re-armed
+# Qt releases the GIL between painted cells: next to a reading thread each cell would wait for the
+# switch interval (5 ms; 20 to 150 ms for a table).
 SWITCH_S = 0.0005
-STALE_TIMERS = 100  # cancelled timers kept before the heap is made anew
+STALE_TIMERS = 100  # Cancelled timers kept before the heap is rebuilt
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM) + (
-    # the terminal it was started from is closed; unless it was told to outlive that (nohup)
+    # The terminal was closed, unless the signal was ignored at the start (nohup).
     (signal.SIGHUP,)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     else ()
 )
-PRECISE = 0  # Qt.TimerType.PreciseTimer, whose name alone costs the first paint 45 ms
-PYTHON_TURN_MS = 200  # Windows: how often Python gets a turn to notice a signal
+PRECISE = 0  # Qt.TimerType.PreciseTimer, whose import costs the first paint 45 ms
+PYTHON_TURN_MS = 200  # Windows: interval at which Python can handle a signal
 
 
 class _Alarm(QObject):
-    """Two Qt timers and a signal that other threads may emit; all of them end in `wake`."""
+    """Two Qt timers and a thread-safe signal, all connected to `wake`."""
 
     rung = Signal()
 
@@ -59,7 +59,7 @@ class _Alarm(QObject):
         self._later.setProperty("timerType", PRECISE)
         self._soon.timeout.connect(wake)
         self._later.timeout.connect(wake)
-        self.rung.connect(self._soon.start)  # from another thread it is queued
+        self.rung.connect(self._soon.start)  # Queued when emitted on another thread
 
     def soon(self) -> None:
         if not self._soon.isActive():
@@ -74,7 +74,7 @@ class _Alarm(QObject):
 
 
 class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
-    """asyncio's contract on Qt's event loop: callbacks in order, timers at or after their time."""
+    """asyncio event loop on Qt: callbacks in order, timers never early."""
 
     def __init__(self, app: QApplication) -> None:
         self._callbacks: deque[asyncio.Handle] = deque()
@@ -84,7 +84,7 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
         super().__init__(app)
         self.set_default_executor(Lanes(IO_THREADS, thread_name_prefix="oc-io"))
 
-    # asyncio's side
+    # asyncio interface
 
     def call_soon(
         self,
@@ -92,7 +92,7 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
         *args: Any,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
-        """Run `callback` in one of the next turns, in the order of the calls."""
+        """Run `callback` in one of the next turns, in call order."""
         self._check_closed()
         handle = asyncio.Handle(callback, args, self, context=context)
         self._add_callback(handle)
@@ -115,11 +115,11 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
         *args: Any,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Run `callback` at `when` (seconds of `time()`) or a little later, never before."""
+        """Run `callback` at or shortly after `when` (seconds of `time()`), never before."""
         self._check_closed()
         handle = asyncio.TimerHandle(when, callback, args, self, context=context)
         heapq.heappush(self._timers, handle)
-        handle._scheduled = True  # type: ignore[attr-defined]  # then a cancel is told to us
+        handle._scheduled = True  # type: ignore[attr-defined]  # then asyncio reports a cancellation
         if self._timers[0] is handle:
             self._arm()
         return handle
@@ -132,8 +132,7 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
     ) -> asyncio.Handle:
         """Run `callback` on the loop's thread.
 
-        Raises:
-            RuntimeError: the loop is closed (qasync would drop the call without a word).
+        Raises: RuntimeError: the loop is closed (qasync would drop the call silently).
         """
         self._check_closed()
         handle = asyncio.Handle(callback, args, self, context=context)
@@ -145,16 +144,16 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
         return time.monotonic()
 
     def close(self) -> None:
-        """Free what the loop holds; later calls raise `RuntimeError`."""
+        """Free all callbacks and timers; later calls raise `RuntimeError`."""
         self._alarm.silence()
         super().close()
         self._callbacks.clear()
         self._timers.clear()
 
-    # Qt's side
+    # Qt interface
 
     def run_forever(self) -> int:
-        self._alarm.soon()  # callbacks that came before the loop ran
+        self._alarm.soon()  # Callbacks may be queued before the loop runs
         usual = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_S)
         try:
@@ -165,11 +164,10 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
     def run_until_complete(self, future: asyncio.Future[T] | Coroutine[Any, Any, T]) -> T:
         """Run until `future` is done.
 
-        qasync processes events once more after it has unset the running loop, which steps
-        tasks outside of any loop (its issue 176); here nothing is.
+        qasync processes events once more after it has unset the running loop, which runs tasks
+        outside of any loop (its issue 176); this method does not.
 
-        Raises:
-            RuntimeError: Qt's loop ended before the future did.
+        Raises: RuntimeError: Qt's loop ended before the future did.
         """
         work: asyncio.Future[T] = asyncio.ensure_future(future, loop=self)
         ended = _stopper(self)
@@ -183,7 +181,7 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
         return work.result()
 
     def _add_callback(self, handle: asyncio.Handle, delay: float = 0) -> asyncio.Handle:
-        # asyncio hands signals in here, and qasync its sockets
+        # asyncio adds signal callbacks here, and qasync its sockets.
         if delay > 0:
             return self.call_later(delay, handle._run)
         self._callbacks.append(handle)
@@ -198,7 +196,7 @@ class Loop(qasync.QEventLoop):  # type: ignore[misc]  # qasync has no types
             self._stale = 0
 
     def _turn(self) -> None:
-        """Run what is due: the callbacks that were here when the turn began, for one slice."""
+        """Run due timers and the callbacks queued before this turn, for one slice."""
         if not self.is_running():
             return
         now = self.time()
@@ -233,12 +231,11 @@ def _stopper(loop: Loop) -> Callable[[object], None]:
 
 
 def run(app: QApplication, main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end on a fresh loop; its `finally` blocks always finish.
+    """Run `main` to its end on a new loop; its `finally` blocks always finish.
 
-    That holds also when Qt quits under it, and for SIGINT, SIGTERM and SIGHUP, which cancel `main`.
+    This also holds when Qt quits, and for SIGINT, SIGTERM and SIGHUP, which cancel `main`.
 
-    Raises:
-        asyncio.CancelledError: `main` was cancelled from outside and let it pass.
+    Raises: asyncio.CancelledError: `main` was cancelled from outside and did not catch it.
     """
     app.setQuitOnLastWindowClosed(False)
     loop = Loop(app)
@@ -249,7 +246,7 @@ def run(app: QApplication, main: Coroutine[Any, Any, T]) -> T:
             ended = _stopper(loop)
             work.add_done_callback(ended)
             with _cancelled_by_signals(loop, work):
-                loop.run_forever()  # comes back also when Qt quits
+                loop.run_forever()  # Returns also when Qt quits
                 work.remove_done_callback(ended)
                 if not work.done():
                     work.cancel()
@@ -270,8 +267,8 @@ async def _cancel_the_rest() -> None:
 
 @contextmanager
 def _cancelled_by_signals(loop: Loop, work: asyncio.Task[Any]) -> Iterator[None]:
-    """Inside, SIGINT and SIGTERM cancel `work`."""
-    # mypy judges a platform test by the machine it runs on and would skip the other branch
+    """Cancel `work` on SIGINT and SIGTERM inside the block."""
+    # The annotation keeps mypy from narrowing to the current platform.
     windows: bool = os.name == "nt"
     old = [(name, signal.getsignal(name)) for name in ENDING_SIGNALS]
     turn = QTimer(interval=PYTHON_TURN_MS)
@@ -294,4 +291,4 @@ def _cancelled_by_signals(loop: Loop, work: asyncio.Task[Any]) -> Iterator[None]
 
 
 def _let_python_look() -> None:
-    """Nothing to do: Python notices a signal whenever it runs."""
+    """Do nothing; Python handles pending signals whenever it runs."""

@@ -1,4 +1,4 @@
-"""How long the window's loop cannot answer: its stalls and its work, measured where they happen."""
+"""Measurement of event loop latency and busy time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ BEAT_MS = 10
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """What was seen since the last `take`; all times in milliseconds.
+    """Measurements since the last `take`, in milliseconds.
 
-    `stall_ms` is the longest time for which the loop did not come round (wall time, so other
-    programs count too); `busy_ms` and `busy_p99_ms` are the processor time of this thread
-    between two sleeps, its longest and the one that 99 in 100 do not exceed.
+    `stall_ms` is the longest delay of the loop in wall time, which includes other programs.
+    `busy_ms` and `busy_p99_ms` are this thread's processor time between two sleeps, maximum and
+    99th percentile.
     """
 
     beats: int
@@ -26,9 +26,9 @@ class Pulse:
 
 
 class Heartbeat(QObject):
-    """Beats every 10 ms on this thread's Qt loop and notes by how much a beat came late.
+    """Timer of 10 ms on this thread's Qt loop that records its delays.
 
-    It keeps the loop from sleeping longer than that: for tests and benches, not for users.
+    It keeps the loop from sleeping longer, so it is for tests and benchmarks only.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -40,19 +40,19 @@ class Heartbeat(QObject):
         self._timer.timeout.connect(self._beat)
 
     def start(self) -> None:
-        """Begin to measure this thread's loop."""
+        """Start measuring this thread's loop."""
         self._last, self._worked = time.perf_counter(), time.thread_time()
         _dispatcher().aboutToBlock.connect(self._sleep)
         self._timer.start()
 
     def stop(self) -> None:
-        """Stop measuring; what was seen can still be taken."""
+        """Stop measuring; the recorded values can still be read."""
         if self._timer.isActive():
             self._timer.stop()
             _dispatcher().aboutToBlock.disconnect(self._sleep)
 
     def take(self) -> Pulse:
-        """What was measured since the last call; the next one starts anew."""
+        """Return the measurements since the last call, and reset them."""
         self._beat()
         late, busy = self._late, sorted(self._busy)
         self._late, self._busy = [], []
@@ -64,7 +64,7 @@ class Heartbeat(QObject):
         self._last = now
 
     def _sleep(self) -> None:
-        # Qt goes to sleep: all work since the last sleep kept a click waiting
+        # Qt goes to sleep: all work since the last sleep delayed a click.
         now = time.thread_time()
         self._busy.append((now - self._worked) * 1000)
         self._worked = now
@@ -77,5 +77,5 @@ def _dispatcher() -> QAbstractEventDispatcher:
 
 
 def percentile(ordered: list[float], share: float) -> float:
-    """The value that `share` (0–1) of the sorted values do not exceed; 0 without any."""
+    """Return the value that `share` (0-1) of the sorted values do not exceed, 0 without any."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0

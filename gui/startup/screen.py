@@ -1,4 +1,4 @@
-"""Which of the desktop's screens the window is drawn on, and what if none of them can be used."""
+"""Choice of the Qt platform, and the error without a usable screen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INVISIBLE: Final = "offscreen"  # Qt's platform that draws in memory only
 
 
 class NoScreen(EngineError):
-    """A screen is spoken of, and no window can be shown there."""
+    """A screen is configured, but no window can be shown there."""
 
     code = "window_without_screen"
     title = "There is no screen for the window"
@@ -23,7 +23,7 @@ class NoScreen(EngineError):
 
 
 def wanted_screens(environ: Mapping[str, str], platform: str) -> tuple[str, ...]:
-    """The names that Qt has for what the environment speaks of, the best first; or none."""
+    """Return Qt's platform names for the environment, best first."""
     if not platform.startswith("linux"):
         return ()
     if given := environ.get("QT_QPA_PLATFORM"):
@@ -33,10 +33,10 @@ def wanted_screens(environ: Mapping[str, str], platform: str) -> tuple[str, ...]
 
 
 def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:
-    """What Qt should draw on: without a screen, on an invisible one.
+    """Return the Qt platform variable: invisible without a screen, else as fallback.
 
-    That is the last choice also where a screen is spoken of, because Qt ends the process without
-    a word when all of them fail; `check_screen` says it instead.
+    Without a fallback Qt ends the process without a message when all platforms fail; `check_screen`
+    reports it instead.
     """
     wanted = wanted_screens(environ, platform)
     if not platform.startswith("linux") or _invisible(wanted):
@@ -45,7 +45,7 @@ def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:
 
 
 def check_screen(wanted: Sequence[str], drawn_on: str) -> None:
-    """Raise NoScreen where a person would wait for a window that nobody can see."""
+    """Raise NoScreen if the window would be invisible against the configuration."""
     if wanted and drawn_on == INVISIBLE and not _invisible(wanted):
         raise NoScreen(wanted=", ".join(wanted))
 

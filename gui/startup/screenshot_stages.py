@@ -1,4 +1,4 @@
-"""What each picture of the window shows (`--shot`): a name, and how the window is brought there."""
+"""Scenes of the screenshots (`--shot`) by name, and the steps that set them up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NARROW, WIDE = (900, 560), (1440, 900)
 
 
 def play(window: MainWindow, scene: str) -> None:
-    """Bring the window into the state that `scene` shows."""
+    """Bring the window into the state of `scene`."""
     STAGES[scene](window)
 
 
@@ -27,7 +27,7 @@ def _tasks(window: MainWindow) -> Iterable[TaskView]:
 
 
 def _choose(window: MainWindow, *wanted: Callable[[TaskView], bool]) -> None:
-    """Select the first task for which one of `wanted` holds, the earlier ones first."""
+    """Select the first task that matches one of `wanted`, in their order."""
     views = list(_tasks(window))
     found = next((view for one in wanted for view in views if one(view)), None)
     ids = [found.task_id] if found is not None else [view.task_id for view in views[:1]]

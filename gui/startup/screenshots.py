@@ -1,4 +1,4 @@
-"""Pictures of the window (`--shot`) and its proof that it works (`--self-test`)."""
+"""Screenshots of the window (`--shot`) and its self-test (`--self-test`)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ from gui.style.theme import Theme, apply_theme
 SCENES = tuple(STAGES)
 LOAD_S = 120.0
 QUICK = frozenset({"main", "dark", "narrow", "empty", "start"})
-READ_S = 2.0  # until a file is read, or a report is made, for a picture of it
-SETTLE_S = 0.4  # two frames of the list's 40 ms, and the details' first events
+READ_S = 2.0  # Time for reading a file or making a report
+SETTLE_S = 0.4  # Two frames of the list at 40 ms, and the first events in the details
 SELF_TEST_PAGES = 5
-SELF_TEST_S = 200.0  # a slow machine is no reason to call the program broken
+SELF_TEST_S = 200.0  # Generous, because a slow machine is no failure
 DIM = QColor(0, 0, 0, 110)
 
 
 async def shoot(
     app: QApplication, settings: Settings, file: Path, scene: str, beside: Sequence[Path] = ()
 ) -> tuple[int, str]:
-    """Save a picture of the window, once it shows what is in the ledger and in those `beside`;
-    the exit code and, when it could not be saved, a sentence."""
+    """Save a screenshot of the loaded window, with further ledgers `beside`.
+
+    Returns the exit code, with an error message on failure.
+    """
     with tempfile.TemporaryDirectory() as folder:
         memory = Memory(Path(folder) / "window.ini")
         apply_theme(app, Theme.DARK if scene == "dark" else Theme.LIGHT)
@@ -63,7 +65,7 @@ async def shoot(
 
 
 async def _read_beside(session: Session) -> None:
-    """Until something is known of each ledger beside; an empty one tells nothing."""
+    """Wait until each further ledger has reported tasks or a reason."""
     told = asyncio.Event()
     session.bridge.ledgers_changed.connect(told.set)
     while any(not one.tasks and not one.reason for one in session.bridge.ledgers):
@@ -72,7 +74,7 @@ async def _read_beside(session: Session) -> None:
 
 
 def _in_front(session: Session) -> QWidget | None:
-    """What stands before the window: a dialog, or a window of its own."""
+    """Return the dialog or second window in front of the window."""
     active = QApplication.activeModalWidget()
     if active is not None:
         return active
@@ -82,7 +84,7 @@ def _in_front(session: Session) -> QWidget | None:
 
 
 def picture(session: Session, dialog: QWidget | None) -> QPixmap:
-    """The window as it stands, with `dialog` before it."""
+    """Return a screenshot of the window with `dialog` in front."""
     shot = session.window.grab()
     if dialog is None:
         return shot
@@ -100,7 +102,7 @@ def picture(session: Session, dialog: QWidget | None) -> QPixmap:
 
 
 async def self_test(app: QApplication, browser_path: str | None) -> tuple[int, str]:
-    """Crawl the bundled site in the window's own engine; the exit code and a sentence."""
+    """Crawl the sample site with the window's engine; return exit code and message."""
     from dataclasses import replace
 
     began = time.monotonic()
@@ -126,7 +128,7 @@ async def self_test(app: QApplication, browser_path: str | None) -> tuple[int, s
 
 
 async def _crawl_the_sample(session: Session) -> str:
-    """What went wrong; empty when the crawl, the ledger and the table all agree."""
+    """Return the problem, or an empty string if crawl, ledger and table agree."""
     from engine.sample.site import Site
 
     opened = asyncio.Event()

@@ -1,4 +1,4 @@
-"""One window on one ledger, from its first paint to the end of its engine."""
+"""Session of one window on one ledger, until its engine has closed."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from gui.window.main_window import MainWindow
 
 log = logging.getLogger(__name__)
 
-WARM_AFTER_MS = 250  # after the list is read: the browser's imports take the processor for a while
-READ_WITHIN_MS = 10_000  # a ledger that is not there yet must not keep memory from being tidied
-PATIENCE_S = 3.0  # beyond the engine's own time to close, before it is left to the system
+# Delay after loading, because the browser's imports use the processor for a while.
+WARM_AFTER_MS = 250
+READ_WITHIN_MS = 10_000  # A missing ledger must not keep garbage collection disabled
+PATIENCE_S = 3.0  # Added to the engine's own limit for closing
 
 
 class Session(QObject):
-    """Wires engine, bridge and window together, and takes them apart in order.
+    """Connect engine, bridge and window, and close them in order.
 
-    `accepts=False` only looks: nothing is written, nothing can be started. A `window` that is
-    furnished already is used as it is.
+    With `accepts=False` nothing is written or started. A given `window` has its parts already.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Session(QObject):
         alarm.window, alarm.quit_wanted = self.window, lambda: self._end(None)
 
     def open(self, wish: Wish | None = None) -> None:
-        """Show the window at once; the ledger and the browser come after its first paint."""
-        gc.disable()  # all that the first reading makes is kept: collecting finds nothing there
+        """Show the window; the ledger and the browser are opened after the first paint."""
+        gc.disable()  # Loading creates only objects that stay, so collections would find nothing
         self._reading.start()
         if self._citizen is not None:
             self._citizen.show_first()
@@ -86,11 +86,11 @@ class Session(QObject):
             self.window.arrivals.take(wish)
 
     async def ended(self) -> Path | None:
-        """Wait until the user leaves; the folder to open next, if that is why."""
+        """Wait until the user leaves, and return the folder to open next, if any."""
         return await self._ended
 
     async def close(self) -> None:
-        """End what runs here, keeping what is finished; about 5 s at most."""
+        """Close engine and window within about 5 s, keeping finished units."""
         self._alarm.window = None
         self._warming.stop()
         self._reading.stop()
@@ -108,16 +108,16 @@ class Session(QObject):
         self.window.deleteLater()
 
     def called(self, message: object = None) -> None:
-        """Another start of the program handed over to this window."""
+        """Handle the message of another program start."""
         self.take(wish_in(message))
 
     def take(self, wish: Wish) -> None:
-        """Come forward and do what was asked for."""
+        """Raise the window and handle the launch request."""
         come_forward(self.window, wish.token)
         self.window.arrivals.take(wish)
 
     def tell_of_crash(self) -> None:
-        """The program died the last time: what it ran was cut off, what it had finished is kept."""
+        """Report a crash of the previous run; finished units were kept."""
         words = self.tr("What it had finished is kept. The log’s folder has what it left behind.")
         choice = Choice(self.tr("Open the log’s folder"), self.window.acts["log"].trigger)
         title = self.tr("The program ended unexpectedly the last time")
@@ -127,7 +127,7 @@ class Session(QObject):
         self.leaving.end_session()
 
     def _collect_lightly(self) -> None:
-        """Collect garbage again, without looking at what was read: 0.3 s at 100,000 tasks."""
+        """Enable garbage collection, except for the loaded rows (0.3 s at 100,000 tasks)."""
         if not gc.isenabled():
             self._reading.stop()
             gc.freeze()

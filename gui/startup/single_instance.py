@@ -1,7 +1,7 @@
-"""One window per ledger: a second start hands over what it was asked for to the first and ends.
+"""Single instance per ledger: a second start passes its request to the first.
 
-The lock lies outside the ledger (a ledger may be on a read-only or shared disk) and dies with
-its process. What is handed over is one JSON line over a socket that only this user may use.
+The lock file is outside the ledger, which may be read-only or shared, and is released when its
+process ends. A request is one JSON line over a socket that only this user may open.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 ANSWER_MS = 2000
-AGAIN_S = 0.05  # between two tries to reach a window that does not listen yet
+AGAIN_S = 0.05  # Delay between attempts to reach a window that does not listen yet
 ANY_PROCESS = -1  # ASFW_ANY
-MAX_BYTES = 8 * 1024 * 1024  # of one message: a command line holds a quarter of it at most
+MAX_BYTES = 8 * 1024 * 1024  # Limit of one message, four times the longest command line
 
 
 def _key(root: Path) -> str:
     place = os.path.realpath(root).encode("utf-8", "surrogatepass")
-    # hashlib would be 8 ms more until the first paint
+    # Importing hashlib would delay the first paint by 8 ms.
     digest = QCryptographicHash.hash(place, QCryptographicHash.Algorithm.Sha256)
     return bytes(digest.data()).hex()[:16]
 
 
 class Instance(QObject):
-    """The claim of this process to be the window of one ledger; `called` is another start."""
+    """Claim of this process to be the window of a ledger; `called` reports another start."""
 
     called = Signal(object)
 
@@ -49,36 +49,39 @@ class Instance(QObject):
         self._server: QLocalServer | None = None
 
     def claim(self) -> bool:
-        """Become the ledger's window; False when another process is it. A place that cannot
-        be written is no reason not to open. Whoever claims listens soon: others wait for that.
+        """Claim the ledger; False when another process has it.
+
+        An unwritable cache folder does not prevent the start. Call `listen` soon, because other
+        starts wait for it.
         """
         try:
             private_folder(self._place)
         except OSError:
             return True
         lock = QLockFile(str(self._place / f"{self._name}.lock"))
-        lock.setStaleLockTime(0)  # only a dead process loses it, never a slow one
+        lock.setStaleLockTime(0)  # Only a dead process loses the lock, never a slow one
         if not lock.tryLock(0):
             return lock.error() != QLockFile.LockError.LockFailedError
-        with suppress(OSError):  # Qt leaves its mode to the umask
+        with suppress(OSError):  # Qt leaves the mode to the umask
             private_file(self._place / f"{self._name}.lock")
         self._lock = lock
         return True
 
     def listen(self) -> None:
-        """Hear other starts from now on; the first paint does not wait for this."""
+        """Accept calls of other starts, after the first paint."""
         if self._lock is None:
             return
         from PySide6.QtNetwork import QLocalServer
 
-        QLocalServer.removeServer(self._name)  # of a process that was killed: the lock is ours
+        # Left by a killed process; this process holds the lock.
+        QLocalServer.removeServer(self._name)
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._take_call)
         self._server.listen(self._name)
 
     def hand_over(self, message: dict[str, Any]) -> bool:
-        """Ask the ledger's window to do this; False when it does not answer in 2 s."""
+        """Send a request to the ledger's window; False without an answer in 2 s."""
         import json
 
         from PySide6.QtNetwork import QLocalSocket
@@ -91,7 +94,7 @@ class Instance(QObject):
         return socket.waitForBytesWritten(ANSWER_MS) and socket.waitForReadyRead(ANSWER_MS)
 
     def release(self) -> None:
-        """Let go, for the next one."""
+        """Release the claim."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -100,7 +103,7 @@ class Instance(QObject):
             self._lock = None
 
     def _reaches(self, socket: QLocalSocket) -> bool:
-        """Connect; a window that was started a moment ago may not listen yet."""
+        """Connect, retrying while a new window does not listen yet."""
         until = time.monotonic() + ANSWER_MS / 1000
         while True:
             socket.connectToServer(self._name)
@@ -108,7 +111,7 @@ class Instance(QObject):
                 return True
             if time.monotonic() > until:
                 return False
-            time.sleep(AGAIN_S)  # no window and no loop is there yet that could be kept waiting
+            time.sleep(AGAIN_S)  # Blocking is fine here, since no window or loop exists yet
 
     def _take_call(self) -> None:
         if self._server is None:
@@ -137,7 +140,7 @@ class Instance(QObject):
 
 
 def _let_others_come_forward() -> None:
-    """On Windows only who has the focus may pass it on; the window it goes to is not known."""
+    """Windows: allow any process to take the focus, since the target is unknown."""
     if sys.platform == "win32":
         import ctypes
 
@@ -145,5 +148,5 @@ def _let_others_come_forward() -> None:
 
 
 def _user() -> str:
-    """Two users of one machine share the names of sockets in some systems."""
+    """Return a user name for the socket, whose names all users of some systems share."""
     return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")

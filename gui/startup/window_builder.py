@@ -1,4 +1,4 @@
-"""What stands in the window, made in steps: everything that the first paint does not wait for."""
+"""Creation of the window's parts in steps, after the first paint."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ Broken = Callable[[str, Exception], object]
 
 
 def furnishing(window: MainWindow, bridge: Bridge, broken: Broken | None = None) -> Iterator[None]:
-    """Make the parts, wire them and hang the features on; Qt may have a turn after each step.
+    """Create and connect the parts and features; Qt may process events after each step.
 
-    None of it is seen before the last step shows all of it at once. A feature that cannot be
-    made is told to `broken`, and the window goes on without it; without that it raises.
+    The parts become visible together in the last step. A feature that fails is reported to `broken`
+    and left out; without `broken` the error is raised.
     """
     window.desk, window.bridge = Desk(bridge, window.memory, window.preferences), bridge
     _make_list(window)
@@ -76,7 +76,7 @@ def _hang(
 
 
 def furnish(window: MainWindow, bridge: Bridge) -> None:
-    """As `furnishing`, in one go."""
+    """Run all steps of `furnishing` at once."""
     for _ in furnishing(window, bridge):
         pass
 
@@ -101,7 +101,7 @@ def _make_frame(window: MainWindow) -> None:
 def _make_workers(window: MainWindow) -> None:
     bridge = window.bridge
     window.calm = Calm(lambda: (window.table, window.sidebar), window, bridge.hold)
-    bridge.batch.connect(window.calm.hear)  # before the table hears of it
+    bridge.batch.connect(window.calm.hear)  # Connected before the table
     window.scope = Scope(window.model, window)
     window.scope.ask_memory(bridge.remembers)
     window.beside = SideBySide(window)

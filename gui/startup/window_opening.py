@@ -1,7 +1,7 @@
-"""One window from its first paint until it is left: furnished meanwhile, and heard all the time.
+"""Opening of one window: first paint, loading of its parts, and early requests.
 
-The rooms behind the window take far longer to import than it takes to paint. They come in a
-thread, and the parts are made in steps, so that the window can be moved and closed meanwhile.
+Importing the parts takes far longer than painting the frame, so a thread imports them and they are
+created in steps, while the window can be moved and closed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gui.window.main_window import MainWindow
 if TYPE_CHECKING:
     from gui.startup.session import Session
 
-PAINT_S = 0.5  # a window that nobody can see is never painted, and must not wait for it
+PAINT_S = 0.5  # A covered window is never painted, and must not be waited for
 
 
 class Doorway(QObject):
-    """Takes what is asked of the window, from its first moment on; `broken` if it has no inside."""
+    """Handle requests to a window that is loading; `broken` is set when that fails."""
 
     def __init__(self, window: MainWindow, settings: Settings, alarm: Alarm) -> None:
         super().__init__()
@@ -47,21 +47,23 @@ class Doorway(QObject):
         self.broken = False
 
     def show(self) -> None:
-        """Show the window, unless it was chosen that it begins out of sight."""
+        """Show the window, unless it is configured to start hidden."""
         if not self._window.preferences.get("desktop.start_hidden", bool):
             self._window.show()
 
     def when_painted(self, act: Callable[[], object]) -> None:
-        """Do this once the window can be seen, before its rooms are imported."""
+        """Call `act` after the first paint, before the parts are imported."""
         self._first.append(act)
 
     def when_imported(self, act: Callable[[], object]) -> None:
-        """Do this before the first part is made: on the loop, but what it imports is there."""
+        """Call `act` on the event loop before the first part is created, after the imports."""
         self._next.append(act)
 
     async def ended(self, wish: Wish, *, crashed: bool) -> Path | None:
-        """Furnish the window, grant `wish`, and wait until it is left; the folder to open next,
-        if that is why. `crashed` is told to the user: the program died the last time."""
+        """Load the window, handle the launch request, and wait until the user leaves.
+
+        Returns the folder to open next, if any. `crashed` reports a crash of the previous run.
+        """
         session = await self._furnished()
         if session is None:
             return None
@@ -73,7 +75,7 @@ class Doorway(QObject):
         return await session.ended()
 
     async def close(self) -> None:
-        """Keep how the window was left, and end what is behind it."""
+        """Save the window state and close the session."""
         self._window.remember()
         if self._session is not None:
             await self._session.close()
@@ -83,15 +85,15 @@ class Doorway(QObject):
         self._window.deleteLater()
 
     def called(self, message: object = None) -> None:
-        """Another start of the program handed over to this window."""
+        """Handle the message of another program start."""
         self._take(wish_in(message))
 
     def open_address(self, address: str) -> None:
-        """The desktop asks a program that runs already (macOS does it this way)."""
+        """Open an address sent by the desktop (macOS)."""
         self._take(wish_of([address], here()))
 
     def obey(self) -> None:
-        """The desktop tells the program to quit."""
+        """Handle the desktop's request to quit."""
         if self._session is not None:
             self._session.leaving.obey()
         else:
@@ -105,7 +107,7 @@ class Doorway(QObject):
             self._wish = wish
 
     async def _furnished(self) -> Session | None:
-        """The session; None when the window was left before it had one, or cannot have one."""
+        """Return the session, or None if the window was closed or failed to load."""
         self._work.spawn(self._furnish(), name="furnish the window")
         try:
             await self._settled
@@ -114,7 +116,7 @@ class Doorway(QObject):
         return self._session
 
     def _fail(self, error: Exception) -> None:
-        """Tell of it; the window stays for a look at that, until it is closed."""
+        """Report the error and keep the window open for it."""
         self.broken = True
         self._alarm.ring(error)
         from gui.startup.broken_parts import show_broken
@@ -141,7 +143,7 @@ class Doorway(QObject):
         settings = as_chosen(self._settings, window.preferences)
         parts = BrokenParts(window)
         for _ in furnishing(window, Bridge(settings), parts.note):
-            await asyncio.sleep(0)  # Qt has its turn
+            await asyncio.sleep(0)  # Qt processes events
         parts.tell()
         window.close_wanted.disconnect(self._settle)
         self._session = Session(settings, window.memory, self._alarm, window=window)
