@@ -16,6 +16,7 @@ from engine.model.records import ENVELOPE, EngineFields, ErrorInfo, Status, Task
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 LEDGER = (ROOT / "docs" / "ledger.md").read_text("utf-8")
 
 
@@ -37,6 +38,17 @@ def test_every_module_that_the_architecture_names_exists() -> None:
     missing = [name for name in named if not (ROOT / f"{name.replace('.', '/')}.py").exists()]
     assert named
     assert not missing
+
+
+def test_the_glossary_is_in_order_and_every_term_names_a_module_or_page_that_exists() -> None:
+    rows = [line.strip("| ").split(" | ") for line in GLOSSARY.splitlines() if "|" in line][2:]
+    terms = [term.partition(" (")[0] for term, _, _ in rows]
+    assert terms == sorted(terms)
+    for _, _, where in rows:
+        modules = re.findall(r"`(engine\.[\w.]+|gui\.[\w.]+)`", where)
+        places = [ROOT / module.replace(".", "/") for module in modules]
+        assert all(place.with_suffix(".py").is_file() or place.is_dir() for place in places), where
+        assert modules or re.search(r"\]\(\w+\.md\)|`[\w/]+\.js`", where), where
 
 
 @pytest.mark.parametrize(
