@@ -15,7 +15,7 @@ from engine.cli.escaped import as_json as print_json
 from engine.cli.place import check_there
 from engine.contracts.errors import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
 from engine.export.errors import ExportStopped
-from engine.ledger.record_store import NotAnId, NotOnShelf
+from engine.ledger.record_store import NotAnId, RecordNotFound
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.display import display
@@ -54,7 +54,7 @@ BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (NotAnId, BAD_USAGE),
     (ContractNotFound, NOT_FOUND),
     (TaskRunNotFound, NOT_FOUND),
-    (NotOnShelf, NOT_FOUND),
+    (RecordNotFound, NOT_FOUND),
     (BulkCompletionRefused, GUARD_REFUSED),
     (ExportStopped, CANCELLED),
     (QueryError, BAD_USAGE),

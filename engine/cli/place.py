@@ -12,7 +12,7 @@ import click
 
 from engine.contracts.lifecycle.run_store import FOLDER as RUNS_FOLDER
 from engine.ledger.filesystem_checks import privacy_concerns
-from engine.ledger.folder_presence import SILENT_WORDS, Answer, is_missing
+from engine.ledger.folder_presence import SILENT_WORDS, FolderProbe, is_missing
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import LedgerNotThere, LedgerUnusable
@@ -77,7 +77,7 @@ def await_answer(settings: Settings) -> None:
     Raises:
         LedgerUnusable: it does not answer.
     """
-    answer = Answer(settings.root, settings.home)
+    answer = FolderProbe(settings.root, settings.home)
     if answer.came(ANSWER_S):
         return
     click.echo(say("place.silent", root=settings.root), err=True)

@@ -23,7 +23,7 @@ from engine.contracts.errors import ContractNotFound
 from engine.ledger import journal, meta
 from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable, writing
 from engine.ledger.lock import TIMEOUT_S
-from engine.ledger.record_store import NotOnShelf, RecordUnreadable, Shelf, stage
+from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnreadable, stage
 
 # Item log: the latest state of every item, which keeps the counts exact.
 #
@@ -219,7 +219,7 @@ class Contracts:
     """
 
     def __init__(self, home: Path, now_ms: Clock) -> None:
-        self.shelf = Shelf(home / FOLDER, "contract", cap=CAP)
+        self.shelf = RecordStore(home / FOLDER, "contract", cap=CAP)
         self._now_ms = now_ms
         self._logs: dict[str, ItemLog] = {}
         self._guard = threading.Lock()
@@ -324,7 +324,7 @@ class Contracts:
         try:
             with writing(str(self.shelf.folder)):
                 yield
-        except NotOnShelf as error:
+        except RecordNotFound as error:
             raise ContractNotFound(**error.fields) from error
 
 
@@ -333,7 +333,7 @@ class Held:
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: RecordStore,
         folder: Folder,
         raw: dict[str, Any],
         contract: Contract,
@@ -395,7 +395,7 @@ def _remove(folder: Folder, contract_id: str) -> None:
     folder.remove(log_name(contract_id))
 
 
-def _parsed(shelf: Shelf, raw: dict[str, Any], contract_id: str) -> tuple[Contract, Summary]:
+def _parsed(shelf: RecordStore, raw: dict[str, Any], contract_id: str) -> tuple[Contract, Summary]:
     try:
         known = meta.shown({**raw, "contract_id": contract_id})
         contract = msgspec.convert(known, Contract)

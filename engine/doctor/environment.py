@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.doctor.finding import Finding
-from engine.ledger.directory_watcher import Listener, open_ears
+from engine.ledger.directory_watcher import Listener, open_watcher
 from engine.ledger.files import MIB
 from engine.ledger.filesystem_checks import concerns, disk_kind
 from engine.ledger.lease import Lease
@@ -23,7 +23,7 @@ from engine.ledger.lock_watch import UNMOVED_S
 from engine.ledger.machine import wall_ms
 from engine.ledger.opening import check_writable
 from engine.ledger.ownership import owner_of
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model import redact
 from engine.model.config import Settings
 from engine.model.errors import EngineError
@@ -106,7 +106,7 @@ def _held(root: Path) -> Iterator[Finding]:
         held = {task_id: one for task_id, one in held.items() if later.get(task_id) == one}
     if not held:
         return
-    look = LedgerLook(root)
+    look = LedgerReader(root)
     named = "; ".join(_owned(look, task_id) for task_id in sorted(held)[:MOST_NAMED])
     more = "" if len(held) <= MOST_NAMED else " …"
     text = say("doctor.locks.held", count=count(len(held)), ids=named + more)
@@ -114,7 +114,7 @@ def _held(root: Path) -> Iterator[Finding]:
     yield Finding("locks", "warning", text, advice)
 
 
-def _owned(look: LedgerLook, task_id: str) -> str:
+def _owned(look: LedgerReader, task_id: str) -> str:
     """Describe a locked task and its owner; the holder of the lock itself is unknown."""
     try:
         entry = look.read(task_id)
@@ -171,7 +171,7 @@ def watches(root: Path) -> Iterator[Finding]:
     if not os.path.isdir(root):
         return
     try:
-        ears = open_ears()
+        ears = open_watcher()
         try:
             ears.listen(Path(os.path.realpath(root)), _Nobody())()
         finally:

@@ -21,7 +21,7 @@ KEPT: Final = ("counters", "budget_status", "budget_exceeded", "recommended_next
 MEASURED: Final = ("lasted_ms", "lasted_at")  # under `engine`
 
 
-class Meter:
+class BudgetObserver:
     """Observer that counts one task's budgets; only a task with a policy has one.
 
     With `enforce` it stops the task as soon as a budget is exceeded; without, exceeding one is only

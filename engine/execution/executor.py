@@ -151,7 +151,7 @@ class Executor:
         # The queue first: a job that waits for its turn must not hold a slot.
         async with self._turn(job.queue), self._slots:
             context = TaskContext(
-                self._ledger, job.task_id, self._clock, self._told, job.companions, job.budgets
+                self._ledger, job.task_id, self._clock, self._told, job.observers, job.budgets
             )
             context.scrub = job.kind.scrub(job.args)
             runner = Runner(self._ledger, job, self._tools, context, self._note_trouble)

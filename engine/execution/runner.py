@@ -13,7 +13,7 @@ import msgspec
 
 from engine.execution.folder_wait import FolderWait
 from engine.execution.task_context import TaskContext
-from engine.execution.task_observer import Companion
+from engine.execution.task_observer import TaskObserver
 from engine.kinds.context import StopReason, UnitStopped
 from engine.kinds.spec import Head, Kind, Tools
 from engine.ledger.changes import BUDGET_EXCEEDED
@@ -46,7 +46,7 @@ class Job:
     task_id: TaskId
     kind: Kind
     args: Any
-    companions: tuple[Companion, ...] = ()
+    observers: tuple[TaskObserver, ...] = ()
     budgets: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from engine.execution.folder_wait import FolderWait
-from engine.execution.task_observer import Companion
+from engine.execution.task_observer import TaskObserver
 from engine.kinds.context import Clock, Scopes, StopReason
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError, LedgerWriteFailed, LockTimeout
@@ -39,7 +39,7 @@ class TaskContext:
         task_id: TaskId,
         clock: Clock,
         nudge: Callable[[TaskId], None],
-        companions: tuple[Companion, ...] = (),
+        observers: tuple[TaskObserver, ...] = (),
         budgets: Mapping[str, Any] = NONE,
     ) -> None:
         self.task_id: str = task_id
@@ -51,7 +51,7 @@ class TaskContext:
         self._order = asyncio.Lock()
         self._clock = clock
         self._nudge = nudge
-        self._companions = companions
+        self._observers = observers
         self.scrub = Scrub(())  # secrets that the task was given
         self._writing = threading.Lock()
         self._left: list[tuple[deque[Step], Units]] = []
@@ -169,7 +169,7 @@ class TaskContext:
 
     async def tick(self) -> StopReason:
         """Let the companions check the clock; return the reason to stop, mostly none."""
-        if not self._companions or (self.folder is not None and self.folder.since is not None):
+        if not self._observers or (self.folder is not None and self.folder.since is not None):
             return ""
         async with self._order:
             return await asyncio.to_thread(self._told, lambda one: one.tick())
@@ -181,9 +181,9 @@ class TaskContext:
         Raises:
             LockTimeout, LedgerWriteFailed: the check failed for now.
         """
-        for companion in self._companions:
+        for observer in self._observers:
             try:
-                refused = companion.refuses(head)
+                refused = observer.refuses(head)
             except (LockTimeout, LedgerWriteFailed):
                 raise
             except EngineError as error:
@@ -194,17 +194,17 @@ class TaskContext:
 
     def ended(self) -> None:
         """Notify the companions that the work is over; for a thread."""
-        for companion in self._companions:
+        for observer in self._observers:
             try:
-                companion.ended()
+                observer.ended()
             except EngineError as error:
                 log.warning("task %s: %s", self._id, error)
 
-    def _told(self, tell: Callable[[Companion], StopReason]) -> StopReason:
+    def _told(self, tell: Callable[[TaskObserver], StopReason]) -> StopReason:
         found: StopReason = ""
-        for companion in self._companions:
+        for observer in self._observers:
             try:
-                found = tell(companion) or found
+                found = tell(observer) or found
             except EngineError as error:
                 log.warning("task %s: could not be counted: %s", self._id, error)
         return found
@@ -223,7 +223,7 @@ class TaskContext:
             return ""
 
         def count() -> StopReason:
-            return self._told(lambda one: one.kept(page, units)) if self._companions else ""
+            return self._told(lambda one: one.kept(page, units)) if self._observers else ""
 
         return deque((append, tell, count))
 

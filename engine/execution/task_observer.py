@@ -9,7 +9,7 @@ from engine.kinds.context import StopReason
 from engine.model.records import ErrorInfo, Units
 
 
-class Companion(Protocol):
+class TaskObserver(Protocol):
     """Notified of every step of one task, on worker threads, one call at a time.
 
     Its errors are logged and stop nothing: a task's work is never lost because of a failure to

@@ -19,7 +19,7 @@ from engine.export.report import write_html
 from engine.export.sheet import write_xlsx
 from engine.export.table import Row, Table, Tally, about
 from engine.ledger.json_stream import Damaged
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import PAGES_NAME, TaskRecord, Unreadable
@@ -100,7 +100,7 @@ def mistakes(order: Order, to_file: bool) -> tuple[Problem, ...]:
 
 
 def export_file(
-    ledger: LedgerLook, order: Order, place: Path, watch: Watch, *, force: bool = False
+    ledger: LedgerReader, order: Order, place: Path, watch: Watch, *, force: bool = False
 ) -> Exported:
     """Export to the file `place` atomically.
 
@@ -115,7 +115,7 @@ def export_file(
     return made.report(str(place))
 
 
-def export_stream(ledger: LedgerLook, order: Order, out: BinaryIO, watch: Watch) -> Exported:
+def export_stream(ledger: LedgerReader, order: Order, out: BinaryIO, watch: Watch) -> Exported:
     """Stream a text format into `out`; raises as `export_file`, and OSError."""
     made = _Export(ledger, order, watch, to_file=False)
     made.write(out)
@@ -132,7 +132,7 @@ def _nothing(record: TaskRecord | Unreadable) -> NothingToExport:
 class _Export:
     """Export with all checks in the constructor, before a file is created."""
 
-    def __init__(self, ledger: LedgerLook, order: Order, watch: Watch, *, to_file: bool) -> None:
+    def __init__(self, ledger: LedgerReader, order: Order, watch: Watch, *, to_file: bool) -> None:
         problems = mistakes(order, to_file)
         if problems:
             raise InvalidArguments(problems)

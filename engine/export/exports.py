@@ -27,8 +27,8 @@ from engine.export.exporter import (
 )
 from engine.export.output import new_file
 from engine.export.table import About, Row, Table, Tally, iso
-from engine.ledger.command_task_ids import Names
-from engine.ledger.reader import LedgerLook
+from engine.ledger.command_task_ids import TaskAliases
+from engine.ledger.reader import LedgerReader
 from engine.model import redact
 from engine.model.errors import InvalidArguments
 from engine.model.ledger_ids import HERE, plain_id
@@ -42,7 +42,7 @@ BLOCK: Final = 1024 * 1024
 _PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # not compressible any further
 
 
-def zip_folder(ledger: LedgerLook, task_id: str, out: BinaryIO, watch: Watch) -> Exported:
+def zip_folder(ledger: LedgerReader, task_id: str, out: BinaryIO, watch: Watch) -> Exported:
     """Write every file of the task into `out`, in blocks.
 
     Raises:
@@ -192,7 +192,7 @@ class Exports:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._names = Names()
+        self._names = TaskAliases()
 
     async def to_file(
         self, order: Order, place: Path, *, force: bool = False, watch: Watch | None = None
@@ -201,7 +201,7 @@ class Exports:
         look_on = watch or Watch()
 
         def work() -> Exported:
-            look = LedgerLook(self._root)
+            look = LedgerReader(self._root)
             named = self._named(look, order)
             if order.format != ZIP:
                 return export_file(look, named, place, look_on, force=force)
@@ -238,7 +238,7 @@ class Exports:
         look_on = watch or Watch()
 
         def work() -> Exported:
-            look = LedgerLook(self._root)
+            look = LedgerReader(self._root)
             return export_stream(look, self._named(look, order), out, look_on)
 
         try:
@@ -246,6 +246,6 @@ class Exports:
         finally:
             look_on.stop.set()
 
-    def _named(self, look: LedgerLook, order: Order) -> Order:
+    def _named(self, look: LedgerReader, order: Order) -> Order:
         """Resolve the order's id to the task's folder: a command task has an alias, too."""
         return replace(order, task_id=self._names.ledger_id(look, order.task_id))

@@ -17,7 +17,7 @@ from engine.kinds.recording.recording_errors import NotARecording, NothingToRepl
 from engine.kinds.recording.recording_export import command_task, template
 from engine.kinds.recording.recording_trace import write_trace
 from engine.ledger.json_stream import Damaged
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem, TaskUnreadable
 from engine.model.records import ARTIFACTS_NAME, Unreadable
@@ -40,7 +40,7 @@ class ExportedRecording(msgspec.Struct, frozen=True):
 
 
 def export_recording(
-    ledger: LedgerLook, task_id: str, form: str, place: Path, *, force: bool = False
+    ledger: LedgerReader, task_id: str, form: str, place: Path, *, force: bool = False
 ) -> ExportedRecording:
     """Write the file `place` atomically.
 
@@ -69,7 +69,7 @@ def export_recording(
 class _Source:
     """Recording in a ledger; all of it is redacted once more when exported."""
 
-    def __init__(self, ledger: LedgerLook, task_id: str) -> None:
+    def __init__(self, ledger: LedgerReader, task_id: str) -> None:
         record = ledger.read(task_id)
         if isinstance(record, Unreadable):
             raise TaskUnreadable(task_id=task_id, reason=record.reason, path=record.path)

@@ -22,7 +22,7 @@ class Changes:
     rescan: bool = False
 
 
-class Post:
+class ChangeQueue:
     """Bundle change notices into one call to the loop per bundle; the first goes out at once.
 
     A callback costs the loop 50-90 us under Qt, so a thousand notices must not cause a thousand

@@ -6,7 +6,7 @@ import re
 from itertools import islice
 from typing import Final
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import TaskNotFound
 from engine.model.records import TaskId, TaskRecord
 
@@ -20,7 +20,7 @@ def is_command_task_id(given: str) -> bool:
     return _COMMAND_TASK_ID.fullmatch(given) is not None
 
 
-class Names:
+class TaskAliases:
     """Resolve aliases to folder ids; both are immutable, so results are cached."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Names:
         """Record the alias of a task that this process accepted, so that no search is needed."""
         self._known[name] = TaskId(task_id)
 
-    def ledger_id(self, look: LedgerLook, given: str) -> TaskId:
+    def ledger_id(self, look: LedgerReader, given: str) -> TaskId:
         """Return the folder's id; other text is returned unchanged. May read the whole list.
 
         Raises:
@@ -45,7 +45,7 @@ class Names:
             raise TaskNotFound(task_id=given, root=str(look.root))
         return found
 
-    def _search(self, look: LedgerLook, given: str) -> None:
+    def _search(self, look: LedgerReader, given: str) -> None:
         """Read records until `given` is found, those written soonest after its time first."""
         from_ns = (int(given.split("_")[1]) - SLACK_MS) * 1_000_000
         stamps = [(stamp.mtime_ns, task_id) for task_id, stamp in look.scan() if stamp is not None]

@@ -38,7 +38,7 @@ class Listener(Protocol):
         """Notices were dropped: a full scan is needed."""
 
 
-class Ears(Protocol):
+class DirectoryWatcher(Protocol):
     """Watches folders until closed. Not thread-safe."""
 
     @property
@@ -53,12 +53,12 @@ class Ears(Protocol):
         """Stop all watches and wait until watchdog's threads have ended."""
 
 
-def open_ears() -> Ears:
+def open_watcher() -> DirectoryWatcher:
     """Open the best watcher for this system. Raises OSError (EMFILE: none left)."""
-    return InotifyEars() if sys.platform.startswith("linux") else ObserverEars()
+    return InotifyWatcher() if sys.platform.startswith("linux") else ObserverWatcher()
 
 
-class InotifyEars:
+class InotifyWatcher:
     """Watcher with one inotify instance and one thread for any number of folders (Linux)."""
 
     deep = False
@@ -76,7 +76,7 @@ class InotifyEars:
     def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
         from watchdog.observers.inotify_c import CallbackId
 
-        ear = _InotifyEar(listener)
+        ear = _InotifyHandler(listener)
         number = CallbackId(id(ear))
         wd = self._fd.add_callback(os.fsencode(folder), self._mask, ear, number)
         if wd < 0:  # watchdog ignores EACCES here and returns an invalid watch
@@ -94,7 +94,7 @@ class InotifyEars:
         self._fd.join()
 
 
-class _InotifyEar:
+class _InotifyHandler:
     """Adapter from one folder's inotify events to its listener."""
 
     def __init__(self, listener: Listener) -> None:
@@ -116,7 +116,7 @@ class _InotifyEar:
         self._listener.lost()
 
 
-class ObserverEars:
+class ObserverWatcher:
     """Watcher on watchdog's own observer, for systems that watch a whole tree at once."""
 
     deep = True
@@ -127,7 +127,7 @@ class ObserverEars:
         self._observer: BaseObserver = Observer()
         self._observer.start()
         self._shared: Counter[ObservedWatch] = Counter()
-        self._complaints = _Complaints()
+        self._complaints = _OverflowDetector()
         logging.getLogger("watchdog").addHandler(self._complaints)
 
     def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
@@ -138,7 +138,7 @@ class ObserverEars:
             *(of.DirCreatedEvent, of.DirMovedEvent, of.DirDeletedEvent),
         ]
         # no subclass: watchdog is imported late, and `dispatch` is all that it calls
-        ear = cast("of.FileSystemEventHandler", _ObserverEar(folder, listener))
+        ear = cast("of.FileSystemEventHandler", _ObserverHandler(folder, listener))
         watch = self._observer.schedule(ear, str(folder), recursive=True, event_filter=kinds)
         self._shared[watch] += 1
         self._complaints.listeners.append(listener)
@@ -158,7 +158,7 @@ class ObserverEars:
         self._observer.join()
 
 
-class _ObserverEar:
+class _ObserverHandler:
     """Adapter from one tree's watchdog events to its listener."""
 
     def __init__(self, folder: Path, listener: Listener) -> None:
@@ -177,7 +177,7 @@ class _ObserverEar:
                 self._listener.heard(name.replace(os.sep, "/"))
 
 
-class _Complaints(logging.Handler):
+class _OverflowDetector(logging.Handler):
     """Log handler that detects dropped events, which watchdog reports only in its log."""
 
     def __init__(self) -> None:

@@ -144,7 +144,7 @@ def disk_concern(folder: Path, mounted: Mounts = mounts) -> Concern | None:
     return _concern(messages, path=str(folder), kind=kind or "unknown")
 
 
-def deaf_disk(folder: Path, mounted: Mounts = mounts) -> str:
+def unreliable_notices(folder: Path, mounted: Mounts = mounts) -> str:
     """Explain why change notices are unreliable under `folder`; empty when they are reliable."""
     kind = disk_kind(folder, mounted)
     return "" if kind in LOCAL else ENGLISH["ground.disk.deaf"].format(kind=kind or "unknown")

@@ -52,7 +52,7 @@ def may_be_away(error: EngineError) -> bool:
     return isinstance(error, TaskNotFound | LedgerUnusable | TaskUnreadable)
 
 
-class Answer:
+class FolderProbe:
     """Probe folders in a daemon thread, because a dead network mount never answers.
 
     The caller waits no longer than it wants, and the thread keeps no program alive.

@@ -205,7 +205,7 @@ def is_there(root: Path, nonce: str) -> bool:
         return True
 
 
-def is_another_thing(root: Path, nonce: str) -> bool:
+def is_blocked(root: Path, nonce: str) -> bool:
     """Return whether something other than a file is in the place of the lease or its folder.
 
     No process can hold that; its owner may be alive all the same, but cannot restore the lease.
@@ -259,7 +259,7 @@ def _is_dead(runners: Folder, nonce: str) -> bool:
     if is_locked(runners, nonce) is not False:
         return False
     try:
-        said = msgspec.json.decode(runners.read(nonce, _CAP), type=_Said)
+        said = msgspec.json.decode(runners.read(nonce, _CAP), type=_LeaseContent)
     except (OSError, Unusable, msgspec.MsgspecError, ValueError):
         return True
     if not (machine.same_host(said.host) and machine.same_boot(said.boot_id)):
@@ -270,7 +270,7 @@ def _is_dead(runners: Folder, nonce: str) -> bool:
     return pid is None or machine.is_process(pid, said.started_at) is not True
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _LeaseContent(msgspec.Struct, frozen=True):
     """Content of a lease file, which identifies its process."""
 
     host: str

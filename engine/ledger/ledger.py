@@ -23,7 +23,7 @@ from engine.ledger.files import Folder, writing
 from engine.ledger.lease import Lease, momentary
 from engine.ledger.lock import TIMEOUT_S, must_wait
 from engine.ledger.machine import wall_ms
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.result_assembly import APART_BYTES, apart, assemble
 from engine.model import redact
 from engine.model.errors import EngineError, LedgerReadOnly, TaskNotFound, TransitionError
@@ -48,7 +48,7 @@ REASON_CHARACTERS: Final = 500
 _ENDINGS: Final = {end: end.lower() for end in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)}
 
 
-class Ledger(LedgerLook):
+class Ledger(LedgerReader):
     """Tasks in folders below `root`; see the module. Safe to share between threads.
 
     Calls that write raise LedgerReadOnly or LedgerWriteFailed, and then the old file is intact.

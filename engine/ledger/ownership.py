@@ -134,7 +134,7 @@ def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Ownership:
     if owner.boot_id and not machine.same_boot(owner.boot_id):
         return Ownership(Owner.NOBODY, "the machine was restarted since")
     hidden = owner.pid_space not in (None, machine.pid_space())
-    if alive is None and (hidden or not lease.is_another_thing(root, nonce)):
+    if alive is None and (hidden or not lease.is_blocked(root, nonce)):
         return Ownership(Owner.UNKNOWN, "its lease cannot be read")
     if not root.is_dir():
         return Ownership(Owner.AWAY, AWAY_WORDS)

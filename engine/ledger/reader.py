@@ -16,8 +16,8 @@ from engine.ledger.files import MIB, Folder, Unusable
 from engine.ledger.lease import Lease
 from engine.ledger.listing import packed
 from engine.ledger.machine import wall_ms
-from engine.ledger.result_assembly import Joined, Pieces, assemble, head_apart
-from engine.ledger.stable_reads import Mark, mark_of, opened, steadily
+from engine.ledger.result_assembly import GeneratedStream, JoinedResult, assemble, head_apart
+from engine.ledger.stable_reads import Mark, mark_of, opened, read_stable
 from engine.ledger.time_slices import AT_ONCE
 from engine.model.errors import (
     EngineError,
@@ -54,7 +54,7 @@ def _is_record(entry: TaskRecord | Unreadable | None) -> bool:
     return isinstance(entry, TaskRecord)
 
 
-class LedgerLook:
+class LedgerReader:
     """Tasks below `root`, read-only; a missing root has none.
 
     Raises LedgerUnusable when `root` is no folder or may not be read. Calls with a task id raise
@@ -74,7 +74,7 @@ class LedgerLook:
     def read(self, task_id: str) -> TaskRecord | Unreadable:
         """Read one task strictly; Unreadable gives the reason why it cannot be used."""
         with self._task(task_id) as folder:
-            found = steadily(lambda: mark_of(folder), lambda: self._entry(task_id), _is_record)
+            found = read_stable(lambda: mark_of(folder), lambda: self._entry(task_id), _is_record)
             if isinstance(found, Unreadable) and len(self._refused) < MOST_REFUSED:
                 self._refused[task_id] = listing.stamp(folder, META_NAME), found
         if found is None:
@@ -188,7 +188,7 @@ class LedgerLook:
 
     def _doubtful(self, ids: set[TaskId]) -> Sequence[TaskRecord | Unreadable]:
         """Read unreadable or absent tasks again; another tool may be rewriting one."""
-        return steadily(
+        return read_stable(
             lambda: [mark for task_id in ids for mark in self._marks(task_id)],
             lambda: [one.entry for one in self.read_many(ids)],
             lambda entries: len(entries) == len(ids) and all(map(_is_record, entries)),
@@ -292,7 +292,7 @@ class LedgerLook:
         if found is None or next(self.raw_pages(task_id), None) is None:
             return file
         file.close()
-        return io.BufferedReader(Joined(*found, self.open_file(task_id, PAGES_NAME)))
+        return io.BufferedReader(JoinedResult(*found, self.open_file(task_id, PAGES_NAME)))
 
     def place(self, task_id: str, name: str) -> Path | None:
         """Path of one of `files`, for another program; None for a link or a missing file."""
@@ -316,7 +316,7 @@ class LedgerLook:
         if found is None or next(self.raw_pages(task_id), None) is None:
             return file
         file.close()
-        return io.BufferedReader(Pieces(assemble(*found, self.raw_pages(task_id))))
+        return io.BufferedReader(GeneratedStream(assemble(*found, self.raw_pages(task_id))))
 
     def has_result(self, task_id: str) -> bool:
         with self._task(task_id) as folder:

@@ -36,7 +36,7 @@ class NotAnId(EngineError):
     advice_text = "Copy the id from the list."
 
 
-class NotOnShelf(EngineError):
+class RecordNotFound(EngineError):
     """No record has this id."""
 
     code = "record_not_found"
@@ -45,7 +45,7 @@ class NotOnShelf(EngineError):
     advice_text = "Look at the list, or point --home at another folder."
 
 
-class AlreadyOnShelf(EngineError):
+class RecordExists(EngineError):
     """A record with this id exists already; it was left unchanged."""
 
     code = "record_exists"
@@ -63,8 +63,8 @@ class RecordUnreadable(EngineError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """Records `noun` in `folder`; ids match `ids_like` whole, files have at most `cap` bytes.
+class RecordStore:
+    """Records `noun` in `folder`; ids match `id_pattern` whole, files have at most `cap` bytes.
 
     Every call may raise NotAnId; those that write also LockTimeout (after 15 s), LedgerReadOnly,
     LedgerWriteFailed and LedgerUnusable, and then the old file is intact.
@@ -72,7 +72,7 @@ class Shelf:
 
     folder: Path
     noun: str
-    ids_like: re.Pattern[str] = HEX16
+    id_pattern: re.Pattern[str] = HEX16
     cap: int = MIB
 
     def ids(self) -> list[str]:
@@ -80,10 +80,10 @@ class Shelf:
         try:
             with self.opened() as folder:
                 names = folder.names()
-        except NotOnShelf:
+        except RecordNotFound:
             return []
         found = (name.removesuffix(_END) for name in names if name.endswith(_END))
-        return sorted(one for one in found if self.ids_like.fullmatch(one))
+        return sorted(one for one in found if self.id_pattern.fullmatch(one))
 
     def has(self, record_id: str) -> bool:
         """Return whether a record with this id exists, readable or not."""
@@ -91,14 +91,14 @@ class Shelf:
         try:
             with self.opened(record_id) as folder:
                 return folder.has(record_id + _END)
-        except NotOnShelf:
+        except RecordNotFound:
             return False
 
     def read(self, record_id: str) -> dict[str, Any]:
         """Read the whole record.
 
         Raises:
-            NotOnShelf: there is none.
+            RecordNotFound: there is none.
             RecordUnreadable: its file is no JSON object of at most `cap` bytes.
         """
         self.check(record_id)
@@ -109,11 +109,11 @@ class Shelf:
         """Write a new record, creating the folder (0700) where it is missing.
 
         Raises:
-            AlreadyOnShelf: the id is taken; nothing was changed.
+            RecordExists: the id is taken; nothing was changed.
         """
         with self.hold(record_id, make=True) as folder:
             if folder.has(record_id + _END):
-                raise AlreadyOnShelf(noun=self.noun, id=record_id)
+                raise RecordExists(noun=self.noun, id=record_id)
             self.put(folder, record_id, raw, durable=durable)
 
     def change(
@@ -125,7 +125,7 @@ class Shelf:
         difference nothing is written. `durable` survives a loss of power.
 
         Raises:
-            NotOnShelf, RecordUnreadable: as `read`.
+            RecordNotFound, RecordUnreadable: as `read`.
         """
         with self.hold(record_id) as folder:
             raw = self.read_in(folder, record_id)
@@ -159,7 +159,7 @@ class Shelf:
                 yield folder
 
     def read_in(self, folder: Folder, record_id: str) -> dict[str, Any]:
-        """Read as `read`, in a folder that is open. Raises NotOnShelf, RecordUnreadable."""
+        """Read as `read`, in a folder that is open. Raises RecordNotFound, RecordUnreadable."""
         name = record_id + _END
         try:
             return meta.whole(folder.read(name, self.cap))
@@ -183,14 +183,14 @@ class Shelf:
 
     def check(self, record_id: str) -> None:
         """Raise NotAnId unless `record_id` has the shape of this store's ids."""
-        if not isinstance(record_id, str) or not self.ids_like.fullmatch(record_id):
+        if not isinstance(record_id, str) or not self.id_pattern.fullmatch(record_id):
             raise NotAnId(given=record_id, noun=self.noun)
 
-    def missing(self, record_id: str) -> NotOnShelf:
-        return NotOnShelf(noun=self.noun, id=record_id, path=str(self.folder))
+    def missing(self, record_id: str) -> RecordNotFound:
+        return RecordNotFound(noun=self.noun, id=record_id, path=str(self.folder))
 
     def opened(self, record_id: str = "") -> Folder:
-        """Open the folder for reading. Raises NotOnShelf where there is none, LedgerUnusable."""
+        """Open the folder for reading. Raises RecordNotFound, LedgerUnusable."""
         try:
             return Folder.at(str(self.folder))
         except FileNotFoundError as error:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from engine.ledger.listing import Make, packed
 from engine.ledger.meta import shared
 from engine.ledger.ownership import Owner, Owners, Runs, is_kept_here
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.time_slices import slices
 from engine.model.errors import EngineError
 from engine.model.records import (
@@ -77,7 +77,7 @@ class Difference:
     gone: tuple[TaskId, ...] = ()
 
 
-class Picture:
+class LedgerSnapshot:
     """Last known state of all tasks of one ledger.
 
     `ours` says whether this process runs a task, `runs` returns its executor's view of an own task;
@@ -86,7 +86,7 @@ class Picture:
 
     def __init__(
         self,
-        ledger: LedgerLook,
+        ledger: LedgerReader,
         ours: Callable[[TaskId], bool],
         make: Make = shared,
         runs: Runs | None = None,

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Mark = tuple[int, int, int]  # changes with each rewrite; the second is a time (ns)
 
 
-def steadily(
+def read_stable(
     marks: Callable[[], list[Mark]], read: Callable[[], T], is_whole: Callable[[T], bool]
 ) -> T:
     """Repeat `read` for half a second while its result is not whole and `marks` change.
@@ -55,7 +55,7 @@ def opened(folder: Folder) -> tuple[bytes, dict[str, Any]]:
         except (Unusable, FileNotFoundError) as error:
             return error
 
-    found = steadily(lambda: mark_of(folder), read, lambda one: not isinstance(one, Exception))
+    found = read_stable(lambda: mark_of(folder), read, lambda one: not isinstance(one, Exception))
     if isinstance(found, Exception):
         raise found
     return found

@@ -18,9 +18,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from engine.ledger.directory_watcher import Ears, open_ears
+from engine.ledger.directory_watcher import DirectoryWatcher, open_watcher
 from engine.ledger.folder_presence import HeldFolder, Presence
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import (
     LedgerUnusable,
     TaskNotFound,
@@ -36,7 +36,7 @@ REMOVED_S = 0.5  # a folder that is replaced by a copy is missing for a moment
 
 
 async def wait_terminal(
-    ledger: LedgerLook, task_id: str, timeout_ms: int = 60_000, away_s: float = AWAY_S
+    ledger: LedgerReader, task_id: str, timeout_ms: int = 60_000, away_s: float = AWAY_S
 ) -> TaskRecord:
     """Return the record once the task has ended; at once when it already has.
 
@@ -84,7 +84,7 @@ class _Absence:
 
 
 async def _end(
-    ledger: LedgerLook, task_id: TaskId, woken: asyncio.Event, absence: _Absence
+    ledger: LedgerReader, task_id: TaskId, woken: asyncio.Event, absence: _Absence
 ) -> TaskRecord:
     doubted = False
     while True:
@@ -108,16 +108,18 @@ async def _end(
                 await woken.wait()
 
 
-_lookouts: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, _Lookout]] = WeakKeyDictionary()
+_pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, _FolderPoller]] = (
+    WeakKeyDictionary()
+)
 
 
 @asynccontextmanager
 async def _awaited(root: Path, task_id: str) -> AsyncIterator[asyncio.Event]:
     """Yield an event, set whenever the task may have changed; the last wait ends the lookout."""
-    here = _lookouts.setdefault(asyncio.get_running_loop(), {})
+    here = _pollers.setdefault(asyncio.get_running_loop(), {})
     lookout = here.get(root)
     if lookout is None:
-        lookout = here[root] = _Lookout(root)
+        lookout = here[root] = _FolderPoller(root)
     woken = lookout.enter(task_id)
     try:
         yield woken
@@ -127,7 +129,7 @@ async def _awaited(root: Path, task_id: str) -> AsyncIterator[asyncio.Event]:
             await lookout.close()
 
 
-class _Lookout:
+class _FolderPoller:
     """Poll and watch the folders of awaited tasks."""
 
     def __init__(self, root: Path) -> None:
@@ -192,14 +194,14 @@ class _Folders:
         self._ring = ring
         self._lock = threading.Lock()
         self._closed = False
-        self._ears: Ears | None = None
-        self._heard: dict[str, _Ear] = {}
+        self._ears: DirectoryWatcher | None = None
+        self._heard: dict[str, _TaskListener] = {}
 
     def open(self) -> None:
         """Open the watcher; on failure polling continues alone."""
         with self._lock, contextlib.suppress(OSError):
             if not self._closed:
-                self._ears = open_ears()
+                self._ears = open_watcher()
         if self._closed:
             self.close()
 
@@ -229,14 +231,14 @@ class _Folders:
         for task_id in [who for who, ear in self._heard.items() if ear.over or who not in wanted]:
             self._heard.pop(task_id).leave()
         for task_id in wanted - self._heard.keys():
-            ear = _Ear(task_id, self._ears.deep, self._ring)
+            ear = _TaskListener(task_id, self._ears.deep, self._ring)
             folder = self._root if self._ears.deep else self._root / task_id
             with contextlib.suppress(OSError):
                 ear.leave = self._ears.listen(folder, ear)
                 self._heard[task_id] = ear
 
 
-class _Ear:
+class _TaskListener:
     """Wake the waits for one task."""
 
     leave: Callable[[], None]

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from engine.ledger.change_queue import Changes, Post
-from engine.ledger.directory_watcher import Ears, open_ears
-from engine.ledger.filesystem_checks import deaf_disk
+from engine.ledger.change_queue import ChangeQueue, Changes
+from engine.ledger.directory_watcher import DirectoryWatcher, open_watcher
+from engine.ledger.filesystem_checks import unreliable_notices
 from engine.ledger.folder_presence import ANSWER_S, SILENT_WORDS
 from engine.model.errors import LedgerUnusable
 from engine.model.records import META_NAME, TaskId
@@ -27,11 +27,15 @@ NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 TASK_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
-class Listening:
+class WatchSet:
     """Watches on the root and on the followed tasks. `mend` and `close` run in worker threads."""
 
     def __init__(
-        self, root: Path, post: Post, ears: Callable[[], Ears], doubt: Callable[[Path], str]
+        self,
+        root: Path,
+        post: ChangeQueue,
+        ears: Callable[[], DirectoryWatcher],
+        doubt: Callable[[Path], str],
     ) -> None:
         self.wanted: frozenset[TaskId] = frozenset()
         self._root = root
@@ -41,7 +45,7 @@ class Listening:
         self._doubt = ""
         self._lock = threading.Lock()
         self._closed = False
-        self._ears: Ears | None = None
+        self._ears: DirectoryWatcher | None = None
         self._inode: tuple[int, int] | None = None
         self._root_listener = _RootListener(self, post)
         self._held: dict[TaskId, _TaskListener] = {}
@@ -120,7 +124,7 @@ class Listening:
         for task_id in wanted - self._held.keys():
             self._hold(task_id, self._ears)
 
-    def _hold(self, task_id: TaskId, ears: Ears) -> None:
+    def _hold(self, task_id: TaskId, ears: DirectoryWatcher) -> None:
         listener = _TaskListener(task_id, self, self._post)
         try:
             listener.leave = ears.listen(self._root / task_id, listener)
@@ -132,7 +136,7 @@ class Listening:
 
 
 class _RootListener:
-    def __init__(self, listening: Listening, post: Post) -> None:
+    def __init__(self, listening: WatchSet, post: ChangeQueue) -> None:
         self.over = False
         self._listening, self._post = listening, post
 
@@ -153,7 +157,7 @@ class _RootListener:
 class _TaskListener:
     leave: Callable[[], None]
 
-    def __init__(self, task_id: TaskId, listening: Listening, post: Post) -> None:
+    def __init__(self, task_id: TaskId, listening: WatchSet, post: ChangeQueue) -> None:
         self.task_id, self._listening, self._post = task_id, listening, post
 
     def heard(self, name: str) -> None:
@@ -204,16 +208,16 @@ class Watch:
         *,
         scan_s: float = 5.0,
         poll_s: float = 1.5,
-        ears: Callable[[], Ears] = open_ears,
-        doubt: Callable[[Path], str] = deaf_disk,
+        ears: Callable[[], DirectoryWatcher] = open_watcher,
+        doubt: Callable[[Path], str] = unreliable_notices,
     ) -> None:
         self.root = root
         self.state = "live"
         self.reason = ""
         self.deaf = ""
         self._period = {"live": scan_s, "polling": poll_s, "gone": GONE_S, "silent": GONE_S}
-        self._post = Post()
-        self._listening = Listening(root, self._post, ears, doubt)
+        self._post = ChangeQueue()
+        self._listening = WatchSet(root, self._post, ears, doubt)
         self._keeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.display import display
 from engine.results.unit_rows import UnitReader
 from engine.results.units import unit_of
@@ -18,7 +18,7 @@ Change = Literal["added", "removed", "changed"]
 KEPT: Final = 20_000  # differences that are stored; further ones are only counted
 _TOLD_EACH: Final = 500
 
-Run = tuple[LedgerLook, str]  # a task and the reader of its ledger
+Run = tuple[LedgerReader, str]  # a task and the reader of its ledger
 Facts = tuple[str, str, bytes]  # the response, the title, a hash of the text
 
 

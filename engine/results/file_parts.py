@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 
 BLOCK: Final = 1024 * 1024
 
@@ -37,7 +37,7 @@ class FilePart(msgspec.Struct, frozen=True):
     size: int
 
 
-def read_part(look: LedgerLook, task_id: str, name: str, start: int, most: int) -> FilePart:
+def read_part(look: LedgerReader, task_id: str, name: str, start: int, most: int) -> FilePart:
     """Read at most `most` bytes from `start`; a line cut at the end is left for the next part."""
     with look.open_whole(task_id, name) as file:
         size = file.seek(0, 2)

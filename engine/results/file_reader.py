@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.blocked_places import Refusals, refusal
 from engine.model.errors import TaskUnreadable
 from engine.model.records import ARTIFACTS_NAME
@@ -44,7 +44,7 @@ class HitPart(msgspec.Struct, frozen=True):
     passed_over: int = 0
 
 
-class Reading:
+class TaskFileReader:
     """Reader of one ledger's task folders. Calls raise NotATaskId, TaskNotFound, TaskUnreadable."""
 
     def __init__(self, root: Path) -> None:
@@ -82,7 +82,7 @@ class Reading:
         after: str,
         told: Callable[[int], None],
         *,
-        earlier: Reading | None = None,
+        earlier: TaskFileReader | None = None,
     ) -> Differences:
         """Compare two runs; `told` is called on the thread with the number of units read.
 
@@ -169,8 +169,8 @@ class Reading:
         with self.open(task_id, name) as file:
             return file.seek(0, 2)
 
-    def _look(self) -> LedgerLook:
-        return LedgerLook(self._root)
+    def _look(self) -> LedgerReader:
+        return LedgerReader(self._root)
 
     def _bytes(self, task_id: str, name: str, inside: tuple[int, ...]) -> _Source:
         return _Source(self, task_id, name, inside)
@@ -201,7 +201,9 @@ class Reading:
 class _Source:
     """Context manager for the bytes of a file, or of a string in it that contains JSON."""
 
-    def __init__(self, desk: Reading, task_id: str, name: str, inside: tuple[int, ...]) -> None:
+    def __init__(
+        self, desk: TaskFileReader, task_id: str, name: str, inside: tuple[int, ...]
+    ) -> None:
         self._desk, self._at = desk, (task_id, name)
         self._inside = inside
         self._file: BinaryIO | None = None

@@ -15,7 +15,7 @@ import msgspec
 from engine.ledger import journal
 from engine.ledger.json_stream import Damaged, JsonText, decoded
 from engine.ledger.meta import shown
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.records import ENVELOPE, EVENTS_NAME, PAGES_NAME, RESULT_NAME
 from engine.model.tally import UNITS_KEY
 
@@ -32,7 +32,7 @@ class Findings:
     `done` the bytes that `rows` has read.
     """
 
-    def __init__(self, ledger: LedgerLook, task_id: str, kind: str) -> None:
+    def __init__(self, ledger: LedgerReader, task_id: str, kind: str) -> None:
         self._ledger = ledger
         self._task_id = task_id
         self._key = UNITS_KEY.get(kind)

@@ -11,7 +11,7 @@ import msgspec
 
 from engine.ledger import journal
 from engine.ledger.json_stream import Damaged
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import TaskUnreadable
 from engine.model.records import PAGES_NAME, TaskRecord
 from engine.results.findings import Findings
@@ -42,7 +42,7 @@ class UnitReader:
     Without that file it reads a whole result. Every call may wait for a disk.
     """
 
-    def __init__(self, look: LedgerLook, task_id: str, since: int = 0, number: int = 0) -> None:
+    def __init__(self, look: LedgerReader, task_id: str, since: int = 0, number: int = 0) -> None:
         entry = look.read(task_id)
         kind = entry.kind if isinstance(entry, TaskRecord) else ""
         self._look, self._task_id = look, task_id
@@ -90,7 +90,7 @@ class UnitReader:
 
 
 def whole_unit(
-    look: LedgerLook, task_id: str, unit: Unit, stop: threading.Event
+    look: LedgerReader, task_id: str, unit: Unit, stop: threading.Event
 ) -> dict[str, Any] | None:
     """Read the whole of one unit; None where it no longer exists (or `stop` is set)."""
     if unit.at >= 0:

@@ -14,7 +14,7 @@ from engine.ledger.listing import Found, is_task_id
 from engine.ledger.lock import OURS, PEERS
 from engine.ledger.machine import unhurried_ms
 from engine.ledger.ownership import owner_of
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model import redact
 from engine.model.display import display
 from engine.model.errors import EngineError, NotATaskId
@@ -38,7 +38,7 @@ class Kept(StrEnum):
     GONE = "gone"  # another program removed it first
 
 
-def judged(ledger: LedgerLook, found: Found, now_ms: float) -> Ended | Kept:
+def judged(ledger: LedgerReader, found: Found, now_ms: float) -> Ended | Kept:
     """Judge one task of a listing: its facts for the rules, or the reason why it stays."""
     record, mark = found.entry, found.stamp
     if isinstance(record, Unreadable) or mark is None:
@@ -63,13 +63,13 @@ def judged(ledger: LedgerLook, found: Found, now_ms: float) -> Ended | Kept:
     )
 
 
-def just_ended(ledger: LedgerLook, record: TaskRecord, mark: Stamp, now_ms: float) -> bool:
+def just_ended(ledger: LedgerReader, record: TaskRecord, mark: Stamp, now_ms: float) -> bool:
     """Return whether its living owner may still be writing after the task's end."""
     lately = now_ms - _ended_at(record, mark) < STILL_WRITING_MS
     return lately and not _owner_is_dead(ledger, record)
 
 
-def unheld(ledger: LedgerLook, task_id: str) -> Kept | None:
+def unheld(ledger: LedgerReader, task_id: str) -> Kept | None:
     """Return None for a folder without a lock. Raises OSError where that cannot be read."""
     try:
         with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
@@ -78,7 +78,7 @@ def unheld(ledger: LedgerLook, task_id: str) -> Kept | None:
         return Kept.GONE
 
 
-def _free_size(ledger: LedgerLook, task_id: str) -> int | Kept:
+def _free_size(ledger: LedgerReader, task_id: str) -> int | Kept:
     """Return the size of a folder without a lock."""
     try:
         with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
@@ -89,7 +89,7 @@ def _free_size(ledger: LedgerLook, task_id: str) -> int | Kept:
         return Kept.UNREADABLE
 
 
-def judged_again(ledger: LedgerLook, one: Ended, now_ms: float) -> Kept | None:
+def judged_again(ledger: LedgerReader, one: Ended, now_ms: float) -> Kept | None:
     """Judge a task again right before removal: the reason why it has to stay, or None."""
     if not is_task_id(one.task_id):
         raise NotATaskId(given=one.task_id)
@@ -137,7 +137,7 @@ def _ended_at(record: TaskRecord, mark: Stamp) -> float:
     return max(filter(None, map(moment, times)), default=mark.mtime_ns / 1e6)
 
 
-def _owner_is_dead(ledger: LedgerLook, record: TaskRecord) -> bool:
+def _owner_is_dead(ledger: LedgerReader, record: TaskRecord) -> bool:
     # `owner_of` judges live tasks only; this asks for the maker of an ended one.
     living = msgspec.structs.replace(record, status="RUNNING")
     try:

@@ -18,7 +18,7 @@ import msgspec
 
 from engine.ledger.listing import Found
 from engine.ledger.machine import unhurried_ms
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import EngineError, TaskNotFound
 from engine.model.records import TaskRecord
 from engine.retention import removal
@@ -55,7 +55,7 @@ class Pruned(msgspec.Struct, frozen=True):
     refused: tuple[Refused, ...]
 
 
-def preview(ledger: LedgerLook, rules: Rules, now_ms: float) -> Preview:
+def preview(ledger: LedgerReader, rules: Rules, now_ms: float) -> Preview:
     """Find the tasks that `rules` would remove now; nothing is changed."""
     ended: list[Ended] = []
     kept: Counter[str] = Counter()
@@ -71,7 +71,7 @@ def preview(ledger: LedgerLook, rules: Rules, now_ms: float) -> Preview:
 
 
 def prune(
-    ledger: LedgerLook,
+    ledger: LedgerReader,
     shown: Preview,
     *,
     delete: bool = False,
@@ -111,7 +111,7 @@ class Retention:
     async def preview(self, rules: Rules) -> Preview:
         """Preview on a thread. Raises LedgerUnusable."""
         return await asyncio.to_thread(
-            lambda: preview(LedgerLook(self._root), rules, unhurried_ms())
+            lambda: preview(LedgerReader(self._root), rules, unhurried_ms())
         )
 
     async def prune(
@@ -121,7 +121,7 @@ class Retention:
         stopped = stop or threading.Event()
         try:
             return await asyncio.to_thread(
-                lambda: prune(LedgerLook(self._root), shown, delete=delete, stop=stopped.is_set)
+                lambda: prune(LedgerReader(self._root), shown, delete=delete, stop=stopped.is_set)
             )
         finally:
             stopped.set()
@@ -145,7 +145,7 @@ def discard(root: Path, task_id: str, *, delete: bool, settled: bool) -> None:
         TaskStays: it has not ended, or its owner may still be writing.
         NoTrash, DeleteFailed, NotATaskId, TaskNotFound.
     """
-    ledger = LedgerLook(root)
+    ledger = LedgerReader(root)
     ledger.read(task_id)  # refuses an invalid task id before it becomes a path
     found = ledger.read_many([task_id])
     if not found:
@@ -161,7 +161,7 @@ def discard(root: Path, task_id: str, *, delete: bool, settled: bool) -> None:
         removal.to_trash(root, task_id)
 
 
-def _stays(ledger: LedgerLook, found: Found, settled: bool) -> Kept | None:
+def _stays(ledger: LedgerReader, found: Found, settled: bool) -> Kept | None:
     record = found.entry
     if isinstance(record, TaskRecord):
         if not record.is_terminal:

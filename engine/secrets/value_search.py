@@ -56,7 +56,7 @@ _BY_SCRIPTS: Final = r"(?P<octal>0?[4-7][0-7]|1[0-7]{2})"
 _READINGS: Final = (_reading(8, _BY_SHEETS), _reading(1, _BY_SHEETS), _reading(8, _BY_SCRIPTS))
 
 
-class Reading:
+class DecodedText:
     """A text with the escapes of its letters decoded."""
 
     def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
@@ -81,13 +81,13 @@ class Reading:
         return self._text_at[part] + at - self._plain_at[part]
 
 
-def readings(text: str) -> Iterator[Reading]:
+def readings(text: str) -> Iterator[DecodedText]:
     """Yield every decoding that differs from the text and from the earlier ones."""
     if not any(sign in text and pattern.search(text) for sign, pattern in _MAY_BE):
         return
     known = {text}
     for pattern in _READINGS:
-        found = Reading(text, pattern)
+        found = DecodedText(text, pattern)
         if found.plain not in known:
             known.add(found.plain)
             yield found

@@ -22,7 +22,7 @@ from engine.contracts.task_runs import RunDesk, contract_of
 from engine.ledger.change_queue import Changes
 from engine.ledger.machine import wall_ms
 from engine.ledger.meta import shown
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.record_store import RecordUnreadable
 from engine.ledger.watch import Watch
 from engine.model.config import Settings
@@ -150,7 +150,7 @@ class GoalFeed:
         gone: set[TaskId] = set()
         if changes.rescan:
             try:
-                stamps = dict(LedgerLook(self._root).scan())
+                stamps = dict(LedgerReader(self._root).scan())
             except EngineError as error:  # for now nothing is known, and nothing is taken away
                 log.debug("the task runs cannot be looked at: %s", error)
                 return [], []
@@ -262,11 +262,11 @@ class Minding(Looking):
         except EngineError:
             return False
 
-    def _place_of(self, task_id: str) -> LedgerLook:
+    def _place_of(self, task_id: str) -> LedgerReader:
         """Where its events stand: a task run's folder is made like a task's."""
         if not self.is_run(task_id):
             return self._ledger
-        return LedgerLook(self.settings.home / task_run_folders.FOLDER)
+        return LedgerReader(self.settings.home / task_run_folders.FOLDER)
 
     def folder_of(self, task_id: str) -> Path:
         """Where a task, or a task run, keeps its files."""

@@ -21,10 +21,10 @@ from engine.agents import Agents
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.instances import Instances
 from engine.browser.recording.live_view import Showing, Sight
-from engine.execution.budget_observer import Meter
+from engine.execution.budget_observer import BudgetObserver
 from engine.execution.executor import Executor
 from engine.execution.runner import Job
-from engine.execution.task_observer import Companion
+from engine.execution.task_observer import TaskObserver
 from engine.kinds.context import Clock
 from engine.kinds.registry import import_libraries
 from engine.kinds.spec import Tools
@@ -354,8 +354,8 @@ class Engine(Steering):
         self._check_open()
         record = await asyncio.to_thread(self._create, request, parent)
         task_id, terms = TaskId(record.task_id), request.terms
-        companions = self._companions(record, terms)
-        job = Job(task_id, request.kind, request.parsed, companions, terms.policy or {})
+        observers = self._observers(record, terms)
+        job = Job(task_id, request.kind, request.parsed, observers, terms.policy or {})
         try:
             self._check_open()
             assert self._executor is not None
@@ -366,11 +366,13 @@ class Engine(Steering):
         self._nudge(job.task_id)
         return record
 
-    def _companions(self, record: TaskRecord, terms: Terms) -> tuple[Companion, ...]:
+    def _observers(self, record: TaskRecord, terms: Terms) -> tuple[TaskObserver, ...]:
         """What goes along with the task: its budgets and its contract, if it has any."""
-        found: list[Companion] = []
+        found: list[TaskObserver] = []
         if terms.policy:
-            meter = partial(Meter, now_ms=self._clock.now_ms, monotonic=self._clock.monotonic)
+            meter = partial(
+                BudgetObserver, now_ms=self._clock.now_ms, monotonic=self._clock.monotonic
+            )
             found.append(meter(self._ledger, record.task_id, terms.enforce))
         if record.engine is not None and record.engine.contract_id is not None:
             found.append(self.goals.companion(record.engine.contract_id, record.task_id))

@@ -18,8 +18,8 @@ import msgspec
 from engine.ledger.change_queue import Changes
 from engine.ledger.meta import lighter, shared
 from engine.ledger.ownership import Runs
-from engine.ledger.reader import LedgerLook
-from engine.ledger.snapshot import Difference, Picture
+from engine.ledger.reader import LedgerReader
+from engine.ledger.snapshot import Difference, LedgerSnapshot
 from engine.ledger.watch import Watch
 from engine.model.errors import LedgerUnusable
 from engine.model.records import TaskId, TaskRecord, TaskView, Unreadable
@@ -63,7 +63,7 @@ class Feed:
 
     def __init__(
         self,
-        ledger: LedgerLook,
+        ledger: LedgerReader,
         watch: Watch | None,
         *,
         ours: Callable[[TaskId], bool],
@@ -72,7 +72,7 @@ class Feed:
     ) -> None:
         self.watch = watch
         self._ledger = ledger
-        self._picture = Picture(ledger, ours, lighter if light else shared, runs)
+        self._picture = LedgerSnapshot(ledger, ours, lighter if light else shared, runs)
         self._todo: Sequence[TaskId] = ()
         self._done = 0
         self._read: Callable[[Sequence[TaskId]], Difference] = self._picture.load

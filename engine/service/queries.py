@@ -12,11 +12,11 @@ from typing import Any, BinaryIO, TypeVar
 
 from engine.export.exports import Exports
 from engine.kinds.commands.command_document import command_task
-from engine.ledger.command_task_ids import Names, is_command_task_id
+from engine.ledger.command_task_ids import TaskAliases, is_command_task_id
 from engine.ledger.ledger import Ledger
 from engine.ledger.machine import wall_ms
 from engine.ledger.ownership import Owner, Ownership
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.watch import Watch
 from engine.model.errors import ResultMissing
 from engine.model.records import (
@@ -29,7 +29,7 @@ from engine.model.records import (
     Unreadable,
 )
 from engine.query import Filter
-from engine.results.file_reader import Reading
+from engine.results.file_reader import TaskFileReader
 from engine.results.findings import Findings
 from engine.retention.pruning import Retention
 from engine.service.feed import Batch, Feed
@@ -46,10 +46,10 @@ class Looking:
 
     def __init__(self, root: Path) -> None:
         self._ledger = Ledger(root)
-        self._names = Names()
+        self._names = TaskAliases()
         self._feeds: set[Feed] = set()
         self.exports = Exports(root)
-        self.reading = Reading(root)
+        self.reading = TaskFileReader(root)
         self.past = Past(root)
         self.retention = Retention(root)
 
@@ -189,7 +189,7 @@ class Looking:
         """Of which tasks a list knows that they have ended, which is for good. From any thread."""
         return chain.from_iterable(feed.ended() for feed in tuple(self._feeds))
 
-    def _place_of(self, task_id: str) -> LedgerLook:
+    def _place_of(self, task_id: str) -> LedgerReader:
         """Where the events of this task stand."""
         return self._ledger
 

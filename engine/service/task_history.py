@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine.export.output import new_file
 from engine.ledger.event_search import Found, Needle
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.records import UnitTimes
 
 Told = Callable[[int, int], object]  # bytes done, bytes in all; called from a worker thread
@@ -60,9 +60,9 @@ class Past:
         return await asyncio.to_thread(self._write, lines, place)
 
     @property
-    def _look(self) -> LedgerLook:
+    def _look(self) -> LedgerReader:
         """Made where it is used, in a thread: opening a root may wait for a disk."""
-        return LedgerLook(self._root)
+        return LedgerReader(self._root)
 
     def _copy(self, task_id: str, place: Path, told: Told, stop: threading.Event) -> int:
         done = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.export.recordings import FORMATS, export_recording
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import InvalidArguments, Problem
 from engine.service.engine import Engine
 from engine.verbs.model import Param, Verb
@@ -26,7 +26,7 @@ async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
         raise InvalidArguments((Problem("output", "missing", message),))
     return await asyncio.to_thread(
         export_recording,
-        LedgerLook(engine.settings.root),
+        LedgerReader(engine.settings.root),
         await engine.ledger_id(given["task_id"]),
         given["format"],
         Path(given["output"]),

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.watch import Watch
 from engine.model.records import TaskId, TaskRecord
 from engine.service.feed import Feed
@@ -37,7 +37,7 @@ print(json.dumps([began, now_ns()]), flush=True)
 async def flooded(root: Path) -> dict[str, object]:
     """Seconds from the end of the burst until the feed's picture is what is on disk."""
     watch = Watch(root)
-    feed = Feed(LedgerLook(root), watch, ours=lambda _: False)
+    feed = Feed(LedgerReader(root), watch, ours=lambda _: False)
     picture: dict[TaskId, str | None] = {}
     states: set[str] = set()
     right_at = 0

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median as middle
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.watch import Watch
 from engine.service.feed import Feed
 from tests.bench.report import report
@@ -58,7 +58,7 @@ def bare(root: Path, *, stat: bool = False) -> Cost:
 def listed(root: Path) -> Cost:
     """What `octask list` does for the whole ledger."""
     wall, cpu = time.perf_counter(), time.process_time()
-    LedgerLook(root).list(limit=None)
+    LedgerReader(root).list(limit=None)
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
@@ -67,7 +67,7 @@ async def fed(root: Path, first_s: list[float], stalls: list[float] | None = Non
     (`gui.startup.session`)."""
     gc.disable()
     wall, cpu = time.perf_counter(), time.process_time()
-    feed = Feed(LedgerLook(root), Watch(root), ours=lambda _: False)
+    feed = Feed(LedgerReader(root), Watch(root), ours=lambda _: False)
     longest, first = [0.0], 0.0
     beating = asyncio.create_task(_heart(longest)) if stalls is not None else None
     async for batch in feed.batches():

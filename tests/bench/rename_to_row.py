@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.watch import Watch
 from engine.model.records import TaskRecord
 from engine.service.feed import Batch, Feed
@@ -34,7 +34,7 @@ print(json.dumps(times), flush=True)
 
 async def delivered(root: Path, renames: int, take: Callable[[Batch], None]) -> list[float]:
     """Milliseconds from just before each rename until its row was taken by `take`."""
-    feed = Feed(LedgerLook(root), Watch(root), ours=lambda _: False)
+    feed = Feed(LedgerReader(root), Watch(root), ours=lambda _: False)
     seen: dict[int, int] = {}
     loaded = asyncio.Event()
 

@@ -8,7 +8,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.wait import wait_terminal
 from tests.bench.report import report, share
 from tests.watch.folders import elsewhere, now_ns, task_id, write_meta
@@ -36,13 +36,13 @@ async def polled(path: Path) -> int:
     return now_ns()
 
 
-async def waited(ledger: LedgerLook, number: int) -> int:
+async def waited(ledger: LedgerReader, number: int) -> int:
     await wait_terminal(ledger, task_id(number), 30_000)
     return now_ns()
 
 
 async def measure(root: Path, transitions: int) -> tuple[list[float], list[float]]:
-    ledger = LedgerLook(root)
+    ledger = LedgerReader(root)
     ours: list[float] = []
     polls: list[float] = []
     with elsewhere(ENDS, root) as child:

@@ -12,7 +12,7 @@ import pytest
 
 from engine.cli import calls
 from engine.contracts.errors import BulkCompletionRefused
-from engine.ledger.record_store import NotOnShelf
+from engine.ledger.record_store import RecordNotFound
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, WaitTimeout
 from engine.model.records import Status
 from tests.cli.program import ENDLESS, LIMIT_S, Octask, only_task, until
@@ -23,7 +23,7 @@ def test_the_codes_are_the_promised_numbers() -> None:
     assert calls.BY_STATUS == {Status.COMPLETED: 0, Status.FAILED: 1, Status.CANCELLED: 3}
     told = dict(calls.BY_ERROR)
     assert told[InvalidArguments] == told[NotATaskId] == 2
-    assert told[TaskNotFound] == told[NotOnShelf] == 4
+    assert told[TaskNotFound] == told[RecordNotFound] == 4
     assert told[BulkCompletionRefused] == 5
     assert told[WaitTimeout] == 124
     assert calls.KILLED == 130

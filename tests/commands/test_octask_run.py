@@ -301,9 +301,9 @@ def test_a_task_whose_process_was_killed_reads_as_failed_once_reaped(
     (meta,) = octask.metas()
     assert (meta["status"], meta["error"]["code"]) == ("FAILED", "orphaned")
     from engine.kinds.commands.command_document import command_task
-    from engine.ledger.reader import LedgerLook
+    from engine.ledger.reader import LedgerReader
 
-    found = command_task(LedgerLook(octask.home / "tasks"), meta["task_id"])
+    found = command_task(LedgerReader(octask.home / "tasks"), meta["task_id"])
     assert found is not None
     assert found["status"] == "failed"
     assert [c["status"] for c in found["commands"]] == ["success", "error", "skipped"]

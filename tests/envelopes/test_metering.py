@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine import budgets
-from engine.execution.budget_observer import Meter
+from engine.execution.budget_observer import BudgetObserver
 from engine.ledger.ledger import Ledger
 from engine.model.errors import InvalidArguments
 from engine.model.records import Status, Units
@@ -145,7 +145,9 @@ def metered(ledger: Ledger, clocks: Clocks, policy: dict[str, Any], *, enforce: 
     ledger.claim(record.task_id)
     began = {"started_at": clocks.ms, "last_activity_at": clocks.ms}
     ledger.mutate(record.task_id, lambda raw: raw.update(began))
-    meter = Meter(ledger, record.task_id, enforce, now_ms=clocks.now_ms, monotonic=clocks.monotonic)
+    meter = BudgetObserver(
+        ledger, record.task_id, enforce, now_ms=clocks.now_ms, monotonic=clocks.monotonic
+    )
     return record.task_id, meter
 
 

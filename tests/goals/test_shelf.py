@@ -10,11 +10,11 @@ import pytest
 
 from engine.ledger.record_store import (
     UUID,
-    AlreadyOnShelf,
     NotAnId,
-    NotOnShelf,
+    RecordExists,
+    RecordNotFound,
+    RecordStore,
     RecordUnreadable,
-    Shelf,
 )
 from engine.model.errors import LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
 
@@ -22,22 +22,22 @@ ONE = "00000000000000a1"
 
 
 @pytest.fixture
-def shelf(home: Path) -> Shelf:
-    return Shelf(home / "records", "record")
+def shelf(home: Path) -> RecordStore:
+    return RecordStore(home / "records", "record")
 
 
-def test_looking_at_a_shelf_that_is_not_made_writes_nothing(shelf: Shelf) -> None:
+def test_looking_at_a_shelf_that_is_not_made_writes_nothing(shelf: RecordStore) -> None:
     assert shelf.ids() == []
     assert not shelf.has(ONE)
-    with pytest.raises(NotOnShelf):
+    with pytest.raises(RecordNotFound):
         shelf.read(ONE)
-    with pytest.raises(NotOnShelf):
+    with pytest.raises(RecordNotFound):
         shelf.change(ONE, lambda raw: None)
     assert not shelf.folder.exists()
 
 
 @pytest.mark.case("R48")
-def test_a_record_is_private_and_found_again(shelf: Shelf) -> None:
+def test_a_record_is_private_and_found_again(shelf: RecordStore) -> None:
     shelf.create(ONE, {"a": 1})
     assert shelf.ids() == [ONE]
     assert shelf.read(ONE) == {"a": 1}
@@ -46,20 +46,20 @@ def test_a_record_is_private_and_found_again(shelf: Shelf) -> None:
         assert all(path.stat().st_mode & 0o777 == 0o600 for path in shelf.folder.iterdir())
 
 
-def test_a_taken_id_is_refused_and_its_record_left(shelf: Shelf) -> None:
+def test_a_taken_id_is_refused_and_its_record_left(shelf: RecordStore) -> None:
     shelf.create(ONE, {"a": 1})
-    with pytest.raises(AlreadyOnShelf):
+    with pytest.raises(RecordExists):
         shelf.create(ONE, {"a": 2})
     assert shelf.read(ONE) == {"a": 1}
 
 
-def test_fields_of_others_survive_a_change(shelf: Shelf) -> None:
+def test_fields_of_others_survive_a_change(shelf: RecordStore) -> None:
     shelf.create(ONE, {"a": 1, "theirs": {"x": [1, "\ud83d"]}})
     assert shelf.change(ONE, lambda raw: raw.update(a=2)) == shelf.read(ONE)
     assert shelf.read(ONE) == {"a": 2, "theirs": {"x": [1, "\ud83d"]}}
 
 
-def test_a_change_that_changes_nothing_writes_nothing(shelf: Shelf) -> None:
+def test_a_change_that_changes_nothing_writes_nothing(shelf: RecordStore) -> None:
     shelf.create(ONE, {"a": 1})
     before = (shelf.folder / f"{ONE}.json").stat()
     shelf.change(ONE, lambda raw: None)
@@ -67,7 +67,7 @@ def test_a_change_that_changes_nothing_writes_nothing(shelf: Shelf) -> None:
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
-def test_a_change_that_raises_leaves_the_file(shelf: Shelf) -> None:
+def test_a_change_that_raises_leaves_the_file(shelf: RecordStore) -> None:
     shelf.create(ONE, {"a": 1})
 
     def fail(raw: dict[str, object]) -> None:
@@ -81,7 +81,7 @@ def test_a_change_that_raises_leaves_the_file(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize("given", ["", "../x", "a1", ONE + "\n", "00000000000000A1", "٠" * 16])
-def test_no_path_is_made_of_what_is_no_id(shelf: Shelf, given: str) -> None:
+def test_no_path_is_made_of_what_is_no_id(shelf: RecordStore, given: str) -> None:
     for call in (shelf.read, shelf.has, shelf.remove):
         with pytest.raises(NotAnId):
             call(given)
@@ -91,7 +91,7 @@ def test_no_path_is_made_of_what_is_no_id(shelf: Shelf, given: str) -> None:
 
 
 def test_the_shape_of_ids_is_the_shelfs_own(home: Path) -> None:
-    runs = Shelf(home / "runs", "run", UUID)
+    runs = RecordStore(home / "runs", "run", UUID)
     runs.create("6f1c2b9e-3a51-4b8e-9f5d-0d2a7c9b1e44", {"run": True})
     with pytest.raises(NotAnId):
         runs.read(ONE)
@@ -111,7 +111,7 @@ def test_the_shape_of_ids_is_the_shelfs_own(home: Path) -> None:
     ],
 )
 def test_a_damaged_record_says_what_is_wrong_and_is_left_alone(
-    shelf: Shelf, content: bytes, says: str
+    shelf: RecordStore, content: bytes, says: str
 ) -> None:
     shelf.create(ONE, {})
     path = shelf.folder / f"{ONE}.json"
@@ -123,7 +123,7 @@ def test_a_damaged_record_says_what_is_wrong_and_is_left_alone(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")
-def test_a_link_in_a_records_place_is_not_followed(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_link_in_a_records_place_is_not_followed(shelf: RecordStore, tmp_path: Path) -> None:
     shelf.create(ONE, {})
     outside = tmp_path / "outside.json"
     outside.write_text('{"secret": 1}')
@@ -133,7 +133,7 @@ def test_a_link_in_a_records_place_is_not_followed(shelf: Shelf, tmp_path: Path)
         shelf.read(ONE)
 
 
-def test_a_record_that_would_be_too_large_is_refused(shelf: Shelf) -> None:
+def test_a_record_that_would_be_too_large_is_refused(shelf: RecordStore) -> None:
     shelf.create(ONE, {"a": 1})
     with pytest.raises(LedgerWriteFailed, match="larger than 1 MiB"):
         shelf.change(ONE, lambda raw: raw.update(a="x" * 2**20))
@@ -143,13 +143,13 @@ def test_a_record_that_would_be_too_large_is_refused(shelf: Shelf) -> None:
 def test_a_file_in_the_folders_place_is_said(home: Path) -> None:
     (home / "records").write_text("x")
     with pytest.raises(LedgerUnusable):
-        Shelf(home / "records", "record").create(ONE, {})
+        RecordStore(home / "records", "record").create(ONE, {})
     with pytest.raises(LedgerUnusable):
-        Shelf(home / "records", "record").ids()
+        RecordStore(home / "records", "record").ids()
 
 
 def test_a_full_disk_leaves_the_old_record_whole(
-    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    shelf: RecordStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf.create(ONE, {"a": 1})
 
@@ -163,7 +163,7 @@ def test_a_full_disk_leaves_the_old_record_whole(
     assert [name for name in os.listdir(shelf.folder) if "tmp" in name] == []
 
 
-def test_what_a_dead_writer_staged_stands_in_nobodys_way(shelf: Shelf) -> None:
+def test_what_a_dead_writer_staged_stands_in_nobodys_way(shelf: RecordStore) -> None:
     shelf.create(ONE, {"a": 1})
     (shelf.folder / f".{ONE}.json.tmp").write_bytes(b"half")
     shelf.change(ONE, lambda raw: raw.update(a=2))
@@ -172,7 +172,9 @@ def test_what_a_dead_writer_staged_stands_in_nobodys_way(shelf: Shelf) -> None:
 
 
 @pytest.mark.case("R50")
-def test_a_folder_that_may_not_be_written_says_so(home: Path, shelf: Shelf, read_only) -> None:
+def test_a_folder_that_may_not_be_written_says_so(
+    home: Path, shelf: RecordStore, read_only
+) -> None:
     shelf.create(ONE, {"a": 1})
     read_only(shelf.folder)
     with pytest.raises(LedgerReadOnly):
@@ -183,15 +185,15 @@ def test_a_folder_that_may_not_be_written_says_so(home: Path, shelf: Shelf, read
 COUNT = """
 import sys
 from pathlib import Path
-from engine.ledger.record_store import Shelf
+from engine.ledger.record_store import RecordStore
 from tests.asked_again import patiently
-shelf = Shelf(Path(sys.argv[1]), "record")
+shelf = RecordStore(Path(sys.argv[1]), "record")
 for _ in range(int(sys.argv[2])):
     patiently(lambda: shelf.change(sys.argv[3], lambda raw: raw.update(n=raw["n"] + 1)))
 """
 
 
-def test_changes_of_many_processes_are_all_counted(shelf: Shelf) -> None:
+def test_changes_of_many_processes_are_all_counted(shelf: RecordStore) -> None:
     shelf.create(ONE, {"n": 0})
     command = [sys.executable, "-c", COUNT, str(shelf.folder), "100", ONE]
     programs = [

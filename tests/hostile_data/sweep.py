@@ -23,7 +23,7 @@ from engine.cli.runs import _cells
 from engine.export.exporter import Order
 from engine.ledger.json_stream import Damaged
 from engine.ledger.listing import is_task_id
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
@@ -102,7 +102,7 @@ async def look_at_one(
 ) -> None:
     """One task by every verb that looks."""
     task_id = view.task_id
-    look = LedgerLook(engine.settings.root)
+    look = LedgerReader(engine.settings.root)
     await seen.look(f"{task_id} words", lambda: _words(view))
     fresh = await seen.look(f"{task_id} get", lambda: engine.get(task_id))
     await seen.look(f"{task_id} read", lambda: look.read(task_id))
@@ -210,7 +210,7 @@ async def _result(engine: Engine, task_id: str) -> None:
             show._is_json(source)
 
 
-def _rows(look: LedgerLook, view: TaskView) -> int:
+def _rows(look: LedgerReader, view: TaskView) -> int:
     kind = view.entry.kind if isinstance(view.entry, TaskRecord) else ""
     try:
         return sum(1 for _ in Findings(look, view.task_id, kind).rows())

@@ -15,7 +15,7 @@ from engine.export.exports import Exports
 from engine.model.errors import LedgerUnusable, NotATaskId, TaskNotFound
 from engine.model.ledger_ids import ledger_label, plain_id, qualified
 from engine.model.records import TaskRecord
-from engine.results.file_reader import Reading
+from engine.results.file_reader import TaskFileReader
 from engine.service.engine import Engine
 from engine.service.router.connection_state import Beside
 from engine.service.router.errors import LedgerNotOpen, NoSuchLedger
@@ -44,11 +44,11 @@ def _verbs(room: type) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("room", "of_all"),
-    [(Engine, Ledgers), (Reading, ReadingOfAll), (Past, PastOfAll), (Exports, ExportsOfAll)],
+    [(Engine, Ledgers), (TaskFileReader, ReadingOfAll), (Past, PastOfAll), (Exports, ExportsOfAll)],
 )
 def test_every_verb_that_takes_an_id_has_a_road(room: type, of_all: type) -> None:
     verbs = [name for name in _verbs(room) if name not in BY_WAY_OF_OTHERS]
-    if room is Reading:
+    if room is TaskFileReader:
         verbs = [name for name in verbs if name != "inner"]  # for its own methods
     assert verbs
     assert [name for name in verbs if getattr(of_all, name) is getattr(room, name)] == []

@@ -17,13 +17,13 @@ import pytest
 from engine import budgets
 from engine.budgets import ToolCall
 from engine.budgets.envelopes import EnvelopeRequest, Envelopes, Lasting
-from engine.execution.budget_observer import ASLEEP_S, Meter
+from engine.execution.budget_observer import ASLEEP_S, BudgetObserver
 from engine.ledger import lock, machine
 from engine.ledger.files import Folder
 from engine.ledger.ledger import Ledger
 from engine.ledger.lock_watch import UNMOVED_S
 from engine.ledger.ownership import owner_of
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.reaper import Reaper
 from engine.model.errors import LockTimeout
 from engine.model.records import Status, TaskRecord, Units
@@ -123,13 +123,13 @@ def _is_live(ledger: Ledger, task_id: str) -> bool:
     return isinstance(record, TaskRecord) and record.is_live
 
 
-def metered(ledger: Ledger, clocks: Clocks, limit_ms: int) -> tuple[str, Meter]:
+def metered(ledger: Ledger, clocks: Clocks, limit_ms: int) -> tuple[str, BudgetObserver]:
     fields = {"policy": {"maxWallMs": limit_ms}, "counters": budgets.no_calls()}
     task_id = ledger.create("crawl", {}, fields=fields, now_ms=clocks.wall).task_id
     ledger.claim(task_id)
     times = {"started_at": clocks.wall, "last_activity_at": clocks.wall}
     ledger.mutate(task_id, lambda raw: raw.update(times))
-    meter = Meter(ledger, task_id, True, now_ms=clocks.now_ms, monotonic=clocks.awake_s)
+    meter = BudgetObserver(ledger, task_id, True, now_ms=clocks.now_ms, monotonic=clocks.awake_s)
     assert meter.tick() == ""
     return task_id, meter
 
@@ -296,7 +296,7 @@ def test_a_jump_lets_no_task_go_that_is_not_old(
     times = dict.fromkeys(("created_at", "started_at", "ended_at", "last_activity_at"), long_ago)
     meta.write_text(json.dumps(json.loads(meta.read_text()) | times))
     rules = Rules(older_than_ms=30 * DAY_MS)
-    look = LedgerLook(ledger.root)
+    look = LedgerReader(ledger.root)
     shown = pruning.preview(look, rules, machine.unhurried_ms())
     assert [one.task_id for one in shown.tasks] == [old]
     stepped(monkeypatch, 35 * DAY_MS)  # by the clock as it was, it is five days old

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.reaper import Reaper
-from engine.ledger.snapshot import Picture
+from engine.ledger.snapshot import LedgerSnapshot
 from engine.ledger.watch import Watch
 from engine.model.config import Settings
 from engine.model.records import TaskId, TaskRecord
@@ -51,7 +51,7 @@ async def window_like(home: Path, reap_s: float = 3_600) -> AsyncIterator[Engine
 
 
 def status(root: Path, number: int) -> str:
-    entry = LedgerLook(root).read(task_id(number))
+    entry = LedgerReader(root).read(task_id(number))
     return entry.status if isinstance(entry, TaskRecord) else "unreadable"
 
 
@@ -88,7 +88,7 @@ async def test_no_task_is_accepted_before_orphans_are_ended(
     async with window_like(tmp_path) as engine:
         assert status(root, 1) == "RUNNING"
         record = await engine.start(kind, asked)
-        died = LedgerLook(root).read(task_id(1))
+        died = LedgerReader(root).read(task_id(1))
         assert isinstance(died, TaskRecord)
         assert died.status == "FAILED"
         assert (died.ended_at or 0) <= record.created_at
@@ -125,8 +125,8 @@ async def test_an_engine_that_is_not_a_windows_has_reaped_once_it_is_open(tmp_pa
 
 def read_by_a_list(root: Path, large: bool) -> Feed:
     """A feed that has read all there is, in one of the two ways."""
-    feed = Feed(LedgerLook(root), Watch(root), ours=lambda _: False)
-    picture: Picture = feed._picture
+    feed = Feed(LedgerReader(root), Watch(root), ours=lambda _: False)
+    picture: LedgerSnapshot = feed._picture
     if large:
         picture.meet(picture.names())
     else:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from engine.ledger import lock
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.config import Settings
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
@@ -83,7 +83,7 @@ async def opened(home: Path, *, list_first: bool = True) -> AsyncIterator[Engine
 
 
 def status(root: Path, number: int) -> str:
-    entry = LedgerLook(root).read(task_id(number))
+    entry = LedgerReader(root).read(task_id(number))
     return entry.status if isinstance(entry, TaskRecord) else "unreadable"
 
 

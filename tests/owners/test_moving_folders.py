@@ -18,7 +18,7 @@ import pytest
 
 from engine.ledger.ledger import Ledger
 from engine.ledger.machine import wall_ms
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import EngineError, TaskNotFound, TaskRemoved
 from engine.model.records import Status, TaskRecord
 from engine.retention import pruning
@@ -153,7 +153,7 @@ async def test_pruning_with_all_its_might_takes_nothing_from_a_runner(
 
     def prune_all() -> int:
         later = wall_ms() + 3_600_000
-        look = LedgerLook(root)
+        look = LedgerReader(root)
         shown = pruning.preview(look, Rules(keep=0), later)
         return len(pruning.prune(look, shown, delete=True, now_ms=lambda: later).gone)
 

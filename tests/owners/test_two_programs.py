@@ -133,14 +133,14 @@ from engine.model.errors import EngineError
 from engine.model.records import TaskRecord
 from engine.retention import pruning
 from engine.retention.rules import Rules
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.machine import wall_ms
 chance = random.Random(sys.argv[2])
 later = lambda: wall_ms() + 3_600_000
 args = {"url": sys.argv[3], "engine": "static", "respect_robots": False, "delay_ms": 0,
         "max_pages": 4}
 def prune():
-    look = LedgerLook(home / "tasks")
+    look = LedgerReader(home / "tasks")
     shown = pruning.preview(look, Rules(keep=6), later())
     return pruning.prune(look, shown, delete=True, now_ms=later)
 async def step(engine):

@@ -78,7 +78,7 @@ async def test_a_watcher_that_takes_long_to_open_holds_up_no_limit(
         assert opening.wait(180)
         return Slow()
 
-    monkeypatch.setattr(wait, "open_ears", slowly)
+    monkeypatch.setattr(wait, "open_watcher", slowly)
     task_id = write_foreign(home / "tasks", 1)
     for limit_ms in (100, 1_000, 10_000, 60_000):
         with pytest.raises(WaitTimeout):
@@ -86,7 +86,7 @@ async def test_a_watcher_that_takes_long_to_open_holds_up_no_limit(
         if asked.is_set():  # else the limit was over before anybody could begin to open
             break
     assert not opening.is_set()  # the limit was kept although nothing was open yet
-    assert not wait._lookouts.get(asyncio.get_running_loop())
+    assert not wait._pollers.get(asyncio.get_running_loop())
     opening.set()
     await asyncio.to_thread(until, closed.is_set)  # and what opened after all was closed
 
@@ -102,4 +102,4 @@ async def test_a_wait_ends_on_time_while_all_its_waits_come_and_go(home: Path) -
     began = time.monotonic()
     await asyncio.gather(*(one(task_id, 50 + 10 * n) for n, task_id in enumerate(ids)))
     assert time.monotonic() - began < 60
-    assert not wait._lookouts.get(asyncio.get_running_loop())
+    assert not wait._pollers.get(asyncio.get_running_loop())

@@ -11,7 +11,7 @@ import pytest
 
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
-from engine.results.file_reader import Reading
+from engine.results.file_reader import TaskFileReader
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def ledger(home: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def reading(ledger: Ledger) -> Reading:
-    return Reading(ledger.root)
+def reading(ledger: Ledger) -> TaskFileReader:
+    return TaskFileReader(ledger.root)
 
 
 @pytest.fixture

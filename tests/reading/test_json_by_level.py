@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.model.errors import TaskUnreadable
-from engine.results.file_reader import Reading
+from engine.results.file_reader import TaskFileReader
 from engine.results.json_scan import Broken, Scan
 from engine.results.json_search import Hit, Search
 from engine.results.json_tree import Node, Rest, members, path_of
@@ -98,11 +98,11 @@ def test_a_search_tells_the_way_to_each_name_and_value() -> None:
     ]
 
 
-async def kids(reading: Reading, where: tuple[str, str], node: Node) -> list[Node | Rest]:
+async def kids(reading: TaskFileReader, where: tuple[str, str], node: Node) -> list[Node | Rest]:
     return [one async for part in reading.members(*where, node) for one in part]
 
 
-async def test_a_long_list_comes_in_parts(reading: Reading, with_file: WithFile) -> None:
+async def test_a_long_list_comes_in_parts(reading: TaskFileReader, with_file: WithFile) -> None:
     where = with_file("result.json", {"pages": list(range(1200)), "end": 1}), "result.json"
     pages, end = await kids(reading, where, ROOT)
     assert isinstance(pages, Node)
@@ -116,7 +116,9 @@ async def test_a_long_list_comes_in_parts(reading: Reading, with_file: WithFile)
     assert [one.preview for one in more if isinstance(one, Node)] == [*map(str, range(500, 1200))]
 
 
-async def test_json_inside_of_a_text_is_opened_too(reading: Reading, with_file: WithFile) -> None:
+async def test_json_inside_of_a_text_is_opened_too(
+    reading: TaskFileReader, with_file: WithFile
+) -> None:
     inner = json.dumps({"pages": [{"url": 'a "b"'}]})
     where = with_file("result.json", {"content": [{"text": inner}]}), "result.json"
     node = ROOT
@@ -129,7 +131,7 @@ async def test_json_inside_of_a_text_is_opened_too(reading: Reading, with_file: 
 
 
 async def test_lines_are_the_members_of_a_file_of_lines(
-    reading: Reading, with_file: WithFile
+    reading: TaskFileReader, with_file: WithFile
 ) -> None:
     where = with_file("more.jsonl", '{"a": 1}\n{torn\n[2]\n'), "more.jsonl"
     found = await kids(reading, where, Node("$", "lines", 0, ""))
@@ -137,7 +139,7 @@ async def test_lines_are_the_members_of_a_file_of_lines(
 
 
 async def test_what_stands_before_the_end_of_half_a_file_is_still_shown(
-    reading: Reading, with_file: WithFile
+    reading: TaskFileReader, with_file: WithFile
 ) -> None:
     task_id = with_file("result.json", '{"a": 1, "b": [1, 2')
     seen: list[Node | Rest] = []

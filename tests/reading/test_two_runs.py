@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.ledger.ledger import Ledger
-from engine.results.file_reader import Reading
+from engine.results.file_reader import TaskFileReader
 
 
 def crawl(ledger: Ledger, *pages: dict[str, Any]) -> str:
@@ -15,7 +15,7 @@ def crawl(ledger: Ledger, *pages: dict[str, Any]) -> str:
 
 
 async def test_two_runs_differ_in_what_came_went_and_changed(
-    reading: Reading, ledger: Ledger
+    reading: TaskFileReader, ledger: Ledger
 ) -> None:
     before = crawl(ledger, {"url": "/same"}, {"url": "/gone"}, {"url": "/x"}, {"url": "/t"})
     after = crawl(

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from engine.ledger.ledger import Ledger
 from engine.model.errors import TaskUnreadable
-from engine.results.file_reader import Reading
+from engine.results.file_reader import TaskFileReader
 from engine.results.units import Unit, UnitFilter, unit_of
 
 WithFile = Callable[[str, Any], str]
 PAGE = {"url": "http://site.test/", "status": 200, "title": "Notes", "depth": 1, "bytes": 9}
 
 
-async def units(reading: Reading, task_id: str, since: int = 0, number: int = 0) -> list[Unit]:
+async def units(
+    reading: TaskFileReader, task_id: str, since: int = 0, number: int = 0
+) -> list[Unit]:
     return [one async for part in reading.units(task_id, since, number) for one in part.units]
 
 
@@ -31,7 +33,7 @@ def crawl(ledger: Ledger, *pages: dict[str, Any]) -> str:
 
 
 async def test_each_page_is_a_row_that_leads_back_to_the_page(
-    reading: Reading, ledger: Ledger
+    reading: TaskFileReader, ledger: Ledger
 ) -> None:
     task_id = crawl(ledger, PAGE, {**PAGE, "url": "http://site.test/2", "content": "all of it"})
     first, second = await units(reading, task_id)
@@ -42,7 +44,7 @@ async def test_each_page_is_a_row_that_leads_back_to_the_page(
 
 
 async def test_what_a_running_task_adds_is_read_from_where_the_last_look_ended(
-    reading: Reading, ledger: Ledger
+    reading: TaskFileReader, ledger: Ledger
 ) -> None:
     task_id = crawl(ledger, PAGE)
     (part,) = [part async for part in reading.units(task_id)]
@@ -51,7 +53,9 @@ async def test_what_a_running_task_adds_is_read_from_where_the_last_look_ended(
     assert (new.number, new.name) == (1, "http://site.test/new")
 
 
-async def test_units_of_a_wrapped_result_are_found(reading: Reading, with_file: WithFile) -> None:
+async def test_units_of_a_wrapped_result_are_found(
+    reading: TaskFileReader, with_file: WithFile
+) -> None:
     inner = json.dumps({"pages": [PAGE, {**PAGE, "error": "HTTP 500", "status": 500}]})
     task_id = with_file("result.json", {"content": [{"type": "text", "text": inner}]})
     found = await units(reading, task_id)
@@ -61,7 +65,9 @@ async def test_units_of_a_wrapped_result_are_found(reading: Reading, with_file: 
     assert whole["error"] == "HTTP 500"
 
 
-async def test_a_result_that_breaks_off_says_where(reading: Reading, with_file: WithFile) -> None:
+async def test_a_result_that_breaks_off_says_where(
+    reading: TaskFileReader, with_file: WithFile
+) -> None:
     task_id = with_file("result.json", '{"pages": [{"url": "a"}, {"url": ')
     with pytest.raises(TaskUnreadable) as caught:
         await units(reading, task_id)
@@ -69,7 +75,7 @@ async def test_a_result_that_breaks_off_says_where(reading: Reading, with_file: 
 
 
 async def test_no_file_outside_of_the_task_is_opened(
-    reading: Reading, with_file: WithFile, tmp_path: Path
+    reading: TaskFileReader, with_file: WithFile, tmp_path: Path
 ) -> None:
     task_id = with_file("notes.txt", "in the task")
     secret = tmp_path / "secret"
@@ -86,7 +92,7 @@ async def test_no_file_outside_of_the_task_is_opened(
 
 
 async def test_words_in_a_file_are_found_over_the_edges_of_blocks(
-    reading: Reading, with_file: WithFile
+    reading: TaskFileReader, with_file: WithFile
 ) -> None:
     task_id = with_file("big.txt", "a" * (1024 * 1024 - 3) + "Needle" + "b" * 100)
     told: list[tuple[int, int]] = []

@@ -23,7 +23,7 @@ from engine.export.recordings import export_recording
 from engine.kinds.commands.command_check import check
 from engine.kinds.recording.recording_errors import NotARecording, NothingToReplay
 from engine.kinds.recording.recording_export import command_task, template
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.records import Status
 from tests.recording.conftest import Operator, Running, until_scrolled
 
@@ -150,7 +150,7 @@ async def test_the_replay_of_a_recording_ends_in_the_same_page_state(
 def exported(running: Running, folder: Path) -> dict[str, Any]:
     place = folder / "task.json"
     root = running.engine.settings.root
-    export_recording(LedgerLook(root), running.task_id, "task", place)
+    export_recording(LedgerReader(root), running.task_id, "task", place)
     task: dict[str, Any] = json.loads(place.read_text())
     return task
 
@@ -196,7 +196,7 @@ async def test_the_template_of_variables_names_every_value_that_is_needed(
         await running.stop()
         place = tmp_path / "variables.json"
         made = export_recording(
-            LedgerLook(running.engine.settings.root), running.task_id, "variables", place
+            LedgerReader(running.engine.settings.root), running.task_id, "variables", place
         )
         assert json.loads(place.read_text()) == {"your_name": "", "password": ""}
         assert made.variables == ["your_name", "password"]
@@ -207,7 +207,7 @@ async def test_an_export_replaces_nothing_and_goes_nowhere_into_the_ledger(
 ) -> None:
     async with recording(f"{site.url}/shop/order") as running:
         await running.stop()
-        ledger = LedgerLook(running.engine.settings.root)
+        ledger = LedgerReader(running.engine.settings.root)
         place = tmp_path / "task.json"
         export_recording(ledger, running.task_id, "task", place)
         before = place.read_bytes()
@@ -228,20 +228,20 @@ async def test_something_else_than_a_recording_cannot_become_a_task(
             "crawl", {"url": f"{site.url}/static/1", "max_pages": 1, "respect_robots": False}
         )
         await running.engine.wait(record.task_id)
-        ledger = LedgerLook(running.engine.settings.root)
+        ledger = LedgerReader(running.engine.settings.root)
         with pytest.raises(NotARecording):
             export_recording(ledger, record.task_id, "task", tmp_path / "x.json")
         assert list(tmp_path.glob("*.json")) == []
 
 
-def written_by_others(folder: Path, lines: list[Any]) -> LedgerLook:
+def written_by_others(folder: Path, lines: list[Any]) -> LedgerReader:
     """A ledger with one recording whose actions are `lines`."""
     place = folder / "home" / "tasks" / "00000000000000aa"
     place.mkdir(parents=True)
     meta = {"task_id": place.name, "kind": "recording", "status": "COMPLETED", "created_at": 1}
     (place / "meta.json").write_text(json.dumps(meta))
     (place / "pages.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return LedgerLook(place.parent)
+    return LedgerReader(place.parent)
 
 
 def test_actions_of_no_use_are_left_out_of_an_export(tmp_path: Path) -> None:
@@ -296,7 +296,9 @@ async def test_a_trace_holds_the_actions_and_pictures_and_nothing_that_was_typed
         await send_the_order(running.operator)
         await running.stop()
         place = tmp_path / "trace.zip"
-        export_recording(LedgerLook(running.engine.settings.root), running.task_id, "trace", place)
+        export_recording(
+            LedgerReader(running.engine.settings.root), running.task_id, "trace", place
+        )
     with zipfile.ZipFile(place) as archive:
         lines = [json.loads(line) for line in archive.read("trace.trace").splitlines()]
         names = archive.namelist()

@@ -12,14 +12,16 @@ from typing import Any
 from xml.etree import ElementTree
 
 from engine.export.exporter import Order, Watch, export_file, export_stream
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 
 XML = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 LINKED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
 
-def streamed(ledger: LedgerLook, task_id: str, form: str, *columns: str, bom: bool = False) -> str:
+def streamed(
+    ledger: LedgerReader, task_id: str, form: str, *columns: str, bom: bool = False
+) -> str:
     out = io.BytesIO()
     export_stream(ledger, Order(task_id, form, columns, bom), out, Watch())
     return out.getvalue().decode()
@@ -34,7 +36,9 @@ def jsonl_rows(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.split("\n") if line]
 
 
-def workbook(ledger: LedgerLook, task_id: str, place: Path, *columns: str) -> dict[str, list[Any]]:
+def workbook(
+    ledger: LedgerReader, task_id: str, place: Path, *columns: str
+) -> dict[str, list[Any]]:
     export_file(ledger, Order(task_id, "xlsx", columns), place, Watch(), force=True)
     return sheets(place)
 

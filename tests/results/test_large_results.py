@@ -10,10 +10,10 @@ import pytest
 
 from engine.ledger.files import Folder
 from engine.ledger.ledger import Ledger
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.reaper import Reaper
 from engine.model.records import Status
-from engine.results.file_reader import Reading
+from engine.results.file_reader import TaskFileReader
 from engine.results.json_tree import Node
 from engine.sample.site import Site
 from gui.details.result import summary_text
@@ -100,7 +100,7 @@ def test_any_part_of_a_large_result_is_read_without_what_stands_before_it(
     pages = lines_of(ledger.root, task_id)
     with (ledger.root / task_id / "pages.jsonl").open("ab") as file:
         file.write(b'{"url": "torn')
-    with LedgerLook(ledger.root).open_whole(task_id, "result.json") as file:
+    with LedgerReader(ledger.root).open_whole(task_id, "result.json") as file:
         whole = file.read()
         assert json.loads(whole) == {**HEAD, "pages": pages}
         assert file.seek(0, 2) == len(whole)
@@ -112,7 +112,7 @@ def test_any_part_of_a_large_result_is_read_without_what_stands_before_it(
 async def test_the_tree_and_the_search_of_a_large_result_know_its_pages(
     ledger: Ledger, small_limit: None
 ) -> None:
-    task_id, reading = large(ledger), Reading(ledger.root)
+    task_id, reading = large(ledger), TaskFileReader(ledger.root)
     root = Node("$", "object", 0, "")
     found = [one async for part in reading.members(task_id, "result.json", root) for one in part]
     assert [one.step for one in found if isinstance(one, Node)] == ["summary", "pages"]
@@ -180,7 +180,7 @@ def test_the_pages_of_a_killed_crawl_stand_apart_too(ledger: Ledger, small_limit
     task_id = leave_running(root)
     Reaper(ledger).reap()
     assert file_of(root, task_id)["pages_total"] == 2
-    with LedgerLook(root).whole_result(task_id) as file:
+    with LedgerReader(root).whole_result(task_id) as file:
         assert [one["url"] for one in json.load(file)["pages"]] == [
             one["url"] for one in lines_of(root, task_id)
         ]

@@ -14,7 +14,7 @@ import pytest
 
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.records import Status
 from engine.retention import removal
 from engine.retention.errors import DeleteFailed, NoTrash
@@ -276,8 +276,8 @@ def test_records_beside_the_tasks_stay(ledger, crawled, home) -> None:
 
 
 def test_a_ledger_that_is_not_there_has_nothing_to_prune(home) -> None:
-    assert preview(LedgerLook(home / "tasks"), ALL, now()).tasks == ()
-    assert msgspec.to_builtins(preview(LedgerLook(home / "tasks"), ALL, now()))["kept"] == {}
+    assert preview(LedgerReader(home / "tasks"), ALL, now()).tasks == ()
+    assert msgspec.to_builtins(preview(LedgerReader(home / "tasks"), ALL, now()))["kept"] == {}
 
 
 def test_the_lock_is_only_looked_at(ledger, crawled) -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.contracts.lifecycle import LifecycleTransitionError, Run, RunNotRunning, Runs, envelope
-from engine.ledger.record_store import NotAnId, NotOnShelf
+from engine.ledger.record_store import NotAnId, RecordNotFound
 from engine.model.errors import EngineError, InvalidArguments
 from engine.model.lifecycle import RUN
 from tests.runs.run_files import stored
@@ -174,7 +174,7 @@ def test_get_returns_the_whole_record_or_nothing(runs: Runs) -> None:
 @pytest.mark.parametrize("operation", ["update_run", "complete_run", "abort_run", "fail_run"])
 def test_an_unknown_run_is_said_to_be_unknown(runs: Runs, operation: str) -> None:
     given_: dict[str, Any] = {"update_run": {"workflow_id": "w"}, "fail_run": {"reason": "r"}}
-    with pytest.raises(NotOnShelf):
+    with pytest.raises(RecordNotFound):
         getattr(runs, operation)("nobody", **given_.get(operation, {}))
 
 
@@ -251,7 +251,7 @@ def model(state: str, step: str) -> tuple[str, type[EngineError] | None]:
             return state, LifecycleTransitionError
         return ("pending" if step == "defer" and state != "running" else "running"), None
     if state == "":
-        return state, NotOnShelf
+        return state, RecordNotFound
     if step == "update":
         return state, None if state == "running" else RunNotRunning
     if step == "complete":

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.ledger.json_depth import MAX_DEPTH, is_deep
 from engine.ledger.meta import glimpse, is_flat
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.records import TaskRecord
 
 ID = "00000000000000aa"
@@ -59,7 +59,7 @@ def test_what_is_nested_too_deeply_is_found_in_every_free_field(tmp_path: Path) 
     for number, name in enumerate(names):
         ours = name in ("args", "metadata")
         _write(tmp_path, f"{number:016x}", {"engine": {name: deep}} if ours else {name: deep})
-    look = LedgerLook(tmp_path)
+    look = LedgerReader(tmp_path)
     ids = [f"{number:016x}" for number in range(len(names))]
     found = [entry for entry in look.entries(ids) if isinstance(entry, TaskRecord)]
     assert [entry.odd for entry in found] == [
@@ -72,7 +72,7 @@ def test_what_is_nested_too_deeply_is_found_in_every_free_field(tmp_path: Path) 
 def test_a_folder_whose_name_is_two_ids_in_two_lines_is_no_task(tmp_path: Path) -> None:
     _write(tmp_path, ID, {})
     _write(tmp_path, f"{ID}\n{ID}", {})
-    assert [name for part in LedgerLook(tmp_path).folders(10) for name in part] == [ID]
+    assert [name for part in LedgerReader(tmp_path).folders(10) for name in part] == [ID]
 
 
 def _write(root: Path, name: str, more: dict[str, Any]) -> None:

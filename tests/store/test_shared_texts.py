@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.ledger import meta
 from engine.ledger.listing import kept
 from engine.ledger.meta import lighter
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.records import EngineFields, TaskRecord, Units, Unreadable
 
 IDS = [f"{number:016x}" for number in (1, 2)]
@@ -24,7 +24,7 @@ def test_tasks_share_the_texts_that_many_have_and_say_what_they_said(tmp_path: P
         (tmp_path / task_id).mkdir()
         text = json.dumps({"task_id": task_id, **META})
         (tmp_path / task_id / "meta.json").write_text(text, "utf-8")
-    one, other = LedgerLook(tmp_path).entries(IDS)
+    one, other = LedgerReader(tmp_path).entries(IDS)
     assert isinstance(one, TaskRecord)
     assert isinstance(other, TaskRecord)
     assert one.engine is not None
@@ -54,7 +54,7 @@ def parts(found: list[TaskRecord | Unreadable]) -> list[EngineFields]:
 def test_ended_tasks_that_say_the_same_of_themselves_share_all_of_it(tmp_path: Path) -> None:
     for number, task_id in enumerate(IDS):
         put(tmp_path, task_id, status="COMPLETED", pid=70_000, engine=owned(f"owner {number}"))
-    look = LedgerLook(tmp_path)
+    look = LedgerReader(tmp_path)
     looked = [kept(one, lighter)[0] for one in look.read_many(IDS)]
     ways = (look.entries(IDS, lighter), look.ended(IDS, lighter)[0], looked)
     for found in ways:
@@ -69,7 +69,7 @@ def test_who_asks_for_a_task_or_a_list_is_told_all_of_an_ended_one(tmp_path: Pat
     for number, task_id in enumerate(IDS):
         told = {"result_path": f"/{task_id}/result.json", "task_nonce": f"nonce {number}"}
         put(tmp_path, task_id, status="COMPLETED", engine=owned(f"owner {number}"), **told)
-    look = LedgerLook(tmp_path)
+    look = LedgerReader(tmp_path)
     asked = [look.read(task_id) for task_id in IDS]
     assert [one.runner for one in parts(asked)] == ["owner 0", "owner 1"]
     assert [one.owner_started_at for one in parts(asked)] == [1.5, 1.5]
@@ -84,7 +84,7 @@ def test_what_differs_stays_apart_and_what_lives_keeps_its_owner(tmp_path: Path)
     args: dict[str, object] = {"args": {"url": "http://a.test/"}}
     put(tmp_path, IDS[0], status="COMPLETED", engine=owned("one", **args))
     put(tmp_path, IDS[1], status="RUNNING", engine=owned("one"))
-    ended, living = parts(LedgerLook(tmp_path).entries(IDS, lighter))
+    ended, living = parts(LedgerReader(tmp_path).entries(IDS, lighter))
     assert (ended.runner, ended.args) == (None, {"url": "http://a.test/"})
     assert (living.runner, living.owner_started_at, living.args) == ("one", 1.5, None)
 

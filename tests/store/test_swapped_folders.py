@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from engine.ledger.files import HAS_DIR_FD, Folder
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.records import META_NAME, TaskRecord
 from tests.watch.folders import task_id, write_meta
 
 pytestmark = pytest.mark.skipif(not HAS_DIR_FD, reason="folders cannot be held open here")
 
-LOOKS: dict[str, Callable[[LedgerLook], object]] = {
+LOOKS: dict[str, Callable[[LedgerReader], object]] = {
     "list": lambda look: look.list(),
     "entries": lambda look: look.entries([task_id(1)]),
     "ended": lambda look: look.ended([task_id(1)])[0],
@@ -33,7 +33,7 @@ def test_what_a_link_leads_to_is_never_read(
     root, elsewhere = tmp_path / "tasks", tmp_path / "elsewhere"
     write_meta(root, 1, "COMPLETED")
     write_meta(elsewhere, 1, "COMPLETED", kind="foreign")
-    real, ledger = os.open, LedgerLook(root)
+    real, ledger = os.open, LedgerReader(root)
 
     def swapping(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         first = task_id(1) if before == "the folder" else META_NAME

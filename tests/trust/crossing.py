@@ -23,7 +23,7 @@ import msgspec
 from engine.cli.calls import described
 from engine.export.exporter import Order
 from engine.export.recordings import FORMATS, export_recording
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.errors import EngineError
@@ -137,7 +137,7 @@ class Crossing:
                 self.pictures.append(f"{kind}, batch {number // 2}")
 
     async def tell(self, out: Path) -> None:
-        look = LedgerLook(self.engine.settings.root)
+        look = LedgerReader(self.engine.settings.root)
         for view in await self.engine.list(limit=None):
             for form in ("csv", "json", "jsonl", "xlsx", "html"):
                 await self._export(Order(view.task_id, form), out / f"{view.task_id}.{form}")

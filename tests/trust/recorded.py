@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from engine.export.recordings import FORMATS, export_recording
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.service.engine import Engine
@@ -38,7 +38,7 @@ async def record(home: Path, site: str) -> None:
         print(await engine.wait(task_id))
         for form in FORMATS:
             place = home.parent / "exports" / f"recording.{form}"
-            look = LedgerLook(engine.settings.root)
+            look = LedgerReader(engine.settings.root)
             print(await asyncio.to_thread(export_recording, look, task_id, form, place))
     finally:
         await engine.close()

@@ -117,7 +117,7 @@ def test_watches_that_are_used_up_are_a_warning_with_what_to_raise(
         raise OSError(28, "No space left on device")
 
     Octask(home)("reap")
-    monkeypatch.setattr(environment, "open_ears", none_left)
+    monkeypatch.setattr(environment, "open_watcher", none_left)
     found = {one.subject: one for one in environment.limits(Settings.at(home=home))}
     assert found["watches"].state == "warning"
     assert "used up" in found["watches"].text

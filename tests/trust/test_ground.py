@@ -12,7 +12,13 @@ import pytest
 from engine.doctor.environment import place
 from engine.ledger import filesystem_checks
 from engine.ledger.change_queue import Changes
-from engine.ledger.filesystem_checks import Mount, concerns, deaf_disk, disk_concern, disk_kind
+from engine.ledger.filesystem_checks import (
+    Mount,
+    concerns,
+    disk_concern,
+    disk_kind,
+    unreliable_notices,
+)
 from engine.ledger.watch import Watch
 from engine.model.config import Settings
 from engine.service.engine import Engine
@@ -134,7 +140,7 @@ def test_where_nothing_is_known_of_a_disk_no_notice_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("psutil.disk_partitions", lambda all: [])
-    assert "does not tell of every change" in deaf_disk(tmp_path)
+    assert "does not tell of every change" in unreliable_notices(tmp_path)
     assert concerns(tmp_path, tmp_path)
 
 

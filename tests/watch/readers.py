@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from engine.ledger.machine import wall_ms
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.watch import Watch
 from engine.model.records import TaskId, TaskRecord, TaskView
 from engine.service.feed import Batch, Feed
@@ -58,7 +58,7 @@ async def reading(
     **options: object,
 ) -> AsyncIterator[Reader]:
     # `options` are passed on as they are; the watch knows their types
-    feed = Feed(LedgerLook(root, now_ms=now_ms), Watch(root, **options), ours=ours)  # type: ignore[arg-type]
+    feed = Feed(LedgerReader(root, now_ms=now_ms), Watch(root, **options), ours=ours)  # type: ignore[arg-type]
     reader = Reader(feed)
     running = asyncio.create_task(reader.run())
     try:

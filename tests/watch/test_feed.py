@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import TaskNotFound
 from engine.model.records import TaskId, Units
 from engine.service.feed import PART, Batch, Feed
@@ -193,7 +193,7 @@ for turn in range(20):
 
 async def test_single_tasks_are_looked_at_without_a_watch(tmp_path: Path) -> None:
     write_meta(tmp_path, 1)
-    feed = Feed(LedgerLook(tmp_path), None, ours=lambda _: True)
+    feed = Feed(LedgerReader(tmp_path), None, ours=lambda _: True)
     (view,) = feed.look([task_id(1)])
     assert view.ours
     with pytest.raises(TaskNotFound):

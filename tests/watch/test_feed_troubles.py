@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.ledger.directory_watcher import Ears
-from engine.ledger.reader import LedgerLook
+from engine.ledger.directory_watcher import DirectoryWatcher
+from engine.ledger.reader import LedgerReader
 from engine.ledger.watch import GONE_S, Watch
 from engine.model.records import TaskId, Unreadable
 from engine.service.feed import PART, Feed
@@ -123,7 +123,7 @@ async def test_a_look_that_breaks_on_one_task_goes_on_with_the_others(tmp_path: 
         write_meta(tmp_path, number, "COMPLETED")
     broken: list[str] = []
 
-    class Failing(LedgerLook):
+    class Failing(LedgerReader):
         def entries(self, ids, *more):
             if not broken:
                 broken.extend(ids)
@@ -142,7 +142,7 @@ async def test_a_look_that_breaks_on_one_task_goes_on_with_the_others(tmp_path: 
 
 @pytest.mark.case("R55")
 async def test_without_any_watcher_the_picture_is_still_right(tmp_path: Path) -> None:
-    def none_left() -> Ears:
+    def none_left() -> DirectoryWatcher:
         raise OSError(errno.ENOSPC, "inotify watch limit reached")
 
     write_meta(tmp_path, 1)

@@ -13,7 +13,7 @@ import pytest
 from engine.ledger.ledger import Ledger
 from engine.ledger.listing import Found, kept
 from engine.ledger.meta import LARGE, lighter, shared
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.reaper import Reaper
 from engine.model.config import Settings
 from engine.model.records import TaskRecord, TaskView
@@ -80,7 +80,7 @@ def test_a_record_of_common_size_is_kept_whole_and_so_is_one_for_who_asks_for_it
     for number, text in ((1, "z" * 20_000), (2, HUGE)):
         write_meta(tmp_path, number, "COMPLETED", args_summary={"script": text})
     small, large = sorted(
-        LedgerLook(tmp_path).read_many([task_id(1), task_id(2)]), key=lambda one: one.task_id
+        LedgerReader(tmp_path).read_many([task_id(1), task_id(2)]), key=lambda one: one.task_id
     )
     for found, make in ((small, lighter), (large, shared)):
         assert isinstance(found, Found)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from engine.ledger import listing
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
-from engine.ledger.reader import LedgerLook
-from engine.ledger.snapshot import Picture
+from engine.ledger.reader import LedgerReader
+from engine.ledger.snapshot import LedgerSnapshot
 from engine.model.records import Stamp, TaskId
 from tests.engines import opened
 from tests.watch.folders import task_id, write_meta
@@ -23,7 +23,7 @@ from tests.watch.folders import task_id, write_meta
 def test_a_survey_of_an_unchanged_ledger_names_nothing_to_read_again(tmp_path: Path) -> None:
     for number in range(20):
         write_meta(tmp_path, number, "COMPLETED")
-    picture = Picture(LedgerLook(tmp_path), lambda _: False)
+    picture = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
     named, _ = picture.survey()
     assert len(named) == 20
     picture.load(named)
@@ -34,7 +34,7 @@ def test_a_survey_of_an_unchanged_ledger_names_nothing_to_read_again(tmp_path: P
 
 def test_a_record_written_between_survey_and_reading_is_named_again(tmp_path: Path) -> None:
     write_meta(tmp_path, 1)
-    picture = Picture(LedgerLook(tmp_path), lambda _: False)
+    picture = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
     named, _ = picture.survey()
     write_meta(tmp_path, 1, "COMPLETED", note="newer than the stamp")
     picture.load(named)
@@ -46,7 +46,7 @@ def test_a_task_of_this_process_is_its_own_before_it_has_reached_the_queue(tmp_p
     try:
         ledger = Ledger(tmp_path, lease=lease)
         record = ledger.create("crawl", {})
-        view = Picture(ledger, lambda _: False).of(record)
+        view = LedgerSnapshot(ledger, lambda _: False).of(record)
     finally:
         lease.release()
     assert (view.ours, view.foreign, view.orphaned) == (True, False, False)
@@ -85,8 +85,8 @@ def test_what_a_large_ledger_holds_is_met_once_and_not_read_again(tmp_path: Path
         aged(write_meta(tmp_path, number, "COMPLETED" if number % 2 else "FAILED"))
     aged(write_meta(tmp_path, 20, "PENDING"))
     (tmp_path / task_id(21)).mkdir()
-    look = LedgerLook(tmp_path)
-    picture, careful = Picture(look, lambda _: False), Picture(look, lambda _: False)
+    look = LedgerReader(tmp_path)
+    picture, careful = LedgerSnapshot(look, lambda _: False), LedgerSnapshot(look, lambda _: False)
     met = picture.meet(picture.names())
     seen = careful.load(careful.survey()[0])
     assert set(map(msgspec.json.encode, met.views)) == set(map(msgspec.json.encode, seen.views))
@@ -96,7 +96,7 @@ def test_what_a_large_ledger_holds_is_met_once_and_not_read_again(tmp_path: Path
 def test_what_was_written_while_a_large_ledger_was_met_is_read_again(tmp_path: Path) -> None:
     for number in range(5):
         aged(write_meta(tmp_path, number, "FAILED"))
-    picture = Picture(LedgerLook(tmp_path), lambda _: False)
+    picture = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
     picture.meet(picture.names())
     write_meta(tmp_path, 3, "FAILED", note="another program wrote into an ended task")
     assert picture.survey() == ([task_id(3)], ())
@@ -125,7 +125,7 @@ def test_a_stamp_in_one_number_tells_every_change_of_it(one: Stamp, other: Stamp
 
 def test_a_survey_tells_who_went_in_the_order_in_which_they_had_come(tmp_path: Path) -> None:
     folders = [write_meta(tmp_path, number, "COMPLETED") for number in range(30)]
-    picture = Picture(LedgerLook(tmp_path), lambda _: False)
+    picture = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
     picture.load([TaskId(task_id(number)) for number in range(30)])
     for folder in folders[5:20]:
         (folder / "meta.json").unlink()

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from engine.ledger import snapshot
-from engine.ledger.reader import LedgerLook
-from engine.ledger.snapshot import Picture
+from engine.ledger.reader import LedgerReader
+from engine.ledger.snapshot import LedgerSnapshot
 from engine.model.config import Settings
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.service.engine import Engine
@@ -62,7 +62,7 @@ def test_what_stays_broken_is_unreadable_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_meta(tmp_path, 1, "COMPLETED")
-    shown = Picture(LedgerLook(tmp_path), lambda _: False)
+    shown = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
     shown.load(shown.survey()[0])
     (tmp_path / task_id(1) / "meta.json").write_text("{")
     (first,) = shown.look([task_id(1)]).views  # type: ignore[list-item]
@@ -88,7 +88,7 @@ def test_one_look_waits_until_a_file_that_is_being_written_is_whole(
 
     next_step()
     monkeypatch.setattr("engine.ledger.stable_reads.time.sleep", next_step)
-    ledger = LedgerLook(tmp_path)
+    ledger = LedgerReader(tmp_path)
     match look:
         case "read":
             assert isinstance(ledger.read(task_id(1)), TaskRecord)
@@ -106,4 +106,4 @@ def test_what_was_broken_long_ago_is_not_waited_for(
     path.write_text("{")
     os.utime(path, (1_000, 1_000))
     monkeypatch.setattr("engine.ledger.stable_reads.time.sleep", lambda _: pytest.fail("it waited"))
-    assert [type(entry) for entry in LedgerLook(tmp_path).list()] == [Unreadable]
+    assert [type(entry) for entry in LedgerReader(tmp_path).list()] == [Unreadable]

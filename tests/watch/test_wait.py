@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from engine.ledger import wait
-from engine.ledger.directory_watcher import Ears
+from engine.ledger.directory_watcher import DirectoryWatcher
 from engine.ledger.ledger import Ledger
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.wait import wait_terminal
 from engine.model.errors import NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable, WaitTimeout
 from engine.model.records import TaskRecord, Unreadable
@@ -30,7 +30,7 @@ for line in sys.stdin:
 """
 
 
-def deaf() -> Ears:
+def deaf() -> DirectoryWatcher:
     raise OSError("no watcher is left")
 
 
@@ -43,7 +43,7 @@ async def test_the_end_made_by_another_process_is_told_by_ear_and_by_looking(
     if hears:
         monkeypatch.setattr(wait, "POLL_S", 3_600)
     else:
-        monkeypatch.setattr(wait, "open_ears", deaf)
+        monkeypatch.setattr(wait, "open_watcher", deaf)
     ledger = Ledger(tmp_path)
     with elsewhere(ENDS, tmp_path) as child:
         assert child.stdin
@@ -103,7 +103,7 @@ async def test_a_meta_that_cannot_be_used_ends_the_wait(tmp_path: Path) -> None:
         await waiting
 
 
-class Torn(LedgerLook):
+class Torn(LedgerReader):
     """A ledger in which the third look falls into the middle of a writer's work."""
 
     reads = 0
@@ -149,7 +149,7 @@ async def test_a_cancelled_wait_leaves_nothing_behind(tmp_path: Path) -> None:
     async def cancelled() -> None:
         waiting = asyncio.create_task(wait_terminal(ledger, task_id(1), 90_000))
         await _watched()
-        here = wait._lookouts[asyncio.get_running_loop()].values()
+        here = wait._pollers[asyncio.get_running_loop()].values()
         await until(lambda: all(lookout._folders._ears is not None for lookout in here))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -163,14 +163,14 @@ async def test_a_cancelled_wait_leaves_nothing_behind(tmp_path: Path) -> None:
     assert after <= before[0]
     assert len(os.listdir("/proc/self/fd")) == before[1]
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert not wait._lookouts.get(asyncio.get_running_loop())
+    assert not wait._pollers.get(asyncio.get_running_loop())
 
 
 async def _watched() -> None:
     """Return when the lookout has had its first look."""
     async with asyncio.timeout(60):
         while True:
-            here = wait._lookouts.get(asyncio.get_running_loop())
+            here = wait._pollers.get(asyncio.get_running_loop())
             if here and all(lookout._stamps for lookout in here.values()):
                 return
             await asyncio.sleep(0.01)

@@ -16,7 +16,12 @@ from typing import Any
 import pytest
 
 from engine.ledger import change_queue
-from engine.ledger.directory_watcher import Ears, InotifyEars, Listener, ObserverEars
+from engine.ledger.directory_watcher import (
+    DirectoryWatcher,
+    InotifyWatcher,
+    Listener,
+    ObserverWatcher,
+)
 from engine.ledger.watch import Watch
 from engine.model.records import TaskId
 from tests.watch.folders import elsewhere, task_id, write_meta
@@ -74,14 +79,14 @@ async def back_to_live(watch: Watch) -> None:
             await watch.changes(0.05)
 
 
-@pytest.fixture(params=[pytest.param(InotifyEars, marks=LINUX), ObserverEars])
-def ears(request: pytest.FixtureRequest) -> Callable[[], Ears]:
-    way: Callable[[], Ears] = request.param
+@pytest.fixture(params=[pytest.param(InotifyWatcher, marks=LINUX), ObserverWatcher])
+def ears(request: pytest.FixtureRequest) -> Callable[[], DirectoryWatcher]:
+    way: Callable[[], DirectoryWatcher] = request.param
     return way
 
 
 async def test_a_new_task_and_a_removed_one_are_told(
-    tmp_path: Path, ears: Callable[[], Ears]
+    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
 ) -> None:
     folder = write_meta(tmp_path, 1)
     async with watching(tmp_path, ears=ears) as watch:
@@ -94,7 +99,7 @@ async def test_a_new_task_and_a_removed_one_are_told(
 
 
 async def test_every_replacement_by_another_process_is_told(
-    tmp_path: Path, ears: Callable[[], Ears]
+    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
 ) -> None:
     write_meta(tmp_path, 1)
     script = "for line in sys.stdin: write_meta(Path(sys.argv[1]), 1, at=line)"
@@ -111,12 +116,12 @@ async def test_every_replacement_by_another_process_is_told(
 
 
 async def test_locks_temp_names_appends_and_reads_are_not_told(
-    tmp_path: Path, ears: Callable[[], Ears]
+    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
 ) -> None:
     folder = write_meta(tmp_path, 1)
     async with watching(tmp_path, ears=ears) as watch:
         watch.follow([TaskId(task_id(1))])
-        if ears is InotifyEars:  # a folder that is followed from now on is told once
+        if ears is InotifyWatcher:  # a folder that is followed from now on is told once
             await heard(watch, 1)
         (folder / ".lock.lock").mkdir()
         (folder / "lock").touch()
@@ -194,7 +199,7 @@ class Limited:
     def __init__(self, left: int) -> None:
         self.deep = False
         self.left = left
-        self._ears = InotifyEars()
+        self._ears = InotifyWatcher()
 
     def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
         if self.left <= 0:
@@ -228,7 +233,7 @@ async def test_too_few_watches_mean_polling_until_there_are_enough(tmp_path: Pat
 @LINUX
 @pytest.mark.case("R55")
 async def test_no_watcher_left_at_all_means_polling(tmp_path: Path) -> None:
-    def none_left() -> Ears:
+    def none_left() -> DirectoryWatcher:
         raise OSError(errno.EMFILE, "inotify instance limit reached")
 
     async with watching(tmp_path, poll_s=0.1, ears=none_left) as watch:
@@ -261,14 +266,14 @@ async def test_a_queue_that_overflows_is_noticed_and_everything_looked_at(
 
 
 async def test_what_watchdog_complains_of_in_its_log_counts_as_lost(tmp_path: Path) -> None:
-    async with watching(tmp_path, scan_s=3_600, poll_s=0.3, ears=ObserverEars) as watch:
+    async with watching(tmp_path, scan_s=3_600, poll_s=0.3, ears=ObserverWatcher) as watch:
         logging.getLogger("watchdog.observers").warning("buffer overflow")
         await until(watch, lambda: bool(watch.reasons("polling")))
         await back_to_live(watch)
 
 
 async def test_a_root_that_goes_and_comes_back_is_watched_again(
-    tmp_path: Path, ears: Callable[[], Ears]
+    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
 ) -> None:
     root = tmp_path / "tasks"
     root.mkdir()
@@ -321,7 +326,7 @@ async def test_a_root_that_is_missing_or_a_file_is_told_in_a_sentence(tmp_path: 
 
 
 async def test_stopping_leaves_no_thread_and_no_open_file(
-    tmp_path: Path, ears: Callable[[], Ears]
+    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
 ) -> None:
     async with watching(tmp_path, ears=ears):
         pass  # the loop's worker threads exist from here on

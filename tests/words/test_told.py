@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ledger.filesystem_checks import Mount, deaf_disk, disk_concern
+from engine.ledger.filesystem_checks import Mount, disk_concern, unreliable_notices
 from engine.model.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
 from engine.text import catalogue
 from gui.i18n import language
@@ -66,7 +66,7 @@ def test_what_is_said_of_the_place_of_a_ledger_has_them_too(recognised: Recognis
         assert concern.text not in said
         assert concern.advice not in said
         assert kind in said
-    deaf = deaf_disk(Path("/nowhere"), partial(mounted, "strangefs"))
+    deaf = unreliable_notices(Path("/nowhere"), partial(mounted, "strangefs"))
     assert recognised(deaf) not in ("", deaf)
 
 

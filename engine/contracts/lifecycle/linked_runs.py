@@ -22,7 +22,7 @@ from engine.contracts.lifecycle.run_store import FOLDER
 from engine.ledger.files import Folder, Unusable, writing
 from engine.ledger.folder_presence import HeldFolder, Presence
 from engine.ledger.lease import make_root
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.ledger.record_store import RecordUnreadable, stage
 from engine.model.errors import EngineError, NotATaskId, TaskNotFound
 from engine.model.records import Status, TaskRecord, Unreadable
@@ -81,7 +81,7 @@ class LinkedRuns:
             self._end(run_id, record)
             self._unmark(run_id)
 
-    def heal(self, ledger: LedgerLook) -> int:
+    def heal(self, ledger: LedgerReader) -> int:
         """Update every open run of this ledger to its task; return how many lagged behind.
 
         Records that could not be written before (full disk, say) are written first.
@@ -135,7 +135,7 @@ class LinkedRuns:
         else:
             runs.fail_run(run_id, _reason(record) or "failed", at_ms=at_ms)
 
-    def _healed(self, run_id: str, ledger: LedgerLook) -> bool:
+    def _healed(self, run_id: str, ledger: LedgerReader) -> bool:
         mark = self._mark_of(run_id)
         if mark is None or mark.root != self._root:
             return False  # belongs to another ledger, whose process updates it
@@ -153,7 +153,7 @@ class LinkedRuns:
             return False
         return True
 
-    def _is_removed(self, task_id: str, ledger: LedgerLook) -> bool:
+    def _is_removed(self, task_id: str, ledger: LedgerReader) -> bool:
         """Return whether a task was removed; one in a missing folder or ledger may return."""
         if self.runs_here(task_id):
             return False

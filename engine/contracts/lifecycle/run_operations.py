@@ -143,7 +143,7 @@ class Runs:
         `metadata` is merged key by key.
 
         Raises:
-            InvalidArguments, RunNotRunning, NotOnShelf.
+            InvalidArguments, RunNotRunning, RecordNotFound.
         """
         fields = clean(facts)
         if not fields:
@@ -164,7 +164,7 @@ class Runs:
 
         Raises:
             LifecycleTransitionError: the run never ran, or ended otherwise.
-            NotOnShelf: there is no such run.
+            RecordNotFound: there is no such run.
         """
         return self._end(run_id, "completed", None, at_ms)
 
@@ -174,7 +174,7 @@ class Runs:
         """Abort a run with an optional reason; an ended one is unchanged.
 
         Raises:
-            NotOnShelf: there is no such run.
+            RecordNotFound: there is no such run.
         """
         return self._end(run_id, "aborted", reason, at_ms)
 
@@ -183,7 +183,7 @@ class Runs:
 
         Raises:
             InvalidArguments: the reason is blank.
-            NotOnShelf: there is no such run.
+            RecordNotFound: there is no such run.
         """
         if not reason.strip():
             raise InvalidArguments((Problem("reason", "required", "must say what went wrong"),))
@@ -199,7 +199,7 @@ class Runs:
         return None if raw is None else decoded(raw)
 
     def known_run(self, run_id: str) -> Run:
-        """Return the record as `get_run`; raise NotOnShelf where there is none."""
+        """Return the record as `get_run`; raise RecordNotFound where there is none."""
         run = self.get_run(run_id)
         if run is None:
             raise self._kept.shelf.missing(run_id)

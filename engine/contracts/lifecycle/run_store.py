@@ -13,7 +13,7 @@ import msgspec
 
 from engine.contracts.lifecycle.run_record import RUN_ID, Run, decoded
 from engine.ledger.files import MIB, Folder, Unusable
-from engine.ledger.record_store import NotOnShelf, RecordUnreadable, Shelf
+from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnreadable
 from engine.model.errors import EngineError, LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
 from engine.text.messages import ENGLISH
 
@@ -33,7 +33,7 @@ class KeptRuns:
     """
 
     def __init__(self, home: Path) -> None:
-        self.shelf = Shelf(home / FOLDER, "run", RUN_ID)
+        self.shelf = RecordStore(home / FOLDER, "run", RUN_ID)
         self.notice = ""
         self._memory: dict[str, Raw] = {}
         self._guard = threading.RLock()
@@ -51,7 +51,7 @@ class KeptRuns:
                 return deepcopy(self._memory[run_id])
         try:
             return self._checked(self.shelf.read(run_id), run_id)
-        except (NotOnShelf, LedgerUnusable):
+        except (RecordNotFound, LedgerUnusable):
             return None
 
     def change(self, run_id: str, change: Change, *, mend: bool = False) -> tuple[Raw | None, Raw]:
@@ -128,7 +128,7 @@ class KeptRuns:
     def _found(self, folder: Folder, run_id: str, mend: bool) -> Raw | None:
         try:
             return self._checked(self.shelf.read_in(folder, run_id), run_id)
-        except NotOnShelf:
+        except RecordNotFound:
             return None
         except RecordUnreadable:
             if mend:
@@ -139,7 +139,7 @@ class KeptRuns:
         """Read the record from a folder that cannot be written."""
         try:
             return self._checked(self.shelf.read(run_id), run_id)
-        except (NotOnShelf, RecordUnreadable, LedgerUnusable):
+        except (RecordNotFound, RecordUnreadable, LedgerUnusable):
             return None
 
     def _checked(self, raw: Raw, run_id: str) -> Raw:

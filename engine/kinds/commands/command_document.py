@@ -13,7 +13,7 @@ import msgspec
 from engine.kinds.commands.command_task import STATUS_OF, CommandStatus, Task, TaskCommand
 from engine.ledger import meta
 from engine.ledger.files import Unusable
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import TaskUnreadable
 from engine.model.records import COMMANDS_NAME, META_NAME, TaskRecord, Unreadable
 from engine.model.status import moment
@@ -109,7 +109,7 @@ def _light(command: TaskCommand) -> msgspec.Raw:
 
 
 def command_task(
-    ledger: LedgerLook, task_id: str, *, results: bool = True
+    ledger: LedgerReader, task_id: str, *, results: bool = True
 ) -> dict[str, Any] | None:
     """One command task as seed 002 answers for it; None when it is no command task.
 
@@ -132,7 +132,7 @@ def command_task(
     return task
 
 
-def _kept(ledger: LedgerLook, task_id: str) -> dict[str, Any]:
+def _kept(ledger: LedgerReader, task_id: str) -> dict[str, Any]:
     """What commands.json holds, empty where there is none. Raises TaskUnreadable."""
     data = ledger.read_document(task_id, COMMANDS_NAME)
     if not data:

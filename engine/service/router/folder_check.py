@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import EngineError
 from engine.service.router.ledger_paths import check_apart, number_of_tasks
 
@@ -44,6 +44,6 @@ def ledger_at(folder: Path) -> Path | None:
 
 def _holds_tasks(place: Path) -> bool:
     try:
-        return place.is_dir() and next(iter(LedgerLook(place).scan()), None) is not None
+        return place.is_dir() and next(iter(LedgerReader(place).scan()), None) is not None
     except (EngineError, OSError):
         return False

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.ledger.reader import LedgerLook
+from engine.ledger.reader import LedgerReader
 from engine.model.errors import LedgerUnusable
 from engine.service.router.errors import LedgerAlreadyShown, LedgerInside
 
@@ -49,7 +49,7 @@ def number_of_tasks(root: Path) -> int:
     if not root.is_dir():
         reason = "this is not a folder" if os.path.lexists(root) else "there is no such folder"
         raise LedgerUnusable(path=str(root), reason=reason)
-    return sum(1 for _ in LedgerLook(root).scan())
+    return sum(1 for _ in LedgerReader(root).scan())
 
 
 def _real(place: Path) -> Path:

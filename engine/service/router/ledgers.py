@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engine.kinds.context import Clock
-from engine.ledger.folder_presence import ANSWER_S, SILENT_WORDS, Answer
+from engine.ledger.folder_presence import ANSWER_S, SILENT_WORDS, FolderProbe
 from engine.model.config import Settings
 from engine.model.ledger_ids import is_label
 from engine.model.records import TaskId
@@ -156,7 +156,7 @@ SILENT_S = ANSWER_S
 
 def ask_for(settings: Settings) -> Callable[[], str]:
     """Ask the system for the folder of a ledger; the call then says that it is silent, if so."""
-    answer = Answer(settings.root, settings.home)
+    answer = FolderProbe(settings.root, settings.home)
     return lambda: "" if answer.came(0) else f"{settings.root}: {SILENT_WORDS}"
 
 

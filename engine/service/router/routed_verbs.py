@@ -44,7 +44,7 @@ from engine.model.records import (
 from engine.query import Filter
 from engine.results.differences import Differences
 from engine.results.file_parts import FileFacts, FilePart
-from engine.results.file_reader import HitPart, Reading
+from engine.results.file_reader import HitPart, TaskFileReader
 from engine.results.file_reader import Told as FileTold
 from engine.results.json_tree import Node, Rest
 from engine.results.unit_rows import UnitPart
@@ -146,7 +146,7 @@ class Door(Generic[R]):
 # What stands in tasks' folders, what is behind them and their exports, for several ledgers.
 
 
-def _reading(engine: Engine) -> Reading:
+def _reading(engine: Engine) -> TaskFileReader:
     return engine.reading
 
 
@@ -154,24 +154,24 @@ def _past(engine: Engine) -> Past:
     return engine.past
 
 
-class ReadingOfAll(Reading):
-    """The folders of every ledger's tasks; see `Reading`."""
+class ReadingOfAll(TaskFileReader):
+    """The folders of every ledger's tasks; see `TaskFileReader`."""
 
     def __init__(self, root: Path, near: Neighbours) -> None:
         super().__init__(root)
         self._near = near
-        self._door: Door[Reading] = Door(near, self, _reading)
+        self._door: Door[TaskFileReader] = Door(near, self, _reading)
 
     def units(
         self, task_id: str, since: int = 0, number: int = 0
     ) -> AsyncGenerator[UnitPart, None]:
-        return self._door.each(Reading.units, task_id, since, number)
+        return self._door.each(TaskFileReader.units, task_id, since, number)
 
     async def unit(self, task_id: str, unit: Unit) -> dict[str, Any] | None:
-        return await self._door.ask(Reading.unit, as_it_is, task_id, unit)
+        return await self._door.ask(TaskFileReader.unit, as_it_is, task_id, unit)
 
     async def refusals(self, task_id: str) -> Refusals:
-        return await self._door.ask(Reading.refusals, as_it_is, task_id)
+        return await self._door.ask(TaskFileReader.refusals, as_it_is, task_id)
 
     async def differences(
         self,
@@ -179,41 +179,43 @@ class ReadingOfAll(Reading):
         after: str,
         told: Callable[[int], None],
         *,
-        earlier: Reading | None = None,
+        earlier: TaskFileReader | None = None,
     ) -> Differences:
         """What differs between two runs, also of two ledgers."""
         rooms = [one and one.engine.reading for one in map(self._near.of, (before, after))]
         there = self._near.of(after) or self._near.of(before)
-        work = Reading.differences(
+        work = TaskFileReader.differences(
             rooms[1] or self, plain_id(before), plain_id(after), told, earlier=rooms[0] or self
         )
         return await (work if there is None else there.ask(work))
 
     async def files(self, task_id: str) -> tuple[FileFacts, ...]:
-        return await self._door.ask(Reading.files, as_it_is, task_id)
+        return await self._door.ask(TaskFileReader.files, as_it_is, task_id)
 
     async def place(self, task_id: str, name: str) -> Path | None:
-        return await self._door.ask(Reading.place, as_it_is, task_id, name)
+        return await self._door.ask(TaskFileReader.place, as_it_is, task_id, name)
 
     async def part(self, task_id: str, name: str, start: int, most: int) -> FilePart:
-        return await self._door.ask(Reading.part, as_it_is, task_id, name, start, most)
+        return await self._door.ask(TaskFileReader.part, as_it_is, task_id, name, start, most)
 
     async def find(self, task_id: str, name: str, needle: str, start: int, told: FileTold) -> int:
-        return await self._door.ask(Reading.find, as_it_is, task_id, name, needle, start, told)
+        return await self._door.ask(
+            TaskFileReader.find, as_it_is, task_id, name, needle, start, told
+        )
 
     async def picture(self, task_id: str, name: str) -> bytes | None:
-        return await self._door.ask(Reading.picture, as_it_is, task_id, name)
+        return await self._door.ask(TaskFileReader.picture, as_it_is, task_id, name)
 
     def members(
         self, task_id: str, name: str, node: Node, rest: Rest | None = None, most: int = 500
     ) -> AsyncGenerator[list[Node | Rest], None]:
-        return self._door.each(Reading.members, task_id, name, node, rest, most)
+        return self._door.each(TaskFileReader.members, task_id, name, node, rest, most)
 
     def search(self, task_id: str, name: str, needle: str) -> AsyncGenerator[HitPart, None]:
-        return self._door.each(Reading.search, task_id, name, needle)
+        return self._door.each(TaskFileReader.search, task_id, name, needle)
 
     async def value(self, task_id: str, name: str, node: Node) -> bytes | None:
-        return await self._door.ask(Reading.value, as_it_is, task_id, name, node)
+        return await self._door.ask(TaskFileReader.value, as_it_is, task_id, name, node)
 
     def open(self, task_id: str, name: str) -> BinaryIO:
         there = self._near.of(task_id)
