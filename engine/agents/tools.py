@@ -99,7 +99,7 @@ async def run(
         limit_s = given["timeout_ms"] / 1000
         try:
             async with held.taken(limit_s) as tab, tab.within(limit_s):
-                tab.fence.narrow(budgets)
+                tab.allowlist.narrow(budgets)
                 session.current = tab.id
                 if tool not in _MAY_LEAVE:
                     tab.check_shown()

@@ -30,7 +30,7 @@ async def telling(context: Context, policy: Policy) -> AsyncIterator[None]:
 
     teller = asyncio.create_task(_tell(heard, context), name="tell what was refused")
     try:
-        with policy.turned_away.heard_by(hear):
+        with policy.blocked_requests.subscribed(hear):
             yield
     finally:
         # Behind what other threads have handed over, so that nothing heard is lost.

@@ -82,7 +82,7 @@ def prepare(side: str) -> None:
     """Change the engine of this process so that it goes this way."""
     import engine.browser.chromium.tab_pool as pool_module
     from engine.browser.egress.egress_policy import Policy
-    from engine.browser.egress.proxy_listener import Lane
+    from engine.browser.egress.proxy_listener import ProxyListener
 
     pool: Any = pool_module
 
@@ -93,7 +93,7 @@ def prepare(side: str) -> None:
 
     pool.open_context = open_context
     if side == "open":
-        Lane.settings = lambda self: None  # type: ignore[assignment,return-value]
+        ProxyListener.settings = lambda self: None  # type: ignore[assignment,return-value]
     if side == "fenced":
         Policy.loopback_places = lambda self: ()
 

@@ -18,7 +18,7 @@ from engine.browser.chromium.browser_session import BrowserSession, Flavour
 from engine.browser.chromium.driver import Driver
 from engine.browser.chromium.locate import locate
 from engine.browser.chromium.processes import alive
-from engine.browser.egress.navigation_filter import Gate
+from engine.browser.egress.navigation_filter import NavigationFilter
 from engine.browser.egress.proxy import Proxy
 from engine.model.config import Settings
 from engine.model.errors import BrowserFailed
@@ -187,13 +187,13 @@ async def test_a_browser_without_its_gate_is_closed_again(
 ) -> None:
     opened = []
 
-    async def shut(browser: Any, *, without_media: bool) -> Gate:
+    async def shut(browser: Any, *, without_media: bool) -> NavigationFilter:
         opened.append(browser)
         if slow:
             await asyncio.Event().wait()
         raise Error("no session")
 
-    monkeypatch.setattr(Gate, "open", shut)
+    monkeypatch.setattr(NavigationFilter, "open", shut)
 
     async def started(*given: Any, **more: Any) -> Any:
         browser = await start(*given, **more)

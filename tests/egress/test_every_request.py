@@ -206,7 +206,7 @@ async def test_no_spelling_of_this_machine_is_let_through_by_the_browser(
         policy = world.policy("http://more.example/")
         async with session.fetcher(FetcherOptions(policy)) as fetcher:
             assert "spelled" in await _open(fetcher, "http://more.example/", QUIET)
-            await until(lambda: len(policy.turned_away.counts) > 20)
+            await until(lambda: len(policy.blocked_requests.counts) > 20)
     assert public_trap.canary_hits == []
     assert not world.strangers
 

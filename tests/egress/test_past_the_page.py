@@ -1,4 +1,4 @@
-"""Ways out that are no request of a page: certificates, a lane's own port, another's lane."""
+"""Ways out that are no request of a page: certificates, and listeners' own ports."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_what_a_certificate_asks_the_browser_to_fetch_goes_by_the_policy(
 
 @pytest.mark.case("R65")
 async def test_no_page_can_speak_to_a_port_of_the_proxy(world: World, trap: HostileSite) -> None:
-    """Neither its own lane, nor that of a task that may reach more, nor the browser's own."""
+    """Neither its own listener, nor that of a task that may reach more, nor the browser's own."""
     private = world.policy(f"{trap.url}/", allow_private=[trap.canary])
     options = InstanceOptions(world.policy("http://more.example/"))
     async with (
@@ -86,9 +86,9 @@ async def test_no_page_can_speak_to_a_port_of_the_proxy(world: World, trap: Host
     ):
         tab = await instance.new_page()
         await tab.goto("http://more.example/")
-        ports = [lane.port for lane in session.proxy._lanes]
+        ports = [listener.port for listener in session.proxy._listeners]
         assert len(ports) == 3
         assert await tab.evaluate(ASK, [ports, trap.canary]) == []
-        assert not any(lane.odd for lane in session.proxy._lanes)
+        assert not any(listener.invalid_requests for listener in session.proxy._listeners)
     assert trap.canary_hits == []
     assert not world.strangers

@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.browser.egress import connecting
-from engine.browser.egress import proxy_listener as lanes
-from engine.browser.egress.blocked_requests import MOST, Refusal, TurnedAway
+from engine.browser.egress import proxy_listener as listeners
+from engine.browser.egress.blocked_requests import MOST, BlockedRequests, Refusal
 from engine.browser.egress.egress_policy import KEPT_S, Place, Policy
 from engine.browser.egress.proxy import Proxy
-from engine.browser.egress.proxy_listener import Lane
+from engine.browser.egress.proxy_listener import ProxyListener
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
 from tests.engines import until
@@ -26,10 +26,10 @@ GET = b"GET http://trap.example/%b HTTP/1.1\r\nHost: trap.example\r\n\r\n"
 
 
 @asynccontextmanager
-async def laned(world: World, *policies: Policy) -> AsyncIterator[tuple[Lane, Proxy]]:
+async def laned(world: World, *policies: Policy) -> AsyncIterator[tuple[ProxyListener, Proxy]]:
     proxy = Proxy(world.through)
     try:
-        yield await proxy.lane(policies or (world.policy(),)), proxy
+        yield await proxy.open_listener(policies or (world.policy(),)), proxy
     finally:
         await proxy.close()
 
@@ -56,8 +56,10 @@ async def serving(world: World, serve: Serve, address: str = PUBLIC) -> AsyncIte
 
 
 @asynccontextmanager
-async def client(lane: Lane) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", lane.port)
+async def client(
+    listener: ProxyListener,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     try:
         yield reader, writer
     finally:
@@ -72,9 +74,9 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
         return
 
 
-async def said(lane: Lane, request: bytes) -> bytes:
+async def said(listener: ProxyListener, request: bytes) -> bytes:
     """All that comes back for one request until the connection ends."""
-    async with client(lane) as (reader, writer):
+    async with client(listener) as (reader, writer):
         writer.write(request)
         try:
             return await reader.read()
@@ -98,23 +100,27 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
 @pytest.mark.parametrize("host", LOOPBACK_SPELLINGS + PRIVATE + METADATA)
 async def test_no_spelling_of_a_private_address_is_connected_to(world: World, host: str) -> None:
     plain = host if host.isascii() and "%" not in host else "127.0.0.1"
-    async with laned(world) as (lane, _):
-        assert await said(lane, f"GET http://{plain}:81/ HTTP/1.1\r\n\r\n".encode()) == b""
-        tunnel = await said(lane, f"CONNECT {plain}:443 HTTP/1.1\r\n\r\n".encode())
+    async with laned(world) as (listener, _):
+        assert await said(listener, f"GET http://{plain}:81/ HTTP/1.1\r\n\r\n".encode()) == b""
+        tunnel = await said(listener, f"CONNECT {plain}:443 HTTP/1.1\r\n\r\n".encode())
         assert tunnel.startswith(b"HTTP/1.1 502 ")
     assert not world.reached
 
 
 async def test_a_refusal_is_kept_with_its_reason_and_how_often(world: World) -> None:
     policy = world.policy()
-    async with laned(world, policy) as (lane, _):
+    async with laned(world, policy) as (listener, _):
         for _ in range(3):
-            await said(lane, b"CONNECT 169.254.169.254:80 HTTP/1.1\r\n\r\n")
-    assert policy.turned_away.counts == {Refusal("169.254.169.254:80", "metadata address"): 3}
+            await said(listener, b"CONNECT 169.254.169.254:80 HTTP/1.1\r\n\r\n")
+    assert policy.blocked_requests.counts == {Refusal("169.254.169.254:80", "metadata address"): 3}
 
 
 async def test_the_connection_goes_to_the_address_that_was_judged(world: World) -> None:
-    async with serving(world, echo), laned(world) as (lane, _), client(lane) as (reader, writer):
+    async with (
+        serving(world, echo),
+        laned(world) as (listener, _),
+        client(listener) as (reader, writer),
+    ):
         writer.write(GET % b"a")
         assert (await answer(reader)).startswith(b"GET /a HTTP/1.1\r\nHost: trap.example\r\n")
     assert world.reached == [(PUBLIC, 80)]
@@ -128,8 +134,8 @@ async def test_one_connection_serves_requests_to_one_place_and_changes_for_anoth
     async with (
         serving(world, echo),
         serving(world, echo, OTHER),
-        laned(world) as (lane, _),
-        client(lane) as (reader, writer),
+        laned(world) as (listener, _),
+        client(listener) as (reader, writer),
     ):
         for path in (b"1", b"2"):
             writer.write(GET % path)
@@ -150,7 +156,7 @@ async def test_a_body_is_not_taken_for_a_request(world: World) -> None:
         got.put_nowait(await reader.readuntil(b"\r\n\r\n"))
 
     post = b"POST http://trap.example/ HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(hidden)
-    async with serving(world, take), laned(world) as (lane, _), client(lane) as (_, writer):
+    async with serving(world, take), laned(world) as (listener, _), client(listener) as (_, writer):
         writer.write(post + hidden + GET % b"next")
         assert await got.get() == hidden
         assert (await got.get()).startswith(b"GET /next ")
@@ -158,12 +164,12 @@ async def test_a_body_is_not_taken_for_a_request(world: World) -> None:
 
 
 async def test_what_is_no_proxy_request_gets_400_and_nothing_more(world: World) -> None:
-    async with laned(world) as (lane, _):
-        told = await said(lane, b"GET / HTTP/1.1\r\nHost: trap.example\r\n\r\n")
+    async with laned(world) as (listener, _):
+        told = await said(listener, b"GET / HTTP/1.1\r\nHost: trap.example\r\n\r\n")
         assert told.startswith(b"HTTP/1.1 400 ")
         assert b"\r\n\r\n" in told
         assert told.endswith(b"\r\n\r\n")
-        assert (await said(lane, b"GET /" + b"a" * 300_000)).startswith(b"HTTP/1.1 431 ")
+        assert (await said(listener, b"GET /" + b"a" * 300_000)).startswith(b"HTTP/1.1 431 ")
     assert not world.reached
 
 
@@ -171,7 +177,11 @@ async def test_a_tunnel_goes_on_when_one_side_has_said_all(world: World) -> None
     async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"%d" % len(await reader.read()))  # until the browser's side ends
 
-    async with serving(world, count), laned(world) as (lane, _), client(lane) as (reader, writer):
+    async with (
+        serving(world, count),
+        laned(world) as (listener, _),
+        client(listener) as (reader, writer),
+    ):
         writer.write(b"CONNECT trap.example:443 HTTP/1.1\r\n\r\n" + b"early")
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"x" * 100_000)
@@ -184,8 +194,8 @@ async def test_a_server_that_speaks_first_is_heard_after_the_tunnel_is_open(worl
         writer.write(b"hello")
         await writer.drain()
 
-    async with serving(world, greet), laned(world) as (lane, _):
-        told = await said(lane, b"CONNECT trap.example:443 HTTP/1.1\r\n\r\n")
+    async with serving(world, greet), laned(world) as (listener, _):
+        told = await said(listener, b"CONNECT trap.example:443 HTTP/1.1\r\n\r\n")
     assert told == b"HTTP/1.1 200 Connection established\r\n\r\nhello"
 
 
@@ -205,7 +215,11 @@ async def test_who_does_not_read_holds_the_server_up_and_not_the_memory(world: W
                 full.set()
                 return
 
-    async with serving(world, flood), laned(world) as (lane, _), client(lane) as (_, writer):
+    async with (
+        serving(world, flood),
+        laned(world) as (listener, _),
+        client(listener) as (_, writer),
+    ):
         transport = writer.transport
         assert isinstance(transport, asyncio.Transport)
         transport.pause_reading()
@@ -217,33 +231,33 @@ async def test_who_does_not_read_holds_the_server_up_and_not_the_memory(world: W
 async def test_too_many_connections_are_turned_away(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(listeners, "MOST_CONNECTIONS", 2)
     async with (
         serving(world, echo),
-        laned(world) as (lane, _),
-        client(lane) as (first, one),
-        client(lane) as (second, two),
+        laned(world) as (listener, _),
+        client(listener) as (first, one),
+        client(listener) as (second, two),
     ):
         for reader, writer in ((first, one), (second, two)):
             writer.write(GET % b"")
             await answer(reader)
-        assert await said(lane, GET % b"") == b""
+        assert await said(listener, GET % b"") == b""
 
 
 async def test_who_says_nothing_makes_room_for_others_the_oldest_first(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(listeners, "MOST_CONNECTIONS", 3)
     async with (
         serving(world, echo),
-        laned(world) as (lane, _),
-        client(lane) as (asked, asking),
-        client(lane) as (oldest, _),
-        client(lane) as (newer, _),
+        laned(world) as (listener, _),
+        client(listener) as (asked, asking),
+        client(listener) as (oldest, _),
+        client(listener) as (newer, _),
     ):
         asking.write(GET % b"")
         await answer(asked)
-        async with client(lane) as (reader, writer):
+        async with client(listener) as (reader, writer):
             writer.write(GET % b"")
             await answer(reader)
             assert await oldest.read() == b""
@@ -255,18 +269,18 @@ async def test_who_says_nothing_makes_room_for_others_the_oldest_first(
 async def test_a_crowd_of_strangers_is_refused_where_the_system_tells_whose_they_are(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "CROWD", 3)
+    monkeypatch.setattr(listeners, "CROWD", 3)
     own: set[int] = set()
     proxy = Proxy(world.through)
     async with serving(world, echo), contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(proxy.close)
-        lane = await proxy.lane((world.policy(),), ports=lambda: frozenset(own))
-        ours = await stack.enter_async_context(client(lane))
+        listener = await proxy.open_listener((world.policy(),), ports=lambda: frozenset(own))
+        ours = await stack.enter_async_context(client(listener))
         own.add(ours[1].get_extra_info("sockname")[1])
-        strangers = [await stack.enter_async_context(client(lane)) for _ in range(4)]
-        for reader, _ in strangers[:3]:
+        foreign_connections = [await stack.enter_async_context(client(listener)) for _ in range(4)]
+        for reader, _ in foreign_connections[:3]:
             assert await reader.read() == b""
-        assert lane.strangers >= 3
+        assert listener.foreign_connections >= 3
         ours[1].write(GET % b"")
         await answer(ours[0])
 
@@ -274,8 +288,8 @@ async def test_a_crowd_of_strangers_is_refused_where_the_system_tells_whose_they
 async def test_a_head_that_comes_drop_by_drop_is_not_waited_for(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "ROUND_S", 0.05)
-    async with laned(world) as (lane, _), client(lane) as (reader, writer):
+    monkeypatch.setattr(listeners, "ROUND_S", 0.05)
+    async with laned(world) as (listener, _), client(listener) as (reader, writer):
         with contextlib.suppress(OSError):
             while not reader.at_eof():
                 writer.write(b"G")
@@ -286,31 +300,32 @@ async def test_a_head_that_comes_drop_by_drop_is_not_waited_for(
 async def test_who_says_nothing_is_let_go(
     world: World, monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
-    monkeypatch.setattr(lanes, "ROUND_S", 0.02)
-    monkeypatch.setattr(lanes, "IDLE_ROUNDS", 4)
-    async with laned(world) as (lane, _):
-        assert await said(lane, begun) == b""
+    monkeypatch.setattr(listeners, "ROUND_S", 0.02)
+    monkeypatch.setattr(listeners, "IDLE_ROUNDS", 4)
+    async with laned(world) as (listener, _):
+        assert await said(listener, begun) == b""
 
 
 async def test_a_name_that_turns_inwards_is_never_followed(world: World) -> None:
     now = [0.0]
     world.names["flip.example"] = [PUBLIC, "127.0.0.1"] * 40
     policy = world.policy(now=lambda: now[0])
-    async with serving(world, echo), laned(world, policy) as (lane, _):
+    async with serving(world, echo), laned(world, policy) as (listener, _):
         for turn in range(60):
             now[0] += KEPT_S / 2  # some questions meet a kept answer, some a new one
             await said(
-                lane, b"GET http://flip.example/ HTTP/1.1\r\nConnection: close\r\n\r\nBAD\r\n\r\n"
+                listener,
+                b"GET http://flip.example/ HTTP/1.1\r\nConnection: close\r\n\r\nBAD\r\n\r\n",
             )
             assert not world.strangers, turn
     assert len(world.asked) > 20
-    assert policy.turned_away.counts[Refusal("flip.example:80", "private address")] > 10
+    assert policy.blocked_requests.counts[Refusal("flip.example:80", "private address")] > 10
 
 
 async def test_one_private_answer_among_public_ones_refuses_the_name(world: World) -> None:
     world.names["mixed.example"] = [f"{PUBLIC} 10.0.0.1"]
-    async with laned(world) as (lane, _):
-        assert b" 502 " in await said(lane, b"CONNECT mixed.example:443 HTTP/1.1\r\n\r\n")
+    async with laned(world) as (listener, _):
+        assert b" 502 " in await said(listener, b"CONNECT mixed.example:443 HTTP/1.1\r\n\r\n")
     assert not world.reached
 
 
@@ -318,14 +333,14 @@ async def test_a_lane_allows_what_one_of_its_policies_does(world: World) -> None
     async with serving(world, echo):
         port = world.routes[PUBLIC]
         ask = b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port
-        async with laned(world) as (lane, _):
-            assert b" 502 " in await said(lane, ask)
+        async with laned(world) as (listener, _):
+            assert b" 502 " in await said(listener, ask)
             first = world.policy()
-            lane.allow((first, world.policy(f"http://127.0.0.1:{port}/")))
-            async with client(lane) as (reader, writer):
+            listener.allow((first, world.policy(f"http://127.0.0.1:{port}/")))
+            async with client(listener) as (reader, writer):
                 writer.write(ask)
                 assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
-            assert not first.turned_away.counts
+            assert not first.blocked_requests.counts
 
 
 async def test_the_next_address_is_tried_while_the_first_is_silent(
@@ -341,7 +356,11 @@ async def test_the_next_address_is_tried_while_the_first_is_silent(
         return await through(address, port, make)
 
     world.through = slow
-    async with serving(world, echo), laned(world) as (lane, _), client(lane) as (reader, writer):
+    async with (
+        serving(world, echo),
+        laned(world) as (listener, _),
+        client(listener) as (reader, writer),
+    ):
         writer.write(GET % b"")
         assert (await answer(reader)).startswith(b"GET / ")
 
@@ -350,39 +369,39 @@ async def test_why_a_place_was_not_reached_is_known_until_it_is(world: World) ->
     place = Place("trap.example", 80)
     async with serving(world, echo):
         free = world.routes[PUBLIC]
-    async with laned(world) as (lane, _):
+    async with laned(world) as (listener, _):
         world.routes[PUBLIC] = free
-        assert await said(lane, GET % b"") == b""
-        assert str(lane.trouble(place)) == "connection refused"
-        async with serving(world, echo), client(lane) as (reader, writer):
+        assert await said(listener, GET % b"") == b""
+        assert str(listener.last_failure(place)) == "connection refused"
+        async with serving(world, echo), client(listener) as (reader, writer):
             writer.write(GET % b"")
             await answer(reader)
-        assert lane.trouble(place) is None
-        await said(lane, b"GET http://nobody.example/ HTTP/1.1\r\n\r\n")
-        assert str(lane.trouble(Place("nobody.example", 80))) == "name not found"
+        assert listener.last_failure(place) is None
+        await said(listener, b"GET http://nobody.example/ HTTP/1.1\r\n\r\n")
+        assert str(listener.last_failure(Place("nobody.example", 80))) == "name not found"
 
 
 async def test_a_lane_that_ended_takes_nobody_and_cuts_who_is_there(world: World) -> None:
-    async with serving(world, echo), laned(world) as (lane, proxy):
-        async with client(lane) as (reader, writer):
+    async with serving(world, echo), laned(world) as (listener, proxy):
+        async with client(listener) as (reader, writer):
             writer.write(GET % b"")
             await answer(reader)
-            proxy.end(lane)
-            proxy.end(lane)
+            proxy.end(listener)
+            proxy.end(listener)
             with contextlib.suppress(ConnectionError):
                 assert await reader.read() == b""
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection("127.0.0.1", lane.port)
+            await asyncio.open_connection("127.0.0.1", listener.port)
 
 
 async def test_lanes_of_browsers_that_died_are_closed_with_the_next(world: World) -> None:
     proxy, alive = Proxy(world.through), [True]
     try:
-        first = await proxy.lane((world.policy(),), lambda: alive[0])
-        second = await proxy.lane((world.policy(),), lambda: alive[0])
+        first = await proxy.open_listener((world.policy(),), lambda: alive[0])
+        second = await proxy.open_listener((world.policy(),), lambda: alive[0])
         assert b"400" in await said(first, b"GET / HTTP/1.1\r\n\r\n")
         alive[0] = False
-        third = await proxy.lane((world.policy(),))
+        third = await proxy.open_listener((world.policy(),))
         for gone in (first, second):
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection("127.0.0.1", gone.port)
@@ -402,7 +421,7 @@ async def test_the_thread_ends_with_the_proxy_also_in_the_middle_of_things(world
         return [each for each in new if each.name == "forward proxy"]
 
     async with serving(world, hang):
-        async with laned(world) as (lane, _), client(lane) as (_, writer):
+        async with laned(world) as (listener, _), client(listener) as (_, writer):
             writer.write(GET % b"")
             assert mine()
         await until(lambda: not mine())
@@ -411,26 +430,26 @@ async def test_the_thread_ends_with_the_proxy_also_in_the_middle_of_things(world
 async def test_the_browsers_own_requests_lead_nowhere(world: World) -> None:
     proxy = Proxy(world.through)
     try:
-        nowhere = await proxy.nowhere()
-        assert nowhere is await proxy.nowhere()
-        assert await said(nowhere, GET % b"") == b""
+        blocking_listener = await proxy.blocking_listener()
+        assert blocking_listener is await proxy.blocking_listener()
+        assert await said(blocking_listener, GET % b"") == b""
         assert not world.asked
     finally:
         await proxy.close()
 
 
 def test_each_listener_hears_of_a_place_once_and_of_no_more_than_a_hundred() -> None:
-    turned_away = TurnedAway()
+    blocked_requests = BlockedRequests()
     heard: list[Refusal] = []
     later: list[Refusal] = []
-    with turned_away.heard_by(heard.append):
+    with blocked_requests.subscribed(heard.append):
         for number in range(MOST + 50):
             for _ in range(2):
-                turned_away.note(f"10.0.0.1:{number}", "private address")
-        with turned_away.heard_by(later.append):
-            turned_away.note("10.0.0.1:1", "private address")
-    turned_away.note("10.9.9.9:1", "private address")
+                blocked_requests.note(f"10.0.0.1:{number}", "private address")
+        with blocked_requests.subscribed(later.append):
+            blocked_requests.note("10.0.0.1:1", "private address")
+    blocked_requests.note("10.9.9.9:1", "private address")
     assert len(heard) == len(set(heard)) == MOST
     assert later == [Refusal("10.0.0.1:1", "private address")]
-    assert len(turned_away.counts) == MOST
-    assert turned_away.counts[Refusal("10.0.0.1:1", "private address")] == 3
+    assert len(blocked_requests.counts) == MOST
+    assert blocked_requests.counts[Refusal("10.0.0.1:1", "private address")] == 3

@@ -98,9 +98,9 @@ async def test_a_listener_hears_all_that_was_refused_before_its_block_ends() -> 
     context, policy = MemoryContext(), Policy(None)
     async with telling(context, policy):
         for number in range(50):
-            policy.turned_away.note(f"10.0.0.{number}:80", "private address")
+            policy.blocked_requests.note(f"10.0.0.{number}:80", "private address")
     assert len(context.notes) == 50
-    policy.turned_away.note("10.0.0.1:80", "private address")
+    policy.blocked_requests.note("10.0.0.1:80", "private address")
     assert len(context.notes) == 50
 
 
@@ -112,8 +112,8 @@ async def test_an_event_that_cannot_be_written_ends_the_block_but_hides_no_other
     policy = Policy(None)
     with pytest.raises(LedgerUnusable):
         async with telling(Full(), policy):
-            policy.turned_away.note("10.0.0.1:80", "private address")
-    policy.turned_away.note("10.0.0.1:80", "private address")
+            policy.blocked_requests.note("10.0.0.1:80", "private address")
+    policy.blocked_requests.note("10.0.0.1:80", "private address")
     with pytest.raises(ZeroDivisionError):
         async with telling(Full(), policy):
-            policy.turned_away.note(f"10.0.0.{1 // 0}:80", "private address")
+            policy.blocked_requests.note(f"10.0.0.{1 // 0}:80", "private address")

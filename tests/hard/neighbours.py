@@ -165,7 +165,7 @@ async def strangers(home: Path, pages: int, most: int) -> int:
             crawled(session, home, place.url, concurrency=3, max_pages=pages, retries=0)
         )
         while not crawling.done():
-            for lane in list(session.proxy._lanes)[1:] * 50 * (len(held) < most):
+            for lane in list(session.proxy._listeners)[1:] * 50 * (len(held) < most):
                 one = socket.socket()
                 one.setblocking(False)
                 with contextlib.suppress(BlockingIOError):

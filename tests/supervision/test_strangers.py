@@ -50,7 +50,7 @@ async def crowd(session: BrowserSession, crawling: asyncio.Task[object]) -> list
     """Connect to every port of the proxy, as long as the crawl goes on."""
     held: list[socket.socket] = []
     while not crawling.done():
-        ports = [lane.port for lane in session.proxy._lanes if lane.port][1:]
+        ports = [listener.port for listener in session.proxy._listeners if listener.port][1:]
         for port in ports * (len(held) < 2 * STRANGERS) * 50:
             one = socket.socket()
             one.setblocking(False)

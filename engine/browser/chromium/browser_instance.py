@@ -20,7 +20,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.context_closing import close_context
 from engine.browser.chromium.contexts import open_context
 from engine.browser.chromium.launch import Chromium
-from engine.browser.egress.navigation_filter import Ward, frames_of
+from engine.browser.egress.navigation_filter import TabFilter, frames_of
 from engine.browser.interact.dialogs import Dialogs
 from engine.browser.page.failures import PageTooHeavy
 from engine.model.errors import BrowserGone, PageError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from engine.browser.chromium.browser_session import InstanceOptions
     from engine.browser.egress.egress_policy import Policy
-    from engine.browser.egress.proxy_listener import Lane
+    from engine.browser.egress.proxy_listener import ProxyListener
 
 OPEN_S = 15.0
 OPEN_TRIES = 2
@@ -47,7 +47,7 @@ class _Tab:
     page: Page
     wire: CDPSession
     frame_id: str
-    ward: Ward
+    tab_filter: TabFilter
 
 
 class Instance:
@@ -62,13 +62,13 @@ class Instance:
         options: InstanceOptions,
         chromium: Chromium,
         context: BrowserContext,
-        lane: Lane,
+        listener: ProxyListener,
     ) -> None:
         self.id = f"inst_{secrets.token_hex(4)}"
         self.options = options
         self.chromium = chromium
         self.context = context
-        self._lane = lane
+        self._listener = listener
         self.gone = asyncio.Event()
         self._tabs: dict[Page, _Tab] = {}
         self._dead: set[Page] = set()
@@ -146,13 +146,13 @@ class Instance:
 
     def judge(self, page: Page, policy: Policy) -> None:
         """Filter this tab's documents, and its requests as well, by `policy` from now on."""
-        self._tabs[page].ward.policy = policy
+        self._tabs[page].tab_filter.policy = policy
         self._widen()
 
     def _widen(self) -> None:
-        """Allow in the lane what any tab may reach, because requests carry no tab."""
-        tabs = (tab.ward.policy.root for tab in self._tabs.values())
-        self._lane.allow((self.options.policy.root, *tabs))
+        """Allow in the listener what any tab may reach, because requests carry no tab."""
+        tabs = (tab.tab_filter.policy.root for tab in self._tabs.values())
+        self._listener.allow((self.options.policy.root, *tabs))
 
     def wire(self, page: Page) -> CDPSession:
         """Return the tab's DevTools session."""
@@ -165,19 +165,19 @@ class Instance:
     def refused(self, page: Page) -> PageError | None:
         """Return the navigation filter's refusal in this tab since `clear`."""
         tab = self._tabs.get(page)
-        return tab.ward.refused if tab else None
+        return tab.tab_filter.refused if tab else None
 
     def why(self, page: Page) -> PageError | None:
         """Return why this tab's last document did not load, if filter or proxy blocked it."""
         tab = self._tabs.get(page)
-        return tab.ward.why() if tab else None
+        return tab.tab_filter.why() if tab else None
 
     def clear(self, page: Page) -> None:
         """Clear the last refusal and the last crash."""
         self.crash = None
         tab = self._tabs.get(page)
         if tab:
-            tab.ward.clear()
+            tab.tab_filter.clear()
 
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
@@ -196,7 +196,7 @@ class Instance:
             stray.cancel()
         await asyncio.gather(*self._strays, return_exceptions=True)
         for tab in self._tabs.values():
-            self.chromium.gate.dismiss(tab.frame_id)
+            self.chromium.navigation_filter.dismiss(tab.frame_id)
         self._tabs.clear()
         if self._closing is None:
             self._closing = asyncio.create_task(self._close_context(), name=f"close {self.id}")
@@ -213,9 +213,9 @@ class Instance:
         # A window that a page opens requests its document before it can be admitted.
         context = str(told["targetInfo"].get("browserContextId", "")) if self.keeps_windows else ""
         policy, known = self.options.policy, self.options.credentials
-        ward = Ward(policy, known, lambda: frames_of(wire), context, self._lane)
-        self._tabs[page] = _Tab(page, wire, frame_id, ward)
-        self.chromium.gate.admit(frame_id, ward)
+        tab_filter = TabFilter(policy, known, lambda: frames_of(wire), context, self._listener)
+        self._tabs[page] = _Tab(page, wire, frame_id, tab_filter)
+        self.chromium.navigation_filter.admit(frame_id, tab_filter)
         page.on("dialog", self._on_dialog)
         page.on("close", self._on_closed)
         page.on("crash", self._on_crash)
@@ -257,7 +257,7 @@ class Instance:
         self._dead.discard(page)
         tab = self._tabs.pop(page, None)
         if tab:
-            self.chromium.gate.dismiss(tab.frame_id)
+            self.chromium.navigation_filter.dismiss(tab.frame_id)
             self._widen()
         if self.headed and not self._tabs:
             self.gone.set()
@@ -277,13 +277,13 @@ async def open_instance(
         try:
             async with chromium.within(OPEN_S):
                 size = {"width": options.width, "height": options.height}
-                context, lane = await open_context(chromium, options.policy, viewport=size)
+                context, listener = await open_context(chromium, options.policy, viewport=size)
         except (Error, TimeoutError) as gone:
             failed = gone
             if chromium.alive:
                 break
         else:
-            return Instance(options, chromium, context, lane)
+            return Instance(options, chromium, context, listener)
     raise BrowserGone(url="a new window") from failed
 
 

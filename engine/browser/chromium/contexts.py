@@ -1,4 +1,4 @@
-"""A browser context with a proxy lane that ends with the context."""
+"""A browser context with a proxy listener that ends with the context."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from engine.browser.chromium.launch import Chromium
     from engine.browser.egress.egress_policy import Policy
-    from engine.browser.egress.proxy_listener import Lane
+    from engine.browser.egress.proxy_listener import ProxyListener
 
-Opened = tuple["BrowserContext", "Lane"]
+Opened = tuple["BrowserContext", "ProxyListener"]
 LATE_S = 15.0  # for a context that no task waits for any more
 CLOSE_S = 2.0
 
@@ -43,19 +43,19 @@ async def open_context(
 
 async def _open(chromium: Chromium, policy: Policy, script: str, options: dict[str, Any]) -> Opened:
     proxy = chromium.proxy
-    lane = await proxy.lane((policy.root,), lambda: chromium.alive, chromium.ports)
+    listener = await proxy.open_listener((policy.root,), lambda: chromium.alive, chromium.ports)
     context: BrowserContext | None = None
     try:
         context = await chromium.browser.new_context(
-            proxy=lane.settings(), service_workers="block", accept_downloads=False, **options
+            proxy=listener.settings(), service_workers="block", accept_downloads=False, **options
         )
     finally:
         if context is None:
-            proxy.end(lane)
-    context.on("close", lambda _: proxy.end(lane))
+            proxy.end(listener)
+    context.on("close", lambda _: proxy.end(listener))
     if script:
         await context.add_init_script(script)
-    return context, lane
+    return context, listener
 
 
 async def _drop(chromium: Chromium, opening: asyncio.Task[Opened]) -> None:

@@ -19,7 +19,7 @@ from engine.browser.chromium.driver import Driver
 from engine.browser.chromium.locate import Found
 from engine.browser.chromium.processes import Family, end, holds, holds_alone
 from engine.browser.egress.egress_policy import LOOPBACK
-from engine.browser.egress.navigation_filter import Gate
+from engine.browser.egress.navigation_filter import NavigationFilter
 from engine.browser.egress.proxy import Proxy
 from engine.browser.page.failures import NoScreen
 from engine.model.errors import BrowserFailed
@@ -132,10 +132,15 @@ class Chromium:
     """
 
     def __init__(
-        self, browser: Browser, gate: Gate, found: Found, driver: Driver, proxy: Proxy
+        self,
+        browser: Browser,
+        navigation_filter: NavigationFilter,
+        found: Found,
+        driver: Driver,
+        proxy: Proxy,
     ) -> None:
         self.browser = browser
-        self.gate = gate
+        self.navigation_filter = navigation_filter
         self.proxy = proxy
         self.found = found
         self.driver = driver
@@ -266,8 +271,8 @@ async def _try(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> 
     chromium: Chromium | None = None
     try:
         async with asyncio.timeout(LAUNCH_S):
-            gate = await Gate.open(browser, without_media=flavour.lean)
-            known = Chromium(browser, gate, found, driver, proxy)
+            navigation_filter = await NavigationFilter.open(browser, without_media=flavour.lean)
+            known = Chromium(browser, navigation_filter, found, driver, proxy)
             await known.know()
             chromium = known
     finally:
@@ -277,7 +282,7 @@ async def _try(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> 
 
 
 async def _browser(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Browser:
-    nowhere = await proxy.nowhere()
+    blocking_listener = await proxy.blocking_listener()
     windows = () if flavour.headed or flavour.windows else (NO_WINDOWS,)
     launching = asyncio.ensure_future(
         driver.playwright.chromium.launch(
@@ -285,7 +290,7 @@ async def _browser(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour)
             headless=not flavour.headed,
             args=[*FLAGS, *(LEAN_FLAGS if flavour.lean else ()), *windows],
             # For requests outside any context; the bypass removes Chromium's implicit exceptions.
-            proxy=nowhere.settings(),
+            proxy=blocking_listener.settings(),
             ignore_default_args=_dropped_defaults(),
             chromium_sandbox=not _is_root(),
             handle_sigint=False,

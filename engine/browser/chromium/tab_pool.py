@@ -17,7 +17,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.context_closing import close_context
 from engine.browser.chromium.contexts import open_context
 from engine.browser.chromium.cookie_jar import CUT, is_suspect, unproved
-from engine.browser.egress.navigation_filter import Ward
+from engine.browser.egress.navigation_filter import TabFilter
 from engine.browser.page.crawl_tab import Tab, first_script
 from engine.browser.page.failures import LeftByOthers, PageFloods, PageTooHeavy, no_answer
 from engine.browser.page.held_open import HeldOpen
@@ -44,7 +44,7 @@ PAGES_PER_CONTEXT = 1_000
 OPEN_S = 15.0
 SLACK_S = 10.0  # added to a page's own limits; reached only if the browser died
 CLOSE_S = 4.0
-MakeWard = Callable[..., Ward]
+MakeTabFilter = Callable[..., TabFilter]
 
 
 class NoTab(Exception):
@@ -58,7 +58,7 @@ class Berth:
         self,
         chromium: Chromium,
         context: BrowserContext,
-        ward: MakeWard,
+        tab_filter: MakeTabFilter,
         held: HeldOpen,
         echoes: Echoes,
     ) -> None:
@@ -66,7 +66,7 @@ class Berth:
         self.context = context
         self.free: list[Tab] = []
         self.busy = 0
-        self._ward = ward
+        self._make_tab_filter = tab_filter
         self._held = held
         self._echoes = echoes
         self._doomed: list[Tab] = []
@@ -128,7 +128,7 @@ class Berth:
     async def close(self) -> None:
         """Close the context and its tabs within a limit; repeated calls do nothing."""
         for tab in self.free + self._doomed:
-            self.chromium.gate.dismiss(tab.frame_id)
+            self.chromium.navigation_filter.dismiss(tab.frame_id)
         self.free, self._doomed = [], []
         if self.lives:
             await close_context(self.chromium, self.context, CLOSE_S)
@@ -213,15 +213,15 @@ class Berth:
         wire = await self.context.new_cdp_session(page)
         told = await wire.send("Target.getTargetInfo")
         tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held)
-        tab.ward = self._ward(tab.frames)
+        tab.tab_filter = self._make_tab_filter(tab.frames)
         tab.echoes = self._echoes
-        self.chromium.gate.admit(tab.frame_id, tab.ward)
+        self.chromium.navigation_filter.admit(tab.frame_id, tab.tab_filter)
         return tab
 
     async def _bury(self) -> None:
         while self._doomed:  # one by one, so that a cancelled call leaves the rest to the next
             tab = self._doomed.pop()
-            self.chromium.gate.dismiss(tab.frame_id)
+            self.chromium.navigation_filter.dismiss(tab.frame_id)
             if await tab.close():
                 continue
             if not await self.chromium.calm() or not await tab.close():
@@ -298,7 +298,7 @@ class TabPool:
         chromium = await self._browser()
         async with chromium.within(OPEN_S):
             policy, options = self._options.policy, self._options
-            context, lane = await open_context(
+            context, listener = await open_context(
                 chromium,
                 policy,
                 script=first_script(),
@@ -309,7 +309,7 @@ class TabPool:
         return Berth(
             chromium,
             context,
-            lambda frames: Ward(policy, known, frames, lane=lane),
+            lambda frames: TabFilter(policy, known, frames, listener=listener),
             self._held,
             self._echoes,
         )

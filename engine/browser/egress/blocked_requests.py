@@ -17,13 +17,13 @@ class Refusal(NamedTuple):
     reason: str
 
 
-class TurnedAway:
+class BlockedRequests:
     """Thread-safe counts of one policy's refusals; each listener gets each place once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: dict[Refusal, int] = {}
-        self._ears: dict[Callable[[Refusal], None], set[Refusal]] = {}
+        self._listeners: dict[Callable[[Refusal], None], set[Refusal]] = {}
 
     def note(self, place: str, reason: str) -> None:
         """Count a refusal; beyond the hundredth place it is not stored."""
@@ -31,21 +31,21 @@ class TurnedAway:
         with self._lock:
             if refusal in self._counts or len(self._counts) < MOST:
                 self._counts[refusal] = self._counts.get(refusal, 0) + 1
-            for tell, told in self._ears.items():
-                if refusal not in told and len(told) < MOST:
-                    told.add(refusal)
-                    tell(refusal)
+            for listener, notified in self._listeners.items():
+                if refusal not in notified and len(notified) < MOST:
+                    notified.add(refusal)
+                    listener(refusal)
 
     @contextmanager
-    def heard_by(self, tell: Callable[[Refusal], None]) -> Iterator[None]:
-        """Call `tell` for each place blocked during this block; `tell` must not block."""
+    def subscribed(self, listener: Callable[[Refusal], None]) -> Iterator[None]:
+        """Call `listener` for each place blocked meanwhile; it must not wait."""
         with self._lock:
-            self._ears[tell] = set()
+            self._listeners[listener] = set()
         try:
             yield
         finally:
             with self._lock:
-                del self._ears[tell]
+                del self._listeners[listener]
 
     @property
     def counts(self) -> dict[Refusal, int]:

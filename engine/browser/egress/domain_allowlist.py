@@ -15,13 +15,13 @@ from engine.browser.egress.public_addresses import IPAddress
 from engine.browser.interact.tool_refusals import DomainBlocked
 
 
-class Fence(Policy):
+class DomainAllowlist(Policy):
     """The policy `inside`, minus addresses outside the newest task's domains."""
 
     def __init__(self, inside: Policy) -> None:
         super().__init__(None)
         self._inside = inside
-        self.turned_away = inside.turned_away
+        self.blocked_requests = inside.blocked_requests
         self._budgets: Mapping[str, Any] = {}
 
     def narrow(self, budgets: Mapping[str, Any] | None) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.browser.egress import public_addresses
-from engine.browser.egress.blocked_requests import TurnedAway
+from engine.browser.egress.blocked_requests import BlockedRequests
 from engine.browser.egress.public_addresses import IPAddress
 from engine.model import urls
 from engine.model.errors import AddressBlocked, PageError
@@ -197,7 +197,7 @@ class Policy:
         self._now = now
         self._kept: dict[str, Addresses] = {}
         self._in_flight: dict[str, asyncio.Future[tuple[IPAddress, ...]]] = {}
-        self.turned_away = TurnedAway()
+        self.blocked_requests = BlockedRequests()
 
     @classmethod
     def for_start(
@@ -220,7 +220,7 @@ class Policy:
         return self
 
     async def check(self, url: str) -> None:
-        """Return if `url` may be opened; store a refusal in `turned_away`.
+        """Return if `url` may be opened; store a refusal in `blocked_requests`.
 
         Raises:
             AddressBlocked: the address is blocked; the error has the reason.
@@ -229,7 +229,7 @@ class Policy:
         try:
             await self.ask(url)
         except AddressBlocked as refused:
-            self.turned_away.note(place_or_scheme(url), refused.reason)
+            self.blocked_requests.note(place_or_scheme(url), refused.reason)
             raise
 
     async def ask(self, url: str) -> None:

@@ -23,7 +23,7 @@ from engine.model.errors import AddressBlocked, PageError
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
-    from engine.browser.egress.proxy_listener import Lane
+    from engine.browser.egress.proxy_listener import ProxyListener
 
 _DOCUMENTS = {"resourceType": "Document"}
 _MEDIA = {"resourceType": "Media"}
@@ -32,7 +32,7 @@ SAY_S = 10.0
 _NEEDS_NO_CONNECTION = ("about:", "data:", "blob:")
 
 
-class Ward:
+class TabFilter:
     """Filter state of one tab: its policy, its credentials, and its last refusal."""
 
     def __init__(
@@ -41,14 +41,14 @@ class Ward:
         credentials: Credentials | None,
         frames: Callable[[], Awaitable[frozenset[str]]],
         context: str = "",
-        lane: Lane | None = None,
+        listener: ProxyListener | None = None,
     ) -> None:
         self.policy = policy
         self.credentials = credentials
         self.frames = frames
         self.context = context  # windows opened in this context use the same policy
         self.refused: PageError | None = None
-        self._lane = lane
+        self._listener = listener
         self._opening = ""  # the last address that was allowed
         self.answered: str | None = None  # the request whose challenge was answered
 
@@ -57,46 +57,46 @@ class Ward:
         self.refused = None
         self._opening = ""
 
-    def let_through(self, url: str) -> None:
+    def record_allowed(self, url: str) -> None:
         """Record that the filter allowed this document; the proxy may still refuse it."""
         self._opening = url
 
     def why(self) -> PageError | None:
         """Return why a document did not load: blocked here, or not reached by the proxy."""
-        if self.refused is not None or self._lane is None or not self._opening:
+        if self.refused is not None or self._listener is None or not self._opening:
             return self.refused
         try:
-            return self._lane.trouble(place_of(self._opening))
+            return self._listener.last_failure(place_of(self._opening))
         except AddressBlocked:
             return None
 
 
-class Gate:
+class NavigationFilter:
     """Allows document requests, or fails them before they leave the machine."""
 
     def __init__(self, session: CDPSession) -> None:
         self._session = session
-        self._wards: dict[str, Ward] = {}  # by the id of the tab's main frame
+        self._tab_filters: dict[str, TabFilter] = {}  # by the id of the tab's main frame
         self._public = Policy(None)  # for frames and windows of an unknown tab
 
     @classmethod
-    async def open(cls, browser: Browser, *, without_media: bool) -> Gate:
+    async def open(cls, browser: Browser, *, without_media: bool) -> NavigationFilter:
         """Filter every document of `browser` from now on, optionally also audio and video."""
         session = await browser.new_browser_cdp_session()
-        gate = cls(session)
-        session.on("Fetch.requestPaused", gate._on_paused)
-        session.on("Fetch.authRequired", gate._on_challenge)
+        navigation_filter = cls(session)
+        session.on("Fetch.requestPaused", navigation_filter._on_paused)
+        session.on("Fetch.authRequired", navigation_filter._on_challenge)
         patterns = [_DOCUMENTS, _MEDIA] if without_media else [_DOCUMENTS]
         await session.send("Fetch.enable", {"patterns": patterns, "handleAuthRequests": True})
-        return gate
+        return navigation_filter
 
-    def admit(self, frame_id: str, ward: Ward) -> None:
-        """Check the documents of this tab with `ward` until `dismiss`."""
-        self._wards[frame_id] = ward
+    def admit(self, frame_id: str, tab_filter: TabFilter) -> None:
+        """Check the documents of this tab with `tab_filter` until `dismiss`."""
+        self._tab_filters[frame_id] = tab_filter
 
     def dismiss(self, frame_id: str) -> None:
         """Remove a closed tab."""
-        self._wards.pop(frame_id, None)
+        self._tab_filters.pop(frame_id, None)
 
     async def _on_paused(self, event: dict[str, Any]) -> None:
         request = {"requestId": event["requestId"]}
@@ -107,28 +107,34 @@ class Gate:
 
     async def _may_open(self, event: dict[str, Any]) -> bool:
         url, frame_id = str(event["request"]["url"]), str(event.get("frameId", ""))
-        ward = self._wards.get(frame_id)
-        refused = await (self._judge(ward, url) if ward else self._judge_stray(frame_id, url))
+        tab_filter = self._tab_filters.get(frame_id)
+        refused = await (
+            self._judge(tab_filter, url) if tab_filter else self._judge_stray(frame_id, url)
+        )
         if isinstance(refused, AddressBlocked):
-            await self._note(ward, frame_id, refused)
-        if ward is not None:
-            ward.refused = refused or ward.refused
+            await self._note(tab_filter, frame_id, refused)
+        if tab_filter is not None:
+            tab_filter.refused = refused or tab_filter.refused
             if refused is None:
-                ward.let_through(url)
+                tab_filter.record_allowed(url)
         return refused is None
 
-    async def _note(self, ward: Ward | None, frame_id: str, refused: AddressBlocked) -> None:
+    async def _note(
+        self, tab_filter: TabFilter | None, frame_id: str, refused: AddressBlocked
+    ) -> None:
         """Store a refusal with the tab's policy; find the tab of a frame by request."""
-        wards = [ward] if ward else list(self._wards.values())
-        if len({id(each.policy.root) for each in wards}) > 1:
-            wards = [each for each in wards if frame_id in await each.frames()]
-        if wards:
-            wards[0].policy.turned_away.note(place_or_scheme(refused.url), refused.reason)
+        tab_filters = [tab_filter] if tab_filter else list(self._tab_filters.values())
+        if len({id(each.policy.root) for each in tab_filters}) > 1:
+            tab_filters = [each for each in tab_filters if frame_id in await each.frames()]
+        if tab_filters:
+            tab_filters[0].policy.blocked_requests.note(
+                place_or_scheme(refused.url), refused.reason
+            )
 
-    async def _judge(self, ward: Ward, url: str) -> PageError | None:
-        if ward.policy.known(url) or url.startswith(_NEEDS_NO_CONNECTION):
+    async def _judge(self, tab_filter: TabFilter, url: str) -> PageError | None:
+        if tab_filter.policy.known(url) or url.startswith(_NEEDS_NO_CONNECTION):
             return None
-        return await _refusal(ward.policy, url)
+        return await _refusal(tab_filter.policy, url)
 
     async def _judge_stray(self, frame_id: str, url: str) -> PageError | None:
         """Check a frame or new window: public addresses are open, private ones only to their tab.
@@ -141,14 +147,14 @@ class Gate:
         if refused is None:
             return None
         context: str | None = None
-        for ward in list(self._wards.values()):
-            if await _refusal(ward.policy, url) is not None:
+        for tab_filter in list(self._tab_filters.values()):
+            if await _refusal(tab_filter.policy, url) is not None:
                 continue
-            if frame_id in await ward.frames():
+            if frame_id in await tab_filter.frames():
                 return None
-            if ward.context:
+            if tab_filter.context:
                 context = await self._context_of(frame_id) if context is None else context
-                if context == ward.context:
+                if context == tab_filter.context:
                     return None
         return refused
 
@@ -163,12 +169,17 @@ class Gate:
         return next((str(each.get("browserContextId", "")) for each in found), "")
 
     async def _on_challenge(self, event: dict[str, Any]) -> None:
-        ward = self._wards.get(str(event.get("frameId", "")))
-        known = ward.credentials if ward else None
+        tab_filter = self._tab_filters.get(str(event.get("frameId", "")))
+        known = tab_filter.credentials if tab_filter else None
         response: dict[str, str] = {"response": "CancelAuth"}
         asked = str(event["requestId"])
-        if ward and known and ward.answered != asked and _is_for(known, event["authChallenge"]):
-            ward.answered = asked
+        if (
+            tab_filter
+            and known
+            and tab_filter.answered != asked
+            and _is_for(known, event["authChallenge"])
+        ):
+            tab_filter.answered = asked
             response = {
                 "response": "ProvideCredentials",
                 "username": known.username,

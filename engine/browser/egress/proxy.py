@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from engine.browser.egress.connecting import Connect, connect
 from engine.browser.egress.egress_policy import Policy
-from engine.browser.egress.proxy_listener import Lane, Ports, untold
+from engine.browser.egress.proxy_listener import Ports, ProxyListener, unknown_ports
 from engine.model.errors import BrowserFailed
 
 START_S = 10.0
@@ -25,61 +25,61 @@ _T = TypeVar("_T")
 
 
 class Proxy:
-    """Starts with its first lane; `close` ends the lanes and the thread."""
+    """Starts with its first listener; `close` ends the listeners and the thread."""
 
     def __init__(self, through: Connect = connect) -> None:
         self._connect = through
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._lanes: dict[Lane, Callable[[], bool]] = {}
-        self._nowhere: Lane | None = None
+        self._listeners: dict[ProxyListener, Callable[[], bool]] = {}
+        self._blocking_listener: ProxyListener | None = None
 
-    async def lane(
+    async def open_listener(
         self,
         policies: Sequence[Policy],
         needed: Callable[[], bool] = lambda: True,
-        ports: Callable[[], Ports] = untold,
-    ) -> Lane:
+        ports: Callable[[], Ports] = unknown_ports,
+    ) -> ProxyListener:
         """Open a port through which only addresses allowed by one of `policies` are reachable.
 
-        A browser that dies may not report it: opening a lane closes the lanes that are no longer
+        A browser that dies may not report it: opening a listener closes those no longer
         `needed`.
 
         Raises:
             BrowserFailed: no port is available.
         """
-        for idle in [each for each, asked in self._lanes.items() if not asked()]:
+        for idle in [each for each, asked in self._listeners.items() if not asked()]:
             self.end(idle)
-        opened = Lane(policies, self._connect, ports)
-        self._lanes[opened] = needed
+        opened = ProxyListener(policies, self._connect, ports)
+        self._listeners[opened] = needed
         try:
             await self._there(opened.open())
         except OSError as failed:
-            self._lanes.pop(opened, None)
+            self._listeners.pop(opened, None)
             reason = failed.strerror or "it took too long"
             raise BrowserFailed(reason=f"its proxy cannot listen: {reason}") from failed
         return opened
 
-    async def nowhere(self) -> Lane:
-        """Return the lane of the browser's own requests, which belong to no task; it blocks all."""
-        if self._nowhere is None:
-            self._nowhere = await self.lane(())
-        return self._nowhere
+    async def blocking_listener(self) -> ProxyListener:
+        """Return the listener for requests outside any task, which it blocks."""
+        if self._blocking_listener is None:
+            self._blocking_listener = await self.open_listener(())
+        return self._blocking_listener
 
-    def end(self, lane: Lane) -> None:
-        """Close a lane and its connections; repeated calls do nothing."""
-        if lane in self._lanes and self._loop is not None:
-            del self._lanes[lane]
-            self._loop.call_soon_threadsafe(lane.shut)
+    def end(self, listener: ProxyListener) -> None:
+        """Close a listener and its connections; repeated calls do nothing."""
+        if listener in self._listeners and self._loop is not None:
+            del self._listeners[listener]
+            self._loop.call_soon_threadsafe(listener.shut)
 
     async def close(self) -> None:
-        """End every lane and the thread, within 2 s."""
+        """End every listener and the thread, within 2 s."""
         loop, self._loop = self._loop, None
         thread, self._thread = self._thread, None
-        lanes, self._lanes, self._nowhere = set(self._lanes), {}, None
+        listeners, self._listeners, self._blocking_listener = set(self._listeners), {}, None
         if loop is None or thread is None:
             return
-        loop.call_soon_threadsafe(_shut, loop, lanes)
+        loop.call_soon_threadsafe(_shut, loop, listeners)
         await asyncio.to_thread(thread.join, STOP_S)
 
     async def _there(self, work: Coroutine[Any, Any, _T]) -> _T:
@@ -101,9 +101,9 @@ def _new_loop() -> asyncio.AbstractEventLoop:
         return asyncio.SelectorEventLoop()
 
 
-def _shut(loop: asyncio.AbstractEventLoop, lanes: set[Lane]) -> None:
-    for lane in lanes:
-        lane.shut()
+def _shut(loop: asyncio.AbstractEventLoop, listeners: set[ProxyListener]) -> None:
+    for listener in listeners:
+        listener.shut()
     loop.call_soon(loop.stop)
 
 

@@ -17,7 +17,7 @@ from engine.browser.egress.egress_policy import Place
 from engine.model.errors import PageError
 
 if TYPE_CHECKING:
-    from engine.browser.egress.proxy_listener import Lane
+    from engine.browser.egress.proxy_listener import ProxyListener
 
 
 # Parser of a forward proxy request: the head, and the end of the body.
@@ -90,8 +90,8 @@ def _place(authority: bytes, default_port: int) -> Place:
     port = int(said.group(2) or default_port)
     try:
         host = public_addresses.canonical_host(said.group(1))
-    except ValueError as odd:
-        raise BadHead from odd
+    except ValueError as invalid:
+        raise BadHead from invalid
     if not 0 < port < 65_536 or len(host) > MAX_HOST:
         raise BadHead
     return Place(host, port)
@@ -231,11 +231,11 @@ class Client(asyncio.Protocol):
 
     transport: asyncio.Transport
 
-    def __init__(self, lane: Lane) -> None:
-        self.moved = 0  # bytes, both ways; the lane detects idle connections by it
+    def __init__(self, listener: ProxyListener) -> None:
+        self.moved = 0  # bytes, both ways; the listener detects idle connections by it
         self.has_asked = False  # a whole head has arrived, as browsers send it at once
         self.joined_s = 0.0
-        self._lane = lane
+        self._listener = listener
         self._buffer = bytearray()
         self._body: Body | None = None
         self._upstream: Upstream | None = None
@@ -256,7 +256,7 @@ class Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        if not self._lane.join(self):
+        if not self._listener.accept(self):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -283,7 +283,7 @@ class Client(asyncio.Protocol):
             self._upstream.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lane.part(self)
+        self._listener.remove(self)
         if self._dialing is not None:
             self._dialing.cancel()
         self._leave_upstream()
@@ -314,7 +314,7 @@ class Client(asyncio.Protocol):
             while self._dialing is None and self._step():
                 pass
         except BadHead as bad:
-            self._lane.odd += 1
+            self._listener.invalid_requests += 1
             self.transport.write(_ANSWER % bad.status)
             self.transport.close()
 
@@ -352,7 +352,7 @@ class Client(asyncio.Protocol):
 
     async def _dial(self, head: Head) -> None:
         try:
-            upstream = await self._lane.reach(head.place)
+            upstream = await self._listener.connect(head.place)
         except (PageError, OSError):
             if head.tunnel:
                 self.transport.write(_UNMADE)

@@ -2,7 +2,7 @@
 
 Each context has its own port, because a browser sends proxy credentials only with requests that
 DevTools intercepts: a page loaded past the proxy could not load its resources through it.
-Requests carry no tab, so a lane allows everything that any of its policies allows; documents
+Requests carry no tab, so a listener allows everything that any of its policies allows; documents
 are checked tab by tab (`navigation_filter`).
 """
 
@@ -28,41 +28,44 @@ ROUND_S = 15.0
 HEAD_ROUNDS = 2  # 15 to 30 s for a head, which browsers send at once
 BACKLOG = 256  # accepted before any of them is read; less than the limit of connections
 CROWD = 32  # connections without a request; a browser has a few
-LOOK_S = 0.5  # poll interval for the owners of connections
+CHECK_S = 0.5  # poll interval for the owners of connections
 IDLE_ROUNDS = 40  # ten minutes without a byte, because a WebSocket may be idle for long
 ANSWER_S = 15.0  # for the policy: more than its own limit
-MOST_TROUBLES = 256
+MAX_FAILURES = 256
 Ports = frozenset[int] | None
 _NOBODYS = "it belongs to no task"
 
 
-def untold() -> Ports:
+def unknown_ports() -> Ports:
     """Default where the owners of connections are unknown."""
     return None
 
 
-class Lane:
+class ProxyListener:
     """One listening port of the proxy, on the proxy's loop; any thread may call `close`."""
 
     def __init__(
-        self, policies: Sequence[Policy], connect: Connect, ports: Callable[[], Ports] = untold
+        self,
+        policies: Sequence[Policy],
+        connect: Connect,
+        ports: Callable[[], Ports] = unknown_ports,
     ) -> None:
-        """Create the lane on the engine's loop, which owns the policies.
+        """Create the listener on the engine's loop, which owns the policies.
 
         `ports` returns the ports of the browser's own connections, where the system reports them.
         """
         self.port = 0
-        self.odd = 0  # clients of the port that were no browser
-        self.strangers = 0  # connections refused as another program's
+        self.invalid_requests = 0  # clients of the port that were no browser
+        self.foreign_connections = 0  # connections refused as another program's
         self._policies = tuple(policies)
-        self._home = asyncio.get_running_loop()
+        self._engine_loop = asyncio.get_running_loop()
         self._connect = connect
         self._server: asyncio.Server | None = None
         # Oldest first: bytes at the last check, rounds since, and rounds without a whole head.
         self._clients: dict[Client, tuple[int, int, int]] = {}
         self._ports = ports
-        self._looking: asyncio.Task[None] | None = None
-        self._troubles: dict[Place, PageError] = {}
+        self._checking: asyncio.Task[None] | None = None
+        self._failures: dict[Place, PageError] = {}
         self._sweeping: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
@@ -78,15 +81,15 @@ class Lane:
         """Stop listening and abort all connections, on the proxy's loop."""
         if self._sweeping is not None:
             self._sweeping.cancel()
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
         if self._server is not None:
             self._server.close()
         for client in list(self._clients):
             client.transport.abort()
 
     def settings(self) -> ProxySettings:
-        """Return a context's proxy settings: this lane for everything but its loopback start."""
+        """Return a context's proxy settings: the listener, bypassed for its loopback start."""
         direct = (place for policy in self._policies for place in policy.loopback_places())
         bypass = ",".join(["<-loopback>", *dict.fromkeys(direct)])
         return {"server": f"http://127.0.0.1:{self.port}", "bypass": bypass}
@@ -95,15 +98,17 @@ class Lane:
         """Replace the policies."""
         self._policies = tuple(dict.fromkeys(policies))
 
-    def trouble(self, place: Place) -> PageError | None:
+    def last_failure(self, place: Place) -> PageError | None:
         """Return why the last connection to `place` failed, if it did."""
-        return self._troubles.get(place)
+        return self._failures.get(place)
 
-    def join(self, client: Client) -> bool:
+    def accept(self, client: Client) -> bool:
         """Accept a connection, if necessary in place of the oldest silent one; False: full."""
         silent = [each for each in self._clients if not each.has_asked]
-        if len(silent) >= CROWD and self._looking is None:
-            self._looking = asyncio.create_task(self._look(), name="look for strangers")
+        if len(silent) >= CROWD and self._checking is None:
+            self._checking = asyncio.create_task(
+                self._abort_foreign(), name="abort foreign connections"
+            )
         if len(self._clients) >= MOST_CONNECTIONS:
             if not silent:
                 return False
@@ -116,7 +121,7 @@ class Lane:
         del self._clients[client]
         client.transport.abort()
 
-    async def _look(self) -> None:
+    async def _abort_foreign(self) -> None:
         """Abort connections that belong to another program than the browser."""
         try:
             began_s = time.monotonic()
@@ -124,17 +129,17 @@ class Lane:
             for client in list(self._clients) if ours is not None else ():
                 # The system was not queried about later connections.
                 if client.joined_s < began_s and ours is not None and client.port not in ours:
-                    self.strangers += 1
+                    self.foreign_connections += 1
                     self._drop(client)
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_S)
         finally:
-            self._looking = None
+            self._checking = None
 
-    def part(self, client: Client) -> None:
+    def remove(self, client: Client) -> None:
         """Remove a closed connection."""
         self._clients.pop(client, None)
 
-    async def reach(self, place: Place) -> Upstream:
+    async def connect(self, place: Place) -> Upstream:
         """Connect to a checked address of `place`.
 
         Raises:
@@ -147,9 +152,9 @@ class Lane:
                 found, place.port, lambda: Upstream(place), Upstream.leave, self._connect
             )
         except (PageError, OSError) as failed:
-            self._remember(place, failed)
+            self._store_failure(place, failed)
             raise
-        self._troubles.pop(place, None)
+        self._failures.pop(place, None)
         return made
 
     def _known(self, place: Place) -> tuple[IPAddress, ...] | None:
@@ -173,17 +178,17 @@ class Lane:
         if unknown:
             return None
         refused = refused or AddressBlocked(f"//{place}", _NOBODYS)
-        self._tell(place, refused)
+        self._report(place, refused)
         raise refused
 
     async def _ask(self, place: Place) -> tuple[IPAddress, ...]:
-        if self._home.is_closed():
+        if self._engine_loop.is_closed():
             raise ConnectionAbortedError("the engine has ended")
-        asked = asyncio.run_coroutine_threadsafe(self._judge(place), self._home)
+        asked = asyncio.run_coroutine_threadsafe(self._check(place), self._engine_loop)
         async with asyncio.timeout(ANSWER_S):
             return await asyncio.wrap_future(asked)
 
-    async def _judge(self, place: Place) -> tuple[IPAddress, ...]:
+    async def _check(self, place: Place) -> tuple[IPAddress, ...]:
         """Return, on the engine's loop, the addresses from the first policy that allows them."""
         refused: PageError | None = None
         for policy in self._policies:
@@ -192,17 +197,17 @@ class Lane:
             except PageError as reason:
                 refused = refused or reason
         refused = refused or AddressBlocked(f"//{place}", _NOBODYS)
-        self._tell(place, refused)
+        self._report(place, refused)
         raise refused
 
-    def _tell(self, place: Place, refused: PageError) -> None:
+    def _report(self, place: Place, refused: PageError) -> None:
         if self._policies and isinstance(refused, AddressBlocked):
-            self._policies[0].turned_away.note(str(place), refused.reason)
+            self._policies[0].blocked_requests.note(str(place), refused.reason)
 
-    def _remember(self, place: Place, failed: PageError | OSError) -> None:
-        while len(self._troubles) >= MOST_TROUBLES:
-            del self._troubles[next(iter(self._troubles))]
-        self._troubles[place] = failed if isinstance(failed, PageError) else _as_page(failed)
+    def _store_failure(self, place: Place, failed: PageError | OSError) -> None:
+        while len(self._failures) >= MAX_FAILURES:
+            del self._failures[next(iter(self._failures))]
+        self._failures[place] = failed if isinstance(failed, PageError) else _as_page(failed)
 
     def _sweep(self) -> None:
         """Abort idle connections; one loop over all of them needs no timers."""

@@ -34,7 +34,7 @@ class PolicyResolver(AbstractResolver):
         try:
             found = await self._policy.addresses(place, f"//{place}")
         except AddressBlocked as refused:
-            self._policy.turned_away.note(str(place), refused.reason)
+            self._policy.blocked_requests.note(str(place), refused.reason)
             raise
         return [
             ResolveResult(

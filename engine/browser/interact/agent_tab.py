@@ -16,7 +16,7 @@ from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.chromium.browser_instance import Instance
-from engine.browser.egress.domain_allowlist import Fence
+from engine.browser.egress.domain_allowlist import DomainAllowlist
 from engine.browser.egress.egress_policy import Policy, without_credentials
 from engine.browser.interact.tool_refusals import (
     NoHistory,
@@ -57,11 +57,13 @@ class Visit(msgspec.Struct, frozen=True):
 class AgentTab:
     """A page of an instance with the agent scripts; `open_tab` creates it."""
 
-    def __init__(self, number: int, instance: Instance, page: Page, fence: Fence) -> None:
+    def __init__(
+        self, number: int, instance: Instance, page: Page, allowlist: DomainAllowlist
+    ) -> None:
         self.number = number
         self.instance = instance
         self.page = page
-        self.fence = fence
+        self.allowlist = allowlist
         self.veil = Veil()
         self.world: World
         self.dialogs: list[str] = []  # dialog messages since the call began
@@ -133,7 +135,7 @@ class AgentTab:
             PageError: the address was blocked, or could not be loaded.
         """
         self.veil.keep_from(of_address(url))
-        await self.fence.check(url)
+        await self.allowlist.check(url)
         address = without_credentials(url)
         try:
             if anew and "#" in address:
@@ -312,10 +314,10 @@ async def open_tab(number: int, instance: Instance, policy: Policy) -> AgentTab:
         BrowserGone: the browser died.
     """
     page = await instance.new_page()
-    fence = Fence(policy)
+    allowlist = DomainAllowlist(policy)
     try:
-        instance.judge(page, fence)
-        tab = AgentTab(number, instance, page, fence)
+        instance.judge(page, allowlist)
+        tab = AgentTab(number, instance, page, allowlist)
         async with instance.within(CLOSE_S * 2):
             await tab.prepare()
     except (KeyError, Error, TimeoutError) as gone:

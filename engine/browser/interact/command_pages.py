@@ -420,14 +420,14 @@ async def _cleared(call: Call) -> Page:
     return page
 
 
-async def _through_history(call: Call, by: int, nowhere: str) -> Any:
+async def _through_history(call: Call, by: int, missing: str) -> Any:
     page = await _cleared(call)
     wire = call.stage.instance.wire(page) if call.stage.instance else None
     if wire is not None:
         # Playwright answers an impossible step like a step within the same page.
         history = await wire.send("Page.getNavigationHistory")
         if not 0 <= history["currentIndex"] + by < len(history["entries"]):
-            raise CommandFailed(nowhere)
+            raise CommandFailed(missing)
     go = page.go_back if by < 0 else page.go_forward
     try:
         response = await go(wait_until="load", timeout=call.timeout_ms)

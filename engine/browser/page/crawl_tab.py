@@ -20,7 +20,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.chromium.cookie_jar import CookieJar
 from engine.browser.egress.egress_policy import without_credentials
-from engine.browser.egress.navigation_filter import Ward, frames_of
+from engine.browser.egress.navigation_filter import TabFilter, frames_of
 from engine.browser.page.extraction_options import WORLD, compact, question, script
 from engine.browser.page.failures import net_failure, no_answer
 from engine.browser.page.held_open import HeldOpen
@@ -135,7 +135,7 @@ class Tab:
         self.frame_id = frame_id
         self.spoiled: str | None = None  # reason why the tab may not be used again
         self.taken = 0
-        self.ward: Ward | None = None
+        self.tab_filter: TabFilter | None = None
         self.echoes = Echoes(())  # texts to mask in screenshots
         self.jar = CookieJar(wire)
         self._page = page
@@ -185,8 +185,8 @@ class Tab:
 
     async def _take(self, address: str, url: str, options: PageOptions) -> Fetched:
         deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1000
-        if self.ward:
-            self.ward.clear()
+        if self.tab_filter:
+            self.tab_filter.clear()
         self._dialogs = self._windows = 0
         self._opened = False
         response = await self._open(address, options)
@@ -242,8 +242,8 @@ class Tab:
             for off in (True, False):
                 await self._wire.send("Emulation.setScriptExecutionDisabled", {"value": off})
                 await self._page.goto(BLANK, wait_until="commit")
-        if self.ward:
-            self.ward.clear()  # the refusals of that page do not concern the next one
+        if self.tab_filter:
+            self.tab_filter.clear()  # the refusals of that page do not concern the next one
 
     async def _with_status(self, failed: Exception) -> Exception:
         """Add the HTTP status to an error without a page (such as an empty 503), if known."""
@@ -265,8 +265,8 @@ class Tab:
 
     def _why(self, failed: Error) -> Exception:
         """Return the page's error for a failed navigation, or `failed` when the tab is gone."""
-        if self.ward and self.ward.refused:
-            return self.ward.refused
+        if self.tab_filter and self.tab_filter.refused:
+            return self.tab_filter.refused
         if self.spoiled == "download" or "Download is starting" in failed.message:
             self._spoil("download")
             return PageError("download", "download skipped")
@@ -274,7 +274,9 @@ class Tab:
             self._spoil("crash")
             return PageError("crash", "the page crashed")
         net = net_failure(failed.message)
-        known = self.ward.why() if self.ward and net and net.kind == "connection" else None
+        known = (
+            self.tab_filter.why() if self.tab_filter and net and net.kind == "connection" else None
+        )
         return known or net or failed
 
     async def _extract(self, deadline: float, options: PageOptions) -> Taken:
@@ -299,8 +301,8 @@ class Tab:
         raise PageError("redirects", "too many redirects")
 
     def _strayed(self) -> PageError:
-        if self.ward and self.ward.refused:
-            return self.ward.refused
+        if self.tab_filter and self.tab_filter.refused:
+            return self.tab_filter.refused
         return PageError("navigation", "the page led to an address that cannot be opened")
 
     async def _ask(self, left_ms: float, options: PageOptions, *, written: bool) -> Taken:
@@ -317,8 +319,8 @@ class Tab:
             raise PageError("script", "the page could not be read")
         try:
             return msgspec.convert(answer["result"].get("value"), Taken)
-        except msgspec.ValidationError as odd:
-            raise PageError("script", "the page could not be read") from odd
+        except msgspec.ValidationError as invalid:
+            raise PageError("script", "the page could not be read") from invalid
 
     async def screenshot(self) -> bytes | None:
         """Return a PNG of the visible part with secrets masked; None after the time limit."""

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from engine.browser.chromium.browser_session import FetcherOptions
-from engine.browser.egress.domain_allowlist import Fence
+from engine.browser.egress.domain_allowlist import DomainAllowlist
 from engine.browser.egress.egress_policy import Policy
 from engine.budgets.budget_policy import DOMAINS
 from engine.kinds.context import Context
@@ -29,9 +29,9 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
     Where the task was started with `allowedDomains`, nothing outside of these is opened.
     """
     if DOMAINS in context.budgets:
-        fence = Fence(policy)
-        fence.narrow(context.budgets)
-        policy = fence
+        allowlist = DomainAllowlist(policy)
+        allowlist.narrow(context.budgets)
+        policy = allowlist
 
     def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
         both, clock = args.engine == "auto", context.monotonic
