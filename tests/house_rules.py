@@ -50,6 +50,7 @@ GUI_MAY_IMPORT = frozenset(
         "model.config",
         "model.display",
         "model.errors",
+        "model.kind_traits",
         "model.ledger_ids",
         "model.pace",
         "model.records",

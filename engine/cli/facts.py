@@ -16,6 +16,7 @@ from engine.contracts.contract_views import contract_data
 from engine.model.blocked_places import Refusals, refusal
 from engine.model.display import display
 from engine.model.errors import EngineError
+from engine.model.kind_traits import traits_of
 from engine.model.records import EngineFields, TaskRecord, TaskView
 from engine.model.status import moment
 from engine.service.engine import Engine
@@ -70,11 +71,10 @@ async def told(engine: Engine, view: TaskView) -> list[str]:
     ours = record.engine or EngineFields()
     links = {"run": ours.run_id, "task run": ours.task_run_id, "re-run of": ours.parent_task_id}
     lines = [_fact_line(name, value) for name, value in links.items() if value]
-    if record.kind == "recording" and record.is_terminal:
-        lines += await _recording(engine, view.task_id)
-    if record.kind in ("crawl", "crawl_sitemap") and record.is_terminal:
-        lines += await _crawl(engine, view.task_id)
-    if record.kind == "commands":
+    noun = traits_of(record.kind).unit_noun
+    if noun in ENDED_FACTS and record.is_terminal:
+        lines += await ENDED_FACTS[noun](engine, view.task_id)
+    if noun == "commands":
         lines += await _commands(engine, view.task_id)
     if ours.contract_id:
         lines += await _contract(engine, ours.contract_id)
@@ -162,6 +162,10 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
         lines.append(_fact_line("left out", say(message, count=words.count(left))))
     others = {**summary, "links_fragments": 0}  # printed above, with the option that follows them
     return lines + [_fact_line("noticed", remark) for remark in words.remarks(others)]
+
+
+# By the noun of its units: the facts in the result of an ended task.
+ENDED_FACTS: Final = {"actions": _recording, "pages": _crawl}
 
 
 async def _refused(engine: Engine, task_id: str) -> list[str]:

@@ -27,7 +27,6 @@ from engine.cli.recordings import recording_options
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.show import view_data
 from engine.kinds.commands.command_file import MAX_BYTES
-from engine.kinds.recording.recording_stop import STOPPABLE
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import (
@@ -38,6 +37,7 @@ from engine.model.errors import (
     TaskNotFound,
     TaskUnreadable,
 )
+from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
 from engine.service.admission import Terms
 from engine.service.engine import Engine
@@ -392,7 +392,7 @@ async def foreground(
     cancels: set[asyncio.Task[Any]] = set()
 
     def soft() -> None:
-        if record.kind in STOPPABLE:  # the user has what they wanted
+        if traits_of(record.kind).stoppable:  # the user has what they wanted
             show.note(say("start.stopping"))
             work: Awaitable[object] = engine.stop(task_id)
         else:

@@ -32,12 +32,12 @@ from engine.model.errors import (
     LockTimeout,
     Problem,
 )
-from engine.model.records import ENVELOPE, ErrorInfo, Units
+from engine.model.kind_traits import traits_of
+from engine.model.records import ErrorInfo, Units
 from engine.pages.robots import BLOCKED
 
 log = logging.getLogger(__name__)
 
-KINDS: Final = frozenset({"crawl", "crawl_sitemap"})
 SHORT_S: Final = 0.25  # a stopped crawl has to end within 2 s
 PASSING: Final = (LockTimeout, LedgerWriteFailed)  # errors that a later attempt may not meet
 _OVER: Final = "{0} links of pages with too many were not followed."
@@ -48,7 +48,7 @@ def contract_problems(kind: str, given: Mapping[str, Any] | None) -> tuple[Probl
     """Validate the contract of a new task, with paths below `contract`."""
     if given is None:
         return ()
-    if kind not in (*KINDS, ENVELOPE):
+    if not traits_of(kind).contract:
         said = "only crawls and tasks that are driven from outside can carry a contract"
         return (Problem("contract", "not_for_this_kind", said),)
     try:
@@ -65,10 +65,11 @@ def start_for(kind: str, given: Mapping[str, Any]) -> Start:
     Raises:
         InvalidArguments: with every mistake.
     """
-    terms: dict[str, Any] = {"scope": "crawl", "item_key": "url"} if kind in KINDS else {}
+    crawls = traits_of(kind).crawls
+    terms: dict[str, Any] = {"scope": "crawl", "item_key": "url"} if crawls else {}
     if isinstance(given, Mapping):
         terms.update(given)
-    if kind in KINDS and isinstance(terms.get("items"), list):
+    if crawls and isinstance(terms.get("items"), list):
         terms["items"] = list({_key(item): _levelled(item) for item in terms["items"]}.values())
     start = contract_requests.start_of(terms if isinstance(given, Mapping) else given)
     if start.fields.get("run_id") is not None:

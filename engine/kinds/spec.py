@@ -12,7 +12,8 @@ from engine.browser.chromium.instances import Instances
 from engine.kinds.context import Context
 from engine.ledger.result_assembly import assemble
 from engine.model.config import Settings
-from engine.model.tally import OTHER_UNITS, UNITS_KEY, StoppedBy
+from engine.model.kind_traits import OTHER_RESULT_KEY, traits_of
+from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Hidden, Scrub
 from engine.secrets.spellings import SHORT
 
@@ -91,7 +92,7 @@ class Kind:
     @property
     def units_key(self) -> str:
         """Where the units stand in result.json."""
-        return UNITS_KEY.get(self.name, OTHER_UNITS)
+        return traits_of(self.name).result_key or OTHER_RESULT_KEY
 
     def result(self, head: Head, units: Iterable[bytes]) -> bytes:
         """result.json of a direct call: the bytes that the task would have left."""

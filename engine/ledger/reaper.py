@@ -27,9 +27,10 @@ from engine.model.errors import (
     TaskUnreadable,
     TransitionError,
 )
+from engine.model.kind_traits import OTHER_RESULT_KEY, traits_of
 from engine.model.records import ENVELOPE, TaskId, TaskRecord, Unreadable
 from engine.model.status import moment
-from engine.model.tally import OTHER_UNITS, UNITS_KEY, killed_head
+from engine.model.tally import killed_head
 
 log = logging.getLogger(__name__)
 
@@ -215,7 +216,7 @@ class Reaper:
         lasted_ms = round(max(0, (moment(last_ms) or began_ms) - began_ms))
         pages = ledger.read_pages(task_id)
         head = killed_head(record.kind, task_id, pages, _scope(record), lasted_ms)
-        key = UNITS_KEY.get(record.kind, OTHER_UNITS)
+        key = traits_of(record.kind).result_key or OTHER_RESULT_KEY
         ledger.write_units(task_id, head, key)
 
 

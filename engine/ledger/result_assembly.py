@@ -13,13 +13,12 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from engine.model.kind_traits import OTHER_RESULT_KEY, TRAITS
 from engine.model.records import PAGES_NAME
-from engine.model.tally import OTHER_UNITS, UNITS_KEY
 
 APART_BYTES: Final = 8 * 1024 * 1024  # of pages.jsonl: about 100 large pages
 _HEAD_BYTES: Final = 1024 * 1024  # no head without units is larger
 _CLOSING: Final = b"\n]}\n"
-_KEYS: Final = frozenset({*UNITS_KEY.values(), OTHER_UNITS})
 
 
 def assemble(head: Mapping[str, Any], key: str, units: Iterable[bytes]) -> Generator[bytes]:
@@ -56,7 +55,7 @@ def head_apart(file: BinaryIO) -> tuple[dict[str, Any], str] | None:
         return None
     if not isinstance(head, dict):
         return None
-    for key in _KEYS:
+    for key in {OTHER_RESULT_KEY, *(one.result_key for one in TRAITS.values() if one.result_key)}:
         if head.get(f"{key}_file") == PAGES_NAME and key not in head:
             places = (f"{key}_file", f"{key}_total")
             return {name: item for name, item in head.items() if name not in places}, key

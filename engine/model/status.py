@@ -8,15 +8,14 @@ from functools import lru_cache
 from typing import Final
 
 from engine.budgets import runs_out_at
+from engine.model.kind_traits import traits_of
 from engine.model.pace import STALL_MIN_MS
-from engine.model.records import ENVELOPE, LIVE, TASK_RUN, Status, TaskRecord, TaskView, Unreadable
+from engine.model.records import LIVE, Status, TaskRecord, TaskView, Unreadable
 
 FAILED_RECENTLY_MS = 24 * 3600 * 1000
 ORPHANED_CODE = "orphaned"
 NEEDS_HELP: Final = "NEEDS_HELP"  # the state of a task run that waits for a person
 REFUSED_CODE: Final = "bulk_incomplete"  # error code of a crawl whose contract's guard refused
-# Kinds driven by a person or an agent: silence is no stall, and they have no rate.
-LED = frozenset({ENVELOPE, TASK_RUN, "recording"})
 # ms of the year 9999; later times are damaged data.
 LAST_MS = 253_402_300_799_000.0
 
@@ -130,7 +129,9 @@ def stalls_at(view: TaskView, after_ms: float = STALL_MIN_MS) -> float | None:
     if isinstance(entry, Unreadable):
         return None
     state = standing(view)
-    if state is not Standing.CANCELLING and (state is not Standing.RUNNING or entry.kind in LED):
+    if state is not Standing.CANCELLING and (
+        state is not Standing.RUNNING or traits_of(entry.kind).agent_driven
+    ):
         return None
     last = updated_at(view)
     return None if last is None else last + after_ms

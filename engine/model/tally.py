@@ -1,7 +1,6 @@
 """Page counts of a crawl's summary, and result heads of killed tasks.
 
-Also the key of each kind's units in its result.json. Pages are counted one by one, so that they can
-stay on disk.
+Pages are counted one by one, so that they can stay on disk.
 """
 
 from __future__ import annotations
@@ -11,18 +10,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from engine.model.kind_traits import traits_of
+
 StoppedBy = Literal["frontier", "max_pages", "cancelled", "failed", "budget", "forced", "stopped"]
-
-UNITS_KEY: Final[Mapping[str, str]] = {
-    "crawl": "pages",
-    "crawl_sitemap": "pages",
-    "recording": "actions",
-    "oc_evidence_bundle": "parts",
-    "oc_session_snapshot": "tabs",
-    "commands": "commands",
-}
-OTHER_UNITS: Final = "pages"  # for kinds of other programs
-
 
 _SELDOM: Final = (
     "http_errors",
@@ -123,27 +113,18 @@ def killed_head(
     kind: str, task_id: str, units: Iterable[Mapping[str, Any]], scope: str, lasted_ms: int
 ) -> dict[str, Any]:
     """Build the head of result.json for a task whose process died, from its units on disk."""
-    if kind == "commands":
-        return {}
-    if kind == "recording":
+    known = traits_of(kind)
+    if known.summary:
+        return {"summary": Tally(units).outcome(scope, lasted_ms, "failed").summary()}
+    head: dict[str, Any] = own_id(kind, task_id)
+    if known.unit_screenshots:
         pictures = (unit.get("screenshot") for unit in units)
         kept = [{"path": path, "kind": "screenshot"} for path in pictures if isinstance(path, str)]
-        return {**own_id(kind, task_id), "artifacts": kept}
-    if kind in _OWN_IDS:
-        return own_id(kind, task_id)
-    return {"summary": Tally(units).outcome(scope, lasted_ms, "failed").summary()}
-
-
-_OWN_IDS: Final[Mapping[str, tuple[str, str]]] = {
-    "recording": ("recording_id", "rec"),
-    "oc_evidence_bundle": ("bundle_id", "bundle"),
-    "oc_session_snapshot": ("snapshot_id", "snap"),
-}
+        head["artifacts"] = kept
+    return head
 
 
 def own_id(kind: str, task_id: str) -> dict[str, Any]:
     """Build the result id that some kinds have, from the task's id."""
-    if kind not in _OWN_IDS:
-        return {}
-    name, prefix = _OWN_IDS[kind]
-    return {name: f"{prefix}-{task_id}"}
+    own = traits_of(kind).own_id
+    return {} if own is None else {own[0]: f"{own[1]}-{task_id}"}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from engine.model.kind_traits import link_follower
 from engine.model.ledger_ids import HERE
 from engine.model.lifecycle import TASK_RUN
 from engine.model.status import Facet
@@ -72,7 +73,7 @@ def needs_attention(one: Subject, now_ms: float) -> bool:
 
 
 def _kind(term: Term) -> Test:
-    matches = equals(_plain(term, "crawl"))
+    matches = equals(_plain(term, link_follower()))
     return lambda one, _: matches(one.kind)
 
 

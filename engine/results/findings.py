@@ -16,8 +16,8 @@ from engine.ledger import journal
 from engine.ledger.json_stream import Damaged, JsonText, decoded
 from engine.ledger.meta import shown
 from engine.ledger.reader import LedgerReader
+from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, EVENTS_NAME, PAGES_NAME, RESULT_NAME
-from engine.model.tally import UNITS_KEY
 
 Row = dict[str, Any]
 
@@ -35,7 +35,7 @@ class Findings:
     def __init__(self, ledger: LedgerReader, task_id: str, kind: str) -> None:
         self._ledger = ledger
         self._task_id = task_id
-        self._key = UNITS_KEY.get(kind)
+        self._key = traits_of(kind).result_key or None
         self.key = self._key or "units"
         self.place = self._find(kind)
         self.size = ledger.file_size(task_id, self.place) if self.place else 0

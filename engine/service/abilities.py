@@ -12,6 +12,7 @@ from engine.browser.egress.egress_policy import Place, place_of
 from engine.browser.egress.public_addresses import literal, refusal
 from engine.kinds.commands.command_values import filled, is_reference, variable_text
 from engine.model.errors import AddressBlocked
+from engine.model.kind_traits import traits_of
 from engine.service.forms import COMMANDS
 from engine.service.rerun import Asked
 
@@ -54,11 +55,11 @@ def abilities(asked: Asked) -> Abilities:
     places = dict.fromkeys(_places(_named(asked)))
     commands = _commands(args) if asked.kind == COMMANDS else []
     kinds = [_STEPS.get(str(each.get("action")), "") for each in commands]
-    crawls = asked.kind in ("crawl", "crawl_sitemap")
+    crawls = traits_of(asked.kind).crawls
     return Abilities(
         hosts=tuple(map(_shown, places)),
         private=tuple(str(place) for place in places if _is_private(place)),
-        follows_links=asked.kind == "crawl",
+        follows_links=traits_of(asked.kind).follows_links,
         anywhere=crawls and (args.get("scope") == "**" or args.get("other_origins") is True),
         scripts=kinds.count("scripts"),
         typing=kinds.count("typing"),
@@ -122,7 +123,7 @@ def _secrets(given: Any) -> Iterator[str]:
 
 
 def _is_headed(asked: Asked, commands: list[Mapping[str, Any]]) -> bool:
-    if asked.kind == "recording":
+    if traits_of(asked.kind).opens_window:
         return asked.args.get("headless") is not True
     return any(each.get("headed") is True for each in commands)
 

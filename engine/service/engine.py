@@ -39,6 +39,7 @@ from engine.model.errors import (
     ShuttingDown,
     TaskUnreadable,
 )
+from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, Health, TaskId, TaskRecord, TaskView, Unreadable
 from engine.results.units import Unit, UnitState
 from engine.service import rerun
@@ -55,7 +56,6 @@ from engine.service.admission import (
 from engine.service.commands import Records, Steering
 from engine.service.feed import Batch
 from engine.service.retry_failed import (
-    CRAWLS,
     NotEnded,
     Remainder,
     failed_urls,
@@ -227,7 +227,7 @@ class Engine(Steering):
         asked = await self.asked(task_id, variables)
         if isinstance(record, TaskRecord) and not record.is_terminal:
             raise NotEnded(task_id=task_id)
-        if asked.kind not in CRAWLS:
+        if not traits_of(asked.kind).crawls:
             return Remainder(task_id, asked.kind)
         units: list[Unit] = []
         async for part in self.reading.units(task_id):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.model.errors import EngineError
+from engine.model.kind_traits import link_follower
 from engine.results.units import Unit, UnitState
 from engine.service.rerun import Asked, CannotRepeat
 
 MOST: Final = 5_000  # pages that one retry may take
-CRAWLS: Final = frozenset({"crawl", "crawl_sitemap"})
 _MOST_CHARS: Final = 512 * 1024  # of their addresses, beside the rest of a request
 # How a page is taken; what a crawl follows and leaves out means nothing for a list of pages.
 _PAGE_OPTIONS: Final = frozenset(
@@ -90,7 +90,7 @@ def remaining_pages(task_id: str, asked: Asked, urls: Sequence[str]) -> Remainde
     options = {name: value for name, value in asked.args.items() if name in _PAGE_OPTIONS}
     pages = {"url": taken[0], "max_depth": 0, "max_pages": len(taken)}
     further = {"urls": taken[1:]} if taken[1:] else {}
-    request = Asked("crawl", {**options, **pages, **further}, asked.name)
+    request = Asked(link_follower(), {**options, **pages, **further}, asked.name)
     return Remainder(task_id, asked.kind, request, len(urls), len(taken))
 
 

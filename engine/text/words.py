@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from engine.model import redact
 from engine.model.display import display
+from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.records import ENVELOPE, TASK_RUN, TaskRecord, TaskView, Units, Unreadable
 from engine.model.status import NEEDS_HELP, Reason, Standing, moment, standing, updated_at
@@ -35,16 +36,6 @@ def why_open(record: TaskRecord) -> str:
 
 # Progress in words, with the noun of the kind's units.
 
-UNIT_NOUNS: Final = {
-    "crawl": "pages",
-    "crawl_sitemap": "pages",
-    "recording": "actions",
-    "oc_evidence_bundle": "parts",
-    "oc_session_snapshot": "tabs",
-    "commands": "commands",
-    ENVELOPE: "calls",
-    TASK_RUN: "items",
-}
 REMARKS: Final = ("empty", "unsettled")  # remarks on stored pages
 SITEMAP_LIMITS: Final = ("files", "bytes", "addresses")  # limits of all sitemaps of a task
 LEFT_OUT: Final = ("redacted", "links_over_limit", "links_fragments", "windows_refused")
@@ -71,7 +62,7 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
 
 def unit_word(kind: str, number: int) -> str:
     """Return the noun of `number` units of this kind."""
-    noun = UNIT_NOUNS.get(kind, "units")
+    noun = traits_of(kind).unit_noun
     return say(f"unit.{noun}.{'one' if number == 1 else 'many'}")
 
 
@@ -285,9 +276,8 @@ def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
     if state is Standing.CANCELLING:
         asked = ago(moment(entry.cancel_requested_at), now_ms)
         unit = unit_word(entry.kind, 1)
-        if entry.kind == "recording" and not foreign:
-            return say("why.cancelling.recording", ago=asked)
-        return say(f"why.cancelling{foreign}", ago=asked, unit=unit)
+        message = "why.cancelling.foreign" if foreign else traits_of(entry.kind).cancelling_message
+        return say(message, ago=asked, unit=unit)
     if state is Standing.RUNNING:
         return _why_running(view, now_ms, stalled)
     if state is Standing.ORPHANED and view.locked:

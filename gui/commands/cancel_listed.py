@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
+from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.text.words import count, task_name
 from gui.commands.bulk_work import Outcome
@@ -15,7 +16,6 @@ from gui.style.question import Question
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
-RECORDING = "recording"
 PATIENCE_MS = 10_000  # As in the engine: a healthy task stops within 2 s
 MOST_LOOKED_AT = 500  # Tasks examined to enable an action; with more it is enabled without a check
 
@@ -28,7 +28,7 @@ def attach(window: MainWindow) -> Stopping:
 def can_be_stopped(view: TaskView | None) -> bool:
     """Return whether the view is a running recording without a stop request."""
     entry = view.entry if view is not None else None
-    if not isinstance(entry, TaskRecord) or entry.kind != RECORDING:
+    if not isinstance(entry, TaskRecord) or not traits_of(entry.kind).stoppable:
         return False
     asked = entry.cancel_requested_at or (entry.engine and entry.engine.stop_requested_at)
     return entry.status == Status.RUNNING and not asked

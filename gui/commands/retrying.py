@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from engine.model.errors import EngineError
+from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import ledger_label
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.service.rerun import Asked
-from engine.service.retry_failed import CRAWLS, Remainder
+from engine.service.retry_failed import Remainder
 from engine.text.words import count
 
 if TYPE_CHECKING:
@@ -84,18 +85,19 @@ class Retrying(QObject):
         number = found.taken
         if not found.request:
             return self.tr("There is nothing to retry")
-        if found.kind == "commands":
+        if traits_of(found.kind).steps:
             return self.tr("Run the failed command and those behind it again?")
         if number == 1:
             return self.tr("Try the failed page again?")
         return self.tr("Try {0} failed pages again?").format(count(number))
 
     def _sentences(self, found: Remainder) -> Sequence[str]:
+        known = traits_of(found.kind)
         if not found.request:
             none = self.tr("Nothing of this task failed that could be tried again on its own.")
             kinds = self.tr("Only pages of a crawl and commands can be retried on their own.")
-            return (none if found.kind in CRAWLS or found.kind == "commands" else kinds,)
-        if found.kind == "commands":
+            return (none if known.crawls or known.steps else kinds,)
+        if known.steps:
             last = self.tr("It begins with the last page that was opened before the failed one.")
             return (last, self.tr("It becomes a new task; this one stays as it is."))
         new = self.tr("It becomes a new task; this one stays as it is.")
@@ -124,7 +126,7 @@ def can_be_retried(view: TaskView) -> bool:
     entry = view.entry
     if not isinstance(entry, TaskRecord) or not entry.is_terminal:
         return False
-    return entry.kind in CRAWLS or entry.kind == "commands"
+    return traits_of(entry.kind).crawls or traits_of(entry.kind).steps
 
 
 def attach(window: MainWindow) -> Retrying:

@@ -9,6 +9,7 @@ from typing import Any
 from engine.model import redact
 from engine.model.blocked_places import Refusals
 from engine.model.display import display, display_lines, elide_right
+from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.pace import STALL_MIN_MS
 from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
@@ -99,7 +100,7 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
 
 def ended_by(kind: str, word: str) -> Fact | None:
     """Return why a task ended by itself (mostly a limit), from the value in its result."""
-    message = f"ended.{'recording' if kind == 'recording' else 'crawl'}.{word}"
+    message = f"{traits_of(kind).ended_message}.{word}"
     if message not in ENGLISH:
         return None
     return Fact("ended_by", say(message), "warning" if word in _LIMITS else "")

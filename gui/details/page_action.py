@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskView, Unreadable
 
 if TYPE_CHECKING:
     from gui.window.main_window import MainWindow
 
-KINDS = frozenset(
-    {"crawl", "crawl_sitemap", "oc_evidence_bundle", "oc_session_snapshot", "commands", "recording"}
-)
-
 
 def has_page(view: TaskView) -> bool:
     """Return whether tasks of this kind use a browser of this program."""
-    return getattr(view.entry, "kind", "") in KINDS
+    return traits_of(getattr(view.entry, "kind", "")).in_browser
 
 
 def can_be_watched(view: TaskView) -> bool:
@@ -27,8 +24,7 @@ def can_be_watched(view: TaskView) -> bool:
     entry = view.entry
     if isinstance(entry, Unreadable) or not view.ours:
         return False
-    # A recording has its own window, and its typed text must not be repeated.
-    return has_page(view) and entry.kind != "recording" and entry.status == Status.RUNNING
+    return traits_of(entry.kind).watch_page and entry.status == Status.RUNNING
 
 
 def attach(window: MainWindow) -> QObject:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from engine.model.display import display, elide_middle
+from engine.model.kind_traits import traits_of
 from engine.model.records import TaskView, Unreadable
 from engine.service.engine import Engine, Sight
 from gui.details.details_tab import DetailTab
@@ -169,7 +170,7 @@ class PageTab(DetailTab):
                 "Another program runs this task. Only pages of tasks that run in this window "
                 "can be watched."
             )
-        if entry.kind == "recording":
+        if traits_of(entry.kind).opens_window:
             return self.tr(
                 "A recording has a window of its own. It is not shown here, because what is "
                 "typed there is repeated nowhere."

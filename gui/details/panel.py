@@ -15,9 +15,10 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import display, elide_right
+from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.pace import STALL_MIN_MS
-from engine.model.records import ENVELOPE, Status, TaskRecord, TaskView
+from engine.model.records import ENVELOPE, TASK_RUN, Status, TaskRecord, TaskView
 from engine.model.status import look
 from engine.text import words
 from gui.details.details_tab import DetailTab, TabKind
@@ -73,16 +74,16 @@ def is_task(view: TaskView) -> bool:
 
 
 def has_folder(view: TaskView) -> bool:
-    return getattr(view.entry, "kind", "") != "task_run"
+    return getattr(view.entry, "kind", "") != TASK_RUN
 
 
 def _is_list(view: TaskView) -> bool:
     """Return whether it has equal units; commands have their own tab, tool calls are events."""
-    return is_task(view) and getattr(view.entry, "kind", "") not in ("commands", ENVELOPE)
+    return is_task(view) and getattr(view.entry, "kind", "") != ENVELOPE and not _has_steps(view)
 
 
 def _has_steps(view: TaskView) -> bool:
-    return is_task(view) and getattr(view.entry, "kind", "") == "commands"
+    return is_task(view) and traits_of(getattr(view.entry, "kind", "")).steps
 
 
 TABS: tuple[TabKind, ...] = (

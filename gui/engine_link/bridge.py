@@ -16,6 +16,7 @@ from PySide6.QtCore import QTimer, Signal
 
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable, Problem
+from engine.model.kind_traits import link_follower
 from engine.model.records import Health, History, TaskId, TaskRecord
 from engine.service.engine import Engine
 from engine.service.feed import Batch
@@ -409,7 +410,7 @@ class Bridge(LedgerErrands):
         self.show_health()
 
     async def _start_sample(self) -> None:
-        await self._start(Asked("crawl", await self._sample.request()))
+        await self._start(Asked(link_follower(), await self._sample.request()))
 
     async def _cancel(
         self, task_ids: list[str], reason: str | None, waiting: frozenset[str]

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import elide_right
+from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, History, TaskRecord, TaskView
 from engine.model.status import look
 from engine.results.units import Unit, UnitFilter
@@ -252,9 +253,10 @@ class ResultWindow(InOrder, QWidget):
     def _suit_kind(self, view: TaskView) -> None:
         """Hide columns that only pages have, and name the tab by the kind's units."""
         self._suit_units()
-        steps = getattr(view.entry, "kind", "") not in ("crawl", "crawl_sitemap")
+        known = traits_of(getattr(view.entry, "kind", ""))
+        steps = not known.crawls
         self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
-        self.pages.model.name_columns(of_steps=getattr(view.entry, "kind", "") == "commands")
+        self.pages.model.name_columns(of_steps=known.steps)
         for at, column in enumerate(PAGE_COLUMNS):
             if column.key in _OF_PAGES:
                 self.pages.table.setColumnHidden(at, steps)

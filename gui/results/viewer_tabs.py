@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QSplitter, QVBoxLayout, QWidget
 from engine.contracts.contract_views import ContractView
 from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
+from engine.model.kind_traits import traits_of
 from engine.model.records import TaskRecord, TaskView
 from engine.model.status import moment
 from engine.results.file_parts import FileFacts
@@ -162,7 +163,7 @@ class Preview(ViewerTab):
             return
         self._shown, self._wanted = (task_id, f"{wanted} {name}"), wanted
         self.title.show_text(name)
-        steps = getattr(view.entry, "kind", "") == "commands"
+        steps = traits_of(getattr(view.entry, "kind", "")).steps
         self.desk.bridge.ask(
             lambda engine: engine.reading.files(task_id),
             lambda files: self._show(task_id, files, steps=steps),

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from engine.model.display import display, elide_right
 from engine.model.errors import Problem
+from engine.model.kind_traits import traits_of
 from engine.model.redact import MARK
 from engine.service.address_list import MOST, AddressList, Sorting
 from engine.service.rerun import Asked
@@ -175,7 +176,6 @@ def _one_task(urls: tuple[str, ...], words: str, asked: Asked) -> Asked:
 
 
 LONGEST_OFFER: Final = 60
-WITH_LISTS: Final = ("crawl", "crawl_sitemap", "oc_evidence_bundle")
 
 
 class AddressesPart(QWidget):
@@ -244,8 +244,8 @@ class AddressesPart(QWidget):
         body.under_first.addWidget(self)
         body.under_first.addWidget(self.many)
         self.setVisible(True)  # another parent hides it
-        self.switch.setVisible(body.kind in WITH_LISTS)
-        if body.kind not in WITH_LISTS:
+        self.switch.setVisible(traits_of(body.kind).address_list)
+        if not traits_of(body.kind).address_list:
             self.switch.setChecked(False)
         self.many.setVisible(self.is_many)
         self.offer.setVisible(False)
@@ -272,7 +272,7 @@ class AddressesPart(QWidget):
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             text = QGuiApplication.clipboard().text()
             pastes = event.matches(QKeySequence.StandardKey.Paste)
-            if pastes and self._form.kind in WITH_LISTS and len(text.split("\n")) > 1:
+            if pastes and traits_of(self._form.kind).address_list and len(text.split("\n")) > 1:
                 self.start_list(text)
                 return True
         return False

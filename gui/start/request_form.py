@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.errors import Problem
+from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE
 from engine.service.drafts import Terms
 from engine.service.rerun import Asked
@@ -28,7 +29,7 @@ from gui.start.field import Field
 from gui.start.fold import Fold, grid_of
 from gui.start.kind_form import ADDRESSES, KindForm
 from gui.start.kind_forms import FormWords
-from gui.start.terms_form import CONTRACT_KINDS, BudgetForm, ContractForm
+from gui.start.terms_form import BudgetForm, ContractForm
 from gui.style.editors import OwnEditor
 from gui.style.themed_icons import wear
 
@@ -97,7 +98,7 @@ class RequestForm(QWidget):
         policy = self.budgets.policy
         terms["policy"] = policy
         terms["enforce"] = bool(policy) and self.budgets.enforces
-        terms["contract"] = self.contract.contract if self.kind in CONTRACT_KINDS else None
+        terms["contract"] = self.contract.contract if traits_of(self.kind).contract else None
         return Asked(self.kind, args, self.name.value or None, Terms(**terms))
 
     def show_request(self, asked: Asked, *, whole: bool) -> None:
@@ -216,7 +217,7 @@ class RequestForm(QWidget):
 
     def _make_terms(self, kind: str) -> None:
         self.budgets, self.contract = BudgetForm(kind), ContractForm(kind)
-        self.contract.setVisible(kind in CONTRACT_KINDS)
+        self.contract.setVisible(traits_of(kind).contract)
         for fold in (self.budgets, self.contract):
             fold.unfolded.connect(lambda _: self.grown.emit())
 

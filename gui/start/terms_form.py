@@ -15,7 +15,6 @@ from gui.start.field import MOST_NUMBER, Field, choice, number_or_none
 from gui.start.fold import Fold, LateFold, grid_of
 from gui.style.editors import Patterns, Seconds
 
-CONTRACT_KINDS: Final = ("crawl", "crawl_sitemap", ENVELOPE)
 WEEK_MS: Final = 7 * 24 * 3_600_000
 MINUTE_MS: Final = 60_000
 _DOMAINS: Final = "allowedDomains"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from engine.model.kind_traits import traits_of
 from engine.model.status import Standing, standing
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def _choose(window: MainWindow, *wanted: Callable[[TaskView], bool]) -> None:
     window.table.select_ids(ids)
 
 
-def _kind(kind: str) -> Callable[[TaskView], bool]:
-    return lambda view: getattr(view.entry, "kind", "") == kind
+def _units(noun: str) -> Callable[[TaskView], bool]:
+    return lambda view: traits_of(getattr(view.entry, "kind", "")).unit_noun == noun
 
 
 def _is(state: Standing) -> Callable[[TaskView], bool]:
@@ -100,13 +101,13 @@ STAGES: dict[str, Play] = {
     "dark": _main,
     "narrow": _narrow,
     "empty": lambda _: None,
-    "details": _tab("overview", _has_contract, _kind("browser_task")),
+    "details": _tab("overview", _has_contract, _units("calls")),
     "events": _tab("events", *_ENDED),
     "timeline": _tab("timeline", *_ENDED),
     "items": _tab("items", _is(Standing.FAILED)),
-    "commands": _tab("commands", _kind("commands")),
+    "commands": _tab("commands", _units("commands")),
     "result": _tab("result", *_ENDED),
-    "screenshots": _tab("screenshots", _kind("oc_evidence_bundle"), _kind("commands")),
+    "screenshots": _tab("screenshots", _units("parts"), _units("commands")),
     "raw": _tab("raw", *_ENDED),
     "filter": _filter,
     "several": _many,

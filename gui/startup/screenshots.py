@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.model.config import Settings
 from engine.model.errors import EngineError
+from engine.model.kind_traits import link_follower
 from engine.model.records import TERMINAL, Status
 from gui.desktop.launch_request import Wish
 from gui.startup.crash_handler import Alarm
@@ -139,7 +140,7 @@ async def _crawl_the_sample(session: Session) -> str:
     session.bridge.batch.connect(lambda _: changed.set())
     with Site(SELF_TEST_PAGES * 2) as site:
         args = {"url": site.url, "max_pages": SELF_TEST_PAGES, "delay_ms": 0}
-        record = await engine.start("crawl", args)
+        record = await engine.start(link_follower(), args)
         record = await engine.wait(record.task_id, int(SELF_TEST_S * 1000))
     if record.status != Status.COMPLETED:
         why = record.error.message if record.error else ""

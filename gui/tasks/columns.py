@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from engine.model.display import display
+from engine.model.kind_traits import TRAITS
 from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord
 from engine.text import words
@@ -106,7 +107,7 @@ COLUMNS: tuple[Column, ...] = (
         lambda row, _: row.kind,
         attrgetter("kind"),
         attrgetter("kind"),
-        longest="oc_session_snapshot",
+        longest=max(TRAITS, key=len),
         yields=2,
     ),
     Column(

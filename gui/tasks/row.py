@@ -14,10 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from engine.model.display import display
+from engine.model.kind_traits import traits_of
 from engine.model.pace import STALL_MIN_MS, Pace
 from engine.model.records import Status, TaskRecord, TaskView, Units, Unreadable
 from engine.model.status import (
-    LED,
     Facet,
     Reason,
     Standing,
@@ -173,7 +173,7 @@ def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
         share = _share(units, row.live)
         return replace(row, share=share, **more)
     running = row.standing in (Standing.RUNNING, Standing.CANCELLING)
-    moves = running and not row.stalled and row.kind not in LED
+    moves = running and not row.stalled and not traits_of(row.kind).agent_driven
     moving = pace if moves else None
     ending = moving if row.standing is Standing.RUNNING else None
     return replace(

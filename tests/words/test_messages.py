@@ -11,9 +11,10 @@ import pytest
 from engine.budgets import BUDGETS
 from engine.budgets.budget_policy import DOMAINS
 from engine.budgets.call_counting import NEXT
+from engine.model.kind_traits import TRAITS
 from engine.model.status import Facet, Reason, Standing
 from engine.text.messages import ENGLISH
-from engine.text.words import LEFT_OUT, REMARKS, SITEMAP_LIMITS, UNIT_NOUNS
+from engine.text.words import LEFT_OUT, REMARKS, SITEMAP_LIMITS
 from gui.details.event_model import TITLES
 from gui.details.facts import FIELDS
 from gui.details.panel import TABS
@@ -22,7 +23,7 @@ from gui.tasks.columns import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDINGS = [state.value for state in Standing]
-NOUNS = ("units", *UNIT_NOUNS.values())
+NOUNS = ("units", *(one.unit_noun for one in TRAITS.values()))
 # How the program builds ids from values: each entry is an f-string of it.
 BUILT = {
     *(f"status.{state}" for state in STANDINGS),

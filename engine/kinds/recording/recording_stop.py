@@ -12,9 +12,9 @@ from engine.kinds.recording.recording_errors import NotStoppable
 from engine.ledger import changes
 from engine.ledger.ledger import Ledger
 from engine.ledger.machine import wall_ms
+from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskRecord, Unreadable
 
-STOPPABLE: Final = frozenset({"recording"})
 _NOTE: Final = {"phase": "stop", "note": "asked to end in good order"}
 
 
@@ -29,7 +29,7 @@ def request_stop(ledger: Ledger, task_id: str) -> TaskRecord:
     """
     record = ledger.read(task_id)
     if not isinstance(record, Unreadable):
-        if record.kind not in STOPPABLE:
+        if not traits_of(record.kind).stoppable:
             raise NotStoppable(task_id=task_id, kind=record.kind)
         if record.status == Status.PENDING:
             return ledger.request_cancel(task_id, "stopped before it had begun")

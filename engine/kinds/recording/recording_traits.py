@@ -1,0 +1,23 @@
+"""The traits of a recording."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.model.kind_traits import KindTraits
+
+RECORDING_TRAITS: Final = KindTraits(
+    "recording",
+    "actions",
+    "actions",
+    summary=False,
+    own_id=("recording_id", "rec"),
+    agent_driven=True,
+    stoppable=True,
+    in_browser=True,
+    opens_window=True,
+    # not watch_page: it has a window of its own, and typed text is repeated nowhere
+    unit_screenshots=True,
+    ended_message="ended.recording",
+    cancelling_message="why.cancelling.recording",
+)

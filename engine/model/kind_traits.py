@@ -1,0 +1,67 @@
+"""What every package may know of a kind of task: plain data, registered by the kind itself.
+
+Packages below `engine.kinds` read a kind from here, since they may not import its code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from engine.model.records import ENVELOPE, TASK_RUN
+
+OTHER_RESULT_KEY: Final = "pages"  # of a kind that is not ours
+
+
+@dataclass(frozen=True, slots=True)
+class KindTraits:
+    """One kind of task as data.
+
+    `unit_noun` is the last part of the message ids of its units, `result_key` the name of the
+    list of units in result.json, `own_id` the field and prefix of the id of its result.
+    `crawls`: its units are pages, and failed ones can be retried alone. `steps`: its units are
+    steps in an order, and can be retried from the failed one on.
+    `summary`: the result of a killed task has the summary of a crawl.
+    `unit_screenshots`: the screenshots of its units are artifacts of the result.
+    `agent_driven`: by a person or an agent: silence is no stall, and it has no rate.
+    `opens_window`: it shows a browser window unless it is asked to be headless.
+    `watch_page`: the window may show the page of a running task.
+    `ended_message` is the first part of the ids of messages on what ended it, and
+    `cancelling_message` the id of the message while a task of this process is cancelled.
+    """
+
+    name: str
+    unit_noun: str = "units"
+    result_key: str = ""
+    own_id: tuple[str, str] | None = None
+    crawls: bool = False
+    steps: bool = False
+    summary: bool = True
+    follows_links: bool = False
+    address_list: bool = False
+    contract: bool = False
+    agent_driven: bool = False
+    stoppable: bool = False
+    in_browser: bool = False
+    watch_page: bool = False
+    opens_window: bool = False
+    unit_screenshots: bool = False
+    ended_message: str = "ended.crawl"
+    cancelling_message: str = "why.cancelling"
+
+
+TRAITS: Final[dict[str, KindTraits]] = {
+    ENVELOPE: KindTraits(ENVELOPE, "calls", agent_driven=True, contract=True),
+    TASK_RUN: KindTraits(TASK_RUN, "items", agent_driven=True),
+}
+_OTHER: Final = KindTraits("")
+
+
+def traits_of(kind: str) -> KindTraits:
+    """The traits of a kind; the defaults for a kind that is not known here."""
+    return TRAITS.get(kind, _OTHER)
+
+
+def link_follower() -> str:
+    """The first kind that follows the links of its pages."""
+    return next(name for name, one in TRAITS.items() if one.follows_links)
