@@ -171,11 +171,11 @@ def watches(root: Path) -> Iterator[Finding]:
     if not os.path.isdir(root):
         return
     try:
-        ears = open_watcher()
+        watcher = open_watcher()
         try:
-            ears.listen(Path(os.path.realpath(root)), _Nobody())()
+            watcher.watch_folder(Path(os.path.realpath(root)), _IgnoreChanges())()
         finally:
-            ears.close()
+            watcher.close()
     except OSError as error:
         used_up = error.errno in (errno.ENOSPC, errno.EMFILE, errno.ENFILE)
         reason = say("doctor.watches.used_up") if used_up else error.strerror or str(error)
@@ -188,12 +188,12 @@ def watches(root: Path) -> Iterator[Finding]:
         yield Finding("watches", "ok", say("doctor.watches"))
 
 
-class _Nobody(Listener):
-    def heard(self, name: str) -> None: ...
+class _IgnoreChanges(Listener):
+    def on_change(self, name: str) -> None: ...
 
-    def ended(self) -> None: ...
+    def on_end(self) -> None: ...
 
-    def lost(self) -> None: ...
+    def on_overflow(self) -> None: ...
 
 
 def variables(settings: Settings) -> list[Finding]:

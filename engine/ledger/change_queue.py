@@ -30,11 +30,11 @@ class ChangeQueue:
     """
 
     def __init__(self) -> None:
-        self.attention = asyncio.Event()  # wakes the watch's own task: something needs repair
+        self.repair_needed = asyncio.Event()  # wakes the watch's own task: something needs repair
         self._lock = threading.Lock()
         self._ids: set[TaskId] = set()
         self._rescan = False
-        self._rung = False
+        self._scheduled = False
         self._lost = False
         self._lost_at = float("-inf")
         self._flushed_at = float("-inf")
@@ -53,22 +53,22 @@ class ChangeQueue:
         with self._lock:
             self._ids.update(ids)
             self._rescan |= rescan
-            if not self._rung:
-                self._rung = self._call(self._ring)
+            if not self._scheduled:
+                self._scheduled = self._call(self._release)
 
-    def lose(self) -> None:
+    def report_loss(self) -> None:
         """Record from any thread that notices were dropped, and request a rescan at once."""
         with self._lock:
             self._lost_at = time.monotonic()
             if not self._lost:
-                self._lost = self._call(self.attention.set)
+                self._lost = self._call(self.repair_needed.set)
 
     def wake(self) -> None:
         """Wake the watch's own task, from any thread."""
         with self._lock:
-            self._call(self.attention.set)
+            self._call(self.repair_needed.set)
 
-    def take_lost(self) -> bool:
+    def pop_lost(self) -> bool:
         """Return whether notices were dropped since the last call, and reset the flag."""
         with self._lock:
             lost, self._lost = self._lost, False
@@ -77,7 +77,7 @@ class ChangeQueue:
     def lost_within(self, seconds: float) -> bool:
         return time.monotonic() - self._lost_at < seconds
 
-    async def take(self, within_s: float | None) -> Changes:
+    async def next_bundle(self, within_s: float | None) -> Changes:
         """Return all changes since the last call; empty when `within_s` passes without any."""
         try:
             async with asyncio.timeout(within_s):
@@ -87,10 +87,10 @@ class ChangeQueue:
         self._ready.clear()
         self._flushed_at = time.monotonic()
         with self._lock:
-            taken = Changes(frozenset(self._ids), self._rescan)
+            bundle = Changes(frozenset(self._ids), self._rescan)
             self._ids.clear()
-            self._rescan = self._rung = False
-        return taken
+            self._rescan = self._scheduled = False
+        return bundle
 
     def _call(self, call: Callable[[], object]) -> bool:
         """Schedule `call` on the loop; False when there is no running loop."""
@@ -101,7 +101,7 @@ class ChangeQueue:
             return True
         return False
 
-    def _ring(self) -> None:
+    def _release(self) -> None:
         """Release the bundle on the loop: now, or when `FLUSH_S` since the last one has passed."""
         left = self._flushed_at + FLUSH_S - time.monotonic()
         if left <= 0 or self._loop is None:

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 class Listener(Protocol):
     """Receiver of notices, called in watchdog's thread: store and return, nothing else."""
 
-    def heard(self, name: str) -> None:
+    def on_change(self, name: str) -> None:
         """The entry `name` (relative, `/` between parts) was created, removed or replaced."""
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         """The folder itself was removed, so no more notices will come."""
 
-    def lost(self) -> None:
+    def on_overflow(self) -> None:
         """Notices were dropped: a full scan is needed."""
 
 
@@ -42,10 +42,10 @@ class DirectoryWatcher(Protocol):
     """Watches folders until closed. Not thread-safe."""
 
     @property
-    def deep(self) -> bool:
+    def recursive(self) -> bool:
         """Whether a watch on a folder includes its subfolders."""
 
-    def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
+    def watch_folder(self, folder: Path, listener: Listener) -> Callable[[], None]:
         """Start a watch; the returned function ends it. Raises OSError (ENOSPC: no watches
         left)."""
 
@@ -61,7 +61,7 @@ def open_watcher() -> DirectoryWatcher:
 class InotifyWatcher:
     """Watcher with one inotify instance and one thread for any number of folders (Linux)."""
 
-    deep = False
+    recursive = False
 
     def __init__(self) -> None:
         from watchdog.observers.inotify_c import InotifyConstants, InotifyFD, Mask
@@ -73,21 +73,21 @@ class InotifyWatcher:
         self._fd: InotifyFD = InotifyFD()
         self._fd.start()
 
-    def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
+    def watch_folder(self, folder: Path, listener: Listener) -> Callable[[], None]:
         from watchdog.observers.inotify_c import CallbackId
 
-        ear = _InotifyHandler(listener)
-        number = CallbackId(id(ear))
-        wd = self._fd.add_callback(os.fsencode(folder), self._mask, ear, number)
+        handler = _InotifyHandler(listener)
+        number = CallbackId(id(handler))
+        wd = self._fd.add_callback(os.fsencode(folder), self._mask, handler, number)
         if wd < 0:  # watchdog ignores EACCES here and returns an invalid watch
             raise PermissionError(f"{folder} cannot be watched")
 
-        def leave() -> None:
-            if ear.open:
-                ear.open = False
+        def unwatch() -> None:
+            if handler.open:
+                handler.open = False
                 self._fd.remove_callbacks([(wd, number)])
 
-        return leave
+        return unwatch
 
     def close(self) -> None:
         self._fd.stop()
@@ -103,34 +103,34 @@ class _InotifyHandler:
 
     def on_event(self, event: InotifyEvent) -> None:
         if event.name:
-            self._listener.heard(os.fsdecode(event.name))
+            self._listener.on_change(os.fsdecode(event.name))
         elif event.is_move_self:  # the watch would follow the folder to its new place
-            self._listener.ended()
+            self._listener.on_end()
 
     def on_watch_deleted(self, wd: WatchDescriptor) -> None:
         if self.open:
             self.open = False
-            self._listener.ended()
+            self._listener.on_end()
 
     def on_queue_overflow(self) -> None:
-        self._listener.lost()
+        self._listener.on_overflow()
 
 
 class ObserverWatcher:
     """Watcher on watchdog's own observer, for systems that watch a whole tree at once."""
 
-    deep = True
+    recursive = True
 
     def __init__(self) -> None:
         from watchdog.observers import Observer
 
         self._observer: BaseObserver = Observer()
         self._observer.start()
-        self._shared: Counter[ObservedWatch] = Counter()
-        self._complaints = _OverflowDetector()
-        logging.getLogger("watchdog").addHandler(self._complaints)
+        self._handler_counts: Counter[ObservedWatch] = Counter()
+        self._overflow_detector = _OverflowDetector()
+        logging.getLogger("watchdog").addHandler(self._overflow_detector)
 
-    def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
+    def watch_folder(self, folder: Path, listener: Listener) -> Callable[[], None]:
         from watchdog import events as of
 
         kinds: list[type[FileSystemEvent]] = [
@@ -138,22 +138,22 @@ class ObserverWatcher:
             *(of.DirCreatedEvent, of.DirMovedEvent, of.DirDeletedEvent),
         ]
         # no subclass: watchdog is imported late, and `dispatch` is all that it calls
-        ear = cast("of.FileSystemEventHandler", _ObserverHandler(folder, listener))
-        watch = self._observer.schedule(ear, str(folder), recursive=True, event_filter=kinds)
-        self._shared[watch] += 1
-        self._complaints.listeners.append(listener)
+        handler = cast("of.FileSystemEventHandler", _ObserverHandler(folder, listener))
+        watch = self._observer.schedule(handler, str(folder), recursive=True, event_filter=kinds)
+        self._handler_counts[watch] += 1
+        self._overflow_detector.listeners.append(listener)
 
-        def leave() -> None:
-            self._complaints.listeners.remove(listener)
-            self._observer.remove_handler_for_watch(ear, watch)
-            self._shared[watch] -= 1
-            if not self._shared[watch]:
+        def unwatch() -> None:
+            self._overflow_detector.listeners.remove(listener)
+            self._observer.remove_handler_for_watch(handler, watch)
+            self._handler_counts[watch] -= 1
+            if not self._handler_counts[watch]:
                 self._observer.unschedule(watch)
 
-        return leave
+        return unwatch
 
     def close(self) -> None:
-        logging.getLogger("watchdog").removeHandler(self._complaints)
+        logging.getLogger("watchdog").removeHandler(self._overflow_detector)
         self._observer.stop()
         self._observer.join()
 
@@ -172,9 +172,9 @@ class _ObserverHandler:
                 continue
             name = os.path.relpath(os.fsdecode(path), self._folder)
             if name == os.curdir:
-                self._listener.ended()
+                self._listener.on_end()
             elif not name.startswith(os.pardir):
-                self._listener.heard(name.replace(os.sep, "/"))
+                self._listener.on_change(name.replace(os.sep, "/"))
 
 
 class _OverflowDetector(logging.Handler):
@@ -186,4 +186,4 @@ class _OverflowDetector(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         for listener in list(self.listeners):
-            listener.lost()
+            listener.on_overflow()

@@ -1,6 +1,6 @@
 """Wait for a task's end, whichever process ends it.
 
-Every wait of a loop on one ledger shares one lookout: a watch on each awaited folder (never on
+Every wait of a loop on one ledger shares one poller: a watch on each awaited folder (never on
 meta.json itself, whose inode is replaced by every write) and one poll of all of them each 100 ms,
 for changes without a notice. No thread is blocked while nothing happens. Source: ledger rule "wait:
 watch + bounded poll, within 200 ms".
@@ -115,18 +115,18 @@ _pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, _FolderPoller]
 
 @asynccontextmanager
 async def _awaited(root: Path, task_id: str) -> AsyncIterator[asyncio.Event]:
-    """Yield an event, set whenever the task may have changed; the last wait ends the lookout."""
+    """Yield an event, set whenever the task may have changed; the last wait ends the poller."""
     here = _pollers.setdefault(asyncio.get_running_loop(), {})
-    lookout = here.get(root)
-    if lookout is None:
-        lookout = here[root] = _FolderPoller(root)
-    woken = lookout.enter(task_id)
+    poller = here.get(root)
+    if poller is None:
+        poller = here[root] = _FolderPoller(root)
+    woken = poller.enter(task_id)
     try:
         yield woken
     finally:
-        if not lookout.leave(task_id, woken):
+        if not poller.leave(task_id, woken):
             del here[root]
-            await lookout.close()
+            await poller.close()
 
 
 class _FolderPoller:
@@ -138,8 +138,8 @@ class _FolderPoller:
         self._stamps: dict[str, tuple[int, int, int] | None] = {}
         self._entered = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self._folders = _Folders(root, lambda who: loop.call_soon_threadsafe(self._wake, who))
-        self._runner = asyncio.create_task(self._run(), name="wait lookout")
+        self._folders = _Folders(root, lambda one: loop.call_soon_threadsafe(self._wake, one))
+        self._runner = asyncio.create_task(self._run(), name="wait poller")
 
     def enter(self, task_id: str) -> asyncio.Event:
         woken = asyncio.Event()
@@ -162,7 +162,7 @@ class _FolderPoller:
 
     async def _run(self) -> None:
         # Opened while polling: the first import of watchdog may take longer than a poll.
-        opening = asyncio.create_task(asyncio.to_thread(self._folders.open), name="wait ears")
+        opening = asyncio.create_task(asyncio.to_thread(self._folders.open), name="wait watcher")
         opening.add_done_callback(lambda _: self._entered.set())  # poll again, now with watches
         try:
             while True:
@@ -187,79 +187,81 @@ class _FolderPoller:
 
 
 class _Folders:
-    """Folder watches and stats of a lookout, for worker threads."""
+    """Folder watches and stats of a poller, for worker threads."""
 
-    def __init__(self, root: Path, ring: Callable[[str], object]) -> None:
+    def __init__(self, root: Path, notify: Callable[[str], object]) -> None:
         self._root = root
-        self._ring = ring
+        self._notify = notify
         self._lock = threading.Lock()
         self._closed = False
-        self._ears: DirectoryWatcher | None = None
-        self._heard: dict[str, _TaskListener] = {}
+        self._watcher: DirectoryWatcher | None = None
+        self._listeners: dict[str, _TaskListener] = {}
 
     def open(self) -> None:
         """Open the watcher; on failure polling continues alone."""
         with self._lock, contextlib.suppress(OSError):
             if not self._closed:
-                self._ears = open_watcher()
+                self._watcher = open_watcher()
         if self._closed:
             self.close()
 
     def shut(self) -> bool:
         """Mark as closed; return whether `close` has a watcher to end (else `open` does it)."""
         self._closed = True
-        return self._ears is not None
+        return self._watcher is not None
 
     def close(self) -> None:
         with self._lock:
-            ears, self._ears = self._ears, None
-        if ears is not None:
-            ears.close()
+            watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.close()
 
     def look(self, task_ids: tuple[str, ...]) -> dict[str, tuple[int, int, int] | None]:
         """Watch exactly these tasks; return the inode, time and size of each meta.json."""
         if self._lock.acquire(blocking=False):  # held while watchdog is being imported
             try:
-                self._listen(frozenset(task_ids))
+                self._watch(frozenset(task_ids))
             finally:
                 self._lock.release()
         return {task_id: _stamp(self._root / task_id / META_NAME) for task_id in task_ids}
 
-    def _listen(self, wanted: frozenset[str]) -> None:
-        if self._ears is None:
+    def _watch(self, wanted: frozenset[str]) -> None:
+        if self._watcher is None:
             return
-        for task_id in [who for who, ear in self._heard.items() if ear.over or who not in wanted]:
-            self._heard.pop(task_id).leave()
-        for task_id in wanted - self._heard.keys():
-            ear = _TaskListener(task_id, self._ears.deep, self._ring)
-            folder = self._root if self._ears.deep else self._root / task_id
+        for task_id in [
+            one for one, listener in self._listeners.items() if listener.over or one not in wanted
+        ]:
+            self._listeners.pop(task_id).unwatch()
+        for task_id in wanted - self._listeners.keys():
+            listener = _TaskListener(task_id, self._watcher.recursive, self._notify)
+            folder = self._root if self._watcher.recursive else self._root / task_id
             with contextlib.suppress(OSError):
-                ear.leave = self._ears.listen(folder, ear)
-                self._heard[task_id] = ear
+                listener.unwatch = self._watcher.watch_folder(folder, listener)
+                self._listeners[task_id] = listener
 
 
 class _TaskListener:
     """Wake the waits for one task."""
 
-    leave: Callable[[], None]
+    unwatch: Callable[[], None]
 
-    def __init__(self, task_id: str, deep: bool, ring: Callable[[str], object]) -> None:
+    def __init__(self, task_id: str, recursive: bool, notify: Callable[[str], object]) -> None:
         self.over = False
         self._task_id = task_id
-        self._ring = ring
-        self._names = {task_id, f"{task_id}/{META_NAME}"} if deep else {META_NAME}
+        self._notify = notify
+        self._names = {task_id, f"{task_id}/{META_NAME}"} if recursive else {META_NAME}
 
-    def heard(self, name: str) -> None:
+    def on_change(self, name: str) -> None:
         if name in self._names:
-            self.lost()
+            self.on_overflow()
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         self.over = True
-        self.lost()
+        self.on_overflow()
 
-    def lost(self) -> None:
+    def on_overflow(self) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has just been closed
-            self._ring(self._task_id)
+            self._notify(self._task_id)
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -318,7 +318,7 @@ class Engine(Steering):
             no_room=isinstance(self._keeper.refusal, LedgerWriteFailed),
             warnings=(*trouble, *filter(None, [self.runs.notice])),
             concerns=tuple(map(str, self.concerns)),
-            deaf=watch.deaf if watch else "",
+            deaf=watch.lasting_fault if watch else "",
             away=executor.is_waiting if executor else False,
         )
 

@@ -65,9 +65,9 @@ async def test_a_watcher_that_takes_long_to_open_holds_up_no_limit(
     asked, opening, closed = threading.Event(), threading.Event(), threading.Event()
 
     class Slow:
-        deep = False
+        recursive = False
 
-        def listen(self, *_: object) -> Any:
+        def watch_folder(self, *_: object) -> Any:
             raise OSError("too late")
 
         def close(self) -> None:

@@ -150,10 +150,10 @@ def test_the_disk_of_this_machine_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.case("R53")
 async def test_on_a_network_disk_a_watch_polls_and_still_uses_what_it_hears(home: Path) -> None:
-    watch = Watch(home, scan_s=60, poll_s=0.05, doubt=lambda _: "nfs does not tell")
+    watch = Watch(home, scan_s=60, poll_s=0.05, notice_check=lambda _: "nfs does not tell")
     await watch.start()
     try:
-        assert (watch.state, watch.deaf) == ("polling", "nfs does not tell")
+        assert (watch.state, watch.lasting_fault) == ("polling", "nfs does not tell")
         rounds: list[Changes] = [await watch.changes(60) for _ in range(3)]
         assert all(one.rescan for one in rounds)
         (home / "0123456789abcdef").mkdir()

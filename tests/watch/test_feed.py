@@ -149,15 +149,15 @@ async def test_looking_writes_nothing_and_makes_no_events_of_its_own(tmp_path: P
     async with reading(tmp_path) as reader:
         bundles: list[object] = []
         assert reader.feed.watch
-        take = reader.feed.watch._post.take
+        next_bundle = reader.feed.watch._queue.next_bundle
 
         async def counted(within_s: float | None) -> object:
-            taken = await take(within_s)
+            taken = await next_bundle(within_s)
             if taken.ids:
                 bundles.append(taken)
             return taken
 
-        reader.feed.watch._post.take = counted  # type: ignore[method-assign,assignment]
+        reader.feed.watch._queue.next_bundle = counted  # type: ignore[method-assign,assignment]
         write_meta(tmp_path, 40)
         await reader.until(lambda: reader.is_(40, "RUNNING"))
         count = len(reader.batches)

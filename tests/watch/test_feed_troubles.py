@@ -146,7 +146,7 @@ async def test_without_any_watcher_the_picture_is_still_right(tmp_path: Path) ->
         raise OSError(errno.ENOSPC, "inotify watch limit reached")
 
     write_meta(tmp_path, 1)
-    async with reading(tmp_path, poll_s=0.2, ears=none_left) as reader:
+    async with reading(tmp_path, poll_s=0.2, open_watcher=none_left) as reader:
         write_meta(tmp_path, 1, "FAILED")
         write_meta(tmp_path, 2)
         await reader.until(lambda: reader.is_(1, "FAILED") and reader.is_(2, "RUNNING"))

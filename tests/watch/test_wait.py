@@ -136,7 +136,7 @@ async def test_many_waits_share_one_lookout_and_all_are_told(tmp_path: Path) -> 
     await _watched()
     workers = min(32, (os.cpu_count() or 1) + 4)
     assert threading.active_count() <= before + workers + 1
-    assert len([one for one in asyncio.all_tasks() if one.get_name() == "wait lookout"]) == 1
+    assert len([one for one in asyncio.all_tasks() if one.get_name() == "wait poller"]) == 1
     for number in range(200):
         write_meta(tmp_path, number, "COMPLETED")
     assert {record.status for record in await asyncio.gather(*waits)} == {"COMPLETED"}
@@ -150,7 +150,7 @@ async def test_a_cancelled_wait_leaves_nothing_behind(tmp_path: Path) -> None:
         waiting = asyncio.create_task(wait_terminal(ledger, task_id(1), 90_000))
         await _watched()
         here = wait._pollers[asyncio.get_running_loop()].values()
-        await until(lambda: all(lookout._folders._ears is not None for lookout in here))
+        await until(lambda: all(poller._folders._watcher is not None for poller in here))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -171,6 +171,6 @@ async def _watched() -> None:
     async with asyncio.timeout(60):
         while True:
             here = wait._pollers.get(asyncio.get_running_loop())
-            if here and all(lookout._stamps for lookout in here.values()):
+            if here and all(poller._stamps for poller in here.values()):
                 return
             await asyncio.sleep(0.01)

@@ -80,16 +80,16 @@ async def back_to_live(watch: Watch) -> None:
 
 
 @pytest.fixture(params=[pytest.param(InotifyWatcher, marks=LINUX), ObserverWatcher])
-def ears(request: pytest.FixtureRequest) -> Callable[[], DirectoryWatcher]:
+def open_watcher(request: pytest.FixtureRequest) -> Callable[[], DirectoryWatcher]:
     way: Callable[[], DirectoryWatcher] = request.param
     return way
 
 
 async def test_a_new_task_and_a_removed_one_are_told(
-    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
+    tmp_path: Path, open_watcher: Callable[[], DirectoryWatcher]
 ) -> None:
     folder = write_meta(tmp_path, 1)
-    async with watching(tmp_path, ears=ears) as watch:
+    async with watching(tmp_path, open_watcher=open_watcher) as watch:
         write_meta(tmp_path, 2)
         assert await heard(watch, 2) == {task_id(2)}
         for name in os.listdir(folder):
@@ -99,11 +99,11 @@ async def test_a_new_task_and_a_removed_one_are_told(
 
 
 async def test_every_replacement_by_another_process_is_told(
-    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
+    tmp_path: Path, open_watcher: Callable[[], DirectoryWatcher]
 ) -> None:
     write_meta(tmp_path, 1)
     script = "for line in sys.stdin: write_meta(Path(sys.argv[1]), 1, at=line)"
-    async with watching(tmp_path, ears=ears) as watch:
+    async with watching(tmp_path, open_watcher=open_watcher) as watch:
         watch.follow([TaskId(task_id(1))])
         child = elsewhere(script, tmp_path)
         with child:
@@ -116,12 +116,12 @@ async def test_every_replacement_by_another_process_is_told(
 
 
 async def test_locks_temp_names_appends_and_reads_are_not_told(
-    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
+    tmp_path: Path, open_watcher: Callable[[], DirectoryWatcher]
 ) -> None:
     folder = write_meta(tmp_path, 1)
-    async with watching(tmp_path, ears=ears) as watch:
+    async with watching(tmp_path, open_watcher=open_watcher) as watch:
         watch.follow([TaskId(task_id(1))])
-        if ears is InotifyWatcher:  # a folder that is followed from now on is told once
+        if open_watcher is InotifyWatcher:  # a folder that is followed from now on is told once
             await heard(watch, 1)
         (folder / ".lock.lock").mkdir()
         (folder / "lock").touch()
@@ -142,7 +142,7 @@ async def test_a_folder_that_is_followed_no_more_is_not_heard(tmp_path: Path) ->
         watch.follow([TaskId(task_id(1)), TaskId(task_id(2))])
         await heard(watch, 1, 2)
         watch.follow([TaskId(task_id(2))])
-        await asyncio.to_thread(watch._listening.mend)
+        await asyncio.to_thread(watch._watch_set.repair)
         write_meta(tmp_path, 1)
         write_meta(tmp_path, 2)
         assert await heard(watch, 2) == {task_id(2)}
@@ -157,7 +157,7 @@ async def test_a_thousand_hints_cost_the_loop_one_callback_per_bundle(
         original = loop.call_soon_threadsafe
 
         def counted(*args: Any, **kw: Any) -> asyncio.Handle:
-            if args[0] == watch._post._ring:  # others have their own reasons
+            if args[0] == watch._queue._release:  # others have their own reasons
                 calls.append(args)
             return original(*args, **kw)
 
@@ -174,7 +174,7 @@ async def test_the_first_hint_goes_out_at_once_and_the_next_ones_in_bundles(
     hour = 3_600.0
     async with watching(tmp_path, scan_s=hour) as watch:
         monkeypatch.setattr(change_queue, "FLUSH_S", hour)
-        watch._post._flushed_at = float("-inf")  # it was idle for longer than a bundle takes
+        watch._queue._flushed_at = float("-inf")  # it was idle for longer than a bundle takes
         watch.nudge(TaskId(task_id(1)))
         assert (await watch.changes(SOON_S)).ids == {task_id(1)}  # and not in an hour
         monkeypatch.setattr(change_queue, "FLUSH_S", 0.05)
@@ -197,18 +197,18 @@ class Limited:
     """Real ears that run out of watches after `left` folders."""
 
     def __init__(self, left: int) -> None:
-        self.deep = False
+        self.recursive = False
         self.left = left
-        self._ears = InotifyWatcher()
+        self._watcher = InotifyWatcher()
 
-    def listen(self, folder: Path, listener: Listener) -> Callable[[], None]:
+    def watch_folder(self, folder: Path, listener: Listener) -> Callable[[], None]:
         if self.left <= 0:
             raise OSError(errno.ENOSPC, "inotify watch limit reached")
         self.left -= 1
-        return self._ears.listen(folder, listener)
+        return self._watcher.watch_folder(folder, listener)
 
     def close(self) -> None:
-        self._ears.close()
+        self._watcher.close()
 
 
 @LINUX
@@ -217,7 +217,7 @@ async def test_too_few_watches_mean_polling_until_there_are_enough(tmp_path: Pat
     for number in range(5):
         write_meta(tmp_path, number)
     limited = Limited(3)
-    async with watching(tmp_path, scan_s=3_600, poll_s=0.1, ears=lambda: limited) as watch:
+    async with watching(tmp_path, scan_s=3_600, poll_s=0.1, open_watcher=lambda: limited) as watch:
         watch.follow([TaskId(task_id(number)) for number in range(5)])
         await until(watch, lambda: watch.state == "polling")
         assert watch.reason == (
@@ -236,7 +236,7 @@ async def test_no_watcher_left_at_all_means_polling(tmp_path: Path) -> None:
     def none_left() -> DirectoryWatcher:
         raise OSError(errno.EMFILE, "inotify instance limit reached")
 
-    async with watching(tmp_path, poll_s=0.1, ears=none_left) as watch:
+    async with watching(tmp_path, poll_s=0.1, open_watcher=none_left) as watch:
         assert watch.state == "polling"
         assert "open files" in watch.reason
         assert (await watch.changes(SOON_S)).rescan
@@ -251,8 +251,8 @@ async def test_a_queue_that_overflows_is_noticed_and_everything_looked_at(
     async with watching(tmp_path, scan_s=3_600, poll_s=0.3) as watch:
         watch.follow([TaskId(task_id(1))])
         await heard(watch, 1)
-        gate = watch._listening._held[TaskId(task_id(1))]
-        monkeypatch.setattr(gate, "heard", lambda name: blocked.wait(200))
+        gate = watch._watch_set._listeners[TaskId(task_id(1))]
+        monkeypatch.setattr(gate, "on_change", lambda name: blocked.wait(200))
         write_meta(tmp_path, 1)
         limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
         for number in range(limit // 2 + 200):  # nobody reads: two events each
@@ -266,18 +266,18 @@ async def test_a_queue_that_overflows_is_noticed_and_everything_looked_at(
 
 
 async def test_what_watchdog_complains_of_in_its_log_counts_as_lost(tmp_path: Path) -> None:
-    async with watching(tmp_path, scan_s=3_600, poll_s=0.3, ears=ObserverWatcher) as watch:
+    async with watching(tmp_path, scan_s=3_600, poll_s=0.3, open_watcher=ObserverWatcher) as watch:
         logging.getLogger("watchdog.observers").warning("buffer overflow")
         await until(watch, lambda: bool(watch.reasons("polling")))
         await back_to_live(watch)
 
 
 async def test_a_root_that_goes_and_comes_back_is_watched_again(
-    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
+    tmp_path: Path, open_watcher: Callable[[], DirectoryWatcher]
 ) -> None:
     root = tmp_path / "tasks"
     root.mkdir()
-    async with watching(root, ears=ears) as watch:
+    async with watching(root, open_watcher=open_watcher) as watch:
         root.rmdir()
         await until(watch, lambda: watch.state == "gone")
         assert watch.reason == f"{root}: the ledger folder is gone"
@@ -326,13 +326,13 @@ async def test_a_root_that_is_missing_or_a_file_is_told_in_a_sentence(tmp_path: 
 
 
 async def test_stopping_leaves_no_thread_and_no_open_file(
-    tmp_path: Path, ears: Callable[[], DirectoryWatcher]
+    tmp_path: Path, open_watcher: Callable[[], DirectoryWatcher]
 ) -> None:
-    async with watching(tmp_path, ears=ears):
+    async with watching(tmp_path, open_watcher=open_watcher):
         pass  # the loop's worker threads exist from here on
     gc.collect()  # what other tests left open must not be closed in between
     before = set(threading.enumerate()), len(os.listdir("/proc/self/fd"))
-    async with watching(tmp_path, ears=ears):
+    async with watching(tmp_path, open_watcher=open_watcher):
         assert set(threading.enumerate()) - before[0]
     after = {thread for thread in threading.enumerate() if "asyncio" not in thread.name}
     assert after <= before[0]
@@ -349,19 +349,19 @@ async def test_a_stop_while_the_disk_is_slow_leaves_no_task_behind(tmp_path: Pat
         return ""
 
     armed = False
-    async with watching(tmp_path, scan_s=0.05, doubt=slow) as watch:
+    async with watching(tmp_path, scan_s=0.05, notice_check=slow) as watch:
         armed = True
         tmp_path.rename(tmp_path.with_name("away"))
         tmp_path.mkdir()  # a root made again is judged again
         assert await asyncio.to_thread(held.wait, SOON_S)
         stopping = asyncio.create_task(watch.stop())
         async with asyncio.timeout(SOON_S):
-            while watch._keeper is not None:
+            while watch._maintainer is not None:
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
         try:
             running = asyncio.all_tasks() - {asyncio.current_task(), stopping}
-            assert {task.get_name() for task in running} <= {"watch-keeper"}
+            assert {task.get_name() for task in running} <= {"watch maintenance"}
         finally:
             go.set()
         await stopping
