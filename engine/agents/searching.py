@@ -192,7 +192,7 @@ async def meant(tab: AgentTab, goal: Goal, action: str) -> str:
         return (await _hits(tab, items, fits))[0].element.ref
     near = fits or [match.at for match in rank(goal.words, items)]
     hits = await _hits(tab, items, near[:SHOWN])
-    named = tab.veil.text(goal.words, 100)
+    named = tab.mask.text(goal.words, 100)
     if fits:
         reason = f"{len(fits)} elements fit '{named}': "
     else:
@@ -213,8 +213,8 @@ async def _hits(tab: AgentTab, items: Sequence[dict[str, Any]], at: list[int]) -
     hits = []
     for place, number in zip(at, numbers, strict=True):
         item = items[place]
-        found = element({**item, "ref": number}, tab.number, tab.veil)
+        found = element({**item, "ref": number}, tab.number, tab.mask)
         text = str(item.get("text", ""))
-        told = "" if plain(text) == plain(str(item["name"])) else tab.veil.content(text, 200)
+        told = "" if plain(text) == plain(str(item["name"])) else tab.mask.content(text, 200)
         hits.append(Hit(found, told))
     return hits

@@ -17,7 +17,7 @@ from engine.agents.sessions import Held, Session, Sessions
 from engine.browser.interact import element_actions
 from engine.browser.interact.agent_tab import AgentTab, Visit
 from engine.browser.interact.dialogs import LEAVING
-from engine.browser.interact.element_actions import Deed, Target, interact
+from engine.browser.interact.element_actions import ActionResult, Target, interact
 from engine.browser.interact.host_script import evaluate
 from engine.browser.interact.page_outline import REFERENCE, Element, page
 from engine.browser.page.screenshot import picture
@@ -26,7 +26,7 @@ from engine.kinds.arguments import web_address
 # `act`: parsed by `grammar`, target found by `searching`.
 
 
-async def act(tab: AgentTab, instruction: str, limit_ms: int) -> Deed:
+async def act(tab: AgentTab, instruction: str, limit_ms: int) -> ActionResult:
     """Execute one step in words.
 
     Raises:
@@ -35,7 +35,7 @@ async def act(tab: AgentTab, instruction: str, limit_ms: int) -> Deed:
     """
     step = parse(instruction)
     if step.goal is None:
-        return Deed(await _on_page(tab, step, limit_ms), None)
+        return ActionResult(await _on_page(tab, step, limit_ms), None)
     ref = await meant(tab, step.goal, step.action)
     return await element_actions.interact(tab, ref, step.action, step.value, limit_ms)
 
@@ -177,7 +177,7 @@ async def _read_page(call: Call) -> ToolReply:
     else:
         target = Target(tab, given["ref"])
         told = await tab.ask_about("read", target.ref, target.number, **ask, within=target.number)
-    read = page(told, tab.number, tab.veil, given["offset"], given["max_chars"])
+    read = page(told, tab.number, tab.mask, given["offset"], given["max_chars"])
     head = f"{tab.id}: {read.title}\n{read.url}\n"
     tail = f"\n\n… read on with offset {read.next_offset}" if read.next_offset is not None else ""
     tail += "\n\n… the page goes on; it is too long to be told" if read.cut else ""
@@ -202,7 +202,7 @@ async def _find(call: Call) -> ToolReply:
     matches, total = await found_elements(tab, query, call.given["limit"])
     rows = [f"{match.element}{f' {match.text}' if match.text else ''}" for match in matches]
     many = "1 element matches" if total == 1 else f"{total} elements match"
-    text = "\n".join([f'{tab.id}: {many} "{tab.veil.text(query, 200)}".', *rows])
+    text = "\n".join([f'{tab.id}: {many} "{tab.mask.text(query, 200)}".', *rows])
     data = {
         "tab_id": tab.id,
         "total": total,

@@ -156,7 +156,7 @@ class Executor:
             context.scrub = job.kind.scrub(job.args)
             runner = Runner(self._ledger, job, self._tools, context, self._note_trouble)
             self._running[job.task_id] = runner
-            showing = self._tools.browser.showing
+            showing = self._tools.browser.live_views
             showing.begin(job.task_id)
             try:
                 await runner.run()

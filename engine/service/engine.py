@@ -20,7 +20,7 @@ import msgspec
 from engine.agents import Agents
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.instances import Instances
-from engine.browser.recording.live_view import Showing, Sight
+from engine.browser.recording.live_view import LiveFrame, LiveViews
 from engine.execution.budget_observer import BudgetObserver
 from engine.execution.executor import Executor
 from engine.execution.runner import Job
@@ -288,9 +288,9 @@ class Engine(Steering):
         return self._tools.instances
 
     @property
-    def showing(self) -> Showing:
+    def live_views(self) -> LiveViews:
         """What the browsers of this engine's running tasks show, for who looks on."""
-        return self._browser.showing
+        return self._browser.live_views
 
     async def warm(self) -> None:
         """Start the browser now, so that no task need wait; lack of one shows in `health`."""
@@ -410,4 +410,4 @@ class Engine(Steering):
             log.info("the browser is not warm: %s", error)
 
 
-__all__ = ["Batch", "Engine", "Sight"]
+__all__ = ["Batch", "Engine", "LiveFrame"]

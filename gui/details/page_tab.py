@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSizePolicy, QV
 from engine.model.display import display, elide_middle
 from engine.model.kind_traits import traits_of
 from engine.model.records import TaskView, Unreadable
-from engine.service.engine import Engine, Sight
+from engine.service.engine import Engine, LiveFrame
 from gui.details.details_tab import DetailTab
 from gui.details.page_action import can_be_watched
 from gui.engine_link.services import Desk
@@ -109,13 +109,13 @@ class PageTab(DetailTab):
 
         async def watch(engine: Engine) -> None:
             size = (room.width(), room.height())
-            async with aclosing(engine.showing.watch(task_id, chosen, size)) as sights:
+            async with aclosing(engine.live_views.watch(task_id, chosen, size)) as sights:
                 async for sight in sights:
                     await self._take(sight, room)
 
         self.desk.bridge.ask(watch, lambda _: self._has_ended(), name=self._errand)
 
-    async def _take(self, sight: Sight, room: QSize) -> None:
+    async def _take(self, sight: LiveFrame, room: QSize) -> None:
         """Show an image; it is decoded in a thread, as that takes some ms."""
         image = await asyncio.to_thread(_decoded, sight.picture, room) if sight.picture else None
         if image is not None:
@@ -123,12 +123,12 @@ class PageTab(DetailTab):
         self._show_head(sight)
         if not sight.page:
             self._tell(self.tr("No page is open in a browser just now."))
-        elif sight.covered:
+        elif sight.masked:
             self._live(self.tr("● Live, what was typed is covered"))
         else:
             self._live(self.tr("● Live"))
 
-    def _show_head(self, sight: Sight) -> None:
+    def _show_head(self, sight: LiveFrame) -> None:
         if self._address.text() != sight.address:
             self._address.setText(sight.address)
             self._address.setCursorPosition(0)

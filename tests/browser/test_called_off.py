@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.chromium.browser_session import BrowserSession, Flavour
+from engine.browser.chromium.browser_session import BrowserSession, BrowserVariant
 from engine.browser.chromium.contexts import open_context
 from engine.browser.chromium.launch import Chromium
 from engine.browser.egress.egress_policy import Policy
@@ -24,7 +24,7 @@ async def browser() -> AsyncIterator[Chromium]:
     session = BrowserSession()
     try:
         await session.warm()
-        yield await session._chromium(Flavour(lean=True))
+        yield await session._chromium(BrowserVariant(lean=True))
     finally:
         await session.aclose()
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
 from engine.browser.egress.egress_policy import Policy
 from engine.browser.page import screenshot_masking
-from engine.browser.page.screenshot_masking import TRIES, NotCovered, covered
+from engine.browser.page.screenshot_masking import TRIES, MaskingFailed, masked_screenshot
 from engine.sample.server import Answer
 from engine.secrets.echo_matching import Echoes
 
@@ -74,7 +74,7 @@ async def test_two_pictures_that_differ_in_a_value_alone_are_the_same_picture(si
             for value in (ONE, OTHER):
                 await page.set_content(with_value(way, value))
                 bare.append(await page.screenshot())
-                hidden.append(await covered(page, wire, echoes, page.screenshot))
+                hidden.append(await masked_screenshot(page, wire, echoes, page.screenshot))
             assert bare[0] != bare[1], way
             assert hidden[0] == hidden[1], way
 
@@ -95,7 +95,9 @@ async def test_a_frame_of_another_site_is_looked_into_and_painted_over(site: Any
                 site.answers["/inner"] = Answer(body=inner, content_type="text/html")
                 await page.goto(f"{site.url}/outer")
                 wire = instance.wire(page)
-                pictures.append(await covered(page, wire, Echoes([ONE, OTHER]), page.screenshot))
+                pictures.append(
+                    await masked_screenshot(page, wire, Echoes([ONE, OTHER]), page.screenshot)
+                )
             assert await page.frames[1].inner_text("p") == OTHER
             assert pictures[0] == pictures[1]
     finally:
@@ -106,7 +108,7 @@ async def test_a_page_that_shows_nothing_of_it_is_not_touched(site: Any) -> None
     async with one_page(site) as (page, wire):
         await page.set_content(with_value("<p>VALUE</p>", ONE))
         plain = await page.screenshot()
-        assert await covered(page, wire, Echoes([OTHER]), page.screenshot) == plain
+        assert await masked_screenshot(page, wire, Echoes([OTHER]), page.screenshot) == plain
 
 
 async def test_a_text_that_never_stands_still_gets_no_picture(site: Any) -> None:
@@ -119,8 +121,8 @@ async def test_a_text_that_never_stands_still_gets_no_picture(site: Any) -> None
             await page.evaluate("p.style.left = `${x += 7}px`")
             return taken[-1]
 
-        with pytest.raises(NotCovered):
-            await covered(page, wire, Echoes([ONE]), shoot)
+        with pytest.raises(MaskingFailed):
+            await masked_screenshot(page, wire, Echoes([ONE]), shoot)
         assert len(taken) == TRIES
 
 
@@ -132,9 +134,9 @@ async def test_a_page_that_answers_nothing_gets_no_picture_and_holds_nobody_up(
         async with page.expect_console_message(timeout=60_000):
             busy = asyncio.create_task(page.evaluate("console.log('busy'); while (true);"))
         monkeypatch.setattr(screenshot_masking, "LOOK_S", 2.0)
-        with pytest.raises(NotCovered):
+        with pytest.raises(MaskingFailed):
             async with asyncio.timeout(100):
-                await covered(page, wire, Echoes([ONE]), page.screenshot)
+                await masked_screenshot(page, wire, Echoes([ONE]), page.screenshot)
         busy.cancel()
 
 
@@ -149,7 +151,7 @@ async def test_a_page_can_neither_see_nor_undo_what_covers_it(site: Any) -> None
         )
         plain = await page.screenshot()
         await page.evaluate("seen = 0")
-        hidden = await covered(page, wire, Echoes([ONE]), page.screenshot)
+        hidden = await masked_screenshot(page, wire, Echoes([ONE]), page.screenshot)
         assert hidden != plain
         assert await page.evaluate("seen") == 0
 

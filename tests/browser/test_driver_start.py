@@ -14,7 +14,7 @@ from playwright.async_api import Error
 
 from engine.browser.chromium import browser_session, launch
 from engine.browser.chromium import driver as drivers
-from engine.browser.chromium.browser_session import BrowserSession, Flavour
+from engine.browser.chromium.browser_session import BrowserSession, BrowserVariant
 from engine.browser.chromium.driver import Driver
 from engine.browser.chromium.locate import locate
 from engine.browser.chromium.processes import alive
@@ -162,7 +162,7 @@ async def test_a_driver_that_stops_answering_does_not_hold_a_start_up(
     driver = next(one for one in left(before) if "run-driver" in command(one))
     driver.suspend()
     with pytest.raises(BrowserFailed, match="not ready within 1 s"):
-        await browser._chromium(Flavour(lean=False))
+        await browser._chromium(BrowserVariant(lean=False))
     assert browser.status()[0] == "failed"
     await browser.aclose()
     assert await none_left(before)
@@ -206,7 +206,7 @@ async def test_a_browser_without_its_gate_is_closed_again(
     driver, proxy = await Driver.start(), Proxy()
     try:
         with pytest.raises(BrowserFailed):
-            await launch.launch(driver, locate(), proxy, Flavour(lean=True))
+            await launch.launch(driver, locate(), proxy, BrowserVariant(lean=True))
         assert len(opened) == (1 if slow else launch.TRIES)
         # They were told to close; a busy browser needs its time for it.
         await until(lambda: not any(browser.is_connected() for browser in opened))

@@ -56,7 +56,7 @@ async def gone(processes: list[psutil.Process], limit_s: float = 60.0) -> list[p
 
 def target(made: Made) -> list[str]:
     """The ids of the tabs that wait for their next page."""
-    return [tab.frame_id for tab in made.fetcher._berth.free]
+    return [tab.frame_id for tab in made.fetcher._crawl_context.free]
 
 
 async def test_a_healthy_tab_is_used_again(browsing: Making, site: Site) -> None:
@@ -74,7 +74,7 @@ async def test_no_more_tabs_are_open_than_asked_for(browsing: Making, site: Site
         urls = [f"{site.url}/js/{number}" for number in range(1, 9)]
         await asyncio.gather(*(made.fetcher.fetch(url, PageOptions()) for url in urls))
         assert len(target(made)) == 2
-        assert len(made.fetcher._berth.context.pages) == 2
+        assert len(made.fetcher._crawl_context.context.pages) == 2
 
 
 @pytest.mark.parametrize("path", ["/dialogs", "/hang", "/busy-script", "/files/archive.zip"])
@@ -87,7 +87,7 @@ async def test_a_spoiled_tab_is_thrown_away(browsing: Making, site: Site, path: 
         page = await made.fetcher.fetch(f"{site.url}/static/2", PageOptions())
         assert page.title == "Field notes 2"
         assert target(made) != first
-        assert len(made.fetcher._berth.context.pages) == 1
+        assert len(made.fetcher._crawl_context.context.pages) == 1
 
 
 async def test_dialogs_do_not_hold_a_page_up(browsing: Making, site: Site) -> None:
@@ -101,8 +101,8 @@ async def test_windows_that_a_page_opens_do_not_stay(browsing: Making, site: Sit
     async with browsing(site.url) as made:
         await made.fetcher.fetch(f"{site.url}/popup", PageOptions())
         await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
-        assert len(made.fetcher._berth.context.pages) == 1
-        assert len(made.fetcher._berth.context.browser.contexts) == 1
+        assert len(made.fetcher._crawl_context.context.pages) == 1
+        assert len(made.fetcher._crawl_context.context.browser.contexts) == 1
 
 
 @pytest.mark.case("R72")

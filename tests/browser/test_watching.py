@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QImage
 
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
 from engine.browser.egress.egress_policy import Policy
-from engine.browser.recording.live_view import Showing, Sight, Unshown
+from engine.browser.recording.live_view import LiveFrame, LiveViews, MaskedContent
 from engine.model.config import Settings
 from engine.service.engine import Engine
 
@@ -24,22 +24,24 @@ COVER = QColor("#888888")
 
 
 @asynccontextmanager
-async def on_stage(site: Any, unshown: Unshown | None = None) -> AsyncIterator[tuple[Showing, Any]]:
-    """A task with one page open, as `Showing` knows it, and that page."""
+async def on_stage(
+    site: Any, masked: MaskedContent | None = None
+) -> AsyncIterator[tuple[LiveViews, Any]]:
+    """A task with one page open, as `LiveViews` knows it, and that page."""
     session = BrowserSession()
     try:
         options = InstanceOptions(policy=Policy.for_start(site.url), width=600, height=400)
         async with session.instance(options) as instance:
             page = await instance.page()
-            showing = Showing()
+            showing = LiveViews()
             showing.begin(TASK)
-            showing.show(TASK, instance, unshown)
+            showing.show(TASK, instance, masked)
             yield showing, page
     finally:
         await session.aclose()
 
 
-async def first_picture(showing: Showing, number: int = 0) -> Sight:
+async def first_picture(showing: LiveViews, number: int = 0) -> LiveFrame:
     async with asyncio.timeout(LIMIT_S), aclosing(showing.watch(TASK, number)) as sights:
         async for sight in sights:
             if sight.picture:
@@ -66,8 +68,8 @@ async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, page
             "timeout_ms": 100_000,
         }
         record = await engine.start("crawl", asked)
-        shown: list[Sight] = []
-        watched = engine.showing.watch(record.task_id)
+        shown: list[LiveFrame] = []
+        watched = engine.live_views.watch(record.task_id)
         async with asyncio.timeout(LIMIT_S), aclosing(watched) as sights:
             async for sight in sights:
                 if shown or not sight.picture:
@@ -77,13 +79,13 @@ async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, page
                     await engine.cancel(record.task_id)
         assert shown[0].address == f"{pages.url}/"
         assert [one.number for one in shown[0].pages] == [shown[0].page]
-        assert engine.showing.pages(record.task_id) == ()
+        assert engine.live_views.pages(record.task_id) == ()
     finally:
         await engine.close()
 
 
 async def test_a_task_that_does_not_run_shows_nothing() -> None:
-    showing = Showing()
+    showing = LiveViews()
     showing.show(TASK, object())  # type: ignore[arg-type]
     assert [sight async for sight in showing.watch(TASK)] == []
     assert showing.pages(TASK) == ()
@@ -128,10 +130,12 @@ async def test_who_stops_looking_leaves_nothing_in_the_browser(
                 await wire.send("Page.enable")
 
 
-@pytest.mark.parametrize("unshown", [Unshown(values=["geheim123"]), Unshown(fields=["#f"])])
-async def test_what_was_typed_is_painted_over(site: Any, unshown: Unshown) -> None:
+@pytest.mark.parametrize(
+    "masked", [MaskedContent(values=["geheim123"]), MaskedContent(fields=["#f"])]
+)
+async def test_what_was_typed_is_painted_over(site: Any, masked: MaskedContent) -> None:
     field = "position:fixed;left:100px;top:100px;width:200px;height:40px;background:#ff0000"
-    async with on_stage(site, unshown) as (showing, page):
+    async with on_stage(site, masked) as (showing, page):
         await page.goto(site.url)
         await page.set_content(f"<input id=f style='{field}'>")
         await page.fill("#f", "geheim123")
@@ -142,7 +146,7 @@ async def test_what_was_typed_is_painted_over(site: Any, unshown: Unshown) -> No
 
 async def test_what_is_typed_while_somebody_looks_is_not_seen_either(site: Any) -> None:
     values: list[str] = []
-    async with on_stage(site, Unshown(values)) as (showing, page):
+    async with on_stage(site, MaskedContent(values)) as (showing, page):
         await page.goto(site.url)
         await page.set_content("<p style='position:fixed;left:0;top:0;background:#ff0000'>x</p>")
         async with asyncio.timeout(LIMIT_S), aclosing(showing.watch(TASK)) as sights:
@@ -158,6 +162,6 @@ async def test_what_is_typed_while_somebody_looks_is_not_seen_either(site: Any) 
 
 
 async def test_the_address_is_told_without_what_was_typed(site: Any) -> None:
-    async with on_stage(site, Unshown(["geheim123"])) as (showing, page):
+    async with on_stage(site, MaskedContent(["geheim123"])) as (showing, page):
         await page.goto(f"{site.url}/page/1?q=geheim123")
         assert "geheim123" not in showing.pages(TASK)[0].address

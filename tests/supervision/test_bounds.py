@@ -23,7 +23,7 @@ ASKS = frozenset(
 BOUNDED_BY = {
     "agent_tab.prepare": "`open_tab`",
     "agent_tab.open_tab": "`Instance.new_page` bounds itself",
-    "tab_pool._new_tab": "`Berth._tab`",
+    "tab_pool._new_tab": "`CrawlContext._tab`",
     "tab_pool._bury": "`Tab.close` bounds itself",
     "command_pages": "`run_command`: the command's own limit",
     "command_reading": "`run_command`: the command's own limit",

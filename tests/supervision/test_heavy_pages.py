@@ -110,7 +110,7 @@ async def test_a_tab_that_crashed_while_nobody_used_it_is_not_used_again(
         options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
         async with session.fetcher(options) as fetcher:
             await fetcher.fetch(place.url, PageOptions())
-            (tab,) = fetcher._berth.free  # type: ignore[attr-defined]
+            (tab,) = fetcher._crawl_context.free  # type: ignore[attr-defined]
             for process in renderers():
                 process.kill()
             async with asyncio.timeout(60):

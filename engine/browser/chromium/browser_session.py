@@ -21,7 +21,7 @@ from engine.browser.chromium.browser_recycler import Upkeep
 from engine.browser.chromium.locate import Found, locate
 from engine.browser.egress.egress_policy import Policy
 from engine.browser.egress.proxy import Proxy
-from engine.browser.recording.live_view import Showing, Unshown
+from engine.browser.recording.live_view import LiveViews, MaskedContent
 from engine.model.credentials import Credentials
 from engine.model.errors import BrowserFailed, BrowserMissing, ShuttingDown
 from engine.pages.fetch import Fetcher
@@ -73,7 +73,7 @@ class InstanceOptions(msgspec.Struct, frozen=True):
     task_id: str = ""  # task to which the live view belongs
 
 
-class Flavour(NamedTuple):
+class BrowserVariant(NamedTuple):
     """Options that need separate browsers, because flags apply to a whole process."""
 
     lean: bool
@@ -87,17 +87,17 @@ class BrowserSession:
     def __init__(self, path: str | None = None, limits: Limits = DEFAULT) -> None:
         """Create an idle session; `path` is the user's browser, or None to search for one."""
         self._path = path
-        self.showing = Showing()
+        self.live_views = LiveViews()
         self.proxy = Proxy()  # the only way out; started with the first browser
         self._driver: Driver | None = None
-        self._running: dict[Flavour, Chromium] = {}
+        self._running: dict[BrowserVariant, Chromium] = {}
         self._upkeep = Upkeep(limits, self._running.values)
         self._starting = asyncio.Lock()
         self._limit: asyncio.Timeout | None = None  # of the start in progress
         self._state: State = "idle"
         self._name = ""
         self._reason = ""
-        self._failures: dict[Flavour, tuple[float, BrowserFailed]] = {}
+        self._failures: dict[BrowserVariant, tuple[float, BrowserFailed]] = {}
         self._closed = False
         self.starts = 0  # number of browser starts, restarts included
 
@@ -116,16 +116,16 @@ class BrowserSession:
         Raises:
             BrowserMissing, BrowserFailed: no browser was found, or it does not start.
         """
-        await self._chromium(Flavour(lean=True))
+        await self._chromium(BrowserVariant(lean=True))
 
     @asynccontextmanager
     async def fetcher(self, options: FetcherOptions) -> AsyncIterator[Fetcher]:
         """Provide tabs for one crawl during the block; the browser starts with the first page."""
         from engine.browser.chromium.tab_pool import TabPool
 
-        flavour = Flavour(lean=options.block_resources)
-        pool = TabPool(options, lambda: self._chromium(flavour))
-        self.showing.show(options.task_id, pool, _unshown(options))
+        variant = BrowserVariant(lean=options.block_resources)
+        pool = TabPool(options, lambda: self._chromium(variant))
+        self.live_views.show(options.task_id, pool, _masked_content(options))
         try:
             yield pool
         finally:
@@ -142,9 +142,9 @@ class BrowserSession:
         from engine.browser.chromium.browser_instance import open_instance
 
         windows = options.windows and not options.headed
-        flavour = Flavour(lean=False, headed=options.headed, windows=windows)
-        opened = await open_instance(options, lambda: self._chromium(flavour))
-        self.showing.show(options.task_id, opened, _unshown(options))
+        variant = BrowserVariant(lean=False, headed=options.headed, windows=windows)
+        opened = await open_instance(options, lambda: self._chromium(variant))
+        self.live_views.show(options.task_id, opened, _masked_content(options))
         return opened
 
     @asynccontextmanager
@@ -184,52 +184,52 @@ class BrowserSession:
         if driver is not None:
             await driver.stop(limit_s)
 
-    async def _chromium(self, flavour: Flavour) -> Chromium:
+    async def _chromium(self, variant: BrowserVariant) -> Chromium:
         """Return the running browser of this kind; start one if there is none.
 
         Raises:
             BrowserMissing, BrowserFailed, ShuttingDown
         """
-        running = self._running.get(flavour)
+        running = self._running.get(variant)
         if running is not None and running.alive and not running.worn:
             return running
         async with self._starting:
-            running = self._running.get(flavour)
+            running = self._running.get(variant)
             if running is None or not running.alive:
-                return await self._start(flavour)
-            return await self._renewed(running, flavour) if running.worn else running
+                return await self._start(variant)
+            return await self._renewed(running, variant) if running.worn else running
 
-    async def _renewed(self, worn: Chromium, flavour: Flavour) -> Chromium:
+    async def _renewed(self, worn: Chromium, variant: BrowserVariant) -> Chromium:
         """Replace a worn browser by a fresh one; keep it if the start fails."""
         try:
-            return await self._start(flavour)
+            return await self._start(variant)
         except (BrowserMissing, BrowserFailed):
             if not worn.alive:
                 raise
             worn.worn, worn.pages = False, 0
             return worn
 
-    async def _start(self, flavour: Flavour) -> Chromium:
+    async def _start(self, variant: BrowserVariant) -> Chromium:
         self._expect_open()
-        since_s, failure = self._failures.get(flavour, (0.0, None))
+        since_s, failure = self._failures.get(variant, (0.0, None))
         if failure and time.monotonic() - since_s < FAILED_FOR_S:
             raise failure
         self._state = "starting"
         try:
-            started = await self._launch_in_time(flavour)
+            started = await self._launch_in_time(variant)
         except BrowserMissing as missing:
             self._state, self._reason = "missing", str(missing)
             raise
         except BrowserFailed as failed:
             self._state, self._reason = "failed", str(failed)
-            self._failures[flavour] = (time.monotonic(), failed)
+            self._failures[variant] = (time.monotonic(), failed)
             raise
         finally:
             if self._state == "starting":  # cancelled, or an unexpected error
                 self._state = "idle"
         self._expect_open()
-        self._replace(flavour, started)
-        self._failures.pop(flavour, None)
+        self._replace(variant, started)
+        self._failures.pop(variant, None)
         self._state, self._reason = "ready", ""
         self._name = f"{started.found.name} {started.browser.version}"
         return started
@@ -238,18 +238,18 @@ class BrowserSession:
         if self._closed:
             raise ShuttingDown()
 
-    def _replace(self, flavour: Flavour, started: Chromium) -> None:
-        before = self._running.get(flavour)
+    def _replace(self, variant: BrowserVariant, started: Chromium) -> None:
+        before = self._running.get(variant)
         if before is not None:
             self._upkeep.leave(before)
-        self._running[flavour] = started
+        self._running[variant] = started
         self._upkeep.start()
         self.starts += 1
 
-    async def _launch_in_time(self, flavour: Flavour) -> Chromium:
+    async def _launch_in_time(self, variant: BrowserVariant) -> Chromium:
         try:
             async with asyncio.timeout(START_S) as self._limit:
-                return await self._launch(flavour)
+                return await self._launch(variant)
         except TimeoutError as slow:
             self._expect_open()
             await self._end_driver(0.5)
@@ -260,8 +260,8 @@ class BrowserSession:
                 await self._end_driver(STOP_S)
                 await self.proxy.close()
 
-    async def _launch(self, flavour: Flavour) -> Chromium:
-        found: Found = await asyncio.to_thread(locate, self._path, headless=not flavour.headed)
+    async def _launch(self, variant: BrowserVariant) -> Chromium:
+        found: Found = await asyncio.to_thread(locate, self._path, headless=not variant.headed)
         # The import takes about 0.3 s, so it runs on a thread to keep the loop free.
         await asyncio.to_thread(_import_playwright)
         from engine.browser.chromium.driver import Driver
@@ -279,7 +279,7 @@ class BrowserSession:
             self._expect_open()
             self._driver = await Driver.start()
         self._expect_open()
-        return await launch(self._driver, found, self.proxy, flavour)
+        return await launch(self._driver, found, self.proxy, variant)
 
 
 def _import_playwright() -> None:
@@ -291,5 +291,5 @@ def _import_playwright() -> None:
             importlib.import_module(name)
 
 
-def _unshown(options: FetcherOptions | InstanceOptions) -> Unshown:
-    return Unshown(tuple(value for value, _ in options.secrets))
+def _masked_content(options: FetcherOptions | InstanceOptions) -> MaskedContent:
+    return MaskedContent(tuple(value for value, _ in options.secrets))

@@ -24,7 +24,7 @@ class Instances:
     def __init__(self, browser: BrowserSession) -> None:
         self._browser = browser
         self._known: dict[str, Instance] = {}
-        self._covered: dict[str, list[str]] = {}
+        self._masked_selectors: dict[str, list[str]] = {}
         self._hidden: dict[str, dict[str, str]] = {}
         self._opening: set[asyncio.Task[Instance]] = set()
         self._retiring: set[asyncio.Task[bool]] = set()
@@ -66,7 +66,7 @@ class Instances:
     async def close(self, instance_id: str) -> bool:
         """Close one; return False if there is none with this id."""
         found = self._known.pop(instance_id, None)
-        self._covered.pop(instance_id, None)
+        self._masked_selectors.pop(instance_id, None)
         self._hidden.pop(instance_id, None)
         if found is None:
             return False
@@ -74,9 +74,9 @@ class Instances:
         await found.close()
         return was_alive
 
-    def covered(self, instance_id: str) -> list[str]:
+    def masked_selectors(self, instance_id: str) -> list[str]:
         """Return the selectors of fields that were typed into; screenshots mask them."""
-        return self._covered.setdefault(instance_id, [])
+        return self._masked_selectors.setdefault(instance_id, [])
 
     def hidden(self, instance_id: str) -> dict[str, str]:
         """Return the instance's secrets with their replacements; kept in memory only."""

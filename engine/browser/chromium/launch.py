@@ -27,7 +27,7 @@ from engine.model.errors import BrowserFailed
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
-    from engine.browser.chromium.browser_session import Flavour
+    from engine.browser.chromium.browser_session import BrowserVariant
 
 
 # Memory measurements of browsers, with an end to renderers above the limit.
@@ -243,7 +243,7 @@ class Chromium:
         return self.family is not None and await asyncio.to_thread(self.family.end_busiest)
 
 
-async def launch(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Chromium:
+async def launch(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVariant) -> Chromium:
     """Start `found` with a fresh profile and `proxy` as the only way out, in three tries.
 
     Raises:
@@ -253,12 +253,12 @@ async def launch(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -
     reason = ""
     for _ in range(TRIES):
         try:
-            return await _try(driver, found, proxy, flavour)
+            return await _try(driver, found, proxy, variant)
         except TimeoutError:
             reason = _SLOW
             break
         except Error as failed:
-            if flavour.headed and _NO_SCREEN.search(failed.message):
+            if variant.headed and _NO_SCREEN.search(failed.message):
                 raise NoScreen() from None  # its log of many lines contains no other information
             reason = _reason(failed.message)
             if _is_final(failed.message):
@@ -266,12 +266,12 @@ async def launch(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -
     raise BrowserFailed(reason=f"{found.path}: {reason}")
 
 
-async def _try(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Chromium:
-    browser = await _browser(driver, found, proxy, flavour)
+async def _try(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVariant) -> Chromium:
+    browser = await _browser(driver, found, proxy, variant)
     chromium: Chromium | None = None
     try:
         async with asyncio.timeout(LAUNCH_S):
-            navigation_filter = await NavigationFilter.open(browser, without_media=flavour.lean)
+            navigation_filter = await NavigationFilter.open(browser, without_media=variant.lean)
             known = Chromium(browser, navigation_filter, found, driver, proxy)
             await known.know()
             chromium = known
@@ -281,14 +281,14 @@ async def _try(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> 
     return chromium
 
 
-async def _browser(driver: Driver, found: Found, proxy: Proxy, flavour: Flavour) -> Browser:
+async def _browser(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVariant) -> Browser:
     blocking_listener = await proxy.blocking_listener()
-    windows = () if flavour.headed or flavour.windows else (NO_WINDOWS,)
+    windows = () if variant.headed or variant.windows else (NO_WINDOWS,)
     launching = asyncio.ensure_future(
         driver.playwright.chromium.launch(
             executable_path=found.path,
-            headless=not flavour.headed,
-            args=[*FLAGS, *(LEAN_FLAGS if flavour.lean else ()), *windows],
+            headless=not variant.headed,
+            args=[*FLAGS, *(LEAN_FLAGS if variant.lean else ()), *windows],
             # For requests outside any context; the bypass removes Chromium's implicit exceptions.
             proxy=blocking_listener.settings(),
             ignore_default_args=_dropped_defaults(),

@@ -51,7 +51,7 @@ class NoTab(Exception):
     """No tab is available to load the page, which can be loaded in another context."""
 
 
-class Berth:
+class CrawlContext:
     """A context with reused tabs; `TabPool` opens another one when it is worn."""
 
     def __init__(
@@ -183,7 +183,7 @@ class Berth:
         return self._gone(url, options, began_s)
 
     def _put_back(self, tab: Tab) -> None:
-        worn = tab.taken >= PAGES_PER_TAB or self.chromium.load.heavy
+        worn = tab.page_count >= PAGES_PER_TAB or self.chromium.load.heavy
         (self.free if tab.spoiled is None and not worn else self._doomed).append(tab)
 
     async def _opened(self) -> Tab:
@@ -241,8 +241,8 @@ class TabPool:
         self._opening = asyncio.Lock()
         self._held = HeldOpen()
         self._echoes = Echoes(value for value, _ in options.secrets)
-        self._berth: Berth | None = None  # context of new pages
-        self._leaving: list[Berth] = []
+        self._crawl_context: CrawlContext | None = None  # context of new pages
+        self._leaving: list[CrawlContext] = []
 
     async def fetch(self, url: str, options: PageOptions) -> Fetched:
         """Load one page; see `Fetcher.fetch`. Return within its limit + 1 s, without cleanup."""
@@ -256,45 +256,54 @@ class TabPool:
     @property
     def pages(self) -> list[Page]:
         """Open tabs, for the live view."""
-        berths = [*self._leaving, *filter(None, [self._berth])]
-        return [page for berth in berths if berth.lives for page in berth.context.pages]
+        crawl_contexts = [*self._leaving, *filter(None, [self._crawl_context])]
+        return [
+            page
+            for crawl_context in crawl_contexts
+            if crawl_context.lives
+            for page in crawl_context.context.pages
+        ]
 
     async def close(self) -> None:
         """Close the contexts and their tabs within a limit; repeated calls do nothing."""
-        berths, self._leaving = self._leaving, []
-        if self._berth is not None:
-            berths.append(self._berth)
-            self._berth = None
-        await asyncio.gather(*(berth.close() for berth in berths))
+        crawl_contexts, self._leaving = self._leaving, []
+        if self._crawl_context is not None:
+            crawl_contexts.append(self._crawl_context)
+            self._crawl_context = None
+        await asyncio.gather(*(crawl_context.close() for crawl_context in crawl_contexts))
 
-    async def _ready(self, *, fresh: bool = False) -> Berth:
+    async def _ready(self, *, fresh: bool = False) -> CrawlContext:
         """Return the context of the next page; `fresh`: one without earlier pages."""
-        berth = self._berth
-        if fresh and berth is not None and berth.used:
-            berth.wear_out()
+        crawl_context = self._crawl_context
+        if fresh and crawl_context is not None and crawl_context.used:
+            crawl_context.wear_out()
         await self._leave()
-        if berth is not None and berth.lives and (not berth.worn or self._opening.locked()):
-            return berth
+        if (
+            crawl_context is not None
+            and crawl_context.lives
+            and (not crawl_context.worn or self._opening.locked())
+        ):
+            return crawl_context
         async with self._opening:
-            berth = self._berth
-            if berth is not None and berth.lives and not berth.worn:
-                return berth
+            crawl_context = self._crawl_context
+            if crawl_context is not None and crawl_context.lives and not crawl_context.worn:
+                return crawl_context
             opened = await self._open()
-            if berth is not None:
-                self._leaving.append(berth)
-            self._berth = opened
+            if crawl_context is not None:
+                self._leaving.append(crawl_context)
+            self._crawl_context = opened
         if fresh:
             await self._leave()  # earlier pages must not affect this one
         return opened
 
     async def _leave(self) -> None:
         """Close replaced contexts whose last page is finished."""
-        done = [berth for berth in self._leaving if not berth.busy]
+        done = [crawl_context for crawl_context in self._leaving if not crawl_context.busy]
         if done:
-            self._leaving = [berth for berth in self._leaving if berth.busy]
-            await asyncio.gather(*(berth.close() for berth in done))
+            self._leaving = [crawl_context for crawl_context in self._leaving if crawl_context.busy]
+            await asyncio.gather(*(crawl_context.close() for crawl_context in done))
 
-    async def _open(self) -> Berth:
+    async def _open(self) -> CrawlContext:
         chromium = await self._browser()
         async with chromium.within(OPEN_S):
             policy, options = self._options.policy, self._options
@@ -306,7 +315,7 @@ class TabPool:
                 user_agent=options.user_agent,
             )
         known = self._options.credentials
-        return Berth(
+        return CrawlContext(
             chromium,
             context,
             lambda frames: TabFilter(policy, known, frames, listener=listener),

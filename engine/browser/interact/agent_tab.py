@@ -30,7 +30,7 @@ from engine.browser.page.failures import PageTooHeavy, net_failure
 from engine.browser.page.held_open import HeldOpen
 from engine.browser.page.isolated_world import World
 from engine.browser.page.module_imports import imported, is_importing
-from engine.browser.page.secret_mask import Veil
+from engine.browser.page.secret_mask import SecretMask
 from engine.model.errors import BrowserGone, PageError
 from engine.secrets.given_secrets import of_address, of_credentials
 
@@ -64,7 +64,7 @@ class AgentTab:
         self.instance = instance
         self.page = page
         self.allowlist = allowlist
-        self.veil = Veil()
+        self.mask = SecretMask()
         self.world: World
         self.dialogs: list[str] = []  # dialog messages since the call began
         self._held = HeldOpen()
@@ -86,12 +86,12 @@ class AgentTab:
     @property
     def address(self) -> str:
         """The tab's address, redacted."""
-        return self.veil.text(without_credentials(self.page.url), 2_048)
+        return self.mask.text(without_credentials(self.page.url), 2_048)
 
     async def prepare(self) -> None:
         """Install the agent scripts and subscribe to page events."""
-        self.veil.keep_from(of_credentials(self.instance.options.credentials))
-        self.world = await World.open(self.instance.wire(self.page), self.veil)
+        self.mask.add_given(of_credentials(self.instance.options.credentials))
+        self.world = await World.open(self.instance.wire(self.page), self.mask)
         await self.page.add_init_script(first_script())
         self.page.on("dialog", self._on_dialog)
         self.page.on("crash", lambda _: self._on_crash())
@@ -134,7 +134,7 @@ class AgentTab:
         Raises:
             PageError: the address was blocked, or could not be loaded.
         """
-        self.veil.keep_from(of_address(url))
+        self.mask.add_given(of_address(url))
         await self.allowlist.check(url)
         address = without_credentials(url)
         try:
@@ -182,8 +182,8 @@ class AgentTab:
         """Return the tab's location; `settled` is the result of the last wait."""
         told = await self.world.ask("page")
         return Visit(
-            url=self.veil.text(without_credentials(str(told["url"])), 2_048),
-            title=self.veil.content(str(told["title"]), 500),
+            url=self.mask.text(without_credentials(str(told["url"])), 2_048),
+            title=self.mask.content(str(told["title"]), 500),
             status=int(told["status"]),
             settled=self._settled,
         )
@@ -192,7 +192,7 @@ class AgentTab:
         """Return the page's title; empty after the time limit."""
         try:
             async with asyncio.timeout(limit_s):
-                return self.veil.content(await self.page.title(), 500)
+                return self.mask.content(await self.page.title(), 500)
         except (TimeoutError, Error):
             return ""
 
@@ -279,7 +279,7 @@ class AgentTab:
     async def _on_dialog(self, dialog: Dialog) -> None:
         # The instance dismisses the dialog; here it is only recorded.
         if len(self.dialogs) < MOST_DIALOGS:
-            self.dialogs.append(self.veil.content(f"{dialog.type}: {dialog.message}", 300))
+            self.dialogs.append(self.mask.content(f"{dialog.type}: {dialog.message}", 300))
 
     def _on_crash(self) -> None:
         self._crashed = True

@@ -25,7 +25,7 @@ from engine.browser.interact.command_target import (
 )
 from engine.browser.page import extraction_options
 from engine.browser.page.password_fields import without_secret_values
-from engine.browser.page.screenshot_masking import NotCovered, box_of, covered
+from engine.browser.page.screenshot_masking import MaskingFailed, box_of, masked_screenshot
 from engine.kinds.commands.command_errors import CommandFailed
 from engine.kinds.commands.command_table import OF_ELEMENT
 from engine.model import redact
@@ -241,8 +241,8 @@ async def screenshot(call: Call) -> Any:
     assert call.stage.instance is not None  # every page belongs to an instance
     wire, echoes = call.stage.instance.wire(page), Echoes(call.stage.hidden)
     try:
-        data = await covered(page, wire, echoes, shoot, clip)
-    except NotCovered:
+        data = await masked_screenshot(page, wire, echoes, shoot, clip)
+    except MaskingFailed:
         raise CommandFailed("the page shows a secret that could not be painted over") from None
     if len(data) > MAX_PNG:
         raise CommandFailed("the picture is larger than 8 MiB")

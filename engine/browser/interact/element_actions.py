@@ -24,7 +24,7 @@ READY_MS = 3_000  # a page that moves longer never comes to rest
 KEYED_CHARS = 100  # longer texts are inserted at once: each key takes 1 ms
 
 
-class Deed(msgspec.Struct, frozen=True):
+class ActionResult(msgspec.Struct, frozen=True):
     """Result of an action: the element afterwards (None: gone), and a sentence."""
 
     sentence: str
@@ -53,7 +53,7 @@ class Target:
         if "problem" in told:
             reason = str(told["problem"])
             if told.get("by"):
-                reason += f" by {self.tab.veil.text(str(told['by']), 120)}"
+                reason += f" by {self.tab.mask.text(str(told['by']), 120)}"
             raise ElementNotReady(element=found.called, reason=reason)
         return told, found
 
@@ -61,7 +61,7 @@ class Target:
         return await self.tab.ask_about(what, self.ref, self.number, **ask)
 
     def tell(self, told: dict[str, Any]) -> Element:
-        return element(told["item"], self.tab.number, self.tab.veil)
+        return element(told["item"], self.tab.number, self.tab.mask)
 
     async def now(self) -> Element | None:
         """Return the element's state after an action; None if the action removed it."""
@@ -71,7 +71,7 @@ class Target:
             return None
 
 
-async def interact(tab: AgentTab, ref: str, action: str, value: str, limit_ms: int) -> Deed:
+async def interact(tab: AgentTab, ref: str, action: str, value: str, limit_ms: int) -> ActionResult:
     """Perform `action` on an element, wait until the page is at rest, and return the result.
 
     Args:
@@ -86,7 +86,7 @@ async def interact(tab: AgentTab, ref: str, action: str, value: str, limit_ms: i
     sentence = await ACTIONS[action](target, value)
     await tab.settle(limit_ms)
     tab.check_refused()
-    return Deed(sentence, await target.now())
+    return ActionResult(sentence, await target.now())
 
 
 async def _mouse(target: Target, *, button: Any = "left", times: int = 1) -> Element:
@@ -153,7 +153,7 @@ async def _clear(target: Target, _: str) -> str:
 async def _write(target: Target, text: str, *, append: bool) -> str:
     _, found = await target.ready(hit=False, editable=True)
     if await _is_secret(target):
-        target.tab.veil.learn([text])
+        target.tab.mask.add([text])
     told = await target.ask("edit", append=append)
     if told["how"] == "set" and (await target.ask("set", value=text)).get("refused"):
         raise WrongElement(element=found.called, reason=f"({found.type}) takes no such value.")
@@ -189,9 +189,9 @@ async def _select(target: Target, option: str) -> str:
         reason = "is no select field; click it, and then the option that it shows."
         raise WrongElement(element=found.called, reason=reason)
     if "why" in told:
-        offered = ", ".join(target.tab.veil.content(str(one), 100) for one in told["options"])
+        offered = ", ".join(target.tab.mask.content(str(one), 100) for one in told["options"])
         raise NoSuchOption(element=found.called, reason=told["why"], options=offered or "none")
-    return f'Selected "{target.tab.veil.content(str(told["chosen"]), 100)}" in {found.called}.'
+    return f'Selected "{target.tab.mask.content(str(told["chosen"]), 100)}" in {found.called}.'
 
 
 async def _check(target: Target, _: str) -> str:

@@ -38,10 +38,10 @@ async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
     await tab.settle(min(limit_ms, 1_000))
     await tab.world.ask("page")
     if "exceptionDetails" in answer:
-        raise ScriptFailed(reason=tab.veil.text(_told(answer["exceptionDetails"]), 1_000))
+        raise ScriptFailed(reason=tab.mask.text(_told(answer["exceptionDetails"]), 1_000))
     tab.check_refused()
     given = json.loads(answer["result"].get("value") or "null")
-    return tab.veil.value(given)
+    return tab.mask.value(given)
 
 
 async def _run(tab: AgentTab, body: str, limit_ms: int) -> dict[str, Any]:

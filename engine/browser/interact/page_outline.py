@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from engine.browser.page.secret_mask import Veil
+from engine.browser.page.secret_mask import SecretMask
 
 NAME_CHARS = 200
 VALUE_CHARS = 200
@@ -66,21 +66,21 @@ def reference(tab: int, number: int) -> str:
     return f"ref_{tab}_{number}"
 
 
-def element(told: dict[str, Any], tab: int, veil: Veil) -> Element:
+def element(told: dict[str, Any], tab: int, mask: SecretMask) -> Element:
     """Convert a script's description of an element, redacted."""
     secret = "secret" in told
     return Element(
         ref=reference(tab, int(told.get("ref", 0))),
-        role=_quoted(veil.content(str(told.get("role", "")), 40)),
-        name=_quoted(veil.content(str(told.get("name", "")), NAME_CHARS)),
-        value="" if secret else _quoted(veil.content(str(told.get("value", "")), VALUE_CHARS)),
+        role=_quoted(mask.content(str(told.get("role", "")), 40)),
+        name=_quoted(mask.content(str(told.get("name", "")), NAME_CHARS)),
+        value="" if secret else _quoted(mask.content(str(told.get("value", "")), VALUE_CHARS)),
         hidden=bool(secret and told["secret"]),
         states=tuple(map(str, told.get("states", ()))),
         level=int(told.get("level", 0)),
-        href=veil.text(str(told.get("href", "")), 500),
-        type=veil.content(str(told.get("type", "")), 40),
+        href=mask.text(str(told.get("href", "")), 500),
+        type=mask.content(str(told.get("type", "")), 40),
         options=tuple(
-            _quoted(veil.content(str(one), 100)) for one in told.get("options", ())[:MOST_OPTIONS]
+            _quoted(mask.content(str(one), 100)) for one in told.get("options", ())[:MOST_OPTIONS]
         ),
     )
 
@@ -101,10 +101,10 @@ class Page(msgspec.Struct, frozen=True):
     cut: bool
 
 
-def page(told: dict[str, Any], tab: int, veil: Veil, offset: int, most: int) -> Page:
+def page(told: dict[str, Any], tab: int, mask: SecretMask, offset: int, most: int) -> Page:
     """Return whole lines of a page from `offset` on, of at most `most` characters."""
-    elements = [element(one, tab, veil) for one in told["items"]]
-    rows = [(_line(parts, elements, veil), _within(parts, elements)) for parts in told["lines"]]
+    elements = [element(one, tab, mask) for one in told["items"]]
+    rows = [(_line(parts, elements, mask), _within(parts, elements)) for parts in told["lines"]]
     texts: list[str] = []
     shown: list[Element] = []
     at, room, following = 0, most, None
@@ -119,8 +119,8 @@ def page(told: dict[str, Any], tab: int, veil: Veil, offset: int, most: int) -> 
                 room -= size
         at += size
     return Page(
-        url=veil.text(str(told["url"]), 2_048),
-        title=veil.content(str(told["title"]), 500),
+        url=mask.text(str(told["url"]), 2_048),
+        title=mask.content(str(told["title"]), 500),
         text="\n".join(texts),
         elements=tuple(shown),
         total_chars=at,
@@ -129,13 +129,13 @@ def page(told: dict[str, Any], tab: int, veil: Veil, offset: int, most: int) -> 
     )
 
 
-def _line(parts: Sequence[str | int], elements: list[Element], veil: Veil) -> str:
-    return _SPACES.sub(" ", "".join(_part(part, elements, veil) for part in parts)).strip()
+def _line(parts: Sequence[str | int], elements: list[Element], mask: SecretMask) -> str:
+    return _SPACES.sub(" ", "".join(_part(part, elements, mask) for part in parts)).strip()
 
 
-def _part(part: str | int, elements: list[Element], veil: Veil) -> str:
+def _part(part: str | int, elements: list[Element], mask: SecretMask) -> str:
     if isinstance(part, str):
-        return _FORGED.sub("(", veil.content(part))
+        return _FORGED.sub("(", mask.content(part))
     one = elements[part]
     return f" {'#' * one.level + ' ' if one.level else ''}{one} "
 

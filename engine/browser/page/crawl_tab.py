@@ -21,11 +21,11 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from engine.browser.chromium.cookie_jar import CookieJar
 from engine.browser.egress.egress_policy import without_credentials
 from engine.browser.egress.navigation_filter import TabFilter, frames_of
-from engine.browser.page.extraction_options import WORLD, compact, question, script
+from engine.browser.page.extraction_options import WORLD, compact, extraction_request, script
 from engine.browser.page.failures import net_failure, no_answer
 from engine.browser.page.held_open import HeldOpen
 from engine.browser.page.module_imports import imported, is_importing
-from engine.browser.page.screenshot_masking import NotCovered, covered
+from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.model.errors import PageError
 from engine.pages.documents import is_html, is_text
 from engine.pages.fetch import MAX_LINKS, Fetched, PageOptions
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _ASKS_TO_WAIT = (429, 503)
 
 
-class Taken(msgspec.Struct, rename="camel"):
+class Extraction(msgspec.Struct, rename="camel"):
     """Validated result of `take.js`, which runs in an isolated world of the page."""
 
     url: str
@@ -69,36 +69,38 @@ class Taken(msgspec.Struct, rename="camel"):
     render_ms: float
 
 
-def as_fetched(taken: Taken, url: str, status: int, headers: Mapping[str, str]) -> Fetched:
+def as_fetched(
+    extraction: Extraction, url: str, status: int, headers: Mapping[str, str]
+) -> Fetched:
     """Convert an extraction result to the record of one page.
 
     Only HTML has markup and links, and only text types have text.
     """
-    html = is_html(taken.content_type)
-    has_links = html and taken.links is not None
+    html = is_html(extraction.content_type)
+    has_links = html and extraction.links is not None
     return Fetched(
         url=url,
-        final_url=taken.url,
+        final_url=extraction.url,
         status=status,
-        content_type=taken.content_type,
-        title=taken.title,
-        html=taken.html if html else "",
-        text=taken.text if html or is_text(taken.content_type) else "",
-        links=(taken.links or "").split("\n")[:MAX_LINKS] if has_links else [],
-        link_texts=taken.link_texts.split("\n")[:MAX_LINKS] if has_links else [],
-        frames=taken.frames if html else 0,
-        links_skipped=taken.skipped if html else 0,
-        links_over=taken.over if html else 0,
-        windows=taken.windows,
-        cookie_chars=taken.cookie_chars,
-        part_refused=taken.part_refused,
-        storage_full=taken.storage_full,
-        response_ms=round(taken.response_ms, 1),
-        render_ms=round(taken.render_ms, 1),
-        bytes=int(taken.bytes),
-        settled=taken.settled,
-        empty=taken.empty,
-        truncated=taken.truncated,
+        content_type=extraction.content_type,
+        title=extraction.title,
+        html=extraction.html if html else "",
+        text=extraction.text if html or is_text(extraction.content_type) else "",
+        links=(extraction.links or "").split("\n")[:MAX_LINKS] if has_links else [],
+        link_texts=extraction.link_texts.split("\n")[:MAX_LINKS] if has_links else [],
+        frames=extraction.frames if html else 0,
+        links_skipped=extraction.skipped if html else 0,
+        links_over=extraction.over if html else 0,
+        windows=extraction.windows,
+        cookie_chars=extraction.cookie_chars,
+        part_refused=extraction.part_refused,
+        storage_full=extraction.storage_full,
+        response_ms=round(extraction.response_ms, 1),
+        render_ms=round(extraction.render_ms, 1),
+        bytes=int(extraction.bytes),
+        settled=extraction.settled,
+        empty=extraction.empty,
+        truncated=extraction.truncated,
         retry_after_s=retry_after(headers.get("retry-after", ""))
         if status in _ASKS_TO_WAIT
         else None,
@@ -134,7 +136,7 @@ class Tab:
     def __init__(self, page: Page, wire: CDPSession, frame_id: str, held: HeldOpen) -> None:
         self.frame_id = frame_id
         self.spoiled: str | None = None  # reason why the tab may not be used again
-        self.taken = 0
+        self.page_count = 0
         self.tab_filter: TabFilter | None = None
         self.echoes = Echoes(())  # texts to mask in screenshots
         self.jar = CookieJar(wire)
@@ -142,7 +144,7 @@ class Tab:
         self._wire = wire
         self._held = held
         self._scope: asyncio.Timeout | None = None
-        self._told = {"frameId": frame_id, "worldName": WORLD}
+        self._world_options = {"frameId": frame_id, "worldName": WORLD}
         self._world = 0
         self._opened = False  # the current document has begun to arrive
         self._cut_off = False  # the document's body ended in an error
@@ -162,7 +164,7 @@ class Tab:
             PageError: the page could not be extracted; `spoiled` says whether the tab is usable.
             playwright.Error: the browser, or this tab, is gone.
         """
-        self.taken += 1
+        self.page_count += 1
         limit_s = options.timeout_ms / 1000
         try:
             async with asyncio.timeout(limit_s + GRACE_S) as self._scope:
@@ -191,14 +193,14 @@ class Tab:
         self._opened = False
         response = await self._open(address, options)
         self._opened = True
-        taken = await self._extract(deadline, options)
-        self._held.note(taken.held)
-        if not taken.settled:
+        extraction = await self._extract(deadline, options)
+        self._held.note(extraction.held)
+        if not extraction.settled:
             self._spoil("unsettled")  # its unfinished work would continue into the next page
         headers = response.headers if response else {}
-        answers = response is not None and response.url == taken.url.partition("#")[0]
-        status = response.status if response and answers else taken.status
-        fetched = as_fetched(taken, url, status, headers)
+        answers = response is not None and response.url == extraction.url.partition("#")[0]
+        status = response.status if response and answers else extraction.status
+        fetched = as_fetched(extraction, url, status, headers)
         fetched.dialogs, fetched.cut_off = self._dialogs, self._cut_off
         fetched.windows = max(fetched.windows, self._windows)
         failed = status >= 400
@@ -279,23 +281,25 @@ class Tab:
         )
         return known or net or failed
 
-    async def _extract(self, deadline: float, options: PageOptions) -> Taken:
+    async def _extract(self, deadline: float, options: PageOptions) -> Extraction:
         written = False
         for _ in range(MAX_DOCUMENTS):
             left_ms = max(0.0, (deadline - asyncio.get_running_loop().time()) * 1000)
             try:
-                taken = await self._ask(left_ms, options, written=written)
+                extraction = await self._ask(left_ms, options, written=written)
             except Error as failed:
                 if not any(sign in failed.message for sign in _GOING_AWAY):
                     raise self._why(failed) from failed
                 continue  # the page redirected itself: extract the next document
-            if not taken.url.startswith(("http://", "https://")):
+            if not extraction.url.startswith(("http://", "https://")):
                 raise self._strayed()
-            if not (taken.may_import and taken.settled and await is_importing(self._wire)):
-                return taken
-            taken.settled = await imported(self._wire, deadline)
-            if not taken.settled:
-                return taken
+            if not (
+                extraction.may_import and extraction.settled and await is_importing(self._wire)
+            ):
+                return extraction
+            extraction.settled = await imported(self._wire, deadline)
+            if not extraction.settled:
+                return extraction
             written = True
         self._spoil("redirects")
         raise PageError("redirects", "too many redirects")
@@ -305,11 +309,13 @@ class Tab:
             return self.tab_filter.refused
         return PageError("navigation", "the page led to an address that cannot be opened")
 
-    async def _ask(self, left_ms: float, options: PageOptions, *, written: bool) -> Taken:
-        world = await self._wire.send("Page.createIsolatedWorld", self._told)
+    async def _ask(self, left_ms: float, options: PageOptions, *, written: bool) -> Extraction:
+        world = await self._wire.send("Page.createIsolatedWorld", self._world_options)
         self._world = world["executionContextId"]
         held = self._held.known
-        asked = question(left_ms, options, PENDING, held, cut_off=self._cut_off, written=written)
+        asked = extraction_request(
+            left_ms, options, PENDING, held, cut_off=self._cut_off, written=written
+        )
         asked["executionContextId"] = self._world
         answer = await self._wire.send("Runtime.callFunctionOn", asked)
         if "exceptionDetails" in answer:
@@ -318,7 +324,7 @@ class Tab:
                 raise PageError("wait_for", "wait_for is not a selector that a browser knows")
             raise PageError("script", "the page could not be read")
         try:
-            return msgspec.convert(answer["result"].get("value"), Taken)
+            return msgspec.convert(answer["result"].get("value"), Extraction)
         except msgspec.ValidationError as invalid:
             raise PageError("script", "the page could not be read") from invalid
 
@@ -327,8 +333,8 @@ class Tab:
         try:
             async with asyncio.timeout(SCREENSHOT_S):
                 shoot = partial(self._page.screenshot, type="png", animations="disabled")
-                shot = await covered(self._page, self._wire, self.echoes, shoot)
-        except (TimeoutError, Error, NotCovered):
+                shot = await masked_screenshot(self._page, self._wire, self.echoes, shoot)
+        except (TimeoutError, Error, MaskingFailed):
             return None
         return shot if len(shot) <= MAX_SCREENSHOT else None
 

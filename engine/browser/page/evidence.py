@@ -326,9 +326,9 @@ class TabCamera:
     def __init__(self, tab: AgentTab, args: EvidenceArgs, monotonic: Callable[[], float]) -> None:
         self._tab = tab
         self._args = args
-        self._network = NetworkLog(tab.page, args.network_window_ms, monotonic, tab.veil.hide)
+        self._network = NetworkLog(tab.page, args.network_window_ms, monotonic, tab.mask.hide)
         self._console = ConsoleLog(
-            tab.page, monotonic, key_shapes=args.redact_content, hide=tab.veil.hide
+            tab.page, monotonic, key_shapes=args.redact_content, hide=tab.mask.hide
         )
         self._picture: Picture | None = None
 
@@ -370,7 +370,7 @@ class TabCamera:
             told = await evaluate(self._tab.instance.wire(self._tab.page), _dom_script())
         html = without_secret_values(str(told["html"]))
         key_shapes = self._args.redact_content
-        clean, count = await asyncio.to_thread(self._tab.veil.markup, html, key_shapes=key_shapes)
+        clean, count = await asyncio.to_thread(self._tab.mask.markup, html, key_shapes=key_shapes)
         whole = clean.encode("utf-8", "replace")
         data = whole[:MAX_DOM].decode("utf-8", "ignore").encode()
         cut = len(data) < len(whole) or int(told["length"]) > MAX_DOM

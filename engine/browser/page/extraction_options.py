@@ -39,7 +39,7 @@ def taking_script() -> str:
     return compact(f"((settle, shown) => {script('take')})({scripts})")
 
 
-def question(
+def extraction_request(
     left_ms: float,
     options: PageOptions,
     pending: str,

@@ -17,7 +17,7 @@ from playwright.async_api import Error
 from engine.browser.interact.tool_refusals import PageUnreadable
 from engine.browser.page.crawl_tab import MAX_DOCUMENTS
 from engine.browser.page.extraction_options import WORLD
-from engine.browser.page.secret_mask import Veil
+from engine.browser.page.secret_mask import SecretMask
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
@@ -73,17 +73,17 @@ def _setup() -> str:
 class World:
     """The agent scripts of one tab, across documents; they report secret values to the mask."""
 
-    def __init__(self, wire: CDPSession, frame_id: str, veil: Veil) -> None:
+    def __init__(self, wire: CDPSession, frame_id: str, mask: SecretMask) -> None:
         self._wire = wire
-        self._veil = veil
+        self._mask = mask
         self._told = {"frameId": frame_id, "worldName": _AGENT}
         self._next = 1
 
     @classmethod
-    async def open(cls, wire: CDPSession, veil: Veil) -> World:
+    async def open(cls, wire: CDPSession, mask: SecretMask) -> World:
         """Create the world of the tab that `wire` is attached to."""
         tree = await wire.send("Page.getFrameTree")
-        return cls(wire, str(tree["frameTree"]["frame"]["id"]), veil)
+        return cls(wire, str(tree["frameTree"]["frame"]["id"]), mask)
 
     async def ask(self, what: str, **ask: Any) -> dict[str, Any]:
         """Call an agent script; repeat the call when the page navigates meanwhile.
@@ -114,7 +114,7 @@ class World:
         if "exceptionDetails" in answer:
             raise _failure(what, answer["exceptionDetails"])
         told: dict[str, Any] = answer["result"]["value"]
-        self._veil.learn([one for one in told["secrets"] if isinstance(one, str)])
+        self._mask.add([one for one in told["secrets"] if isinstance(one, str)])
         self._next = max(self._next, int(told["next"]))
         return dict(told["answer"])
 

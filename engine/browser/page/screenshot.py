@@ -13,10 +13,10 @@ from engine.browser.interact.agent_tab import AgentTab
 from engine.browser.interact.element_actions import READY_MS, Target
 from engine.browser.interact.tool_refusals import ElementNotReady, PageUnreadable, PictureTooLarge
 from engine.browser.page.layout_snapshot import Box
-from engine.browser.page.screenshot_masking import NotCovered, covered, echo_boxes
+from engine.browser.page.screenshot_masking import MaskingFailed, echo_boxes, masked_screenshot
 from engine.secrets.echo_matching import Echoes
 
-_NOT_COVERED = "A secret in the picture could not be painted over in time."
+_NOT_MASKED = "A secret in the picture could not be painted over in time."
 UNCOVER_S = 2.0
 MOST_BYTES = 8 * 1024 * 1024
 MOST_HEIGHT = 16_000  # pixels; Chromium draws nothing beyond 16,384
@@ -75,19 +75,19 @@ async def _shot(tab: AgentTab, how: dict[str, Any]) -> bytes:
         return await tab.page.screenshot(**how)
 
     wire, is_part = tab.instance.wire(tab.page), "clip" in how and "full_page" not in how
-    echoes = Echoes(()) if "full_page" in how else tab.veil.echoes
+    echoes = Echoes(()) if "full_page" in how else tab.mask.echoes
     try:
-        return await covered(tab.page, wire, echoes, shoot, clip if is_part else None)
-    except NotCovered:
-        raise PageUnreadable(reason=_NOT_COVERED) from None
+        return await masked_screenshot(tab.page, wire, echoes, shoot, clip if is_part else None)
+    except MaskingFailed:
+        raise PageUnreadable(reason=_NOT_MASKED) from None
 
 
 async def _shows_a_secret(tab: AgentTab) -> bool:
-    echoes = tab.veil.echoes
+    echoes = tab.mask.echoes
     try:
         return bool(echoes and await echo_boxes(tab.page, tab.instance.wire(tab.page), echoes))
-    except NotCovered:
-        raise PageUnreadable(reason=_NOT_COVERED) from None
+    except MaskingFailed:
+        raise PageUnreadable(reason=_NOT_MASKED) from None
 
 
 async def _box(tab: AgentTab, ref: str) -> dict[str, float]:

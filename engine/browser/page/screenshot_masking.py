@@ -36,11 +36,11 @@ Shoot = Callable[[], Awaitable[bytes]]
 Clip = Callable[[], Awaitable[Box]]
 
 
-class NotCovered(Exception):
+class MaskingFailed(Exception):
     """Typed texts could not be masked in time, so no screenshot may be kept."""
 
 
-async def covered(
+async def masked_screenshot(
     page: Page,
     wire: CDPSession,
     echoes: Echoes,
@@ -56,7 +56,7 @@ async def covered(
         fields: selectors of elements that are always painted over.
 
     Raises:
-        NotCovered: the texts could not be masked in time.
+        MaskingFailed: the texts could not be masked in time.
         playwright.Error: from `shoot`.
     """
     if not echoes and not fields:
@@ -68,18 +68,18 @@ async def covered(
         if before == after:
             shown = await clip() if clip and after else None
             return await _painted(wire, png, _moved(after, shown))
-    raise NotCovered
+    raise MaskingFailed
 
 
 async def echo_boxes(page: Page, wire: CDPSession, echoes: Echoes) -> list[Box]:
-    """Return the boxes in which the window shows a value. Raises NotCovered."""
+    """Return the boxes in which the window shows a value. Raises MaskingFailed."""
     try:
         async with asyncio.timeout(LOOK_S):
             layout = await _layout(wire)
             boxes = await asyncio.to_thread(layout.boxes, echoes)
             return boxes + await _foreign(page, echoes)
     except (Error, TimeoutError, KeyError) as failed:
-        raise NotCovered from failed
+        raise MaskingFailed from failed
 
 
 async def _field_boxes(page: Page, fields: Sequence[str]) -> list[Box]:
@@ -89,16 +89,16 @@ async def _field_boxes(page: Page, fields: Sequence[str]) -> list[Box]:
             found = [one for selector in fields for one in await page.locator(selector).all()]
             boxes = [await one.bounding_box(timeout=LOOK_S * 1000) for one in found[:MOST_FIELDS]]
     except (Error, TimeoutError) as failed:
-        raise NotCovered from failed
+        raise MaskingFailed from failed
     if len(found) > MOST_FIELDS:
-        raise NotCovered
+        raise MaskingFailed
     return [Box(box["x"], box["y"], box["width"], box["height"]) for box in boxes if box]
 
 
 async def _layout(wire: CDPSession) -> Layout:
     size = int(await _in_our_world(wire, _SIZE))
     if size > MOST_MARKUP:
-        raise NotCovered
+        raise MaskingFailed
     return Layout(await wire.send("DOMSnapshot.captureSnapshot", {"computedStyles": []}))
 
 
@@ -106,7 +106,7 @@ async def _foreign(page: Page, echoes: Echoes) -> list[Box]:
     """Search frames of other sites, which run in separate processes and need own sessions."""
     frames = page.frames[1:]
     if len(frames) > MOST_FRAMES:
-        raise NotCovered
+        raise MaskingFailed
     boxes: list[Box] = []
     for frame in frames:
         try:
@@ -132,10 +132,10 @@ async def _place(frame: Frame) -> Box:
 
 
 async def box_of(element: Locator) -> Box:
-    """Return the window box of an element. Raises NotCovered for a hidden one."""
+    """Return the window box of an element. Raises MaskingFailed for a hidden one."""
     box = await element.bounding_box(timeout=LOOK_S * 1000)
     if box is None:
-        raise NotCovered
+        raise MaskingFailed
     return Box(box["x"], box["y"], box["width"], box["height"])
 
 
@@ -157,7 +157,7 @@ async def _painted(wire: CDPSession, png: bytes, boxes: list[Box]) -> bytes:
         async with asyncio.timeout(LOOK_S):
             return b64decode(str(await _in_our_world(wire, script)))
     except (Error, TimeoutError, KeyError, ValueError) as failed:
-        raise NotCovered from failed
+        raise MaskingFailed from failed
 
 
 async def _in_our_world(wire: CDPSession, expression: str) -> Any:
@@ -172,7 +172,7 @@ async def _in_our_world(wire: CDPSession, expression: str) -> Any:
     }
     answer = await wire.send("Runtime.evaluate", asked)
     if "exceptionDetails" in answer:
-        raise NotCovered
+        raise MaskingFailed
     return answer["result"]["value"]
 
 

@@ -20,7 +20,7 @@ MOST = 200
 MOST_GIVEN = 1_000
 
 
-class Veil:
+class SecretMask:
     """The secrets of one tab, matched in every spelling; kept in memory only."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Veil:
         self._given: dict[str, None] = {}  # a page cannot evict these by many fields
         self._scrub = Scrub(())
 
-    def learn(self, secrets: Iterable[str]) -> None:
+    def add(self, secrets: Iterable[str]) -> None:
         """Add values of secret fields."""
         new = [one for one in secrets if len(one.strip()) >= SHORTEST and one not in self._secrets]
         if not new:
@@ -38,7 +38,7 @@ class Veil:
             del self._secrets[next(iter(self._secrets))]
         self._rebuild()
 
-    def keep_from(self, given: Iterable[Hidden]) -> None:
+    def add_given(self, given: Iterable[Hidden]) -> None:
         """Add the secrets that the user gave."""
         new = [value for value, _ in given if value not in self._given]
         if new:

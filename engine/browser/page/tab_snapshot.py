@@ -30,7 +30,7 @@ _STORED: Final = """(() => {
 Taken = Callable[[float], AbstractAsyncContextManager[AgentTab]]
 
 
-class LivingTab:
+class OpenTab:
     """An open tab. `taken` waits until no other task uses it."""
 
     def __init__(self, told: dict[str, Any], taken: Taken, visit: GivenTab | None = None) -> None:
@@ -61,8 +61,8 @@ async def _look(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Look:
     stored = await evaluate(wire, _STORED) if args.include_storage else []
     shot = await picture(tab, ref=None, full_page=False) if args.screenshot else None
     return Look(
-        url=tab.veil.text(without_credentials(url), 2_048),
-        title=tab.veil.content(str(here["title"]), 500, key_shapes=args.redact_content),
+        url=tab.mask.text(without_credentials(url), 2_048),
+        title=tab.mask.content(str(here["title"]), 500, key_shapes=args.redact_content),
         scroll_x=int(here["x"]),
         scroll_y=int(here["y"]),
         status=status,
@@ -77,10 +77,10 @@ def _origin(url: str) -> str:
     return "" if found is None else found.origin
 
 
-class LivingBrowser:
+class OpenBrowser:
     """The tabs and cookies of one browser context."""
 
-    def __init__(self, agent: str, instance: Instance, tabs: Sequence[LivingTab]) -> None:
+    def __init__(self, agent: str, instance: Instance, tabs: Sequence[OpenTab]) -> None:
         self.agent = agent
         self.tabs = tabs
         self._instance = instance
@@ -93,7 +93,7 @@ class LivingBrowser:
             raise BrowserGone(url="its cookies") from gone
 
 
-async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> LivingBrowser:
+async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> OpenBrowser:
     """Return a browser that opens each given address when it is captured.
 
     Raises:
@@ -101,14 +101,14 @@ async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> Liv
     """
     tab = await open_tab(1, instance, policy)
     for given in args.tabs or ():
-        tab.veil.keep_from(given.secrets)
+        tab.mask.add_given(given.secrets)
 
     @asynccontextmanager
     async def taken(_: float) -> AsyncIterator[AgentTab]:
         yield tab
 
     tabs = [
-        LivingTab({"url": tab.veil.text(given.url), "visited": True}, taken, given)
+        OpenTab({"url": tab.mask.text(given.url), "visited": True}, taken, given)
         for given in args.tabs or ()
     ]
-    return LivingBrowser("", instance, tabs)
+    return OpenBrowser("", instance, tabs)

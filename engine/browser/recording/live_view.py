@@ -35,7 +35,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Unshown:
+class MaskedContent:
     """Values and typed-into fields that no picture may show. Both may grow."""
 
     values: Collection[str] = ()
@@ -52,10 +52,10 @@ class OpenPage(msgspec.Struct, frozen=True):
     address: str
 
 
-class Sight(msgspec.Struct, frozen=True):
+class LiveFrame(msgspec.Struct, frozen=True):
     """Current state of the view. `picture` is a JPEG or PNG; empty: unchanged.
 
-    `page` is the number of the shown tab, 0 if none is open; `covered` means that typed texts are
+    `page` is the number of the shown tab, 0 if none is open; `masked` means that typed texts are
     masked.
     """
 
@@ -63,14 +63,14 @@ class Sight(msgspec.Struct, frozen=True):
     address: str = ""
     picture: bytes = b""
     pages: tuple[OpenPage, ...] = ()
-    covered: bool = False
+    masked: bool = False
 
 
-class Showing:
+class LiveViews:
     """The running tasks of one engine with their sources. Loop-bound."""
 
     def __init__(self) -> None:
-        self._tasks: dict[str, dict[Source, Unshown]] = {}
+        self._tasks: dict[str, dict[Source, MaskedContent]] = {}
         self._numbers: dict[str, dict[Page, int]] = {}
         self._last = 0
 
@@ -78,10 +78,10 @@ class Showing:
         """Register a task."""
         self._tasks[task_id] = {}
 
-    def show(self, task_id: str, source: Source, unshown: Unshown | None = None) -> None:
+    def show(self, task_id: str, source: Source, masked: MaskedContent | None = None) -> None:
         """Add a source to a task; ignored for a task that is not registered."""
         if task_id in self._tasks:
-            self._tasks[task_id][source] = Unshown() if unshown is None else unshown
+            self._tasks[task_id][source] = MaskedContent() if masked is None else masked
 
     def end(self, task_id: str) -> None:
         """Remove a task, which ends its watchers."""
@@ -91,11 +91,11 @@ class Showing:
     def pages(self, task_id: str) -> tuple[OpenPage, ...]:
         """Return the tabs that the task has open now, oldest first."""
         found = self._found(task_id)
-        return tuple(OpenPage(number, _address(page, hide)) for number, page, hide in found)
+        return tuple(OpenPage(number, _address(page, masking)) for number, page, masking in found)
 
     async def watch(
         self, task_id: str, number: int = 0, size: Size = ANY_SIZE
-    ) -> AsyncGenerator[Sight, None]:
+    ) -> AsyncGenerator[LiveFrame, None]:
         """Yield the view of one tab a few times a second until the task ends.
 
         Args:
@@ -105,33 +105,35 @@ class Showing:
         while task_id in self._tasks:
             found = self._found(task_id)
             if not found:
-                yield Sight()
+                yield LiveFrame()
             else:
                 chosen = [one for one in found if one[0] == number]
-                async with aclosing(self._follow(task_id, (chosen or found)[-1], size)) as sights:
-                    async for sight in sights:
-                        yield sight
+                async with aclosing(self._follow(task_id, (chosen or found)[-1], size)) as frames:
+                    async for frame in frames:
+                        yield frame
             await asyncio.sleep(LOOK_S)
 
     async def _follow(
-        self, task_id: str, one: tuple[int, Page, Unshown], size: Size
-    ) -> AsyncGenerator[Sight, None]:
+        self, task_id: str, one: tuple[int, Page, MaskedContent], size: Size
+    ) -> AsyncGenerator[LiveFrame, None]:
         from engine.browser.recording.screencast import careful_pictures, screencast
 
-        number, page, hide = one
-        careful = bool(hide)
-        cast = careful_pictures(page, hide) if careful else screencast(page, size)
+        number, page, masking = one
+        careful = bool(masking)
+        cast = careful_pictures(page, masking) if careful else screencast(page, size)
         async with aclosing(cast) as pictures:
             async for picture in pictures:
                 # Texts typed from now on must be masked: start again, with masking.
-                if task_id not in self._tasks or bool(hide) is not careful:
+                if task_id not in self._tasks or bool(masking) is not careful:
                     return
                 pages = self.pages(task_id)
-                yield Sight(number, _address(page, hide), picture, pages, careful)
+                yield LiveFrame(number, _address(page, masking), picture, pages, careful)
 
-    def _found(self, task_id: str) -> list[tuple[int, Page, Unshown]]:
+    def _found(self, task_id: str) -> list[tuple[int, Page, MaskedContent]]:
         known = self._numbers.get(task_id, {})
-        found = [(self._number(known, page), page, hide) for page, hide in self._open(task_id)]
+        found = [
+            (self._number(known, page), page, masking) for page, masking in self._open(task_id)
+        ]
         if task_id in self._tasks:  # drops closed ones
             self._numbers[task_id] = {page: number for number, page, _ in found}
         return sorted(found, key=lambda one: one[0])
@@ -142,13 +144,13 @@ class Showing:
             return self._last
         return known[page]
 
-    def _open(self, task_id: str) -> Iterator[tuple[Page, Unshown]]:
-        for source, hide in tuple(self._tasks.get(task_id, {}).items()):
+    def _open(self, task_id: str) -> Iterator[tuple[Page, MaskedContent]]:
+        for source, masking in tuple(self._tasks.get(task_id, {}).items()):
             for page in source.pages:
                 if not page.is_closed():
-                    yield page, hide
+                    yield page, masking
 
 
-def _address(page: Page, hide: Unshown) -> str:
-    scrub = Scrub((value, redact.MARK) for value in hide.values)
+def _address(page: Page, masking: MaskedContent) -> str:
+    scrub = Scrub((value, redact.MARK) for value in masking.values)
     return display(scrub.text(page.url), MOST_ADDRESS)

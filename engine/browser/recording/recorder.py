@@ -22,7 +22,7 @@ from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.page.failures import net_failure, no_answer
-from engine.browser.page.screenshot_masking import NotCovered, covered
+from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.kinds.recording.recorder_messages import (
     MAX_TEXT,
     Answered,
@@ -62,7 +62,7 @@ _BY_REASON: Final[Mapping[str, How]] = {
 _HISTORY: Final = ("historyDifferentDocument", "historySameDocument")
 
 
-class Step(NamedTuple):
+class Navigation(NamedTuple):
     """One change of address. `in_history`: back or forward, by the browser's history."""
 
     url: str
@@ -72,7 +72,7 @@ class Step(NamedTuple):
     failed: bool = False
 
 
-class Journey:
+class NavigationLog:
     """Navigation state of one tab, fed with the DevTools events of its main frame in order."""
 
     def __init__(self, frame_id: str) -> None:
@@ -93,7 +93,7 @@ class Journey:
             self._kind = str(event.get("navigationType", ""))
             self._asked = str(event.get("url", ""))
 
-    def navigated(self, event: Mapping[str, Any]) -> Step | None:
+    def navigated(self, event: Mapping[str, Any]) -> Navigation | None:
         """Handle `Page.frameNavigated`: a new document; return None if it is no web page."""
         frame = event["frame"]
         if frame.get("parentId") or frame.get("id") != self._frame_id:
@@ -102,7 +102,7 @@ class Journey:
         url = str(frame.get("unreachableUrl") or frame["url"] + frame.get("urlFragment", ""))
         return self._step(url, self._how(), failed=failed)
 
-    def within(self, event: Mapping[str, Any]) -> Step | None:
+    def within(self, event: Mapping[str, Any]) -> Navigation | None:
         """Handle `Page.navigatedWithinDocument`: the same document with another address."""
         if event.get("frameId") != self._frame_id:
             return None
@@ -118,7 +118,7 @@ class Journey:
             return _BY_REASON.get(self._reason, "script")
         return "reload" if self._kind.startswith("reload") else "typed"
 
-    def _step(self, url: str, how: How, *, failed: bool) -> Step | None:
+    def _step(self, url: str, how: How, *, failed: bool) -> Navigation | None:
         in_history = self._kind in _HISTORY
         asked = self._asked if how == "typed" and not in_history else ""
         self._reason = self._kind = self._asked = ""
@@ -126,7 +126,7 @@ class Journey:
             return None
         self.url = url
         plain = asked if asked.startswith(_WEB) and asked != url else None
-        return Step(url, "back" if in_history else how, in_history, plain, failed)
+        return Navigation(url, "back" if in_history else how, in_history, plain, failed)
 
 
 # Recorder script, which runs in an isolated world of every recorded document.
@@ -256,7 +256,7 @@ _HIDDEN: Final = (
 )
 
 
-_Told = Heard | Went | Answered | WindowRefused | TabClosed
+_Event = Heard | Went | Answered | WindowRefused | TabClosed
 
 
 class _Tab:
@@ -266,7 +266,7 @@ class _Tab:
         self.number = number
         self.page = page
         self.wire = wire
-        self.journey = Journey(frame_id)
+        self.navigation = NavigationLog(frame_id)
         self.worlds: set[int] = set()
         self.at = 0  # index in the tab's history
         self.acted_ms = 0  # time of the last action in it
@@ -296,7 +296,7 @@ class PageRecorder:
         self._now_ms = now_ms
         self._world = f"recorder-{secrets.token_hex(8)}"  # random, so that no page can guess it
         self._binding = f"tell_{secrets.token_hex(8)}"
-        self._inbox: asyncio.Queue[tuple[_Told, Step | None]] = asyncio.Queue()
+        self._inbox: asyncio.Queue[tuple[_Event, Navigation | None]] = asyncio.Queue()
         self._tabs: list[_Tab] = []
         self._cap = RateCap(MAX_A_SECOND)
         self._steps = RateCap(MAX_STEPS)
@@ -363,17 +363,17 @@ class PageRecorder:
             async with self._instance.within(SCREENSHOT_S):
                 with suppress(PlaywrightTimeout):
                     await page.wait_for_load_state("load", timeout=LOADED_MS)
-                shot = await covered(
+                shot = await masked_screenshot(
                     page,
                     wire,
-                    hidden(self._untold(bare=bare)),
+                    hidden(self._queued_texts(bare=bare)),
                     lambda: page.screenshot(type="png", animations="disabled", style=style),
                 )
-        except (TimeoutError, Error, NotCovered):
+        except (TimeoutError, Error, MaskingFailed):
             return None
         return shot if len(shot) <= MAX_SCREENSHOT else None
 
-    def _untold(self, *, bare: bool) -> list[str]:
+    def _queued_texts(self, *, bare: bool) -> list[str]:
         """Return typed texts that are still queued; with `bare` only secret ones."""
         return [text for text, secret in self._typed.values() if secret or not bare]
 
@@ -381,23 +381,27 @@ class PageRecorder:
         return self._traffic.summary()
 
     async def _listen(self, tab: _Tab) -> None:
-        journey, wire, traffic = tab.journey, tab.wire, self._traffic
-        hear: dict[str, Callable[[dict[str, Any]], None]] = {
-            "Page.frameRequestedNavigation": journey.requested,
-            "Page.frameStartedNavigating": journey.started,
-            "Page.frameNavigated": lambda event: self._go(tab, journey.navigated(event)),
-            "Page.navigatedWithinDocument": lambda event: self._go(tab, journey.within(event)),
+        navigation, wire, traffic = tab.navigation, tab.wire, self._traffic
+        handlers: dict[str, Callable[[dict[str, Any]], None]] = {
+            "Page.frameRequestedNavigation": navigation.requested,
+            "Page.frameStartedNavigating": navigation.started,
+            "Page.frameNavigated": lambda event: self._on_navigation(
+                tab, navigation.navigated(event)
+            ),
+            "Page.navigatedWithinDocument": lambda event: self._on_navigation(
+                tab, navigation.within(event)
+            ),
             "Page.windowOpen": lambda event: self._on_window(tab, event),
             "Page.javascriptDialogOpening": lambda event: setattr(tab, "dialog", event),
             "Page.javascriptDialogClosed": lambda event: self._on_answer(tab, event),
             "Runtime.executionContextCreated": lambda event: self._on_world(tab, event),
-            "Runtime.bindingCalled": lambda event: self._on_told(tab, event),
+            "Runtime.bindingCalled": lambda event: self._on_message(tab, event),
             "Network.requestWillBeSent": traffic.requested,
             "Network.responseReceived": traffic.responded,
             "Network.loadingFinished": traffic.finished,
             "Network.loadingFailed": traffic.failed,
         }
-        for name, handler in hear.items():
+        for name, handler in handlers.items():
             wire.on(name, handler)
         binding = {"name": self._binding, "executionContextName": self._world}
         source = script(self._binding, MAX_TEXT)
@@ -415,7 +419,7 @@ class PageRecorder:
         if context.get("name") == self._world:
             tab.worlds.add(int(context["id"]))
 
-    def _on_told(self, tab: _Tab, event: Mapping[str, Any]) -> None:
+    def _on_message(self, tab: _Tab, event: Mapping[str, Any]) -> None:
         if event.get("name") != self._binding or event.get("executionContextId") not in tab.worlds:
             return
         told = read_told(str(event.get("payload", "")))
@@ -426,7 +430,7 @@ class PageRecorder:
             self._remember(told.target, told)
         if told.kind not in ("ready", "scroll"):
             tab.acted_ms = self._now_ms()
-        heard = Heard(self._now_ms(), tab.number, tab.journey.url, told)
+        heard = Heard(self._now_ms(), tab.number, tab.navigation.url, told)
         self._inbox.put_nowait((heard, None))
 
     def _remember(self, field: Target, told: Told) -> None:
@@ -443,7 +447,7 @@ class PageRecorder:
     def _on_closed(self, tab: _Tab) -> None:
         now = self._now_ms()
         by_person = now - tab.acted_ms > BY_ITSELF_MS
-        closed = TabClosed(now, tab.number, tab.journey.url, by_person)
+        closed = TabClosed(now, tab.number, tab.navigation.url, by_person)
         self._inbox.put_nowait((closed, None))
 
     def _on_answer(self, tab: _Tab, event: Mapping[str, Any]) -> None:
@@ -459,7 +463,7 @@ class PageRecorder:
         answered = Answered(
             self._now_ms(),
             tab.number,
-            tab.journey.url,
+            tab.navigation.url,
             asked["type"],
             str(asked.get("message", ""))[:MAX_TEXT],
             accepted,
@@ -475,14 +479,14 @@ class PageRecorder:
             self.dropped += 1
             return
         asked = str(event.get("url") or "")
-        refused = WindowRefused(self._now_ms(), tab.number, tab.journey.url, asked)
+        refused = WindowRefused(self._now_ms(), tab.number, tab.navigation.url, asked)
         self._inbox.put_nowait((refused, None))
 
     def _is_flood(self, cap: RateCap) -> bool:
         now = asyncio.get_running_loop().time()
         return self._inbox.qsize() >= MAX_WAITING or not cap.allows(now)
 
-    def _go(self, tab: _Tab, step: Step | None) -> None:
+    def _on_navigation(self, tab: _Tab, step: Navigation | None) -> None:
         if step is None:
             return
         if self._is_flood(self._steps):
@@ -491,7 +495,7 @@ class PageRecorder:
         went = Went(self._now_ms(), tab.number, step.url, step.how, step.asked, step.failed)
         self._inbox.put_nowait((went, step))
 
-    async def _finished(self, found: _Told, step: Step | None) -> _Told:
+    async def _finished(self, found: _Event, step: Navigation | None) -> _Event:
         """Tell back from forward by the browser's own history."""
         if step is None or not isinstance(found, Went):
             return found

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
-from engine.browser.page.screenshot_masking import NotCovered, covered
+from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.secrets.echo_matching import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
-    from engine.browser.recording.live_view import Size, Unshown
+    from engine.browser.recording.live_view import MaskedContent, Size
 
 PAUSE_S: Final = 0.25  # between two pictures: four a second suffice and cost little
 STILL_S: Final = 1.0  # a static page sends nothing; its address is reported all the same
@@ -100,7 +100,7 @@ async def _acknowledge(wire: CDPSession, news: list[dict[str, Any] | None]) -> N
             await wire.send("Page.screencastFrameAck", {"sessionId": one["sessionId"]})
 
 
-async def careful_pictures(page: Page, hide: Unshown) -> AsyncGenerator[bytes, None]:
+async def careful_pictures(page: Page, hide: MaskedContent) -> AsyncGenerator[bytes, None]:
     """Yield PNGs of the tab, about one a second, with typed texts masked.
 
     Yields b"" if masking takes too long. Ends when the tab closes.
@@ -118,7 +118,7 @@ async def careful_pictures(page: Page, hide: Unshown) -> AsyncGenerator[bytes, N
             await _leave(wire)
 
 
-async def _careful(page: Page, wire: CDPSession, hide: Unshown) -> bytes:
+async def _careful(page: Page, wire: CDPSession, hide: MaskedContent) -> bytes:
     async def shoot() -> bytes:
         answer = await wire.send("Page.captureScreenshot", {"format": "png"})
         return b64decode(answer["data"])
@@ -126,8 +126,8 @@ async def _careful(page: Page, wire: CDPSession, hide: Unshown) -> bytes:
     try:
         async with asyncio.timeout(ANSWER_S):
             echoes, fields = Echoes(tuple(hide.values)), tuple(hide.fields)
-            return await covered(page, wire, echoes, shoot, fields=fields)
-    except (NotCovered, TimeoutError):
+            return await masked_screenshot(page, wire, echoes, shoot, fields=fields)
+    except (MaskingFailed, TimeoutError):
         return b""
 
 

@@ -18,7 +18,7 @@ import msgspec
 from engine.browser.chromium.browser_session import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
 from engine.browser.egress.egress_policy import Policy
-from engine.browser.recording.live_view import Unshown
+from engine.browser.recording.live_view import MaskedContent
 from engine.kinds.commands.command_check import check
 from engine.kinds.commands.command_document import Document
 from engine.kinds.commands.command_errors import CANCELLED, CommandFailed, InstanceDisconnected
@@ -149,7 +149,7 @@ class _CommandRun:
 
     def _use(self, stage: Stage, instance_id: str) -> None:
         stage.instance = self._tools.instances.get(instance_id)
-        stage.masked = self._tools.instances.covered(instance_id)
+        stage.masked = self._tools.instances.masked_selectors(instance_id)
         known = self._tools.instances.hidden(instance_id)  # the tasks before may have typed there
         mine = self._plan.secrets  # first: its own names say more than that something was hidden
         shapes = self._plan.redact_content
@@ -159,8 +159,8 @@ class _CommandRun:
         stage.scrub = self._scrub
         if stage.instance is not None:
             stage.instance.forget_dialogs(stay=self._plan.stays)
-            unshown = Unshown(stage.hidden, stage.masked)
-            self._tools.browser.showing.show(self._context.task_id, stage.instance, unshown)
+            masked = MaskedContent(stage.hidden, stage.masked)
+            self._tools.browser.live_views.show(self._context.task_id, stage.instance, masked)
         self._task.instance_id = instance_id
 
     async def _one(self, number: int, step: Step, stage: Stage) -> None:

@@ -65,7 +65,7 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
         )
 
         tab = await open_tab(1, instance, policy)
-        tab.veil.keep_from(args.secrets)
+        tab.mask.add_given(args.secrets)
         yield tab
 
 

@@ -40,11 +40,11 @@ def _living(tools: Tools) -> list[Browser]:
     """The browsers of this process' agents, each with its tabs."""
     found: list[Browser] = []
     for agent_id, held in tools.living():
-        from engine.browser.page.tab_snapshot import LivingBrowser, LivingTab
+        from engine.browser.page.tab_snapshot import OpenBrowser, OpenTab
 
-        tabs = [LivingTab({"tab": each.tab.id, "agent": agent_id}, each.taken) for each in held]
+        tabs = [OpenTab({"tab": each.tab.id, "agent": agent_id}, each.taken) for each in held]
         if tabs:
-            found.append(LivingBrowser(agent_id, held[0].tab.instance, tabs))
+            found.append(OpenBrowser(agent_id, held[0].tab.instance, tabs))
     return found
 
 
