@@ -32,7 +32,7 @@ MOST_AGENTS = 8
 MOST_TABS = 20
 
 
-class Held:
+class QueuedTab:
     """A tab with the lock that serialises its calls."""
 
     def __init__(self, tab: AgentTab) -> None:
@@ -63,7 +63,7 @@ class Session:
     def __init__(self, agent_id: str, instance: Instance) -> None:
         self.agent_id = agent_id
         self.instance = instance
-        self.tabs: dict[str, Held] = {}
+        self.tabs: dict[str, QueuedTab] = {}
         self.current: str | None = None
         self.busy = 0
         self.used_at = 0.0
@@ -103,7 +103,7 @@ class Sessions:
         """The agents with an open browser."""
         return tuple(self._sessions)
 
-    def living(self) -> list[tuple[str, list[Held]]]:
+    def living(self) -> list[tuple[str, list[QueuedTab]]]:
         """Return each agent with its open tabs."""
         found = [(agent_id, self.find(agent_id)) for agent_id in self._sessions]
         return [(agent_id, [*one.tabs.values()]) for agent_id, one in found if one is not None]
@@ -134,7 +134,7 @@ class Sessions:
             session.busy -= 1
             session.used_at = self._now()
 
-    def held(self, session: Session, tab_id: str | None, action: str) -> Held:
+    def held(self, session: Session, tab_id: str | None, action: str) -> QueuedTab:
         """Return the tab of a call, if it is the agent's own.
 
         Raises:
@@ -152,7 +152,7 @@ class Sessions:
             agentId=session.agent_id, tabId=wanted, ownerAgentId=owner, action=action
         )
 
-    async def open_tab(self, session: Session) -> Held:
+    async def open_tab(self, session: Session) -> QueuedTab:
         """Open a new tab of the agent.
 
         Raises:
@@ -164,7 +164,7 @@ class Sessions:
         if len(session.tabs) >= MOST_TABS:
             raise TooManyTabs(most=MOST_TABS)
         self._numbers += 1
-        held = Held(await open_tab(self._numbers, session.instance, self._policy))
+        held = QueuedTab(await open_tab(self._numbers, session.instance, self._policy))
         session.tabs[held.tab.id] = held
         return held
 

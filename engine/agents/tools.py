@@ -13,7 +13,7 @@ from engine.agents.errors import InstructionRefused
 from engine.agents.grammar import Step, parse
 from engine.agents.reply import MOST_TEXT_BYTES, Image, ToolReply, reply
 from engine.agents.searching import found_elements, meant
-from engine.agents.sessions import Held, Session, Sessions
+from engine.agents.sessions import QueuedTab, Session, Sessions
 from engine.browser.interact import element_actions
 from engine.browser.interact.agent_tab import AgentTab, Visit
 from engine.browser.interact.dialogs import LEAVING
@@ -115,7 +115,7 @@ async def run(
 
 async def _held(
     sessions: Sessions, session: Session, tool: str, given: Mapping[str, Any]
-) -> tuple[Held, bool]:
+) -> tuple[QueuedTab, bool]:
     """Return the tab of a call, and whether it was opened for it."""
     action = str(given.get("action") or tool)
     wanted = given["tab_id"] or _tab_of(given.get("ref"))

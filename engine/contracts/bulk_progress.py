@@ -177,16 +177,16 @@ def _answer(
 
 
 class Tables:
-    """Update the three lists and their counts; `was` returns the previous state of an item.
+    """Update the three lists and their counts; `state_of` returns the previous state of an item.
 
     An item that is named again moves to the end of its list, so the lists are ordered by the latest
     state.
     """
 
-    def __init__(self, contract: Contract, was: Callable[[str], Word | None]) -> None:
+    def __init__(self, contract: Contract, state_of: Callable[[str], Word | None]) -> None:
         self._contract = contract
-        self._was = was
-        self._said: dict[str, Word] = {}
+        self._state_of = state_of
+        self._states: dict[str, Word] = {}
         self._totals = {word: int(getattr(contract, f"{word}_total")) for word in WORDS}
         self._kept: dict[Word, dict[str, Any]] = {
             "completed": dict.fromkeys(contract.completed),
@@ -194,12 +194,12 @@ class Tables:
             "skipped": {one.item: one for one in contract.skipped},
         }
 
-    def take(self, note: Note) -> None:
-        before = self._said.get(note.item) or self._was(note.item)
+    def apply(self, note: Note) -> None:
+        before = self._states.get(note.item) or self._state_of(note.item)
         if before is not None:
             self._totals[before] -= 1
             self._kept[before].pop(note.item, None)
-        self._said[note.item] = note.word
+        self._states[note.item] = note.word
         self._totals[note.word] += 1
         kept = self._kept[note.word]
         kept[note.item] = _entry(note)
@@ -221,12 +221,12 @@ class Tables:
 
 
 def recorded(
-    contract: Contract, notes: Iterable[Note], was: Callable[[str], Word | None]
+    contract: Contract, notes: Iterable[Note], state_of: Callable[[str], Word | None]
 ) -> Contract:
-    """Apply `notes` to `contract` in order; `was(item)` is the previous state of the item."""
-    tables = Tables(contract, was)
+    """Apply `notes` to `contract` in order; `state_of(item)` is the previous state of the item."""
+    tables = Tables(contract, state_of)
     for note in notes:
-        tables.take(note)
+        tables.apply(note)
     return tables.contract()
 
 

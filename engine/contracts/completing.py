@@ -16,12 +16,12 @@ from engine.contracts import task_run_requests, task_run_steps
 from engine.contracts.bulk_progress import Guard, guard
 from engine.contracts.completion_hints import premature
 from engine.contracts.contract_requests import Update, force_reason
-from engine.contracts.contract_store import Contracts, Held
+from engine.contracts.contract_store import Contracts, LockedContract
 from engine.contracts.contract_views import RunView
 from engine.contracts.errors import BulkCompletionRefused, CannotComplete
 from engine.contracts.forced_completion import Act, Force, enforced, marked, written
-from engine.contracts.task_run_folders import HeldRun, RunFolders, is_refusal
-from engine.contracts.task_runs import RunDesk, contract_of
+from engine.contracts.task_run_folders import LockedRun, RunFolders, is_refusal
+from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger import changes
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError
@@ -47,13 +47,13 @@ class Completing:
         self,
         contracts: Contracts,
         runs: RunFolders,
-        desk: RunDesk,
+        desk: TaskRuns,
         ledger: Callable[[], Ledger],
     ) -> None:
         self._ledger = ledger  # called each time: opening the engine replaces the ledger
         self._contracts = contracts
         self._runs = runs
-        self._desk = desk
+        self._task_runs = desk
 
     def run(
         self,
@@ -83,12 +83,12 @@ class Completing:
             if reason:
                 run.event("cancel_requested", {"reason": reason})
             if link is None or (passes and not self._is_usable(link)):
-                task_run_steps.take_items(run.raw, task_run_steps.notes_of(fields))
+                task_run_steps.record_items(run.raw, task_run_steps.notes_of(fields))
                 _end(run, fields, status, _forced(force, run.now_ms) if link else None)
             else:
                 with self._contracts.hold(link) as held:
                     self._end_bound(run, held, (fields, status), force)
-            return self._desk.view(run.raw)
+            return self._task_runs.view(run.raw)
 
     def guards(self, meta: Mapping[str, Any]) -> EngineError | None:
         """Return the error that blocks COMPLETED for the task with this meta.json, or None.
@@ -154,12 +154,18 @@ class Completing:
             now_ms = held.now_ms()
 
             def ask() -> TaskRecord:
-                return ledger.mutate(task_id, lambda raw: _ask(raw, task_id, now_ms), durable=True)
+                return ledger.mutate(
+                    task_id, lambda raw: _request_completion(raw, task_id, now_ms), durable=True
+                )
 
             return enforced(held, force, ledger, task_id, ask)
 
     def _end_bound(
-        self, run: HeldRun, held: Held, end: tuple[dict[str, Any], str], force: Force | None
+        self,
+        run: LockedRun,
+        held: LockedContract,
+        end: tuple[dict[str, Any], str],
+        force: Force | None,
     ) -> None:
         """End a run that has a contract; items of the request count for the guard."""
         fields, status = end
@@ -172,7 +178,7 @@ class Completing:
             run.event("guard", {**msgspec.to_builtins(said), "fire_count": fires})
             raise BulkCompletionRefused(said, premature(said, fires))
         if update.notes or update.fields:
-            held.take(update)
+            held.apply(update)
         before = held.contract
         if refused and force is not None:
             held.force(force.reason, force.by)
@@ -201,7 +207,7 @@ def contract_link(meta: Mapping[str, Any]) -> str | None:
 
 
 def _end(
-    run: HeldRun,
+    run: LockedRun,
     fields: Mapping[str, Any],
     status: str,
     forced: Mapping[str, Any] | None,
@@ -237,7 +243,7 @@ def _check_running(raw: Mapping[str, Any], task_id: str) -> None:
         LEDGER.check(f"task {task_id}", str(raw.get("status")), Status.COMPLETED)
 
 
-def _ask(raw: dict[str, Any], task_id: str, now_ms: int) -> None:
+def _request_completion(raw: dict[str, Any], task_id: str, now_ms: int) -> None:
     """Request COMPLETED from the crawl's runner; the time of the first request is kept."""
     _check_running(raw, task_id)
     if raw.get("cancel_requested_at") is not None:

@@ -13,9 +13,9 @@ from typing import Any, Final
 from engine.contracts import contract_requests, task_run_steps
 from engine.contracts.bulk_progress import Contract, guard
 from engine.contracts.contract_requests import Start, Update
-from engine.contracts.contract_store import Contracts, Held
+from engine.contracts.contract_store import Contracts, LockedContract
 from engine.contracts.contract_views import ContractView, newest_first
-from engine.contracts.task_run_folders import HeldRun, RunFolders
+from engine.contracts.task_run_folders import LockedRun, RunFolders
 from engine.ledger.record_store import HEX16, RecordUnreadable
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import Unreadable
@@ -23,7 +23,7 @@ from engine.model.records import Unreadable
 LINK: Final = "bulk_contract_id"  # OpenChrome's name for it in a task run
 
 
-class ContractDesk:
+class ContractOperations:
     """Contract operations; see the module.
 
     Raises InvalidArguments with every mistake, before anything is written, and the errors of
@@ -60,9 +60,9 @@ class ContractDesk:
         update = contract_requests.update_of(given)
         with self._held(contract_id) as (run, held):
             contract_requests.check_not_weaker(held.contract, update)
-            contract = held.take(update)
+            contract = held.apply(update)
             if run is not None:
-                tell(run, contract)
+                mirror_into_run(run, contract)
         return _view(contract)
 
     def get(self, contract_id: str, *, include_items: bool = False) -> ContractView:
@@ -75,29 +75,29 @@ class ContractDesk:
 
     def list(self) -> list[ContractView | Unreadable]:
         """List all contracts, newest first; unreadable ones carry their error."""
-        return newest_first(map(self._looked_at, self._contracts.ids()))
+        return newest_first(map(self._read_for_list, self._contracts.ids()))
 
-    def _looked_at(self, contract_id: str) -> ContractView | Unreadable:
+    def _read_for_list(self, contract_id: str) -> ContractView | Unreadable:
         try:
             return self.get(contract_id)
         except RecordUnreadable as error:
             return Unreadable(contract_id, str(error), str(error.fields["path"]))
 
-    def _adopted(self, start: Start, run: HeldRun) -> Contract:
+    def _adopted(self, start: Start, run: LockedRun) -> Contract:
         contract = self._contracts.start(start)
         try:
-            if notes := task_run_steps.listed(run.raw):
+            if notes := task_run_steps.listed_items(run.raw):
                 with self._contracts.hold(contract.contract_id) as held:
-                    contract = held.take(Update(notes, {}))
+                    contract = held.apply(Update(notes, {}))
             run.raw[LINK] = contract.contract_id
-            tell(run, contract)
+            mirror_into_run(run, contract)
         except BaseException:
             self._contracts.forget(contract.contract_id)
             raise
         return contract
 
     @contextmanager
-    def _held(self, contract_id: str) -> Iterator[tuple[HeldRun | None, Held]]:
+    def _held(self, contract_id: str) -> Iterator[tuple[LockedRun | None, LockedContract]]:
         run_id = self._contracts.read(contract_id).run_id
         # A contract without a task run folder is updated on its own.
         linked = run_id is not None and HEX16.fullmatch(run_id) and self._runs.has(run_id)
@@ -108,7 +108,7 @@ class ContractDesk:
                 yield run, held
 
 
-def tell(run: HeldRun, contract: Contract) -> None:
+def mirror_into_run(run: LockedRun, contract: Contract) -> None:
     """Copy the contract's counts into its task run."""
     task_run_steps.mirror(run.raw, contract)
     run.save()

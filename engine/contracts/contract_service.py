@@ -10,13 +10,13 @@ from typing import Any
 from engine.contracts import contract_store, task_run_folders
 from engine.contracts.bulk_progress import Guard, guard
 from engine.contracts.completing import Completing, contract_link
-from engine.contracts.contract_progress import ContractDesk
+from engine.contracts.contract_progress import ContractOperations
 from engine.contracts.contract_requests import Update
 from engine.contracts.contract_store import Contracts
 from engine.contracts.crawl_contract import ContractCompanion, start_for
 from engine.contracts.forcing import Bar, Chance, Prospect
 from engine.contracts.task_run_folders import RunFolders
-from engine.contracts.task_runs import RunDesk, contract_of
+from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger.ledger import Ledger
 from engine.ledger.machine import wall_ms
 from engine.model.errors import EngineError, TaskUnreadable
@@ -26,7 +26,7 @@ from engine.model.records import ENVELOPE, TERMINAL, Status, TaskRecord
 # Completion checks of tasks and task runs; they only read.
 
 
-def of_run(runs: RunDesk, contracts: Contracts, run_id: str, *, named: bool) -> Prospect:
+def of_run(runs: TaskRuns, contracts: Contracts, run_id: str, *, named: bool) -> Prospect:
     """Check whether a task run may be completed; `named` also lists the missing items.
 
     Raises:
@@ -40,7 +40,9 @@ def of_run(runs: RunDesk, contracts: Contracts, run_id: str, *, named: bool) -> 
     if link is None:
         return Prospect(subject=run_id, chance=Chance.ALLOWED)
     # A run with an unreadable contract can still be ended by force.
-    return _judged(run_id, contracts, link, named) or Prospect(subject=run_id, chance=Chance.FORCE)
+    return _check_contract(run_id, contracts, link, named) or Prospect(
+        subject=run_id, chance=Chance.FORCE
+    )
 
 
 def of_task(ledger: Ledger, contracts: Contracts, task_id: str, *, named: bool) -> Prospect:
@@ -59,7 +61,7 @@ def of_task(ledger: Ledger, contracts: Contracts, task_id: str, *, named: bool) 
         return _never(task_id, bar)
     if link is None:
         return Prospect(subject=task_id, chance=Chance.ALLOWED)
-    found = _judged(task_id, contracts, link, named)
+    found = _check_contract(task_id, contracts, link, named)
     if found is None:
         return _never(task_id, Bar.UNREADABLE)
     if raw.get("kind") != ENVELOPE:  # a running crawl ends early only by force
@@ -82,7 +84,7 @@ def _bar(raw: Mapping[str, Any], link: str | None) -> Bar | None:
     return Bar.STOPPING if raw.get("cancel_requested_at") is not None else None
 
 
-def _judged(subject: str, contracts: Contracts, link: str, named: bool) -> Prospect | None:
+def _check_contract(subject: str, contracts: Contracts, link: str, named: bool) -> Prospect | None:
     """Check against the contract; None where it cannot be read."""
     try:
         contract = contracts.read(link)
@@ -118,8 +120,8 @@ class Goals:
         self._counted: dict[str, tuple[tuple[int, ...], Guard]] = {}
         self._shelf = Contracts(home, now_ms)
         folders = RunFolders(home, now_ms)
-        self.contracts = ContractDesk(self._shelf, folders)
-        self.runs = RunDesk(self._shelf, folders)
+        self.contracts = ContractOperations(self._shelf, folders)
+        self.runs = TaskRuns(self._shelf, folders)
         self.completing = Completing(self._shelf, folders, self.runs, ledger)
 
     def accept(
@@ -198,7 +200,7 @@ class Goals:
             raise
         try:
             with self._shelf.hold(contract_id) as held:
-                held.take(Update((), {"task_id": record.task_id}))
+                held.apply(Update((), {"task_id": record.task_id}))
         except EngineError as error:  # not fatal: the task itself names its contract
             log.warning("contract %s does not name its task: %s", contract_id, error)
         return record

@@ -95,7 +95,7 @@ class ItemLog:
                 self._words[_digest(line.item)] = line.word
         self.mark = Mark(log, end)
 
-    def was(self, item: str) -> Word | None:
+    def state_of(self, item: str) -> Word | None:
         """Return the latest state of `item`."""
         return self._words.get(_digest(item))
 
@@ -112,7 +112,7 @@ class ItemLog:
 
     def _rewrite(self, folder: Folder) -> None:
         wanted = [_line(wanted=item) for item in named(folder, self.name)]
-        latest = [_encoded(line) for line in last_words(folder, self.name).values()]
+        latest = [_encoded(line) for line in latest_lines(folder, self.name).values()]
         stage(folder, self.name, b"".join([_head(self.lost), *wanted, *latest]), durable=True)
         self.catch_up(folder)
 
@@ -121,13 +121,13 @@ def log_name(contract_id: str) -> str:
     return f"{contract_id}.items.jsonl"
 
 
-def stands_at(folder: Folder, name: str) -> tuple[Mark, dict[Word, int]]:
+def log_end(folder: Folder, name: str) -> tuple[Mark, dict[Word, int]]:
     """Return the log's current end and its lost counts; needs no lock."""
     head, size = _glimpse(folder, name)
     return Mark(head.log or "", size), head.lost or {}
 
 
-def last_words(folder: Folder, name: str) -> dict[str, Line]:
+def latest_lines(folder: Folder, name: str) -> dict[str, Line]:
     """Return the latest line of each item, in log order; needs no lock."""
     found: dict[str, Line] = {}
     for line, _ in _lines(folder, name, 0):
@@ -203,7 +203,7 @@ class Summary(msgspec.Struct, frozen=True):
     log_bytes: int = 0
     written_at: int | float = 0
 
-    def stands(self, contract: Contract, mark: Mark) -> bool:
+    def is_current(self, contract: Contract, mark: Mark) -> bool:
         """Return whether the file is in step with its log."""
         return self.is_ours(contract) and (self.log, self.log_bytes) == (mark.log, mark.bytes)
 
@@ -250,11 +250,11 @@ class Contracts:
         with self._found():
             contract, summary = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)
             with self.shelf.opened() as folder:
-                mark, lost = stands_at(folder, name)
-                if summary.stands(contract, mark):
+                mark, lost = log_end(folder, name)
+                if summary.is_current(contract, mark):
                     return contract
-                words = map(note_of, last_words(folder, name).values())
-                theirs = () if summary.is_ours(contract) else _listed(contract)
+                words = map(note_of, latest_lines(folder, name).values())
+                theirs = () if summary.is_ours(contract) else _listed_items(contract)
                 return _counted(contract, (*words, *theirs), lost or _dropped(contract, mark))
 
     def stamp(self, contract_id: str) -> tuple[int, ...]:
@@ -278,7 +278,7 @@ class Contracts:
         name = log_name(contract_id)
         with self._found(), self.shelf.opened() as folder:
             wanted = list(named(folder, name))
-            said = last_words(folder, name) if wanted else {}
+            said = latest_lines(folder, name) if wanted else {}
         return wanted, [item for item in wanted if item not in said]
 
     def names(self, contract_id: str) -> tuple[str, ...]:
@@ -290,13 +290,15 @@ class Contracts:
         return wanted if len(wanted) == expected.expected_total else ()
 
     @contextmanager
-    def hold(self, contract_id: str, *, wait_s: float = TIMEOUT_S) -> Iterator[Held]:
+    def hold(self, contract_id: str, *, wait_s: float = TIMEOUT_S) -> Iterator[LockedContract]:
         """Lock one contract and bring it in step with its log; LockTimeout after `wait_s`."""
         with self._found(), self.shelf.hold(contract_id, wait_s=wait_s) as folder:
             raw = self.shelf.read_in(folder, contract_id)
             contract, summary = _parsed(self.shelf, raw, contract_id)
-            held = Held(self.shelf, folder, raw, contract, self._log(contract_id), self._now_ms)
-            held.fall_in(summary)
+            held = LockedContract(
+                self.shelf, folder, raw, contract, self._log(contract_id), self._now_ms
+            )
+            held.synchronise(summary)
             yield held
 
     def forget(self, contract_id: str) -> None:
@@ -328,7 +330,7 @@ class Contracts:
             raise ContractNotFound(**error.fields) from error
 
 
-class Held:
+class LockedContract:
     """Contract whose lock is held: reads, then changes."""
 
     def __init__(
@@ -344,25 +346,28 @@ class Held:
         self._shelf, self._folder, self._raw = shelf, folder, raw
         self._log, self.now_ms = log, now_ms
 
-    def fall_in(self, summary: Summary) -> None:
+    def synchronise(self, summary: Summary) -> None:
         """Bring the contract in step with its log, and adopt changes of another program."""
         log, folder, contract = self._log, self._folder, self.contract
         log.catch_up(folder)
-        if summary.stands(contract, log.mark):
+        if summary.is_current(contract, log.mark):
             return
         if not log.mark.log:
             log.create(folder, lost=_dropped(contract, log.mark))
         if not summary.is_ours(contract):
-            log.append(folder, [one for one in _listed(contract) if log.was(one.item) != one.word])
-        words = last_words(folder, log.name).values()
+            log.append(
+                folder,
+                [one for one in _listed_items(contract) if log.state_of(one.item) != one.word],
+            )
+        words = latest_lines(folder, log.name).values()
         self.contract = _counted(contract, map(note_of, words), log.lost)
 
     def preview(self, update: Update) -> Contract:
         """Return the contract as `update` would leave it; writes nothing."""
-        changed = recorded(self.contract, update.notes, self._log.was)
+        changed = recorded(self.contract, update.notes, self._log.state_of)
         return msgspec.structs.replace(changed, **update.fields)
 
-    def take(self, update: Update) -> Contract:
+    def apply(self, update: Update) -> Contract:
         """Apply item states and changed fields; writes the log first, then the file."""
         now = self.now_ms()
         changed = self.preview(update)
@@ -418,7 +423,7 @@ def _written(raw: dict[str, Any], contract: Contract, mark: Mark) -> dict[str, A
     return {**{name: value for name, value in fields.items() if value is not None}, **kept}
 
 
-def _listed(contract: Contract) -> tuple[Note, ...]:
+def _listed_items(contract: Contract) -> tuple[Note, ...]:
     """Convert the lists to notes, failures first.
 
     OpenChrome leaves an old failure in its list after a successful retry.

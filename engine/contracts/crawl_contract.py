@@ -70,7 +70,7 @@ def start_for(kind: str, given: Mapping[str, Any]) -> Start:
     if isinstance(given, Mapping):
         terms.update(given)
     if crawls and isinstance(terms.get("items"), list):
-        terms["items"] = list({_key(item): _levelled(item) for item in terms["items"]}.values())
+        terms["items"] = list({_key(item): _normalised(item) for item in terms["items"]}.values())
     start = contract_requests.start_of(terms if isinstance(given, Mapping) else given)
     if start.fields.get("run_id") is not None:
         problem = Problem("run_id", "not_here", "the contract of a task belongs to it alone")
@@ -78,12 +78,12 @@ def start_for(kind: str, given: Mapping[str, Any]) -> Start:
     return start
 
 
-def _levelled(item: object) -> object:
+def _normalised(item: object) -> object:
     address = address_of(item) if isinstance(item, str) else None
     return item if address is None else address.page("routes").url
 
 
-class Said(NamedTuple):
+class PageState(NamedTuple):
     """State of a page, and its redirect target, which may be an item as well."""
 
     note: Note
@@ -104,13 +104,13 @@ class ContractCompanion:
         self._completing = completing
         self._contract_id = contract_id
         self._task_id = task_id
-        self._waiting: list[Said] = []
+        self._waiting: list[PageState] = []
         self._turn = threading.Lock()
         self._named: dict[object, str] | None = None
         self._refusal: ErrorInfo | None = None
 
     def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
-        self._waiting.extend(_said(unit))
+        self._waiting.extend(_page_states(unit))
         self._record(SHORT_S)
         return ""
 
@@ -145,10 +145,10 @@ class ContractCompanion:
             if notes or fields:
                 moved = {"cursor": notes[-1].item} if notes else {}
                 with self._contracts.hold(self._contract_id, wait_s=wait_s) as held:
-                    held.take(Update(notes, {**moved, **fields}))
+                    held.apply(Update(notes, {**moved, **fields}))
             del self._waiting[:told]
 
-    def _items(self, pages: Iterable[Said]) -> tuple[Note, ...]:
+    def _items(self, pages: Iterable[PageState]) -> tuple[Note, ...]:
         """Map `pages` to the contract's spelling of addresses; drop pages that are no items."""
         if self._named is None:
             self._named = {_key(item): item for item in self._contracts.names(self._contract_id)}
@@ -163,7 +163,7 @@ class ContractCompanion:
         )
 
 
-def _said(unit: Mapping[str, Any]) -> Iterator[Said]:
+def _page_states(unit: Mapping[str, Any]) -> Iterator[PageState]:
     """Yield the state of a page unit; nothing for other units."""
     url, landed, error = unit.get("url"), unit.get("final_url"), unit.get("error")
     if not isinstance(url, str):
@@ -171,9 +171,9 @@ def _said(unit: Mapping[str, Any]) -> Iterator[Said]:
     item, reason = redact.text(url)[:TEXT], redact.text(str(error or ""))[:REASON]
     to = redact.text(landed)[:TEXT] if isinstance(landed, str) else ""
     if not reason:
-        yield Said(Note("completed", item), to)
+        yield PageState(Note("completed", item), to)
     else:
-        yield Said(Note("skipped" if reason == BLOCKED else "failed", item, reason), to)
+        yield PageState(Note("skipped" if reason == BLOCKED else "failed", item, reason), to)
 
 
 def _key(item: object) -> object:

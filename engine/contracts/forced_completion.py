@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from engine.contracts.bulk_progress import Contract, guard
-from engine.contracts.contract_store import Held
+from engine.contracts.contract_store import LockedContract
 from engine.ledger import changes
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError
@@ -25,7 +25,9 @@ class Force(NamedTuple):
     by: str
 
 
-def enforced(held: Held, force: Force, ledger: Ledger, task_id: str, act: Act) -> TaskRecord:
+def enforced(
+    held: LockedContract, force: Force, ledger: Ledger, task_id: str, act: Act
+) -> TaskRecord:
     """Record the force, then call `act`; remove the record if `act` is refused.
 
     The record stays if another process completed the task in between by means of this force.
@@ -52,7 +54,7 @@ def marked(ledger: Ledger, task_id: str, now_ms: int, finish: Act) -> TaskRecord
     def mark(raw: dict[str, Any]) -> None:
         changes.engine_of(raw)["forced_at"] = now_ms
 
-    def take_off(raw: dict[str, Any]) -> None:
+    def unmark(raw: dict[str, Any]) -> None:
         changes.engine_of(raw).pop("forced_at", None)
 
     ledger.mutate(task_id, mark)
@@ -60,7 +62,7 @@ def marked(ledger: Ledger, task_id: str, now_ms: int, finish: Act) -> TaskRecord
         return finish()
     except BaseException:
         with suppress(EngineError):  # another process has ended it: its state stays
-            ledger.mutate(task_id, take_off)
+            ledger.mutate(task_id, unmark)
         raise
 
 

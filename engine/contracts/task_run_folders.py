@@ -36,7 +36,7 @@ CAP: Final = 8 * MIB  # 500 items of 2,048 characters, 500 failures, all fields 
 LOCKS: Final = ("lock", "meta.lock", "meta.lock.lock")
 
 
-class HeldRun:
+class LockedRun:
     """Locked task run: change the whole dict `raw`, then save it."""
 
     def __init__(self, folder: Folder, raw: dict[str, Any], lock: TaskLock, now_ms: int) -> None:
@@ -137,13 +137,13 @@ class RunFolders:
                 raise self._unreadable(run_id, str(error)) from error
 
     @contextmanager
-    def hold(self, run_id: str) -> Iterator[HeldRun]:
+    def hold(self, run_id: str) -> Iterator[LockedRun]:
         """Lock a run; changes that are not saved are discarded."""
         with self._open(run_id) as folder, writing(folder.path):
             self._whole(folder, run_id)  # an unusable folder gets no lock file either
             try:
                 with TaskLock(folder, run_id, names=LOCKS) as lock:
-                    yield HeldRun(folder, self._whole(folder, run_id), lock, self._now_ms())
+                    yield LockedRun(folder, self._whole(folder, run_id), lock, self._now_ms())
             except LockLost as error:
                 raise LockTimeout(task_id=run_id, waited_s=TIMEOUT_S) from error
 

@@ -69,7 +69,7 @@ def notes_of(fields: Mapping[str, Any]) -> tuple[Note, ...]:
     return tuple(note for name in names for note in fields.get(name, ()))
 
 
-def listed(raw: Mapping[str, Any]) -> tuple[Note, ...]:
+def listed_items(raw: Mapping[str, Any]) -> tuple[Note, ...]:
     """Return a run's listed items as notes."""
     failures = _failures(raw.get("failed_items"))
     return (
@@ -78,7 +78,7 @@ def listed(raw: Mapping[str, Any]) -> tuple[Note, ...]:
     )
 
 
-def take_items(raw: dict[str, Any], notes: Iterable[Note]) -> None:
+def record_items(raw: dict[str, Any], notes: Iterable[Note]) -> None:
     """Record items of a run without a contract: newest 500 of each list, latest state wins."""
     completed = dict.fromkeys(_texts(raw.get("completed_items")))
     failed = {one["item"]: one for one in _failures(raw.get("failed_items"))}
@@ -115,7 +115,7 @@ def from_checkpoint(fields: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def ask_for_help(raw: dict[str, Any], fields: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+def request_help(raw: dict[str, Any], fields: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
     """Set NEEDS_HELP, from any state that is not terminal, and return the help request."""
     asked = {"reason": fields["reason"], "requested_at": now_ms}
     if "resume_hint" in fields:

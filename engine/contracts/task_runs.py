@@ -17,7 +17,7 @@ from engine.contracts.contract_requests import Start, Update
 from engine.contracts.contract_store import Contracts
 from engine.contracts.contract_views import ContractView, RunView, newest_first
 from engine.contracts.errors import TaskRunNotFound
-from engine.contracts.task_run_folders import HeldRun, RunFolders
+from engine.contracts.task_run_folders import LockedRun, RunFolders
 from engine.ledger.record_store import HEX16, RecordUnreadable
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.records import Unreadable
@@ -27,7 +27,7 @@ MOST_RUNS: Final = 200
 USUAL_RUNS: Final = 50
 
 
-class RunDesk:
+class TaskRuns:
     """Task run operations; see the module.
 
     Raises InvalidArguments with every mistake, before anything is written; InvalidRunStep for a
@@ -78,7 +78,7 @@ class RunDesk:
         if limit is not None and not 1 <= limit <= MOST_RUNS:
             said = f"must be between 1 and {MOST_RUNS}"
             raise InvalidArguments((Problem("limit", "invalid_value", said),))
-        looked = (self._looked_at(run_id) for run_id in self._runs.ids())
+        looked = (self._read_for_list(run_id) for run_id in self._runs.ids())
         found = newest_first(one for one in looked if one is not None)
         kept = [one for one in found if _matches(one, status, since)]
         return kept[:limit]
@@ -89,10 +89,10 @@ class RunDesk:
             given, task_run_requests.RUN_UPDATE, "a task run's update"
         )
 
-        def change(run: HeldRun) -> None:
+        def change(run: LockedRun) -> None:
             task_run_steps.check_target(run.raw, fields)
             task_run_steps.update(run.raw, fields)
-            self.take_items(run, fields)
+            self.record_items(run, fields)
             run.save()
             said = {"status": run.raw.get("status"), **task_run_steps.counts(run.raw)}
             run.event("updated", {**said, **_some(fields, "current_cursor", "resume_reason")})
@@ -106,9 +106,9 @@ class RunDesk:
         )
         made: dict[str, Any] = {}
 
-        def change(run: HeldRun) -> None:
+        def change(run: LockedRun) -> None:
             task_run_steps.update(run.raw, task_run_steps.from_checkpoint(fields))
-            self.take_items(run, fields)
+            self.record_items(run, fields)
             kept = {"created_at": run.now_ms, **task_run_steps.counts(run.raw)}
             made.update(run.checkpoint({**fields, **kept}))
             run.save(durable=True)
@@ -123,9 +123,9 @@ class RunDesk:
             given, task_run_requests.RUN_HELP, "a call for help", ("reason",)
         )
 
-        def change(run: HeldRun) -> None:
-            asked = task_run_steps.ask_for_help(run.raw, fields, run.now_ms)
-            self.take_items(run, fields)
+        def change(run: LockedRun) -> None:
+            asked = task_run_steps.request_help(run.raw, fields, run.now_ms)
+            self.record_items(run, fields)
             run.save(durable=True)
             run.event("needs_help", asked)
 
@@ -142,26 +142,26 @@ class RunDesk:
     def link_task(self, run_id: str, task_id: str) -> None:
         """Record that a task of the ledger works for this run."""
 
-        def change(run: HeldRun) -> None:
+        def change(run: LockedRun) -> None:
             task_run_steps.update(run.raw, {"ledger_task_ids": (task_id,)})
             run.save()
             run.event("updated", {"status": run.raw.get("status"), "ledger_task_id": task_id})
 
         self._changed(run_id, change)
 
-    def take_items(self, run: HeldRun, fields: Mapping[str, Any]) -> None:
+    def record_items(self, run: LockedRun, fields: Mapping[str, Any]) -> None:
         """Apply items and cursor of a request to the contract, or to the run's own lists."""
         notes = task_run_steps.notes_of(fields)
         cursor = _some(fields, "current_cursor")
         link = contract_of(run.raw)
         if link is None:
-            task_run_steps.take_items(run.raw, notes)
+            task_run_steps.record_items(run.raw, notes)
         elif notes or cursor:
             moved = {"cursor": fields["current_cursor"]} if cursor else {}
             with self._contracts.hold(link) as held:
-                task_run_steps.mirror(run.raw, held.take(Update(notes, moved)))
+                task_run_steps.mirror(run.raw, held.apply(Update(notes, moved)))
 
-    def _changed(self, run_id: str, change: Callable[[HeldRun], None]) -> RunView:
+    def _changed(self, run_id: str, change: Callable[[LockedRun], None]) -> RunView:
         with self._runs.hold(run_id) as run:
             task_run_steps.check_open(run.raw, run_id)
             change(run)
@@ -178,7 +178,7 @@ class RunDesk:
             return None
         return ContractView(contract, guard(contract), *map(tuple, named))
 
-    def _looked_at(self, run_id: str) -> RunView | Unreadable | None:
+    def _read_for_list(self, run_id: str) -> RunView | Unreadable | None:
         """Read one run for a list; None for entries that are no folder, or were deleted."""
         try:
             return RunView(self._runs.read(run_id))

@@ -18,7 +18,7 @@ from engine.contracts.contract_service import Goals
 from engine.contracts.contract_views import ContractView, RunView
 from engine.contracts.forced_completion import Force
 from engine.contracts.forcing import Prospect, whoami
-from engine.contracts.task_runs import RunDesk, contract_of
+from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger.change_queue import Changes
 from engine.ledger.machine import wall_ms
 from engine.ledger.meta import shown
@@ -102,7 +102,7 @@ ENDED_LATELY_MS: Final = 24 * 3600 * 1000
 class GoalFeed:
     """One reader's live picture of the task runs in `root`."""
 
-    def __init__(self, runs: RunDesk, root: Path, watch: Watch | None = None) -> None:
+    def __init__(self, runs: TaskRuns, root: Path, watch: Watch | None = None) -> None:
         self._runs, self._root = runs, root
         self._watch = watch or Watch(root)
         self._stamps: dict[TaskId, Stamp | None] = {}

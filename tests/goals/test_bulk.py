@@ -194,7 +194,7 @@ def test_counts_are_exact_at_100_000_items_with_duplicates_and_retries(home: Pat
             Note(chance.choices(WORDS, (8, 2, 1))[0], item, "why") for item in (*fresh, *again)
         ]
         with contracts.hold(made) as held:
-            contract = held.take(Update(tuple(notes), {}))
+            contract = held.apply(Update(tuple(notes), {}))
         for note in notes:
             words.pop(note.item, None)
             words[note.item] = note.word
