@@ -78,10 +78,10 @@ def await_answer(settings: Settings) -> None:
         LedgerUnusable: it does not answer.
     """
     answer = FolderProbe(settings.root, settings.home)
-    if answer.came(ANSWER_S):
+    if answer.responded(ANSWER_S):
         return
     click.echo(say("place.silent", root=settings.root), err=True)
-    if not answer.came(settings.away_s):
+    if not answer.responded(settings.away_s):
         raise LedgerUnusable(path=str(settings.root), reason=SILENT_WORDS)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from engine.contracts.bulk_progress import POLICIES, SCOPES, Contract, Note, Word
 from engine.kinds.arguments import Argument, Reading, flag, missing, one_of, optional, read_all
-from engine.ledger.meta import shown
+from engine.ledger.meta import without_surrogates
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 
@@ -43,7 +43,7 @@ def text(limit: int, least: int = 1) -> Reading:
     def read(given: object) -> str:
         if not isinstance(given, str):
             raise ValueError("must be a text")
-        found = shown(given).strip()
+        found = without_surrogates(given).strip()
         if len(found) < least:
             wrong = "must not be blank" if least == 1 else f"must have at least {least} characters"
             raise ValueError(wrong)

@@ -402,7 +402,7 @@ def _remove(folder: Folder, contract_id: str) -> None:
 
 def _parsed(shelf: RecordStore, raw: dict[str, Any], contract_id: str) -> tuple[Contract, Summary]:
     try:
-        known = meta.shown({**raw, "contract_id": contract_id})
+        known = meta.without_surrogates({**raw, "contract_id": contract_id})
         contract = msgspec.convert(known, Contract)
     except (msgspec.ValidationError, RecursionError) as error:
         path = str(shelf.folder / f"{contract_id}.json")

@@ -10,7 +10,7 @@ import msgspec
 from engine.contracts import task_run_steps
 from engine.contracts.bulk_progress import Contract, Guard
 from engine.contracts.completion_hints import Hint
-from engine.ledger.meta import shown
+from engine.ledger.meta import without_surrogates
 from engine.model.records import TaskEvent, Unreadable
 from engine.model.status import moment
 
@@ -85,7 +85,7 @@ def contract_data(view: ContractView, *, include_items: bool = False) -> dict[st
 
 def run_data(view: RunView, *, include_items: bool = False) -> dict[str, Any]:
     """Encode a task run for other programs."""
-    raw = shown(view.raw)
+    raw = without_surrogates(view.raw)
     run = {name: raw[name] for name in raw if include_items or name not in _RUN_NAMES}
     answer: dict[str, Any] = {"task_run": {**run, **task_run_steps.counts(raw)}}
     if view.progress is not None:

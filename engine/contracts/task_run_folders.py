@@ -161,7 +161,7 @@ class RunFolders:
 
     def _whole(self, folder: Folder, run_id: str) -> dict[str, Any]:
         try:
-            raw = meta.whole(folder.read(META_NAME, CAP))
+            raw = meta.decode_object(folder.read(META_NAME, CAP))
         except FileNotFoundError as error:
             raise self._unreadable(run_id, "was never finished") from error
         except Unusable as error:

@@ -106,23 +106,23 @@ def _held(root: Path) -> Iterator[Finding]:
         held = {task_id: one for task_id, one in held.items() if later.get(task_id) == one}
     if not held:
         return
-    look = LedgerReader(root)
-    named = "; ".join(_owned(look, task_id) for task_id in sorted(held)[:MOST_NAMED])
+    reader = LedgerReader(root)
+    named = "; ".join(_owned(reader, task_id) for task_id in sorted(held)[:MOST_NAMED])
     more = "" if len(held) <= MOST_NAMED else " …"
     text = say("doctor.locks.held", count=count(len(held)), ids=named + more)
     advice = say("doctor.locks.held.advice", seconds=decimal(UNMOVED_S, 0))
     yield Finding("locks", "warning", text, advice)
 
 
-def _owned(look: LedgerReader, task_id: str) -> str:
+def _owned(reader: LedgerReader, task_id: str) -> str:
     """Describe a locked task and its owner; the holder of the lock itself is unknown."""
     try:
-        entry = look.read(task_id)
+        entry = reader.read(task_id)
     except EngineError:
         return task_id
     if isinstance(entry, Unreadable) or entry.status not in LIVE:
         return f"{task_id}: {say('doctor.locks.nobody')}"
-    return f"{task_id}: {retold(owner_of(look.root, entry).sentence)}"
+    return f"{task_id}: {retold(owner_of(reader.root, entry).sentence)}"
 
 
 def _away_ms(written_ms: int | None, before_ms: int, after_ms: int) -> int:

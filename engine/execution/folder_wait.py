@@ -87,7 +87,7 @@ class FolderWait:
         async with self._turn:
             if self.lost is not None:
                 raise self.lost
-            found = await asyncio.to_thread(self._folder.look)
+            found = await asyncio.to_thread(self._folder.check)
             if found is not Presence.THERE or self.since is not None:
                 await self._until_there(self._folder, found)
             elif isinstance(error, LedgerWriteFailed) or self._again >= MOST_AGAIN:
@@ -107,7 +107,7 @@ class FolderWait:
             while found is not Presence.THERE:
                 self._check(found, time.monotonic() - self.since)
                 await asyncio.sleep(LOOK_S)
-                found = await asyncio.to_thread(folder.look)
+                found = await asyncio.to_thread(folder.check)
             lasted_s = time.monotonic() - self.since
             missing = await self._missing(folder)
             await asyncio.to_thread(self._returned, lasted_s, missing)
@@ -142,7 +142,7 @@ class FolderWait:
         if folder is None or self._turn.locked():
             return
         async with self._turn:
-            if await asyncio.to_thread(folder.look) is Presence.THERE and (
+            if await asyncio.to_thread(folder.check) is Presence.THERE and (
                 missing := await self._missing(folder)
             ):
                 raise UnitsMissing(task_id=self._task_id, number=missing)

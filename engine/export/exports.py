@@ -192,27 +192,27 @@ class Exports:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._names = TaskAliases()
+        self._aliases = TaskAliases()
 
     async def to_file(
         self, order: Order, place: Path, *, force: bool = False, watch: Watch | None = None
     ) -> Exported:
         """Write the file `place` atomically; see `exporter.export_file` for errors."""
-        look_on = watch or Watch()
+        active_watch = watch or Watch()
 
         def work() -> Exported:
-            look = LedgerReader(self._root)
-            named = self._named(look, order)
+            reader = LedgerReader(self._root)
+            named = self._named(reader, order)
             if order.format != ZIP:
-                return export_file(look, named, place, look_on, force=force)
-            with new_file(place, look.root, force=force) as out:
-                done = zip_folder(look, named.task_id, out, look_on)
+                return export_file(reader, named, place, active_watch, force=force)
+            with new_file(place, reader.root, force=force) as out:
+                done = zip_folder(reader, named.task_id, out, active_watch)
             return replace(done, path=str(place))
 
         try:
             return await asyncio.to_thread(work)
         finally:
-            look_on.stop.set()  # a cancelled export leaves no thread writing
+            active_watch.stop.set()  # a cancelled export leaves no thread writing
 
     async def list_to_file(
         self,
@@ -224,28 +224,28 @@ class Exports:
         watch: Watch | None = None,
     ) -> Exported:
         """Write the list of these tasks; see `export_list` for errors."""
-        look_on = watch or Watch()
-        work = partial(export_list, views, order, place, self._root, look_on, force=force)
+        active_watch = watch or Watch()
+        work = partial(export_list, views, order, place, self._root, active_watch, force=force)
         try:
             return await asyncio.to_thread(work)
         finally:
-            look_on.stop.set()
+            active_watch.stop.set()
 
     async def to_stream(
         self, order: Order, out: BinaryIO, *, watch: Watch | None = None
     ) -> Exported:
         """Stream a text format into `out`; see `exporter.export_stream` for errors."""
-        look_on = watch or Watch()
+        active_watch = watch or Watch()
 
         def work() -> Exported:
-            look = LedgerReader(self._root)
-            return export_stream(look, self._named(look, order), out, look_on)
+            reader = LedgerReader(self._root)
+            return export_stream(reader, self._named(reader, order), out, active_watch)
 
         try:
             return await asyncio.to_thread(work)
         finally:
-            look_on.stop.set()
+            active_watch.stop.set()
 
-    def _named(self, look: LedgerReader, order: Order) -> Order:
+    def _named(self, reader: LedgerReader, order: Order) -> Order:
         """Resolve the order's id to the task's folder: a command task has an alias, too."""
-        return replace(order, task_id=self._names.ledger_id(look, order.task_id))
+        return replace(order, task_id=self._aliases.ledger_id(reader, order.task_id))

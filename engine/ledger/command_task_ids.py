@@ -26,11 +26,11 @@ class TaskAliases:
     def __init__(self) -> None:
         self._known: dict[str, TaskId] = {}
 
-    def learn(self, name: str, task_id: str) -> None:
+    def add(self, name: str, task_id: str) -> None:
         """Record the alias of a task that this process accepted, so that no search is needed."""
         self._known[name] = TaskId(task_id)
 
-    def ledger_id(self, look: LedgerReader, given: str) -> TaskId:
+    def ledger_id(self, reader: LedgerReader, given: str) -> TaskId:
         """Return the folder's id; other text is returned unchanged. May read the whole list.
 
         Raises:
@@ -39,19 +39,21 @@ class TaskAliases:
         if not is_command_task_id(given):
             return TaskId(given)
         if given not in self._known:
-            self._search(look, given)
+            self._search(reader, given)
         found = self._known.get(given)
         if found is None:
-            raise TaskNotFound(task_id=given, root=str(look.root))
+            raise TaskNotFound(task_id=given, root=str(reader.root))
         return found
 
-    def _search(self, look: LedgerReader, given: str) -> None:
+    def _search(self, reader: LedgerReader, given: str) -> None:
         """Read records until `given` is found, those written soonest after its time first."""
         from_ns = (int(given.split("_")[1]) - SLACK_MS) * 1_000_000
-        stamps = [(stamp.mtime_ns, task_id) for task_id, stamp in look.scan() if stamp is not None]
+        stamps = [
+            (stamp.mtime_ns, task_id) for task_id, stamp in reader.scan() if stamp is not None
+        ]
         later = sorted(each for each in stamps if each[0] >= from_ns)
         ids = iter([task_id for _, task_id in later])
-        while given not in self._known and (some := list(islice(ids, AT_ONCE))):
-            for entry in look.entries(some):
+        while given not in self._known and (part := list(islice(ids, AT_ONCE))):
+            for entry in reader.entries(part):
                 if isinstance(entry, TaskRecord) and entry.engine and entry.engine.command_task_id:
                     self._known.setdefault(entry.engine.command_task_id, TaskId(entry.task_id))

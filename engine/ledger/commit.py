@@ -10,7 +10,7 @@ from engine.ledger import meta
 from engine.ledger.files import Folder, Unflushed, Unusable
 from engine.ledger.lease import Lease
 from engine.ledger.lock import TIMEOUT_S, LockLost, TaskLock
-from engine.ledger.stable_reads import opened
+from engine.ledger.stable_reads import read_meta
 from engine.model.errors import LockTimeout, TaskUnreadable
 from engine.model.lifecycle import LEDGER
 from engine.model.records import LIVE, META_NAME, TaskRecord
@@ -59,7 +59,7 @@ class Commits:
                     raw, was = _read(folder, task_id)
                     data = self._changed(raw, was, task_id, change)
                     if data is None:
-                        return Commit(meta.glance(meta.encoded(raw), task_id), False)
+                        return Commit(meta.decode_record(meta.encoded(raw), task_id), False)
                     temp = lease.temp_name(META_NAME)
                     folder.replace(
                         META_NAME, [data], temp=temp, durable=how.durable, check=lock.check
@@ -71,7 +71,7 @@ class Commits:
                 raise
             else:
                 self.unsure.pop(task_id, None)
-                return Commit(meta.glance(data, task_id), True)
+                return Commit(meta.decode_record(data, task_id), True)
         raise LockTimeout(task_id=task_id, waited_s=TIMEOUT_S)
 
     def _changed(self, raw: dict[str, Any], was: str, task_id: str, change: Change) -> bytes | None:
@@ -93,7 +93,7 @@ class Commits:
 def _read(folder: Folder, task_id: str) -> tuple[dict[str, Any], str]:
     """Read the whole dict and its status. Raises TaskUnreadable, OSError."""
     try:
-        _, raw = opened(folder)
+        _, raw = read_meta(folder)
         status = raw.get("status", "")
         if not isinstance(status, str):
             raise Unusable("its status is not a text")

@@ -27,13 +27,13 @@ from engine.model.errors import (
 )
 from engine.model.records import META_NAME
 
-_GONE_NAMES: Final = (
+_ABSENT_NAMES: Final = (
     *("ENOENT", "ENOTDIR", "ENODEV", "ENXIO", "EIO", "ESTALE", "ENOTCONN", "EREMOTEIO"),
     *("EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN", "ENETUNREACH", "ETIMEDOUT"),
 )
 SILENT_WORDS: Final = "the ledger folder does not answer"
 ANSWER_S: Final = 5.0  # a dead network mount never answers; it is reported after this time
-_GONE: Final = frozenset(getattr(errno, name, errno.ENOENT) for name in _GONE_NAMES)
+_ABSENT: Final = frozenset(getattr(errno, name, errno.ENOENT) for name in _ABSENT_NAMES)
 
 
 class Presence(StrEnum):
@@ -48,7 +48,7 @@ def may_be_away(error: EngineError) -> bool:
     """Return whether an absent folder can cause this error."""
     if isinstance(error, LedgerWriteFailed):
         cause = error.__cause__
-        return isinstance(cause, OSError) and cause.errno in _GONE
+        return isinstance(cause, OSError) and cause.errno in _ABSENT
     return isinstance(error, TaskNotFound | LedgerUnusable | TaskUnreadable)
 
 
@@ -60,15 +60,15 @@ class FolderProbe:
 
     def __init__(self, *folders: Path) -> None:
         self._folders = folders
-        self._thread = threading.Thread(target=self._ask, name="ask for a folder", daemon=True)
+        self._thread = threading.Thread(target=self._probe, name="ask for a folder", daemon=True)
         self._thread.start()
 
-    def came(self, within_s: float) -> bool:
+    def responded(self, within_s: float) -> bool:
         """Wait for the probe; True when the system answered, with any result."""
         self._thread.join(within_s)
         return not self._thread.is_alive()
 
-    def _ask(self) -> None:
+    def _probe(self) -> None:
         for folder in self._folders:
             with suppress(OSError), os.scandir(folder) as found:
                 next(found, None)
@@ -94,14 +94,14 @@ class HeldFolder:
         self._seen = False
         self.replaced = False  # another folder has replaced the first one
         with suppress(OSError):
-            self.look()
+            self.check()
 
     def close(self) -> None:
         held, self._held = self._held, None
         if held is not None:
             held.close()
 
-    def look(self) -> Presence:
+    def check(self) -> Presence:
         """Return where the folder is now; one that came back is held from then on."""
         try:
             top = Folder.at(str(self._root))

@@ -15,7 +15,7 @@ import msgspec
 
 from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable
 from engine.ledger.json_depth import is_deep
-from engine.ledger.meta import shown
+from engine.ledger.meta import without_surrogates
 from engine.model.records import EventSlice, TaskEvent, Units
 
 LINE_CAP: Final = MIB
@@ -88,7 +88,7 @@ def _odd_event(found: bytes) -> TaskEvent | None:
     """Decode an event that the fast decoder refuses (a lone surrogate in a note, say)."""
     try:
         raw = json.loads(found.decode("utf-8"))
-        head = msgspec.convert(shown(raw), type=_Head)
+        head = msgspec.convert(without_surrogates(raw), type=_Head)
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return None
     data = head.data if isinstance(head.data, dict) else None
@@ -150,7 +150,7 @@ def page(found: bytes) -> dict[str, Any]:
     try:
         raw: dict[str, Any] = msgspec.json.decode(found)
     except msgspec.DecodeError:
-        raw = shown(json.loads(found))
+        raw = without_surrogates(json.loads(found))
     return raw
 
 

@@ -45,11 +45,11 @@ class Lease:
         self.nonce = nonce
         self.host = machine.host()
         self.boot_id = machine.boot_id()
-        self.pid, self.started_at = machine.me()
+        self.pid, self.started_at = machine.own_process()
         self._fd: int | None = fd
         self._numbers = itertools.count(1)
         self._renewing = threading.Lock()
-        self._place = _place_of(root)
+        self._identity = _identity_of(root)
         _HELD.add((self.pid, nonce))
 
     @classmethod
@@ -78,7 +78,7 @@ class Lease:
                 # file.
                 if filelock.lock_descriptor(fd, blocking=False) and runners.has(nonce):
                     lease = cls(root, nonce, fd)
-                    os.write(fd, lease._described())
+                    os.write(fd, lease._content())
                     return lease
             except BaseException:
                 runners.remove(nonce)
@@ -86,7 +86,7 @@ class Lease:
                 raise
             os.close(fd)
 
-    def _described(self) -> bytes:
+    def _content(self) -> bytes:
         facts = {
             "host": self.host,
             "boot_id": self.boot_id,
@@ -113,16 +113,16 @@ class Lease:
             try:
                 with Folder.at(str(self.root)) as top:
                     if not top.has(RUNNERS):
-                        if not (anew or self._place == _place_of(self.root)):
+                        if not (anew or self._identity == _identity_of(self.root)):
                             return False
                         top.make_folder(RUNNERS)
-                    self._place = _place_of(self.root)
+                    self._identity = _identity_of(self.root)
                     with top.enter(RUNNERS) as runners:
-                        return self._stands(runners, self._fd) or self._lock_again(runners)
+                        return self._is_current(runners, self._fd) or self._lock_again(runners)
             except (OSError, Unusable):
                 return False
 
-    def _stands(self, runners: Folder, fd: int) -> bool:
+    def _is_current(self, runners: Folder, fd: int) -> bool:
         """Return whether the file that we hold still has that name."""
         try:
             found = runners.facts(self.nonce)
@@ -136,7 +136,7 @@ class Lease:
             if not filelock.lock_descriptor(fd, blocking=False):
                 os.close(fd)  # another process is just testing the lock
                 return False
-            os.write(fd, self._described())
+            os.write(fd, self._content())
         except BaseException:
             os.close(fd)
             raise
@@ -172,7 +172,7 @@ def _opened(top: Folder) -> Folder:
         raise
 
 
-def _place_of(root: Path) -> tuple[int, int] | None:
+def _identity_of(root: Path) -> tuple[int, int] | None:
     """Identity (device, inode) of the root folder, whatever its path."""
     try:
         found = os.stat(root)
@@ -194,7 +194,7 @@ def is_alive(root: Path, nonce: str) -> bool | None:
         return None
 
 
-def is_there(root: Path, nonce: str) -> bool:
+def exists(root: Path, nonce: str) -> bool:
     """Return whether the file of this lease exists, held or not; True if that cannot be read."""
     try:
         with Folder.at(str(root)) as top, top.enter(RUNNERS) as runners:
@@ -259,15 +259,15 @@ def _is_dead(runners: Folder, nonce: str) -> bool:
     if is_locked(runners, nonce) is not False:
         return False
     try:
-        said = msgspec.json.decode(runners.read(nonce, _CAP), type=_LeaseContent)
+        content = msgspec.json.decode(runners.read(nonce, _CAP), type=_LeaseContent)
     except (OSError, Unusable, msgspec.MsgspecError, ValueError):
         return True
-    if not (machine.same_host(said.host) and machine.same_boot(said.boot_id)):
+    if not (machine.same_host(content.host) and machine.same_boot(content.boot_id)):
         return True
-    if said.pid == os.getpid():
+    if content.pid == os.getpid():
         return not is_held_here(nonce)
-    pid = machine.as_pid(said.pid)
-    return pid is None or machine.is_process(pid, said.started_at) is not True
+    pid = machine.as_pid(content.pid)
+    return pid is None or machine.is_process(pid, content.started_at) is not True
 
 
 class _LeaseContent(msgspec.Struct, frozen=True):
@@ -284,7 +284,7 @@ def was_dead(root: Path, nonce: str) -> bool:
     return (str(root), nonce) in _DEAD
 
 
-def bury(root: Path, nonces: list[str]) -> None:
+def remove_dead(root: Path, nonces: list[str]) -> None:
     """Remove the lease files of processes that were proved dead."""
     _DEAD.update((str(root), nonce) for nonce in nonces)
     forget(root, nonces)
@@ -298,7 +298,7 @@ def forget(root: Path, nonces: list[str]) -> None:
 
 
 @contextmanager
-def momentary(root: Path, lease: Lease | None) -> Iterator[Lease]:
+def temporary_lease(root: Path, lease: Lease | None) -> Iterator[Lease]:
     """Yield `lease`, or one for this single operation (a cancel from the command line, say)."""
     if lease is not None:
         yield lease

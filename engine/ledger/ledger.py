@@ -20,7 +20,7 @@ from typing import Any, Final
 from engine.ledger import changes, journal, meta, opening, task_files
 from engine.ledger.commit import Change, Commit, Commits, How
 from engine.ledger.files import Folder, writing
-from engine.ledger.lease import Lease, momentary
+from engine.ledger.lease import Lease, temporary_lease
 from engine.ledger.lock import TIMEOUT_S, must_wait
 from engine.ledger.machine import wall_ms
 from engine.ledger.reader import LedgerReader
@@ -52,8 +52,8 @@ class Ledger(LedgerReader):
     """Tasks in folders below `root`; see the module. Safe to share between threads.
 
     Calls that write raise LedgerReadOnly or LedgerWriteFailed, and then the old file is intact.
-    With a lease, opening sweeps half-written files of dead processes. `told` is called after each
-    change of state that this ledger wrote (claimed, ended).
+    With a lease, opening sweeps half-written files of dead processes. `on_state_change` is called
+    after each change of state that this ledger wrote (claimed, ended).
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Ledger(LedgerReader):
     ) -> None:
         super().__init__(root, now_ms=now_ms)
         self.lease = lease
-        self.told: Callable[[TaskRecord], None] = lambda record: None
+        self.on_state_change: Callable[[TaskRecord], None] = lambda record: None
         self._commits = Commits()
         self._healed: set[tuple[str, str]] = set()  # line files that are known to end in a line end
         if lease is not None:
@@ -97,7 +97,7 @@ class Ledger(LedgerReader):
             with writing(str(self.root)), Folder.at(str(self.root)) as root:
                 files = {META_NAME: data, **(documents or {})}
                 if task_files.place_task(root, task_id, files, lease.temp_name("new")):
-                    return meta.glance(data, task_id)
+                    return meta.decode_record(data, task_id)
 
     def mutate(
         self, task_id: str, change: Change, *, durable: bool = False, wait_s: float = TIMEOUT_S
@@ -137,7 +137,7 @@ class Ledger(LedgerReader):
             changes.begin(raw, lease, self._now_ms())
 
         record = self.mutate(task_id, start, durable=True)
-        self._tell(record)
+        self._notify(record)
         self.note(task_id, [("started", None)])
         return record
 
@@ -148,17 +148,17 @@ class Ledger(LedgerReader):
         `cancel_requested` event. Source: seed 000, invariant 4.
         """
         why = redact.text(reason)[:REASON_CHARACTERS] if reason else None
-        done = self._commit(
+        commit = self._commit(
             task_id, lambda raw: changes.ask_to_stop(raw, self._now_ms(), why), How(durable=True)
         )
-        if done.changed:
-            said: list[tuple[str, dict[str, Any] | None]] = []
-            if reason is not None or not done.record.is_terminal:
-                said.append(("cancel_requested", {"reason": reason} if reason else None))
-            if done.record.is_terminal:
-                said.append(("cancelled", None))
-            self.note(task_id, said, durable=True)
-        return done.record
+        if commit.changed:
+            events: list[tuple[str, dict[str, Any] | None]] = []
+            if reason is not None or not commit.record.is_terminal:
+                events.append(("cancel_requested", {"reason": reason} if reason else None))
+            if commit.record.is_terminal:
+                events.append(("cancelled", None))
+            self.note(task_id, events, durable=True)
+        return commit.record
 
     def finish(
         self,
@@ -239,12 +239,12 @@ class Ledger(LedgerReader):
         Raises TransitionError for a task that has already ended.
         """
         with self._task(task_id) as folder:
-            status = str(self._whole(folder, task_id)[1].get("status"))
+            status = str(self._read_strict(folder, task_id)[1].get("status"))
             if status not in LIVE:
                 if self._commits.ended(task_id, status):
                     return  # it is there already
                 raise TransitionError(subject=f"task {task_id}", source=status, target="result")
-            with momentary(self.root, self.lease) as lease, writing(folder.path):
+            with temporary_lease(self.root, self.lease) as lease, writing(folder.path):
                 temp = lease.temp_name(RESULT_NAME)
                 folder.replace(RESULT_NAME, chunks, temp=temp, durable=True)
 
@@ -252,7 +252,7 @@ class Ledger(LedgerReader):
         """Write a file of the task under a safe name; return its path in the folder."""
         with (
             self._task(task_id) as folder,
-            momentary(self.root, self.lease) as lease,
+            temporary_lease(self.root, self.lease) as lease,
             writing(folder.path),
         ):
             return task_files.write_artifact(folder, name, data, lease)
@@ -263,23 +263,23 @@ class Ledger(LedgerReader):
             raise ValueError(f"{name} is no document of a task")
         with (
             self._task(task_id) as folder,
-            momentary(self.root, self.lease) as lease,
+            temporary_lease(self.root, self.lease) as lease,
             self._writable(folder, task_id),
         ):
             folder.replace(name, [data], temp=lease.temp_name(name), durable=False)
 
     def _commit(self, task_id: str, change: Change, how: How) -> Commit:
         with self._task(task_id) as folder:
-            self._whole(folder, task_id)  # an unusable folder gets no lock file either
-            with momentary(self.root, self.lease) as lease, self._writable(folder, task_id):
-                done = self._commits.make(folder, task_id, change, lease, how)
-        if done.changed and done.record.is_terminal:  # it was live before: terminal is final
-            self._tell(done.record)
-        return done
+            self._read_strict(folder, task_id)  # an unusable folder gets no lock file either
+            with temporary_lease(self.root, self.lease) as lease, self._writable(folder, task_id):
+                commit = self._commits.make(folder, task_id, change, lease, how)
+        if commit.changed and commit.record.is_terminal:  # it was live before: terminal is final
+            self._notify(commit.record)
+        return commit
 
-    def _tell(self, record: TaskRecord) -> None:
+    def _notify(self, record: TaskRecord) -> None:
         try:
-            self.told(record)
+            self.on_state_change(record)
         except EngineError as error:  # an observer's failure must not fail the task
             log.warning("task %s: its end was not passed on: %s", record.task_id, error)
 

@@ -125,7 +125,7 @@ def kept(found: Found, make: Make) -> tuple[TaskRecord | Unreadable, int | None]
     if not isinstance(entry, TaskRecord):
         return entry, packed(mark)
     entry = make(entry, task_id)
-    if make is meta.lighter and mark is not None:
+    if make is meta.compact and mark is not None:
         entry = meta.bounded(entry, mark.size)
     return entry, packed(mark)
 
@@ -161,10 +161,10 @@ def _matches(
 
 
 def entries(
-    root: Folder, ids: Iterable[str], now_ms: int, make: Make = meta.shared
+    root: Folder, ids: Iterable[str], now_ms: int, make: Make = meta.interned
 ) -> Iterator[TaskRecord | Unreadable]:
     """Yield the entry of each id, without stamps: the fastest way through a whole ledger."""
-    root_fd, glimpse, is_flat = root.fd, meta.glimpse, meta.is_flat
+    root_fd, decode_fast, is_flat = root.fd, meta.decode_fast, meta.is_flat
     for task_id in ids:
         record = None
         if root_fd is not None:
@@ -172,7 +172,7 @@ def entries(
                 fd = _open_meta(root_fd, task_id)
                 try:
                     data = os.pread(fd, SMALL_BYTES, 0)
-                    record = glimpse(data)
+                    record = decode_fast(data)
                     record = record if is_flat(record) or not may_be_deep(data) else None
                 finally:
                     os.close(fd)
@@ -181,12 +181,12 @@ def entries(
                 record = None
         if record is not None and record.task_id == task_id:
             yield make(record, task_id)
-        elif (found := _read(root, task_id, now_ms, meta.glance)) is not None:
+        elif (found := _read(root, task_id, now_ms, meta.decode_record)) is not None:
             yield kept(found, make)[0]
 
 
 def ended(
-    root: Folder, ids: Collection[str], make: Make = meta.shared
+    root: Folder, ids: Collection[str], make: Make = meta.interned
 ) -> tuple[list[TaskRecord], list[str]]:
     """Read the ended tasks of `ids`, and return the ids that need a full read.
 
@@ -195,12 +195,12 @@ def ended(
     """
     if root.fd is None:
         return [], list(ids)
-    glimpse, is_flat = meta.glimpse, meta.is_flat
+    decode_fast, is_flat = meta.decode_fast, meta.is_flat
     found: list[TaskRecord] = []
     texts, rest = _texts(root.fd, ids)
     for task_id, data in texts:
         try:
-            record = glimpse(data)
+            record = decode_fast(data)
         except meta.REFUSED:
             rest.append(task_id)
             continue
@@ -232,7 +232,7 @@ def _texts(root_fd: int, ids: Iterable[str]) -> tuple[list[tuple[str, bytes]], l
 
 
 def read_many(
-    root: Folder, ids: Iterable[str], now_ms: int, decode: Decode = meta.glance
+    root: Folder, ids: Iterable[str], now_ms: int, decode: Decode = meta.decode_record
 ) -> Iterator[Found]:
     """Yield each of `ids`; missing and just created tasks are left out."""
     for task_id in ids:

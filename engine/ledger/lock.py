@@ -33,7 +33,7 @@ NAMES: Final = (OURS, TARGET, PEERS)  # of a task; a task run uses other names
 TIMEOUT_S: Final = 15.0
 WATCH_S: Final = 1.0  # a directory of a dead process of ours is observed for this long
 COARSE_S: Final = 0.05  # a file's time may lag behind the clock by a tick of the kernel
-BUSY_S, ROOM_S = 2.0, 0.15  # OpenChrome tries every 100 ms and gives up after 100 tries
+BUSY_S, YIELD_S = 2.0, 0.15  # OpenChrome tries every 100 ms and gives up after 100 tries
 _RECORD_BYTES = 512
 _UTIMES_NS: Final = 1_000_000  # Node sets times in whole milliseconds
 
@@ -63,17 +63,17 @@ class TaskLock:
         self._timeout_s = timeout_s
         self._fd = -1
         self._identity: Identity | None = None
-        self._left = _Record()
+        self._previous = _Record()
         self._record: dict[str, Any] = {}
 
     def __enter__(self) -> TaskLock:
         began = time.monotonic()
-        self._take_ours(began)
+        self._acquire_own(began)
         try:
-            self._left = self._recorded()
-            self._record = msgspec.structs.asdict(self._left)
-            self._leave_room()
-            self._take_peers(began)
+            self._previous = self._recorded()
+            self._record = msgspec.structs.asdict(self._previous)
+            self._yield_to_peer()
+            self._acquire_shared(began)
         except BaseException:
             os.close(self._fd)
             raise
@@ -86,7 +86,7 @@ class TaskLock:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if self._look() == self._identity:
+            if self._current_identity() == self._identity:
                 # A directory that cannot be removed stays recorded as ours, so our next process
                 # takes it at once.
                 with suppress(OSError):
@@ -104,11 +104,11 @@ class TaskLock:
         """
         fd = self._folder.open(self._ours, LOCK_FLAGS)
         try:
-            identity = self._look()
+            identity = self._current_identity()
             if identity is None or not filelock.lock_descriptor(fd, blocking=False):
                 return
             self._fd = fd
-            self._left = self._recorded()
+            self._previous = self._recorded()
             tried = self._was_tried(identity) and time.time() - identity[1] / 1e9 > WATCH_S
             if tried or self._was_ours(identity):
                 self._take_over(identity)
@@ -117,10 +117,10 @@ class TaskLock:
 
     def check(self) -> None:
         """Raise LockLost unless `.lock.lock` is still the one that we made."""
-        if self._look() != self._identity:
+        if self._current_identity() != self._identity:
             raise LockLost(self._task_id)
 
-    def _take_ours(self, began: float) -> None:
+    def _acquire_own(self, began: float) -> None:
         while (fd := _locked(self._folder, self._ours)) is None:
             self._give_up_or_wait(began, 0.002, 0.012)
         self._fd = fd
@@ -131,7 +131,7 @@ class TaskLock:
             raise LockTimeout(task_id=self._task_id, waited_s=waited_s)
         time.sleep(random.uniform(least_s, most_s))
 
-    def _leave_room(self) -> None:
+    def _yield_to_peer(self) -> None:
         """Pause 150 ms for the peer after 2 s of unbroken use of this task by our processes.
 
         All our processes wait at `lock` meanwhile. The monotonic clock is the same for every
@@ -139,19 +139,19 @@ class TaskLock:
         """
         now = time.monotonic()
         since, last = self._record.get("since", now), self._record.get("last", 0.0)
-        if not 0 <= now - last < ROOM_S or not now - since >= 0:
+        if not 0 <= now - last < YIELD_S or not now - since >= 0:
             since = now
         if now - since > BUSY_S:
-            time.sleep(ROOM_S)
+            time.sleep(YIELD_S)
             since = time.monotonic()
         self._record["since"] = since
 
-    def _take_peers(self, began: float) -> None:
+    def _acquire_shared(self, began: float) -> None:
         if not self._folder.has(self._target):  # OpenChrome resolves its real path
             self._make_target()
         place = place_of(self._folder, self._peers)
-        while not self._made_directory():
-            if (identity := self._look()) is not None:
+        while not self._make_directory():
+            if (identity := self._current_identity()) is not None:
                 unmoved_s = WATCHED.unmoved_s(place, identity, time.monotonic())
                 if self._is_dead(identity, unmoved_s):
                     self._take_over(identity)
@@ -167,7 +167,7 @@ class TaskLock:
             finally:
                 os.close(fd)
 
-    def _made_directory(self) -> bool:
+    def _make_directory(self) -> bool:
         self._record["trying_ns"] = time.time_ns()
         self._write_record()
         try:
@@ -179,12 +179,12 @@ class TaskLock:
             if isinstance(error, PermissionError) and not self._folder.is_writable():
                 raise
             return False
-        self._identity = self._look()
+        self._identity = self._current_identity()
         self._record["dir"] = self._identity
         self._write_record()
         return True
 
-    def _look(self) -> Identity | None:
+    def _current_identity(self) -> Identity | None:
         return identity_of(self._folder, self._peers)
 
     def _is_dead(self, identity: Identity, unmoved_s: float) -> bool:
@@ -195,10 +195,10 @@ class TaskLock:
     def _was_ours(self, identity: Identity) -> bool:
         """Return whether one of our dead processes made it: a living one would hold `lock`, as we
         do."""
-        return self._left.made(identity)
+        return self._previous.made(identity)
 
     def _was_tried(self, identity: Identity) -> bool:
-        return self._left.tried(identity)
+        return self._previous.tried(identity)
 
     def _take_over(self, identity: Identity) -> None:
         """Move the dead directory aside, verify its identity, and remove it."""
@@ -219,7 +219,7 @@ class TaskLock:
         """Record in `lock` which process holds `.lock.lock`, for recovery after a crash."""
         if last is not None:
             self._record["last"] = last
-        self._record["pid"], self._record["started_at"] = machine.me()
+        self._record["pid"], self._record["started_at"] = machine.own_process()
         data = msgspec.json.encode(self._record)
         with suppress(OSError):  # on a full disk the locks work without it
             os.lseek(self._fd, 0, os.SEEK_SET)

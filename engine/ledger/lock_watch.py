@@ -21,7 +21,7 @@ _UNUSED_S: Final = 60.0
 Identity = tuple[int, int]
 
 
-class _Look(NamedTuple):
+class _Observation(NamedTuple):
     identity: Identity
     unmoved_s: float
     at_s: float
@@ -31,29 +31,29 @@ class LockWatch:
     """Observations of lock directories by path. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._looks: dict[str, _Look] = {}
+        self._observations: dict[str, _Observation] = {}
         self._guard = threading.Lock()
 
     def unmoved_s(self, place: str, identity: Identity, now_s: float) -> float:
         """Record that `place` is `identity` now; return the seconds for which this was observed."""
         with self._guard:
-            last = self._looks.get(place)
+            last = self._observations.get(place)
             if last is None or last.identity != identity:
-                self._make_room(now_s)
-                self._looks[place] = _Look(identity, 0.0, now_s)
+                self._drop_old(now_s)
+                self._observations[place] = _Observation(identity, 0.0, now_s)
                 return 0.0
             unmoved_s = last.unmoved_s + min(max(now_s - last.at_s, 0.0), GAP_S)
-            self._looks[place] = _Look(identity, unmoved_s, now_s)
+            self._observations[place] = _Observation(identity, unmoved_s, now_s)
             return unmoved_s
 
     def forget(self, place: str) -> None:
         with self._guard:
-            self._looks.pop(place, None)
+            self._observations.pop(place, None)
 
-    def _make_room(self, now_s: float) -> None:
-        if len(self._looks) >= _MOST:
-            kept = {p: one for p, one in self._looks.items() if now_s - one.at_s < _UNUSED_S}
-            self._looks = kept
+    def _drop_old(self, now_s: float) -> None:
+        if len(self._observations) >= _MOST:
+            kept = {p: one for p, one in self._observations.items() if now_s - one.at_s < _UNUSED_S}
+            self._observations = kept
 
 
 WATCHED: Final = LockWatch()  # one per process: every attempt adds to the observations

@@ -49,24 +49,24 @@ def awake_s() -> float:
 
 
 # Linux has CLOCK_BOOTTIME; on macOS CLOCK_MONOTONIC runs on in sleep, unlike Python's.
-_SLEEPLESS = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
 
 def since_boot_s() -> float:
     """Seconds on a monotonic clock that runs on in sleep."""
-    return time.monotonic() if _SLEEPLESS is None else time.clock_gettime(_SLEEPLESS)
+    return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
-_APART_S = time.time() - since_boot_s()  # changes only when the wall clock is set
+_CLOCK_OFFSET_S = time.time() - since_boot_s()  # changes only when the wall clock is set
 
 
 def clock_step_ms() -> float:
     """Milliseconds by which the wall clock was set ahead since this process began (back: below
     0)."""
-    return (time.time() - since_boot_s() - _APART_S) * 1_000
+    return (time.time() - since_boot_s() - _CLOCK_OFFSET_S) * 1_000
 
 
-def unhurried_ms() -> int:
+def age_clock_ms() -> int:
     """Current time for age limits, without a forward jump of the clock.
 
     `wall_ms`, but a clock that was set ahead in this process' life makes nothing older. One that
@@ -78,15 +78,15 @@ def unhurried_ms() -> int:
 @functools.cache
 def host() -> str:
     """Name of this machine, as recorded in a task."""
-    return _lasting(platform.node()) or "localhost"
+    return _stable_name(platform.node()) or "localhost"
 
 
 def same_host(recorded: str) -> bool:
     """Return whether `recorded` is this machine's name."""
-    return _lasting(recorded) == host()
+    return _stable_name(recorded) == host()
 
 
-def _lasting(name: str) -> str:
+def _stable_name(name: str) -> str:
     """Return `name` without the part that changes with the network.
 
     macOS takes its domain (`.local`, `.lan`) from the current network. Its permanent id needs
@@ -110,10 +110,10 @@ def boot_id() -> str:
 
 def same_boot(recorded: str) -> bool:
     """Return whether `recorded` belongs to this boot of the machine; True when unknown."""
-    mine = boot_id()
-    if not mine or not recorded or recorded == mine:
+    current = boot_id()
+    if not current or not recorded or recorded == current:
         return True
-    numbers = [text.removeprefix("boot-") for text in (recorded, mine)]
+    numbers = [text.removeprefix("boot-") for text in (recorded, current)]
     if all(number.isdecimal() for number in numbers):
         return abs(int(numbers[0]) - int(numbers[1])) <= 1
     return False
@@ -133,7 +133,7 @@ def own_start_ms(pid: int) -> float:
     return started_at_ms(pid) or float(wall_ms())
 
 
-def me() -> tuple[int, float]:
+def own_process() -> tuple[int, float]:
     """Pid and start time (ms since 1970) of this process."""
     return os.getpid(), own_start_ms(os.getpid())
 

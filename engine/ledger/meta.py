@@ -1,8 +1,8 @@
 """meta.json as bytes, as a whole dict and as a record.
 
-Two decoders. For a list, `glance` decodes straight into the record, fast and lenient: a field of an
-unusable shape reads as its default and is named in `odd`. Before a rewrite, or for one task,
-`opened` returns the whole dict and is strict, because two programs may read invalid data
+Two decoders. For a list, `decode_record` decodes straight into the record, fast and lenient: a
+field of an unusable shape reads as its default and is named in `odd`. Before a rewrite, or for one
+task, `decode_task` returns the whole dict and is strict, because two programs may read invalid data
 differently, so it must not be written back.
 """
 
@@ -27,8 +27,8 @@ META_CAP: Final = MIB
 MAX_DIGITS: Final = 400
 MAX_EXACT: Final = 2**53  # beyond it JavaScript, which shares the file, loses digits
 
-glimpse: Final = msgspec.json.Decoder(TaskRecord).decode  # raises one of REFUSED
-_put: Final = msgspec.structs.force_setattr
+decode_fast: Final = msgspec.json.Decoder(TaskRecord).decode  # raises one of REFUSED
+_set_field: Final = msgspec.structs.force_setattr
 REFUSED: Final = (msgspec.MsgspecError, RecursionError, ValueError)
 # Fields that may hold any value, in the record and in our own part of it.
 _FREE: Final = ("args_summary", "owner", "policy", "counters")
@@ -37,9 +37,9 @@ LARGE: Final = 32 * 1024  # bytes of a file above which a list keeps only a part
 RERUN_LARGE: Final = 320 * 1024  # our own tasks keep up to 256 KiB, for a re-run
 _LONG_TEXT, _MANY = 4_096, 20
 _TEXTS: Final = ("kind", "status", "objective", "phase", "result_path", "recommended_next")
-_MOST_SEEN: Final = 4096
-_seen: dict[Any, Any] = {}  # values of a few types, none of which equals one of another
-_one_of: Final = _seen.setdefault  # returns one shared object for equal values
+_MOST_INTERNED: Final = 4096
+_interned_values: dict[Any, Any] = {}  # values of a few types, none of which equals one of another
+_intern_value: Final = _interned_values.setdefault  # returns one shared object for equal values
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _fields: Final = functools.cache(msgspec.structs.fields)
 _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
@@ -49,45 +49,45 @@ _NESTED: Final[dict[str, type[msgspec.Struct]]] = {
 }
 
 
-def shared(record: TaskRecord, task_id: str) -> TaskRecord:
+def interned(record: TaskRecord, task_id: str) -> TaskRecord:
     """Intern values that many records have in common, to save memory.
 
     `task_id` is its id as the caller has it already. Each record belongs to its reader alone, so no
     other code sees it change.
     """
-    if len(_seen) >= _MOST_SEEN:
-        _seen.clear()
-    _put(record, "task_id", task_id)
-    _put(record, "kind", intern(record.kind))
-    _put(record, "status", intern(record.status))
+    if len(_interned_values) >= _MOST_INTERNED:
+        _interned_values.clear()
+    _set_field(record, "task_id", task_id)
+    _set_field(record, "kind", intern(record.kind))
+    _set_field(record, "status", intern(record.status))
     if type(pid := record.pid) is int:
-        _put(record, "pid", _one_of(pid, pid))
+        _set_field(record, "pid", _intern_value(pid, pid))
     ours = record.engine
     if ours is not None:
         if ours.args is None and ours.metadata is None:
-            _put(record, "engine", _one_of(ours, ours))
+            _set_field(record, "engine", _intern_value(ours, ours))
         else:
-            _lighten(ours)
+            _intern_fields(ours)
     return record
 
 
-def lighter(record: TaskRecord, task_id: str) -> TaskRecord:
-    """Do as `shared`, and drop fields that a list does not need: half a kilobyte less per task.
+def compact(record: TaskRecord, task_id: str) -> TaskRecord:
+    """Do as `interned`, and drop fields that a list does not need: half a kilobyte less per task.
 
     The nonce of its id is dropped and, once the task has ended, the process that ran it: a list
     does not check whether that one lives.
     """
     if record.task_nonce is not None:
-        _put(record, "task_nonce", None)
+        _set_field(record, "task_nonce", None)
     ours = record.engine
     if ours is not None and record.status in TERMINAL:
         if ours.runner is not None:
-            _put(ours, "runner", None)
+            _set_field(ours, "runner", None)
         if ours.owner_started_at is not None:
-            _put(ours, "owner_started_at", None)
+            _set_field(ours, "owner_started_at", None)
         if ours.pid_space is not None:
-            _put(ours, "pid_space", None)
-    return shared(record, task_id)
+            _set_field(ours, "pid_space", None)
+    return interned(record, task_id)
 
 
 def bounded(record: TaskRecord, size: int) -> TaskRecord:
@@ -137,11 +137,11 @@ def _weight(value: Any) -> int:
         return META_CAP
 
 
-def _lighten(ours: EngineFields) -> None:
+def _intern_fields(ours: EngineFields) -> None:
     """Intern the shareable values of the engine part."""
     for name in ("host", "boot_id", "units"):
         if (value := getattr(ours, name)) is not None:
-            _put(ours, name, _one_of(value, value))
+            _set_field(ours, name, _intern_value(value, value))
 
 
 def is_flat(record: TaskRecord) -> bool:
@@ -155,19 +155,19 @@ def is_flat(record: TaskRecord) -> bool:
     return ours is None or not (ours.args or ours.metadata)
 
 
-def glance(data: bytes, task_id: str) -> TaskRecord:
+def decode_record(data: bytes, task_id: str) -> TaskRecord:
     """Decode the record in `data` for a list, fast and lenient. Raises Unusable."""
     try:
-        record = glimpse(data)
+        record = decode_fast(data)
     except REFUSED:
         return as_record(_parse(data, strict=False), task_id)
     if not is_flat(record) and may_be_deep(data):
-        record = _levelled(record)
+        record = _without_deep_values(record)
     # The folder's name is the id, whatever the file contains.
     return record if record.task_id == task_id else msgspec.structs.replace(record, task_id=task_id)
 
 
-def _levelled(record: TaskRecord) -> TaskRecord:
+def _without_deep_values(record: TaskRecord) -> TaskRecord:
     """Remove values from `record` that are nested too deeply to show, and name them in `odd`."""
     deep = [name for name in _FREE if is_deep(getattr(record, name), MAX_DEPTH - 1)]
     found: dict[str, Any] = {name: {} if name == "args_summary" else None for name in deep}
@@ -179,30 +179,30 @@ def _levelled(record: TaskRecord) -> TaskRecord:
     return msgspec.structs.replace(record, **found, odd=(*record.odd, *deep)) if deep else record
 
 
-def opened(data: bytes) -> dict[str, Any]:
+def decode_task(data: bytes) -> dict[str, Any]:
     """Decode the whole of `data`, strictly: for one task or a rewrite. Raises Unusable."""
-    raw = whole(data)
+    raw = decode_object(data)
     if not isinstance(raw.get("task_id"), str):
         raise Unusable("it has no task_id")
     return raw
 
 
-def whole(data: bytes) -> dict[str, Any]:
+def decode_object(data: bytes) -> dict[str, Any]:
     """Decode the JSON object in `data`, as strictly, for any record. Raises Unusable."""
     raw = _parse(data, strict=True)
     _check_exact(raw)
     return raw
 
 
-def forgiving(data: bytes) -> dict[str, Any]:
+def decode_lenient(data: bytes) -> dict[str, Any]:
     """Decode the JSON object in `data`; of a duplicate key the last. Raises Unusable."""
     return _parse(data, strict=False)
 
 
-def strict(data: bytes, task_id: str) -> TaskRecord:
+def decode_strict(data: bytes, task_id: str) -> TaskRecord:
     """Decode the record in `data` for one task, as strictly as a rewrite. Raises Unusable."""
-    opened(data)
-    return glance(data, task_id)
+    decode_task(data)
+    return decode_record(data, task_id)
 
 
 def encoded(raw: dict[str, Any]) -> bytes:
@@ -239,20 +239,20 @@ def _coerced(
             if nested is not None and isinstance(value, dict):
                 kept[field.name] = nested(**_coerced(value, nested, odd, f"{name}."))
             else:
-                kept[field.name] = msgspec.convert(shown(value), field.type)
+                kept[field.name] = msgspec.convert(without_surrogates(value), field.type)
         except (msgspec.ValidationError, TypeError, RecursionError):
             odd.append(name)
     return kept
 
 
-def shown(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
     """Replace lone surrogates in `value`, which UTF-8 output cannot represent."""
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [shown(item) for item in value]
+        return [without_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {shown(key): shown(item) for key, item in value.items()}
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
     return value
 
 
@@ -263,10 +263,10 @@ def _parse(data: bytes, *, strict: bool) -> dict[str, Any]:
         text = data.decode("utf-8")
         raw = json.loads(
             text,
-            object_pairs_hook=_without_doubles if strict else None,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            parse_int=_whole,
+            object_pairs_hook=_unique_keys if strict else None,
+            parse_constant=_refuse_constant,
+            parse_float=_parse_float,
+            parse_int=_parse_int,
         )
     except UnicodeDecodeError as error:
         raise Unusable("not valid UTF-8") from error
@@ -286,26 +286,26 @@ def _broken(error: json.JSONDecodeError, data: bytes) -> str:
     return "meta.json is cut short" if cut else "not valid JSON"
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         name, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise Unusable(f"the key '{shown(name)[:40]}' is there twice")
+        raise Unusable(f"the key '{without_surrogates(name)[:40]}' is there twice")
     return found
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise Unusable("not valid JSON")  # NaN and Infinity are Python's, not JSON's
 
 
-def _finite(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise Unusable("not valid JSON")
     return number
 
 
-def _whole(text: str) -> int:
+def _parse_int(text: str) -> int:
     if len(text) > MAX_DIGITS:
         raise Unusable(f"it holds a number of {len(text)} digits")
     return int(text)

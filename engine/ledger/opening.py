@@ -80,7 +80,7 @@ def sweep(root: Path) -> int:
                 swept += _sweep_folder(folder, nonces)
                 if folder.has(PEERS):
                     TaskLock(folder, task_id).free_dead()
-    lease.bury(root, dead)
+    lease.remove_dead(root, dead)
     return swept
 
 

@@ -85,7 +85,7 @@ class Owners:
         if record.status not in LIVE:
             return Ownership(Owner.UNKNOWN, "the task has ended")
         if record.kind == ENVELOPE:
-            return _envelope(record, machine.unhurried_ms() if now_ms is None else now_ms)
+            return _envelope(record, machine.age_clock_ms() if now_ms is None else now_ms)
         if self._runs is not None and self.is_own(record):
             return self._runs(TaskId(record.task_id))
         if record.engine is None or not record.engine.runner:
@@ -114,7 +114,7 @@ def owner_of(root: Path, record: TaskRecord, now_ms: int | None = None) -> Owner
 def is_kept_here(record: TaskRecord) -> bool:
     """Return whether this envelope belongs to this process; it has no run, and so no lease."""
     owner = record.engine
-    if record.kind != ENVELOPE or owner is None or record.pid != machine.me()[0]:
+    if record.kind != ENVELOPE or owner is None or record.pid != machine.own_process()[0]:
         return False
     return machine.same_host(owner.host or "") and machine.same_boot(owner.boot_id or "")
 
@@ -138,7 +138,7 @@ def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Ownership:
         return Ownership(Owner.UNKNOWN, "its lease cannot be read")
     if not root.is_dir():
         return Ownership(Owner.AWAY, AWAY_WORDS)
-    return _by_process(record, owner, missing=not lease.is_there(root, nonce), root=root)
+    return _by_process(record, owner, missing=not lease.exists(root, nonce), root=root)
 
 
 def _by_process(record: TaskRecord, owner: EngineFields, *, missing: bool, root: Path) -> Ownership:
@@ -153,7 +153,7 @@ def _by_process(record: TaskRecord, owner: EngineFields, *, missing: bool, root:
     if pid is None or began_ms is None:
         return gone
     lives: bool | None
-    if machine.me()[0] == pid and owner.pid_space in (None, machine.pid_space()):
+    if machine.own_process()[0] == pid and owner.pid_space in (None, machine.pid_space()):
         lives = lease.is_held_here(owner.runner or "")
     else:
         lives = machine.is_process(pid, began_ms)

@@ -17,7 +17,7 @@ from engine.ledger.lease import Lease
 from engine.ledger.listing import packed
 from engine.ledger.machine import wall_ms
 from engine.ledger.result_assembly import GeneratedStream, JoinedResult, assemble, head_apart
-from engine.ledger.stable_reads import Mark, mark_of, opened, read_stable
+from engine.ledger.stable_reads import Mark, mark_of, read_meta, read_stable
 from engine.ledger.time_slices import AT_ONCE
 from engine.model.errors import (
     EngineError,
@@ -45,7 +45,7 @@ from engine.model.records import (
 
 T = TypeVar("T")
 
-MOST_DOUBTED = 100  # unreadable tasks of a list that are read a second time
+MOST_REREAD = 100  # unreadable tasks of a list that are read a second time
 MOST_REFUSED = 1_000
 DOCUMENT_CAP = 8 * MIB  # a task file has 1 MiB at most, plus its states and ids
 
@@ -96,13 +96,13 @@ class LedgerReader:
         if root is None:
             return None
         with root:
-            strictly = listing.read_many(root, [task_id], self._now_ms(), meta.strict)
+            strictly = listing.read_many(root, [task_id], self._now_ms(), meta.decode_strict)
             return next((found.entry for found in strictly), None)
 
     def read_raw(self, task_id: str) -> dict[str, Any]:
         """Read the whole meta.json with every field. Raises TaskUnreadable."""
         with self._task(task_id) as folder:
-            return self._whole(folder, task_id)[1]
+            return self._read_strict(folder, task_id)[1]
 
     def read_many(self, ids: Iterable[str]) -> list[listing.Found]:
         """Read (id, record or Unreadable, stamp) of each existing task; used by lists."""
@@ -124,7 +124,7 @@ class LedgerReader:
             return [listing.kept(one, make) for one in found]
 
     def entries(
-        self, ids: Iterable[str], make: listing.Make = meta.shared
+        self, ids: Iterable[str], make: listing.Make = meta.interned
     ) -> list[TaskRecord | Unreadable]:
         """Read as `read_many`, without stamps and a fifth faster, for callers that have them."""
         root = self._open_root()
@@ -134,7 +134,7 @@ class LedgerReader:
             return list(listing.entries(root, ids, self._now_ms(), make))
 
     def ended(
-        self, ids: Collection[str], make: listing.Make = meta.shared
+        self, ids: Collection[str], make: listing.Make = meta.interned
     ) -> tuple[list[TaskRecord], list[str]]:
         """Read those of `ids` that have ended, the fastest way; return the other ids besides."""
         root = self._open_root()
@@ -182,11 +182,11 @@ class LedgerReader:
             ids = [task_id for part in listing.folders(root, AT_ONCE) for task_id in part]
             found = list(listing.entries(root, ids, self._now_ms()))
         whole = [one for one in found if isinstance(one, TaskRecord)]
-        if 0 < len(ids) - len(whole) <= MOST_DOUBTED:
-            found = [*whole, *self._doubtful({*ids}.difference(one.task_id for one in whole))]
+        if 0 < len(ids) - len(whole) <= MOST_REREAD:
+            found = [*whole, *self._reread({*ids}.difference(one.task_id for one in whole))]
         return listing.newest(found, status, kind, since)[:limit]
 
-    def _doubtful(self, ids: set[TaskId]) -> Sequence[TaskRecord | Unreadable]:
+    def _reread(self, ids: set[TaskId]) -> Sequence[TaskRecord | Unreadable]:
         """Read unreadable or absent tasks again; another tool may be rewriting one."""
         return read_stable(
             lambda: [mark for task_id in ids for mark in self._marks(task_id)],
@@ -297,7 +297,7 @@ class LedgerReader:
     def place(self, task_id: str, name: str) -> Path | None:
         """Path of one of `files`, for another program; None for a link or a missing file."""
         with self._task(task_id) as folder, suppress(OSError, Unusable):
-            if task_files.stands(folder, name):
+            if task_files.is_listed(folder, name):
                 return (self.root / task_id / name).absolute()
         return None
 
@@ -376,10 +376,10 @@ class LedgerReader:
         path = os.path.join(self.root, task_id, name)
         return TaskUnreadable(task_id=task_id, reason=reason, path=path)
 
-    def _whole(self, folder: Folder, task_id: str) -> tuple[bytes, dict[str, Any]]:
+    def _read_strict(self, folder: Folder, task_id: str) -> tuple[bytes, dict[str, Any]]:
         """Read meta.json as bytes and as the whole dict, strictly."""
         with self._readable(task_id, META_NAME):
             try:
-                return opened(folder)
+                return read_meta(folder)
             except FileNotFoundError as error:
                 raise Unusable("was never finished") from error

@@ -42,11 +42,11 @@ DEFECTS: Final = (
 # A locked folder must delay neither the window nor the other orphans: it is busy, and retried soon.
 # The patience suffices for one locked operation of our own.
 PATIENCE_S: Final = 0.05
-BUSY_LOOK_S: Final = 0.4
+BUSY_RETRY_S: Final = 0.4
 SETTLE_S: Final = UNMOVED_S + 3
 # Each end is flushed three times. Parallel flushes share the disk's work: 150 ends took 1.1 s one
 # after the other and 0.4 s by four on a busy machine, and a start waits for them.
-HANDS: Final = 4
+WORKERS: Final = 4
 LARGE_AT_ONCE: Final = 16  # records that are read whole
 
 
@@ -65,13 +65,13 @@ class Reaper:
         self.failures: dict[TaskId, EngineError] = {}
         self.busy: set[TaskId] = set()
         self.unjudged: dict[TaskId, str] = {}
-        self._told: dict[str, str] = {}  # last logged reason for which a task could not be reaped
+        self._logged: dict[str, str] = {}  # last logged reason for which a task could not be reaped
 
     def owner_of(self, record: TaskRecord) -> Ownership:
         """Judge the owner of the task; see `ownership`."""
         return self._owners.of(record)
 
-    def pass_over(self, ended: Iterable[TaskId]) -> None:
+    def skip(self, ended: Iterable[TaskId]) -> None:
         """Skip these tasks in future: another reader found that they have ended, which is final."""
         for part in slices(ended):
             self._ended.update(part)
@@ -85,7 +85,7 @@ class Reaper:
         return self._end_all(self._live())
 
     def retry(self) -> list[TaskRecord]:
-        """End those in `busy` whose lock is free by now. Call it every BUSY_LOOK_S."""
+        """End those in `busy` whose lock is free by now. Call it every BUSY_RETRY_S."""
         ready = {task_id for task_id in self.busy if not self._must_wait(task_id)}
         self.busy -= ready
         for task_id in ready:
@@ -100,17 +100,17 @@ class Reaper:
         until = time.monotonic() + limit_s
         ended = self.reap()
         while self.busy and time.monotonic() < until:
-            time.sleep(BUSY_LOOK_S)
+            time.sleep(BUSY_RETRY_S)
             ended += self.retry()
         return ended
 
     def _end_all(self, records: Iterable[TaskRecord]) -> list[TaskRecord]:
         found = list(records)
-        if len(found) <= HANDS:
+        if len(found) <= WORKERS:
             ended = list(map(self._end_if_orphaned, found))
         else:
-            with ThreadPoolExecutor(HANDS, "reap") as hands:
-                ended = list(hands.map(self._end_if_orphaned, found))
+            with ThreadPoolExecutor(WORKERS, "reap") as pool:
+                ended = list(pool.map(self._end_if_orphaned, found))
         return [record for record in ended if record is not None]
 
     def _must_wait(self, task_id: TaskId) -> bool:
@@ -135,16 +135,16 @@ class Reaper:
         except EngineError as error:
             self._failed(record, error)
         except DEFECTS as error:
-            self._failed(record, self._unforeseen(record, error))
+            self._failed(record, self._as_unreadable(record, error))
         return None
 
     def _failed(self, record: TaskRecord, error: EngineError) -> None:
-        level = logging.DEBUG if self._told.get(record.task_id) == str(error) else logging.WARNING
-        self._told[record.task_id] = str(error)
+        level = logging.DEBUG if self._logged.get(record.task_id) == str(error) else logging.WARNING
+        self._logged[record.task_id] = str(error)
         log.log(level, "task %s: could not be reaped: %s", record.task_id, error)
         self.failures[TaskId(record.task_id)] = error
 
-    def _unforeseen(self, record: TaskRecord, error: Exception) -> TaskUnreadable:
+    def _as_unreadable(self, record: TaskRecord, error: Exception) -> TaskUnreadable:
         log.debug("task %s", record.task_id, exc_info=error)
         reason = f"it could not be judged ({type(error).__name__})"
         path = str(self.ledger.root / record.task_id)
@@ -157,7 +157,7 @@ class Reaper:
             self._ended.update(TaskId(record.task_id) for record in ended)
             others += rest
         live: list[TaskRecord] = []
-        for found in self._looked_at(others):
+        for found in self._records(others):
             if isinstance(found.entry, Unreadable):
                 continue
             if found.entry.is_terminal:
@@ -166,7 +166,7 @@ class Reaper:
                 live.append(found.entry)
         return live
 
-    def _looked_at(self, ids: list[str]) -> Iterator[Found]:
+    def _records(self, ids: list[str]) -> Iterator[Found]:
         """Yield each record as stored; of records of a megabyte only some are in memory at once."""
         for part in slices(ids, LARGE_AT_ONCE):
             yield from self.ledger.read_many(part)
@@ -177,26 +177,26 @@ class Reaper:
             raise TaskBusy(task_id=task_id, waited_s=0.0)
         self._keep_pages(task_id)
         units, _, _ = self.ledger.tail_units(task_id)
-        was: list[str] = []
+        causes: list[str] = []
 
-        def bury(raw: dict[str, Any]) -> None:
-            was.clear()
-            verdict = self._judged_again(raw, task_id)
+        def set_orphaned(raw: dict[str, Any]) -> None:
+            causes.clear()
+            verdict = self._owner_now(raw, task_id)
             if verdict.dead:
-                was.append(f"orphaned: {verdict.sentence}")
-                changes.orphan(raw, was[0], machine.wall_ms(), units)
+                causes.append(f"orphaned: {verdict.sentence}")
+                changes.orphan(raw, causes[0], machine.wall_ms(), units)
 
         try:
-            record = self.ledger.mutate(task_id, bury, durable=True, wait_s=PATIENCE_S)
+            record = self.ledger.mutate(task_id, set_orphaned, durable=True, wait_s=PATIENCE_S)
         except LockTimeout as error:
             raise TaskBusy(task_id=task_id, waited_s=PATIENCE_S) from error
-        if not was:
+        if not causes:
             return None
-        event = {"code": "orphaned", "message": was[0], "pid": record.pid}
+        event = {"code": "orphaned", "message": causes[0], "pid": record.pid}
         self.ledger.note(task_id, [("failed", event)], durable=True)
         return record
 
-    def _judged_again(self, raw: dict[str, Any], task_id: TaskId) -> Ownership:
+    def _owner_now(self, raw: dict[str, Any], task_id: TaskId) -> Ownership:
         """Judge the task again under the lock: it may have ended, or found another owner."""
         try:
             return self.owner_of(meta.as_record(raw, task_id))

@@ -162,7 +162,7 @@ class RecordStore:
         """Read as `read`, in a folder that is open. Raises RecordNotFound, RecordUnreadable."""
         name = record_id + _END
         try:
-            return meta.whole(folder.read(name, self.cap))
+            return meta.decode_object(folder.read(name, self.cap))
         except FileNotFoundError as error:
             raise self.missing(record_id) from error
         except Unusable as error:

@@ -16,7 +16,7 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from engine.ledger.listing import Make, packed
-from engine.ledger.meta import shared
+from engine.ledger.meta import interned
 from engine.ledger.ownership import Owner, Owners, Runs, is_kept_here
 from engine.ledger.reader import LedgerReader
 from engine.ledger.time_slices import slices
@@ -34,14 +34,14 @@ from engine.model.records import (
     Unreadable,
 )
 
-MEET_AT_ONCE = 128
+LOAD_AT_ONCE = 128
 NAMES_AT_ONCE = 1000
 SURE_NS = 60 * 10**9  # a file's time may be this much older than its rename into the folder
 KEPT_S = 5.0  # the last good record is shown for this long when a file becomes unreadable
-CALM_S = 1.0  # without a failed read for this long, the record counts as settled
-DOUBT_S = 60.0
+SETTLED_S = 1.0  # without a failed read for this long, the record counts as settled
+UNSTABLE_S = 60.0
 VERDICT_S = 3.0  # maximum age of a verdict on an owner
-TURN = 500  # live tasks read in one pulse
+PULSE_TASKS = 500  # live tasks read in one pulse
 
 Entry = TaskRecord | Unreadable
 Read = Callable[[tuple[TaskId, ...]], Iterable[tuple[Entry, int | None]]]  # stamps are packed
@@ -62,11 +62,11 @@ class _Live:
 
 
 @dataclass(slots=True)
-class _Doubt:
+class _ReadTimes:
     """Times of the last good and the last failed read of a record."""
 
-    whole_at: float
-    broken_at: float
+    read_at: float
+    failed_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class LedgerSnapshot:
         self,
         ledger: LedgerReader,
         ours: Callable[[TaskId], bool],
-        make: Make = shared,
+        make: Make = interned,
         runs: Runs | None = None,
     ) -> None:
         self._ledger, self._ours, self._make = ledger, ours, make
@@ -97,18 +97,18 @@ class LedgerSnapshot:
         self._stamps: dict[TaskId, int | None] = {}  # packed
         self._live: dict[TaskId, _Live] = {}
         self._unfinished: set[TaskId] = set()
-        self._doubts: dict[TaskId, _Doubt] = {}  # of records that became unreadable
+        self._unstable: dict[TaskId, _ReadTimes] = {}  # of records that became unreadable
         self._surveyed: dict[TaskId, int | None] = {}
         self._round: list[TaskId] = []
-        self._met_at_ns = 0
+        self._loaded_at_ns = 0
 
     def __len__(self) -> int:
         return len(self._views)
 
     @property
-    def restless(self) -> frozenset[TaskId]:
+    def changeable(self) -> frozenset[TaskId]:
         """Tasks that may change without a notice for the root: live, or being created."""
-        return frozenset(self._live) | self._unfinished | self._doubts.keys()
+        return frozenset(self._live) | self._unfinished | self._unstable.keys()
 
     def survey(self) -> tuple[list[TaskId], tuple[TaskId, ...]]:
         """Scan all folders once: ids to read, newest first, and the removed ones.
@@ -121,9 +121,9 @@ class LedgerSnapshot:
             left.discard(task_id)  # no list of all is made: 25 MB for 100,000 at every survey
             mark = packed(stamp)
             news = mark is None or self._stamps.get(task_id) != mark
-            if news and not self._adopt(task_id, stamp):
+            if news and not self._restore_stamp(task_id, stamp):
                 changed.append((stamp.mtime_ns if stamp else 0, task_id, mark))
-        self._met_at_ns = 0
+        self._loaded_at_ns = 0
         left = {task_id for task_id in left if not self._waits(task_id)}
         gone = tuple(task_id for task_id in self._views if task_id in left) if left else ()
         for task_id in left:
@@ -132,12 +132,12 @@ class LedgerSnapshot:
         self._surveyed = {task_id: mark for _, task_id, mark in changed}
         return list(self._surveyed), gone
 
-    def names(self) -> list[TaskId]:
+    def list_ids(self) -> list[TaskId]:
         """All task ids, in no order: for the first read of a large ledger."""
         parts = slices(self._ledger.folders(NAMES_AT_ONCE), 1)
         return [task_id for part in parts for task_id in part[0]]
 
-    def seen(self) -> Mapping[TaskId, TaskView]:
+    def views(self) -> Mapping[TaskId, TaskView]:
         """Copy of the last known views; safe during another call, because the copy is one step."""
         return self._views.copy()
 
@@ -152,56 +152,56 @@ class LedgerSnapshot:
         """Read the tasks that the last survey named. Raises LedgerUnusable."""
         # A stamp may be older than the data read here: then the next survey names the task again.
         mark, entries = self._surveyed.get, self._ledger.entries
-        return self._take(
+        return self._apply(
             task_ids,
             lambda part: ((one, mark(TaskId(one.task_id))) for one in entries(part, self._make)),
         )
 
-    def _adopt(self, task_id: TaskId, stamp: Stamp | None) -> bool:
-        """Stamp a task that `meet` left without one; only files written since are read again."""
-        view = self._views.get(task_id) if self._met_at_ns else None
+    def _restore_stamp(self, task_id: TaskId, stamp: Stamp | None) -> bool:
+        """Stamp a task that `load_new` left without one; later writes are read again."""
+        view = self._views.get(task_id) if self._loaded_at_ns else None
         if view is None or stamp is None or task_id in self._stamps:
             return False
-        if sure := stamp.mtime_ns < self._met_at_ns - SURE_NS:
+        if sure := stamp.mtime_ns < self._loaded_at_ns - SURE_NS:
             # Use its own id: the scan's is another string object.
             self._stamps[view.task_id] = packed(stamp)
         return sure
 
-    def meet(self, task_ids: Sequence[TaskId]) -> Difference:
-        """Read tasks of `names` that are not known yet. Raises LedgerUnusable."""
-        self._met_at_ns = self._met_at_ns or time.time_ns()
+    def load_new(self, task_ids: Sequence[TaskId]) -> Difference:
+        """Read tasks of `list_ids` that are not known yet. Raises LedgerUnusable."""
+        self._loaded_at_ns = self._loaded_at_ns or time.time_ns()
         views: list[TaskView] = []
-        for part in slices(task_ids, MEET_AT_ONCE):
+        for part in slices(task_ids, LOAD_AT_ONCE):
             ended, others = self._ledger.ended(part, self._make)
             # Equal to `_view`, at a fifth of the time; a record's id was checked before.
-            met = {
+            loaded = {
                 one.task_id: TaskView(one, ((ours := one.engine) and ours.units) or one.units)
                 for one in ended
             }
             if others:
-                met |= self._met(others)
-            self._views.update(met)  # type: ignore[arg-type]
-            views += met.values()
+                loaded |= self._read_live(others)
+            self._views.update(loaded)  # type: ignore[arg-type]
+            views += loaded.values()
         return Difference(tuple(views))
 
-    def _met(self, task_ids: list[str]) -> dict[str, TaskView]:
+    def _read_live(self, task_ids: list[str]) -> dict[str, TaskView]:
         """Read live tasks, and those that need a full read or are gone again."""
         found = self._ledger.read_kept(task_ids, self._make)
         for task_id in set(task_ids).difference(entry.task_id for entry, _ in found):
-            self._went(TaskId(task_id))
-        return {entry.task_id: self._meet(entry, mark) for entry, mark in found}
+            self._is_gone(TaskId(task_id))
+        return {entry.task_id: self._add_new(entry, mark) for entry, mark in found}
 
-    def _meet(self, entry: Entry, mark: int | None) -> TaskView:
+    def _add_new(self, entry: Entry, mark: int | None) -> TaskView:
         task_id = TaskId(entry.task_id)
         self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
         return self._view(task_id, entry)
 
-    def look(self, task_ids: Iterable[TaskId]) -> Difference:
+    def refresh(self, task_ids: Iterable[TaskId]) -> Difference:
         """Read these tasks again. Raises LedgerUnusable."""
         read = self._ledger.read_kept
-        return self._take(task_ids, lambda part: read(part, self._make))
+        return self._apply(task_ids, lambda part: read(part, self._make))
 
-    def _take(self, task_ids: Iterable[TaskId], read: Read) -> Difference:
+    def _apply(self, task_ids: Iterable[TaskId], read: Read) -> Difference:
         left = dict.fromkeys(task_ids)
         views: list[TaskView] = []
         for part in slices(tuple(left)):
@@ -211,16 +211,18 @@ class LedgerSnapshot:
                 self._unfinished.discard(task_id)
                 # A stamp does not show rights or a failing disk: read again at every survey.
                 self._stamps[task_id] = None if isinstance(entry, Unreadable) else mark
-                self._show(task_id, self._judged(task_id, entry, mark), views)
-        return Difference(tuple(views), tuple(filter(self._went, left)))
+                self._show(task_id, self._checked_view(task_id, entry, mark), views)
+        return Difference(tuple(views), tuple(filter(self._is_gone, left)))
 
     def pulse(self) -> Difference:
         """Read changes that cause no notice: progress, dead owners, folders that stay empty."""
         views: list[TaskView] = []
-        for task_id in chain.from_iterable(slices(self._turn())):
-            if self._moves(task_id, self._live[task_id]):
-                self._show(task_id, self._marked(task_id, self._views[task_id].entry), views)
-        made = self.look((*self._unfinished, *self._doubts))
+        for task_id in chain.from_iterable(slices(self._next_round())):
+            if self._has_changed(task_id, self._live[task_id]):
+                self._show(
+                    task_id, self._view_with_stale(task_id, self._views[task_id].entry), views
+                )
+        made = self.refresh((*self._unfinished, *self._unstable))
         return Difference((*views, *made.views), made.gone)
 
     def of(self, entry: Entry) -> TaskView:
@@ -232,13 +234,13 @@ class LedgerSnapshot:
             self._views[task_id] = view
             into.append(view)
 
-    def _went(self, task_id: TaskId) -> bool:
+    def _is_gone(self, task_id: TaskId) -> bool:
         """Handle a failed read: forget a removed task; keep one whose meta.json is missing."""
         if os.path.isdir(self._ledger.root / task_id):
             if task_id not in self._views:
                 self._unfinished.add(task_id)
             else:
-                self._broken(task_id)
+                self._note_failure(task_id)
             return False
         if self._waits(task_id):
             return False
@@ -246,14 +248,14 @@ class LedgerSnapshot:
         self._forget(task_id)
         return shown
 
-    def _turn(self) -> list[TaskId]:
+    def _next_round(self) -> list[TaskId]:
         """Return the next live tasks in round-robin order, because there may be thousands."""
         if not self._round:
             self._round = list(self._live)
-        turn, self._round = self._round[:TURN], self._round[TURN:]
+        turn, self._round = self._round[:PULSE_TASKS], self._round[PULSE_TASKS:]
         return [task_id for task_id in turn if task_id in self._live]
 
-    def _moves(self, task_id: TaskId, live: _Live) -> bool:
+    def _has_changed(self, task_id: TaskId, live: _Live) -> bool:
         view = self._views[task_id]
         if not view.ours and time.monotonic() - live.judged_at > VERDICT_S:
             return True
@@ -291,37 +293,37 @@ class LedgerSnapshot:
             away=ours and self._is_away(entry),
         )
 
-    def _judged(self, task_id: TaskId, entry: Entry, mark: int | None) -> TaskView:
+    def _checked_view(self, task_id: TaskId, entry: Entry, mark: int | None) -> TaskView:
         """Build the view of an entry; for a file that is being rewritten, keep the last good
         record."""
-        if not self._doubts and not self._ledger.has_refused and isinstance(entry, TaskRecord):
+        if not self._unstable and not self._ledger.has_refused and isinstance(entry, TaskRecord):
             return self._view(task_id, entry)  # fast path, because this runs for every task
         if (refused := self._ledger.refused(task_id, mark)) is not None:
             return self._view(task_id, refused)
         if isinstance(entry, Unreadable):
-            if self._broken(task_id):
+            if self._note_failure(task_id):
                 return replace(self._views[task_id], stale=True)
-        elif (doubt := self._doubts.get(task_id)) is not None:
-            doubt.whole_at = time.monotonic()
-            if doubt.whole_at - doubt.broken_at >= CALM_S:
-                del self._doubts[task_id]
-        return self._marked(task_id, entry)
+        elif (times := self._unstable.get(task_id)) is not None:
+            times.read_at = time.monotonic()
+            if times.read_at - times.failed_at >= SETTLED_S:
+                del self._unstable[task_id]
+        return self._view_with_stale(task_id, entry)
 
-    def _marked(self, task_id: TaskId, entry: Entry) -> TaskView:
+    def _view_with_stale(self, task_id: TaskId, entry: Entry) -> TaskView:
         view = self._view(task_id, entry)
-        doubted = task_id in self._doubts and isinstance(entry, TaskRecord)
+        doubted = task_id in self._unstable and isinstance(entry, TaskRecord)
         return replace(view, stale=True) if doubted else view
 
-    def _broken(self, task_id: TaskId) -> bool:
+    def _note_failure(self, task_id: TaskId) -> bool:
         """Record a failed read; return whether the last good record is still shown."""
         now, shown = time.monotonic(), self._views.get(task_id)
-        if shown is None or (isinstance(shown.entry, Unreadable) and task_id not in self._doubts):
+        if shown is None or (isinstance(shown.entry, Unreadable) and task_id not in self._unstable):
             return False
-        doubt = self._doubts.setdefault(task_id, _Doubt(now, now))
-        doubt.broken_at = now
-        if now - doubt.whole_at > DOUBT_S:
-            del self._doubts[task_id]
-        return isinstance(shown.entry, TaskRecord) and now - doubt.whole_at < KEPT_S
+        times = self._unstable.setdefault(task_id, _ReadTimes(now, now))
+        times.failed_at = now
+        if now - times.read_at > UNSTABLE_S:
+            del self._unstable[task_id]
+        return isinstance(shown.entry, TaskRecord) and now - times.read_at < KEPT_S
 
     def _is_ours(self, task_id: TaskId, entry: Entry) -> bool:
         """Return whether this process owns it; the lease shows that before the task is queued."""
@@ -394,4 +396,4 @@ class LedgerSnapshot:
         self._stamps.pop(task_id, None)
         self._live.pop(task_id, None)
         self._unfinished.discard(task_id)
-        self._doubts.pop(task_id, None)
+        self._unstable.pop(task_id, None)

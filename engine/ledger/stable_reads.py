@@ -42,7 +42,7 @@ def _is_fresh(mark: Mark) -> bool:
     return abs(time.time_ns() - mark[1]) < FRESH_NS
 
 
-def opened(folder: Folder) -> tuple[bytes, dict[str, Any]]:
+def read_meta(folder: Folder) -> tuple[bytes, dict[str, Any]]:
     """Read the meta.json in `folder`: its bytes and the whole dict, strictly.
 
     Raises Unusable, FileNotFoundError, OSError.
@@ -51,7 +51,7 @@ def opened(folder: Folder) -> tuple[bytes, dict[str, Any]]:
     def read() -> tuple[bytes, dict[str, Any]] | Exception:
         try:
             data = folder.read(META_NAME, meta.META_CAP)
-            return data, meta.opened(data)
+            return data, meta.decode_task(data)
         except (Unusable, FileNotFoundError) as error:
             return error
 

@@ -120,7 +120,7 @@ def _listed(folder: Folder, before: str) -> list[tuple[str, int, float]]:
     return found
 
 
-def stands(folder: Folder, name: str) -> bool:
+def is_listed(folder: Folder, name: str) -> bool:
     """Return whether `name` is one of `listed`. Raises OSError, Unusable."""
     inside, plain = name.rpartition("/")[::2]
     if inside not in ("", ARTIFACTS_NAME) or not _is_plain(plain):

@@ -79,7 +79,7 @@ class _Absence:
         """Return whether the folder may still come back."""
         now = time.monotonic()
         self._since = now if self._since is None else self._since
-        removed = await asyncio.to_thread(self._held.look) is Presence.REMOVED
+        removed = await asyncio.to_thread(self._held.check) is Presence.REMOVED
         return now - self._since <= (min(REMOVED_S, self._limit_s) if removed else self._limit_s)
 
 

@@ -37,9 +37,9 @@ class FilePart(msgspec.Struct, frozen=True):
     size: int
 
 
-def read_part(look: LedgerReader, task_id: str, name: str, start: int, most: int) -> FilePart:
+def read_part(reader: LedgerReader, task_id: str, name: str, start: int, most: int) -> FilePart:
     """Read at most `most` bytes from `start`; a line cut at the end is left for the next part."""
-    with look.open_whole(task_id, name) as file:
+    with reader.open_whole(task_id, name) as file:
         size = file.seek(0, 2)
         start = max(0, min(start, size))
         file.seek(start)

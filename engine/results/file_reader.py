@@ -55,7 +55,7 @@ class TaskFileReader:
         self, task_id: str, since: int = 0, number: int = 0
     ) -> AsyncGenerator[UnitPart, None]:
         """Yield the units from the first one, or those behind `since` (a part's `resume`)."""
-        reader = await asyncio.to_thread(lambda: UnitReader(self._look(), task_id, since, number))
+        reader = await asyncio.to_thread(lambda: UnitReader(self._reader(), task_id, since, number))
         part = UnitPart(())
         while not part.last:
             part = await asyncio.to_thread(reader.part)
@@ -63,7 +63,7 @@ class TaskFileReader:
 
     async def unit(self, task_id: str, unit: Unit) -> dict[str, Any] | None:
         """Read one whole unit; None where it no longer exists."""
-        return await _stopping(lambda stop: whole_unit(self._look(), task_id, unit, stop))
+        return await _stopping(lambda stop: whole_unit(self._reader(), task_id, unit, stop))
 
     async def refusals(self, task_id: str) -> Refusals:
         """Collect every request that the task's browser was refused, from all of its events."""
@@ -71,7 +71,7 @@ class TaskFileReader:
         behind = 0
         while behind != at:
             at = behind
-            part = await asyncio.to_thread(self._look().read_events, task_id, at)
+            part = await asyncio.to_thread(self._reader().read_events, task_id, at)
             found.add(filter(None, map(refusal, part.events)))
             behind = part.next_offset
         return found
@@ -91,23 +91,25 @@ class TaskFileReader:
         there = earlier or self
 
         def work(stop: threading.Event) -> Differences:
-            runs = (there._look(), before), (self._look(), after)
+            runs = (there._reader(), before), (self._reader(), after)
             return differences(*runs, told, stop)
 
         return await _stopping(work)
 
     async def files(self, task_id: str) -> tuple[FileFacts, ...]:
         """List the task's files, those in `artifacts/` last."""
-        found = await asyncio.to_thread(lambda: self._look().files(task_id))
+        found = await asyncio.to_thread(lambda: self._reader().files(task_id))
         return tuple(FileFacts(*one) for one in found)
 
     async def place(self, task_id: str, name: str) -> Path | None:
         """Return a file's path for another program; None for a link, a folder or a missing file."""
-        return await asyncio.to_thread(lambda: self._look().place(task_id, name))
+        return await asyncio.to_thread(lambda: self._reader().place(task_id, name))
 
     async def part(self, task_id: str, name: str, start: int, most: int) -> FilePart:
         """Read a range of bytes of a file."""
-        return await asyncio.to_thread(lambda: read_part(self._look(), task_id, name, start, most))
+        return await asyncio.to_thread(
+            lambda: read_part(self._reader(), task_id, name, start, most)
+        )
 
     async def find(self, task_id: str, name: str, needle: str, start: int, told: Told) -> int:
         """Find the next byte offset of `needle` in a file; -1 for none."""
@@ -118,7 +120,7 @@ class TaskFileReader:
     async def picture(self, task_id: str, name: str) -> bytes | None:
         """Read a file under `artifacts/` by its plain name; None where there is none."""
         given = name.removeprefix(f"{ARTIFACTS_NAME}/")
-        return await asyncio.to_thread(lambda: self._look().read_artifact(task_id, given))
+        return await asyncio.to_thread(lambda: self._reader().read_artifact(task_id, given))
 
     async def members(
         self, task_id: str, name: str, node: Node, rest: Rest | None = None, most: int = 500
@@ -169,7 +171,7 @@ class TaskFileReader:
         with self.open(task_id, name) as file:
             return file.seek(0, 2)
 
-    def _look(self) -> LedgerReader:
+    def _reader(self) -> LedgerReader:
         return LedgerReader(self._root)
 
     def _bytes(self, task_id: str, name: str, inside: tuple[int, ...]) -> _Source:
@@ -177,7 +179,7 @@ class TaskFileReader:
 
     def open(self, task_id: str, name: str) -> BinaryIO:
         """Open one of the task's files; the result always includes its units."""
-        return self._look().open_whole(task_id, name)
+        return self._reader().open_whole(task_id, name)
 
     def inner(self, task_id: str, name: str, inside: tuple[int, ...]) -> bytes:
         """Unescape the string that begins at `inside[-1]`. Raises Broken."""
@@ -202,17 +204,17 @@ class _Source:
     """Context manager for the bytes of a file, or of a string in it that contains JSON."""
 
     def __init__(
-        self, desk: TaskFileReader, task_id: str, name: str, inside: tuple[int, ...]
+        self, file_reader: TaskFileReader, task_id: str, name: str, inside: tuple[int, ...]
     ) -> None:
-        self._desk, self._at = desk, (task_id, name)
+        self._file_reader, self._at = file_reader, (task_id, name)
         self._inside = inside
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Read:
         if self._inside:
-            data = self._desk.inner(*self._at, self._inside)
+            data = self._file_reader.inner(*self._at, self._inside)
             return lambda at: data[at : at + BLOCK]
-        file = self._file = self._desk.open(*self._at)
+        file = self._file = self._file_reader.open(*self._at)
 
         def read(at: int) -> bytes:
             file.seek(at)
@@ -258,25 +260,25 @@ async def _in_parts(
     Each part costs a thread switch. Pauses count, so that no part takes forever.
     """
 
-    def take(some: list[T], part_s: float) -> bool:
+    def take(part: list[T], part_s: float) -> bool:
         until = time.perf_counter() + part_s
         for one in found:
             if one is not None:
-                some.append(one)
+                part.append(one)
             if time.perf_counter() > until:
                 return False
         return True
 
     ended, part_s = False, PART_S
     while not ended:
-        some: list[T] = []
+        part: list[T] = []
         try:
-            ended = await asyncio.to_thread(take, some, part_s)
+            ended = await asyncio.to_thread(take, part, part_s)
         except Broken as error:
-            yield some  # the members before the place where it breaks off
+            yield part  # the members before the place where it breaks off
             raise broken(error) from error
         part_s = min(2 * part_s, LONGEST_S)
-        yield some
+        yield part
 
 
 async def _stopping(work: Callable[[threading.Event], T]) -> T:

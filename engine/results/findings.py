@@ -14,7 +14,7 @@ import msgspec
 
 from engine.ledger import journal
 from engine.ledger.json_stream import Damaged, JsonText, decoded
-from engine.ledger.meta import shown
+from engine.ledger.meta import without_surrogates
 from engine.ledger.reader import LedgerReader
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, EVENTS_NAME, PAGES_NAME, RESULT_NAME
@@ -73,8 +73,8 @@ class Findings:
                     _note(found, name, text)
             except Damaged:
                 pass  # the head is optional; `rows` reports the damage
-        # `shown` keeps the shape: an object stays an object.
-        return shown(found)  # type: ignore[no-any-return]
+        # `without_surrogates` keeps the shape: an object stays an object.
+        return without_surrogates(found)  # type: ignore[no-any-return]
 
     def _pages(self) -> Iterator[Row]:
         for line in self._ledger.raw_pages(self._task_id):
@@ -84,7 +84,7 @@ class Findings:
     def _result(self) -> Iterator[Row]:
         with self._ledger.open_result(self._task_id) as file:
             for row in unit_rows(self._counted(file), self._key):
-                yield shown(row)
+                yield without_surrogates(row)
 
     def _counted(self, file: BinaryIO) -> Iterator[bytes]:
         for block in _blocks(file):
@@ -95,7 +95,7 @@ class Findings:
         while True:
             part = self._ledger.read_events(self._task_id, self.done)
             for event in part.events:
-                yield shown(msgspec.to_builtins(event))
+                yield without_surrogates(msgspec.to_builtins(event))
             if part.next_offset == self.done:
                 return
             self.done = part.next_offset
@@ -166,7 +166,7 @@ def _unwrapped(pieces: Iterator[str]) -> Iterator[tuple[str, JsonText]]:
     if inner.peek() in ("{", "["):
         yield from _members(inner)
     elif inner.peek():  # plain text becomes a JSON string
-        said = msgspec.json.encode(shown(inner.rest(TEXT_CHARS))).decode()
+        said = msgspec.json.encode(without_surrogates(inner.rest(TEXT_CHARS))).decode()
         yield "text", JsonText(iter([said]))
     for _ in pieces:
         pass

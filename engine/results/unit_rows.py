@@ -42,11 +42,11 @@ class UnitReader:
     Without that file it reads a whole result. Every call may wait for a disk.
     """
 
-    def __init__(self, look: LedgerReader, task_id: str, since: int = 0, number: int = 0) -> None:
-        entry = look.read(task_id)
+    def __init__(self, reader: LedgerReader, task_id: str, since: int = 0, number: int = 0) -> None:
+        entry = reader.read(task_id)
         kind = entry.kind if isinstance(entry, TaskRecord) else ""
-        self._look, self._task_id = look, task_id
-        self._findings = Findings(look, task_id, kind)
+        self._reader, self._task_id = reader, task_id
+        self._findings = Findings(reader, task_id, kind)
         self._in_lines = self._findings.place == PAGES_NAME
         self._more = isinstance(entry, TaskRecord) and entry.is_live
         self._number, self._at = number, since
@@ -77,27 +77,27 @@ class UnitReader:
             return next(self._rows, None)
         except Damaged as error:
             reason = f"{self._findings.place}: {error}"
-            path = str(self._look.root / self._task_id / self._findings.place)
+            path = str(self._reader.root / self._task_id / self._findings.place)
             raise TaskUnreadable(task_id=self._task_id, reason=reason, path=path) from error
 
     def _placed(self, since: int) -> Iterator[Placed]:
         if not self._in_lines:
             yield from ((row, -1) for row in self._findings.rows())
             return
-        for line, behind in self._look.placed_pages(self._task_id, since):
+        for line, behind in self._reader.placed_pages(self._task_id, since):
             self._at = behind
             yield journal.page(line), behind - len(line) - 1
 
 
 def whole_unit(
-    look: LedgerReader, task_id: str, unit: Unit, stop: threading.Event
+    reader: LedgerReader, task_id: str, unit: Unit, stop: threading.Event
 ) -> dict[str, Any] | None:
     """Read the whole of one unit; None where it no longer exists (or `stop` is set)."""
     if unit.at >= 0:
-        found = next(look.placed_pages(task_id, unit.at), None)
+        found = next(reader.placed_pages(task_id, unit.at), None)
         return None if found is None else journal.page(found[0])
-    reader = UnitReader(look, task_id)
-    for number, (row, _) in enumerate(reader.rows()):
+    units = UnitReader(reader, task_id)
+    for number, (row, _) in enumerate(units.rows()):
         if number == unit.number:
             return row
         if stop.is_set():

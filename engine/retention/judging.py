@@ -12,7 +12,7 @@ from engine.ledger.files import Folder, Unusable
 from engine.ledger.lease import is_locked
 from engine.ledger.listing import Found, is_task_id
 from engine.ledger.lock import OURS, PEERS
-from engine.ledger.machine import unhurried_ms
+from engine.ledger.machine import age_clock_ms
 from engine.ledger.ownership import owner_of
 from engine.ledger.reader import LedgerReader
 from engine.model import redact
@@ -119,7 +119,7 @@ def _is_held(folder: Folder) -> bool:
     """Return whether the folder is locked; OpenChrome's directory counts until it is surely
     dead."""
     with suppress(FileNotFoundError):
-        age_s = unhurried_ms() / 1_000 - folder.facts(PEERS).st_mtime
+        age_s = age_clock_ms() / 1_000 - folder.facts(PEERS).st_mtime
         return age_s < DEAD_LOCK_S or _ours_is_held(folder)
     return _ours_is_held(folder)
 

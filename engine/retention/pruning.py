@@ -1,7 +1,7 @@
 """Pruning of ended tasks: a preview first, then exactly its tasks, each judged again.
 
 Records of a task outside its folder (its run in `comet-runs/`, its contract) stay: they document
-what was done, a few hundred bytes each. Ages use `unhurried_ms`: a clock that is set ahead while
+what was done, a few hundred bytes each. Ages use `age_clock_ms`: a clock that is set ahead while
 the program runs makes nothing old.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from engine.ledger.listing import Found
-from engine.ledger.machine import unhurried_ms
+from engine.ledger.machine import age_clock_ms
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import EngineError, TaskNotFound
 from engine.model.records import TaskRecord
@@ -76,7 +76,7 @@ def prune(
     *,
     delete: bool = False,
     stop: Callable[[], bool] = lambda: False,
-    now_ms: Callable[[], float] = unhurried_ms,
+    now_ms: Callable[[], float] = age_clock_ms,
 ) -> Pruned:
     """Remove the tasks of the preview; those that have changed since, or fail, stay."""
     gone: list[Ended] = []
@@ -111,7 +111,7 @@ class Retention:
     async def preview(self, rules: Rules) -> Preview:
         """Preview on a thread. Raises LedgerUnusable."""
         return await asyncio.to_thread(
-            lambda: preview(LedgerReader(self._root), rules, unhurried_ms())
+            lambda: preview(LedgerReader(self._root), rules, age_clock_ms())
         )
 
     async def prune(
@@ -167,7 +167,7 @@ def _stays(ledger: LedgerReader, found: Found, settled: bool) -> Kept | None:
         if not record.is_terminal:
             return Kept.LIVING
         stamp = None if settled else found.stamp
-        if stamp is not None and just_ended(ledger, record, stamp, unhurried_ms()):
+        if stamp is not None and just_ended(ledger, record, stamp, age_clock_ms()):
             return Kept.JUST_ENDED
     with suppress(OSError):
         return unheld(ledger, record.task_id)

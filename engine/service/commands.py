@@ -40,7 +40,7 @@ class Steering(Minding):
         super().__init__(settings)
         self.runs = Runs(settings.home, route=settings.route, agent_id=settings.agent_id)
         self._linked = LinkedRuns(self.runs, settings.home, settings.root)
-        self._ledger.told = self._linked.follow
+        self._ledger.on_state_change = self._linked.follow
         shelves = (*self.goals.folders, self.runs.folder)
         self._keeper = Keeper(settings.root, settings.reap_s, self._linked, shelves)
         self._keeper.known_ended = self._known_ended

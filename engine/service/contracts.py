@@ -21,7 +21,7 @@ from engine.contracts.forcing import Prospect, whoami
 from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger.change_queue import Changes
 from engine.ledger.machine import wall_ms
-from engine.ledger.meta import shown
+from engine.ledger.meta import without_surrogates
 from engine.ledger.reader import LedgerReader
 from engine.ledger.record_store import RecordUnreadable
 from engine.ledger.watch import Watch
@@ -52,7 +52,7 @@ SHOWN = (
 
 def record_of(view: RunView) -> TaskRecord:
     """The run as a record of kind `task_run`; nothing in its file is trusted."""
-    raw: dict[str, Any] = shown(view.raw)
+    raw: dict[str, Any] = without_surrogates(view.raw)
     created = moment(raw.get("created_at")) or 0
     forced = raw.get("forced")
     return TaskRecord(

@@ -399,7 +399,7 @@ class Engine(Steering):
         record = self.goals.accept(kind, terms.contract, terms.task_run_id, create)
         self._linked.accept(record, run_facts(terms))
         if placing.command_task_id:
-            self._names.learn(placing.command_task_id, record.task_id)
+            self._aliases.add(placing.command_task_id, record.task_id)
         return record
 
     async def _warm(self) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 import msgspec
 
 from engine.ledger.change_queue import Changes
-from engine.ledger.meta import lighter, shared
+from engine.ledger.meta import compact, interned
 from engine.ledger.ownership import Runs
 from engine.ledger.reader import LedgerReader
 from engine.ledger.snapshot import Difference, LedgerSnapshot
@@ -72,10 +72,10 @@ class Feed:
     ) -> None:
         self.watch = watch
         self._ledger = ledger
-        self._picture = LedgerSnapshot(ledger, ours, lighter if light else shared, runs)
+        self._snapshot = LedgerSnapshot(ledger, ours, compact if light else interned, runs)
         self._todo: Sequence[TaskId] = ()
         self._done = 0
-        self._read: Callable[[Sequence[TaskId]], Difference] = self._picture.load
+        self._read: Callable[[Sequence[TaskId]], Difference] = self._snapshot.load
         self._loading = True
         self._called = False
         self._closed = threading.Event()
@@ -86,15 +86,15 @@ class Feed:
         Raises:
             NotATaskId, TaskNotFound.
         """
-        return [self._picture.of(self._ledger.read(task_id)) for task_id in task_ids]
+        return [self._snapshot.of(self._ledger.read(task_id)) for task_id in task_ids]
 
     def show(self, entries: Iterable[TaskRecord | Unreadable]) -> list[TaskView]:
         """These records, just read, as the list shows them; for a worker thread."""
-        return [self._picture.of(entry) for entry in entries]
+        return [self._snapshot.of(entry) for entry in entries]
 
     def ended(self) -> Iterator[TaskId]:
         """The tasks that were read so far and have ended. From any thread."""
-        for task_id, view in self._picture.seen().items():
+        for task_id, view in self._snapshot.views().items():
             if isinstance(view.entry, TaskRecord) and view.entry.is_terminal:
                 yield task_id
 
@@ -142,24 +142,24 @@ class Feed:
                 if watch.state != told or self._called:
                     told, self._called = watch.state, False
                     yield self._batch(NOTHING)
-                watch.follow(self._picture.restless)
+                watch.follow(self._snapshot.changeable)
         finally:
             await watch.stop()
 
     def _looks(self, changes: Changes, pulse: bool) -> Iterator[Callable[[], Difference]]:
         """What to do in a worker thread, step by step; each step waits for the one before."""
         if changes.ids:
-            yield partial(self._picture.look, changes.ids)
+            yield partial(self._snapshot.refresh, changes.ids)
         if changes.rescan:
-            self._loading = not len(self._picture)
+            self._loading = not len(self._snapshot)
             yield self._survey
-            size, most = FIRST, MANY_AT_ONCE if self._read == self._picture.meet else PART
+            size, most = FIRST, MANY_AT_ONCE if self._read == self._snapshot.load_new else PART
             while part := self._todo[self._done : self._done + size]:
                 self._done += len(part)
                 size = most
                 yield partial(self._read, part)
         if pulse:
-            yield self._picture.pulse
+            yield self._snapshot.pulse
 
     def _survey(self) -> Difference:
         """Compare all stamps; what differs is read in the next steps.
@@ -169,11 +169,11 @@ class Feed:
         """
         gone: tuple[TaskId, ...] = ()
         self._done = 0
-        if not len(self._picture) and len(names := self._picture.names()) > MANY:
-            self._todo, self._read = names, self._picture.meet
+        if not len(self._snapshot) and len(names := self._snapshot.list_ids()) > MANY:
+            self._todo, self._read = names, self._snapshot.load_new
         else:
-            self._todo, gone = self._picture.survey()
-            self._read = self._picture.load
+            self._todo, gone = self._snapshot.survey()
+            self._read = self._snapshot.load
         return Difference(gone=gone)
 
     async def _looked(self, look: Callable[[], Difference], watch: Watch) -> Difference:
@@ -182,13 +182,13 @@ class Feed:
         except LedgerUnusable:
             # With no descriptor left, say, nothing is known: the next rescan will tell.
             self._todo, self._done = (), 0
-            return Difference(gone=self._picture.clear()) if watch.state == "gone" else NOTHING
+            return Difference(gone=self._snapshot.clear()) if watch.state == "gone" else NOTHING
         except OSError as error:  # of one task: the steps behind this one go on
             log.warning("a part of the ledger could not be looked at: %s", error)
             return NOTHING
 
     def _batch(self, difference: Difference) -> Batch:
-        loaded = len(self._picture)
+        loaded = len(self._snapshot)
         left = len(self._todo) - self._done if self._loading else 0
         return Batch(
             views=difference.views,
@@ -200,6 +200,6 @@ class Feed:
 
     def _patience_s(self, pulse_at: float) -> float | None:
         """How long to wait for a hint: with nothing live there is no pulse to keep."""
-        if not self._picture.restless:
+        if not self._snapshot.changeable:
             return None
         return max(0.0, pulse_at - time.monotonic())

@@ -22,7 +22,7 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.lock import OURS, TARGET, TaskLock
 from engine.ledger.opening import TEMP, check_writable, discard
 from engine.ledger.ownership import Runs
-from engine.ledger.reaper import BUSY_LOOK_S, SETTLE_S, Reaper
+from engine.ledger.reaper import BUSY_RETRY_S, SETTLE_S, Reaper
 from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 from engine.model.records import TaskId, TaskRecord
 
@@ -219,7 +219,7 @@ class Keeper:
     def _leased(self) -> Ledger:
         ledger = Ledger(self._root, lease=self.lease)
         if self._linked is not None:
-            ledger.told = self._linked.follow
+            ledger.on_state_change = self._linked.follow
         return ledger
 
     async def reap(self) -> list[TaskRecord]:
@@ -244,7 +244,7 @@ class Keeper:
 
     async def _settle(self, reaper: Reaper) -> None:
         while reaper.busy:
-            await asyncio.sleep(BUSY_LOOK_S)
+            await asyncio.sleep(BUSY_RETRY_S)
             async with self._turn:
                 if ended := await asyncio.to_thread(reaper.retry):
                     self._settled += ended
@@ -280,7 +280,7 @@ class Keeper:
         """
         async with self._first:
             if (reaper := self._reaper) is not None and not self._has_reaped:
-                await asyncio.to_thread(lambda: reaper.pass_over(self.known_ended()))
+                await asyncio.to_thread(lambda: reaper.skip(self.known_ended()))
                 return await self.reap()
         return []
 

@@ -46,7 +46,7 @@ class Looking:
 
     def __init__(self, root: Path) -> None:
         self._ledger = Ledger(root)
-        self._names = TaskAliases()
+        self._aliases = TaskAliases()
         self._feeds: set[Feed] = set()
         self.exports = Exports(root)
         self.reading = TaskFileReader(root)
@@ -69,7 +69,7 @@ class Looking:
         """
         if not is_command_task_id(given):
             return TaskId(given)
-        return await asyncio.to_thread(self._names.ledger_id, self._ledger, given)
+        return await asyncio.to_thread(self._aliases.ledger_id, self._ledger, given)
 
     async def get(self, task_id: str) -> TaskView:
         """One task as the list shows it.

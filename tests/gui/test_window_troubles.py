@@ -77,7 +77,7 @@ async def test_a_list_that_failed_is_followed_again_without_what_went_meanwhile(
             raise ValueError("a defect")
 
         (feed,) = bridge.engine._feeds
-        feed._picture.survey = fail  # type: ignore[method-assign,assignment]
+        feed._snapshot.survey = fail  # type: ignore[method-assign,assignment]
         bridge.rescan()
         await told
         shutil.rmtree(home / "tasks" / ids[0])

@@ -37,7 +37,7 @@ class Place:
         """Take a lease and sweep, as a program does that takes tasks."""
         self.lease = Lease.acquire(self.root)
         self.ledger = Ledger(self.root, lease=self.lease)
-        self.ledger.told = self.linked.follow
+        self.ledger.on_state_change = self.linked.follow
 
     def recover(self) -> None:
         """Open after a death: sweep, end orphans, bring runs up to their tasks, tidy."""

@@ -58,16 +58,16 @@ def _shown(record: TaskRecord) -> None:
 
 
 def _glance(data: bytes) -> None:
-    _shown(meta.glance(data, ID))
+    _shown(meta.decode_record(data, ID))
 
 
 def _strict(data: bytes) -> None:
-    _shown(meta.strict(data, ID))
-    meta.encoded(meta.opened(data))
+    _shown(meta.decode_strict(data, ID))
+    meta.encoded(meta.decode_task(data))
 
 
 def _envelope(data: bytes) -> None:
-    json_text(msgspec.to_builtins(state_of(meta.opened(data), NOW_MS))).encode()
+    json_text(msgspec.to_builtins(state_of(meta.decode_task(data), NOW_MS))).encode()
 
 
 def _lines(place: Path) -> Iterator[dict[str, Any]]:
@@ -82,15 +82,15 @@ def _written(rows: Iterator[dict[str, Any]]) -> None:
     """What an export makes of rows."""
     for row in rows:
         clean = redacted(row)
-        msgspec.json.encode(meta.shown(clean))
+        msgspec.json.encode(meta.without_surrogates(clean))
         json_text(clean).encode()
         for cell in clean.values():
-            csv_cell(meta.shown(cell)).encode()
+            csv_cell(meta.without_surrogates(cell)).encode()
 
 
 def _result(data: bytes) -> None:
     is_json(io.BytesIO(data))
-    _written(map(meta.shown, unit_rows(iter([data]), "pages")))
+    _written(map(meta.without_surrogates, unit_rows(iter([data]), "pages")))
 
 
 def _task_file(data: bytes) -> None:

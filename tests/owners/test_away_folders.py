@@ -265,20 +265,20 @@ def test_a_folder_is_away_until_it_is_removed_while_its_ledger_stands(tmp_path: 
     folder.mkdir()
     (folder / "meta.json").write_text("{}")
     held = HeldFolder(root, folder.name)
-    assert held.look() is Presence.THERE
+    assert held.check() is Presence.THERE
     for place in (folder, root):
         back = moved(place)
-        assert held.look() is Presence.AWAY
+        assert held.check() is Presence.AWAY
         back()
-        assert held.look() is Presence.THERE
+        assert held.check() is Presence.THERE
     back = unmounted(root)
-    assert held.look() is Presence.AWAY
+    assert held.check() is Presence.AWAY
     back()
     shutil.rmtree(root)
     root.mkdir()
-    assert held.look() is Presence.AWAY, "an emptied ledger has no mark that it is one"
+    assert held.check() is Presence.AWAY, "an emptied ledger has no mark that it is one"
     (root / ".runners").mkdir()
-    assert held.look() is Presence.REMOVED
+    assert held.check() is Presence.REMOVED
     held.close()
 
 
@@ -289,5 +289,5 @@ def test_a_deleted_folder_whose_ledger_stands_is_removed(tmp_path: Path) -> None
     (folder / "meta.json").write_text("{}")
     held = HeldFolder(folder.parent, folder.name)
     shutil.rmtree(folder)
-    assert held.look() is Presence.REMOVED
+    assert held.check() is Presence.REMOVED
     held.close()

@@ -40,7 +40,7 @@ Beside = Callable[..., subprocess.Popen[str]]
 
 def stepped(monkeypatch: pytest.MonkeyPatch, by_ms: float) -> None:
     """As if the wall clock had been set since this process began."""
-    monkeypatch.setattr(machine, "_APART_S", machine._APART_S - by_ms / 1_000)
+    monkeypatch.setattr(machine, "_CLOCK_OFFSET_S", machine._CLOCK_OFFSET_S - by_ms / 1_000)
 
 
 class Clocks:
@@ -297,10 +297,10 @@ def test_a_jump_lets_no_task_go_that_is_not_old(
     meta.write_text(json.dumps(json.loads(meta.read_text()) | times))
     rules = Rules(older_than_ms=30 * DAY_MS)
     look = LedgerReader(ledger.root)
-    shown = pruning.preview(look, rules, machine.unhurried_ms())
+    shown = pruning.preview(look, rules, machine.age_clock_ms())
     assert [one.task_id for one in shown.tasks] == [old]
     stepped(monkeypatch, 35 * DAY_MS)  # by the clock as it was, it is five days old
-    shown = pruning.preview(look, rules, machine.unhurried_ms())
+    shown = pruning.preview(look, rules, machine.age_clock_ms())
     assert shown.tasks == ()
     assert pruning.prune(look, shown, delete=True).gone == ()
     assert meta.exists()
@@ -328,7 +328,7 @@ def test_the_careful_clock_follows_a_step_back_and_ignores_one_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def tells(behind_ms: int) -> bool:
-        before, told, after = machine.wall_ms(), machine.unhurried_ms(), machine.wall_ms()
+        before, told, after = machine.wall_ms(), machine.age_clock_ms(), machine.wall_ms()
         return before - 2_000 < told + behind_ms < after + 2_000
 
     assert tells(0)

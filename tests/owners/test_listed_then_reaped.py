@@ -126,9 +126,9 @@ async def test_an_engine_that_is_not_a_windows_has_reaped_once_it_is_open(tmp_pa
 def read_by_a_list(root: Path, large: bool) -> Feed:
     """A feed that has read all there is, in one of the two ways."""
     feed = Feed(LedgerReader(root), Watch(root), ours=lambda _: False)
-    picture: LedgerSnapshot = feed._picture
+    picture: LedgerSnapshot = feed._snapshot
     if large:
-        picture.meet(picture.names())
+        picture.load_new(picture.list_ids())
     else:
         picture.load(picture.survey()[0])
     return feed
@@ -153,7 +153,7 @@ def test_what_the_list_read_changes_nothing_of_who_is_ended(
             lease = Lease.acquire(root)
             reaper = Reaper(Ledger(root, lease=lease))
             if root is ways[1]:
-                reaper.pass_over(read_by_a_list(root, large).ended())
+                reaper.skip(read_by_a_list(root, large).ended())
             found.append({record.task_id for record in reaper.reap()})
             lease.release()
         assert found[0] == found[1]
@@ -180,7 +180,7 @@ def test_what_became_an_orphan_or_ended_behind_the_list_is_judged_as_it_is_now(
     write_meta(tmp_path, 3, "RUNNING", pid=NO_PROCESS)  # came in the meantime
     lease = Lease.acquire(tmp_path)
     reaper = Reaper(Ledger(tmp_path, lease=lease))
-    reaper.pass_over(feed.ended())
+    reaper.skip(feed.ended())
     assert [record.task_id for record in reaper.reap()] == [task_id(3)]
     assert status(tmp_path, 1) == "COMPLETED"
     lease.release()
@@ -190,6 +190,6 @@ def test_what_is_passed_over_is_not_read_again(tmp_path: Path) -> None:
     write_meta(tmp_path, 1, "RUNNING", pid=NO_PROCESS)
     lease = Lease.acquire(tmp_path)
     reaper = Reaper(Ledger(tmp_path, lease=lease))
-    reaper.pass_over([TaskId(task_id(1))])
+    reaper.skip([TaskId(task_id(1))])
     assert reaper.reap() == []
     lease.release()

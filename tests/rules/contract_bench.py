@@ -54,7 +54,7 @@ class Bench:
         self.runs = Runs(home)
         self.linked = LinkedRuns(self.runs, home, self.root)
         for ledger in (self.ledger, self.other):
-            ledger.told = self.linked.follow
+            ledger.on_state_change = self.linked.follow
         self.goals = Goals(home, lambda: self.ledger)
         self.others = Goals(home, lambda: self.other)
         tools = Tools(Settings(home=home, root=self.root, slots=2), BrowserSession())

@@ -48,7 +48,7 @@ ledger.finish(record.task_id, Status[step])
 
 def test_the_reaper_ends_the_run_of_an_orphan(home: Path, ledger: Ledger) -> None:
     runs = Runs(home)
-    ledger.told = LinkedRuns(runs, home, ledger.root).follow
+    ledger.on_state_change = LinkedRuns(runs, home, ledger.root).follow
     record = ledger.create("crawl", {"url": "http://a.test/"}, engine=EngineFields(run_id="run-1"))
     ledger.claim(record.task_id)
     assert ledger.lease is not None
@@ -142,7 +142,7 @@ def test_the_runs_of_another_ledger_are_left_to_whoever_opens_that(
 
 
 def test_a_task_of_another_program_gets_no_run(home: Path, ledger: Ledger) -> None:
-    ledger.told = LinkedRuns(Runs(home), home, ledger.root).follow
+    ledger.on_state_change = LinkedRuns(Runs(home), home, ledger.root).follow
     record = ledger.create("read_page", {})
     ledger.claim(record.task_id)
     ledger.finish(record.task_id, Status.COMPLETED)
@@ -150,7 +150,7 @@ def test_a_task_of_another_program_gets_no_run(home: Path, ledger: Ledger) -> No
 
 
 def test_an_impossible_run_id_in_a_record_harms_nothing(home: Path, ledger: Ledger) -> None:
-    ledger.told = LinkedRuns(Runs(home), home, ledger.root).follow
+    ledger.on_state_change = LinkedRuns(Runs(home), home, ledger.root).follow
     record = ledger.create("crawl", {}, engine=EngineFields(run_id="../../up"))
     ledger.claim(record.task_id)
     assert ledger.finish(record.task_id, Status.COMPLETED).status == Status.COMPLETED

@@ -190,9 +190,9 @@ def test_of_a_cancel_and_a_finish_at_once_one_stands_and_the_run_agrees(
     """One terminal state, one terminal event, aborted exactly when CANCELLED."""
     runs = Runs(home)
     linked = LinkedRuns(runs, home, ledger.root)
-    ledger.told = linked.follow
+    ledger.on_state_change = linked.follow
     envelopes, other = Envelopes(ledger), Ledger(home / "tasks")
-    other.told = linked.follow
+    other.on_state_change = linked.follow
     seen = set()
     for number in range(100):  # the ends alone are raced 500 times in rules/test_races.py
         fields = EngineFields(run_id=f"run-{number}")
@@ -237,7 +237,7 @@ def test_what_goes_wrong_with_a_run_never_stands_in_the_way_of_its_task(
     def broken(record: TaskRecord) -> None:
         raise EngineError(message="no room")
 
-    ledger.told = broken
+    ledger.on_state_change = broken
     record = ledger.create("crawl", {}, engine=EngineFields(run_id="run-1"))
     ledger.claim(record.task_id)
     error = ErrorInfo(message="x")

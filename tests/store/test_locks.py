@@ -249,10 +249,10 @@ def test_a_record_of_ours_does_not_condemn_a_peer_with_the_same_inode(
 
 def test_after_two_seconds_of_our_use_a_peer_gets_its_turn(folder: Folder, clock: LockClock):
     (Path(folder.path) / "lock").write_bytes(b"")  # what was before was by another clock
-    while lock_module.ROOM_S not in clock.slept:  # bounded by the limit of the test
+    while lock_module.YIELD_S not in clock.slept:  # bounded by the limit of the test
         with TaskLock(folder, "t"):
             clock.sleep(0.1)
-    worked_s = 0.1 * clock.slept.index(lock_module.ROOM_S)
+    worked_s = 0.1 * clock.slept.index(lock_module.YIELD_S)
     assert lock_module.BUSY_S <= worked_s <= lock_module.BUSY_S + 0.2
 
 

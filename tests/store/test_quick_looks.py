@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.ledger.json_depth import MAX_DEPTH, is_deep
-from engine.ledger.meta import glimpse, is_flat
+from engine.ledger.meta import decode_fast, is_flat
 from engine.ledger.reader import LedgerReader
 from engine.model.records import TaskRecord
 
@@ -38,7 +38,7 @@ METAS = st.fixed_dictionaries(
 
 @given(METAS)
 def test_a_record_that_is_called_flat_holds_no_value_within_a_value(meta: dict[str, Any]) -> None:
-    record = glimpse(json.dumps(meta).encode())
+    record = decode_fast(json.dumps(meta).encode())
     ours = record.engine
     free = [record.args_summary, record.owner, record.policy, record.counters]
     free += [ours.args, ours.metadata] if ours is not None else []
@@ -48,7 +48,7 @@ def test_a_record_that_is_called_flat_holds_no_value_within_a_value(meta: dict[s
 
 def test_a_usual_record_is_called_flat() -> None:
     meta = {"task_id": ID, "args_summary": {"url": "https://example.org/", "max_pages": 20}}
-    assert is_flat(glimpse(json.dumps(meta).encode()))
+    assert is_flat(decode_fast(json.dumps(meta).encode()))
 
 
 def test_what_is_nested_too_deeply_is_found_in_every_free_field(tmp_path: Path) -> None:

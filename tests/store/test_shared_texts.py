@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.ledger import meta
 from engine.ledger.listing import kept
-from engine.ledger.meta import lighter
+from engine.ledger.meta import compact
 from engine.ledger.reader import LedgerReader
 from engine.model.records import EngineFields, TaskRecord, Units, Unreadable
 
@@ -33,8 +33,8 @@ def test_tasks_share_the_texts_that_many_have_and_say_what_they_said(tmp_path: P
     assert (one.engine.host, one.engine.boot_id) == ("a-host", "a-boot")
     assert one.task_id is IDS[0]
     for a, b in ((one, other), (one.engine, other.engine)):
-        shared = [name for name in ("kind", "status", "host", "boot_id") if hasattr(a, name)]
-        assert all(getattr(a, name) is getattr(b, name) for name in shared)
+        interned = [name for name in ("kind", "status", "host", "boot_id") if hasattr(a, name)]
+        assert all(getattr(a, name) is getattr(b, name) for name in interned)
 
 
 def put(root: Path, task_id: str, **fields: object) -> None:
@@ -55,8 +55,8 @@ def test_ended_tasks_that_say_the_same_of_themselves_share_all_of_it(tmp_path: P
     for number, task_id in enumerate(IDS):
         put(tmp_path, task_id, status="COMPLETED", pid=70_000, engine=owned(f"owner {number}"))
     look = LedgerReader(tmp_path)
-    looked = [kept(one, lighter)[0] for one in look.read_many(IDS)]
-    ways = (look.entries(IDS, lighter), look.ended(IDS, lighter)[0], looked)
+    looked = [kept(one, compact)[0] for one in look.read_many(IDS)]
+    ways = (look.entries(IDS, compact), look.ended(IDS, compact)[0], looked)
     for found in ways:
         one, other = parts([*found])
         assert one is other
@@ -76,7 +76,7 @@ def test_who_asks_for_a_task_or_a_list_is_told_all_of_an_ended_one(tmp_path: Pat
     assert [getattr(one, "task_nonce", None) for one in asked] == ["nonce 0", "nonce 1"]
     assert [one.entry for one in look.read_many(IDS)] == asked
     assert sorted(look.list(), key=lambda one: one.task_id) == asked
-    light = [getattr(one, "result_path", None) for one in look.entries(IDS, lighter)]
+    light = [getattr(one, "result_path", None) for one in look.entries(IDS, compact)]
     assert light == [f"/{task_id}/result.json" for task_id in IDS]
 
 
@@ -84,12 +84,12 @@ def test_what_differs_stays_apart_and_what_lives_keeps_its_owner(tmp_path: Path)
     args: dict[str, object] = {"args": {"url": "http://a.test/"}}
     put(tmp_path, IDS[0], status="COMPLETED", engine=owned("one", **args))
     put(tmp_path, IDS[1], status="RUNNING", engine=owned("one"))
-    ended, living = parts(LedgerReader(tmp_path).entries(IDS, lighter))
+    ended, living = parts(LedgerReader(tmp_path).entries(IDS, compact))
     assert (ended.runner, ended.args) == (None, {"url": "http://a.test/"})
     assert (living.runner, living.owner_started_at, living.args) == ("one", 1.5, None)
 
 
 def test_what_many_share_is_remembered_for_a_few_thousand_only() -> None:
-    for number in range(3 * meta._MOST_SEEN):
-        assert meta.lighter(TaskRecord(task_id="a", pid=number), "a").pid == number
-    assert len(meta._seen) <= meta._MOST_SEEN + 1  # its own comes on top
+    for number in range(3 * meta._MOST_INTERNED):
+        assert meta.compact(TaskRecord(task_id="a", pid=number), "a").pid == number
+    assert len(meta._interned_values) <= meta._MOST_INTERNED + 1  # its own comes on top

@@ -39,7 +39,7 @@ def trouble(home: Path) -> Trouble:
 @pytest.fixture
 def linked(home: Path, ledger: Ledger) -> LinkedRuns:
     linked = LinkedRuns(Runs(home), home, ledger.root)
-    ledger.told = linked.follow
+    ledger.on_state_change = linked.follow
     return linked
 
 

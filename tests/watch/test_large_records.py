@@ -12,7 +12,7 @@ import pytest
 
 from engine.ledger.ledger import Ledger
 from engine.ledger.listing import Found, kept
-from engine.ledger.meta import LARGE, lighter, shared
+from engine.ledger.meta import LARGE, compact, interned
 from engine.ledger.reader import LedgerReader
 from engine.ledger.reaper import Reaper
 from engine.model.config import Settings
@@ -67,7 +67,7 @@ def test_large_records_are_looked_at_without_holding_all_of_them(tmp_path: Path,
         if way == "reaper":
             assert Reaper(ledger).reap() == []
         else:
-            assert len(ledger.read_kept(ids, lighter)) == 60
+            assert len(ledger.read_kept(ids, compact)) == 60
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -82,7 +82,7 @@ def test_a_record_of_common_size_is_kept_whole_and_so_is_one_for_who_asks_for_it
     small, large = sorted(
         LedgerReader(tmp_path).read_many([task_id(1), task_id(2)]), key=lambda one: one.task_id
     )
-    for found, make in ((small, lighter), (large, shared)):
+    for found, make in ((small, compact), (large, interned)):
         assert isinstance(found, Found)
         entry, _ = kept(found, make)
         assert isinstance(entry, TaskRecord)

@@ -87,7 +87,7 @@ def test_what_a_large_ledger_holds_is_met_once_and_not_read_again(tmp_path: Path
     (tmp_path / task_id(21)).mkdir()
     look = LedgerReader(tmp_path)
     picture, careful = LedgerSnapshot(look, lambda _: False), LedgerSnapshot(look, lambda _: False)
-    met = picture.meet(picture.names())
+    met = picture.load_new(picture.list_ids())
     seen = careful.load(careful.survey()[0])
     assert set(map(msgspec.json.encode, met.views)) == set(map(msgspec.json.encode, seen.views))
     assert picture.survey() == ([task_id(21)], ())  # it has no meta.json yet
@@ -97,7 +97,7 @@ def test_what_was_written_while_a_large_ledger_was_met_is_read_again(tmp_path: P
     for number in range(5):
         aged(write_meta(tmp_path, number, "FAILED"))
     picture = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
-    picture.meet(picture.names())
+    picture.load_new(picture.list_ids())
     write_meta(tmp_path, 3, "FAILED", note="another program wrote into an ended task")
     assert picture.survey() == ([task_id(3)], ())
     picture.load([TaskId(task_id(3))])
@@ -131,4 +131,4 @@ def test_a_survey_tells_who_went_in_the_order_in_which_they_had_come(tmp_path: P
         (folder / "meta.json").unlink()
         folder.rmdir()
     assert picture.survey()[1] == tuple(task_id(number) for number in range(5, 20))
-    assert set(picture.seen()) == {task_id(n) for n in (*range(5), *range(20, 30))}
+    assert set(picture.views()) == {task_id(n) for n in (*range(5), *range(20, 30))}

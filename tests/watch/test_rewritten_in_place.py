@@ -65,7 +65,7 @@ def test_what_stays_broken_is_unreadable_in_the_end(
     shown = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
     shown.load(shown.survey()[0])
     (tmp_path / task_id(1) / "meta.json").write_text("{")
-    (first,) = shown.look([task_id(1)]).views  # type: ignore[list-item]
+    (first,) = shown.refresh([task_id(1)]).views  # type: ignore[list-item]
     assert isinstance(first.entry, TaskRecord)
     assert words.marks(first) == ["being rewritten, as last read"]
     monkeypatch.setattr(snapshot, "KEPT_S", 0.0)

@@ -159,7 +159,7 @@ class LinkedRuns:
             return False
         held = HeldFolder(ledger.root, task_id)
         try:
-            return held.look() is Presence.REMOVED
+            return held.check() is Presence.REMOVED
         finally:
             held.close()
 

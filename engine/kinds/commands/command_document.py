@@ -37,7 +37,7 @@ def task_in(data: bytes) -> Found:
     Raises:
         Unusable: it is no JSON object, or its commands are no list of objects.
     """
-    raw = meta.shown(meta.forgiving(data))
+    raw = meta.without_surrogates(meta.decode_lenient(data))
     commands = raw.pop("commands", [])
     if not isinstance(commands, list) or not all(isinstance(each, dict) for each in commands):
         raise Unusable("its commands are no list of objects")

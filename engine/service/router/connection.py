@@ -48,7 +48,7 @@ class Guest(Engine):
         super().__init__(replace(own, root=root, home=home or root, environ={}), accepts=False)
         self.has_runs = home is not None
         if home is None:
-            self._ledger.told = _tell_nobody
+            self._ledger.on_state_change = _tell_nobody
 
 
 def _tell_nobody(_: TaskRecord) -> None:

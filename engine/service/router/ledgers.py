@@ -157,7 +157,7 @@ SILENT_S = ANSWER_S
 def ask_for(settings: Settings) -> Callable[[], str]:
     """Ask the system for the folder of a ledger; the call then says that it is silent, if so."""
     answer = FolderProbe(settings.root, settings.home)
-    return lambda: "" if answer.came(0) else f"{settings.root}: {SILENT_WORDS}"
+    return lambda: "" if answer.responded(0) else f"{settings.root}: {SILENT_WORDS}"
 
 
 class Ledgers(SteersBeside):
