@@ -16,6 +16,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +64,8 @@ FLOODS = {
     " document.body.append(document.createElement('iframe')) }",
     "loop": "for (;;);",
 }
-QUIET, BY_HEADERS = "undisturbed", "header cookies"
+QUIET, BY_HEADERS, STRANGERS = "undisturbed", "headers", "strangers"
+ALL = [*FLOODS, BY_HEADERS]
 HEADERS = tuple(("Set-Cookie", f"c{at}={'x' * 1200}; path=/; HttpOnly") for at in range(35))
 _STYLE = "".join(f".part-{at} {{ margin: {at}px; color: #123 }}\n" for at in range(400))
 _SCRIPT = """fetch("/more.json").then((answer) => answer.json()).then((rows) => {
@@ -180,17 +182,20 @@ async def strangers(home: Path, pages: int, most: int) -> int:
         place.server.stop()
 
 
-def measure(*, short: bool) -> Figures:
+def measure(*, short: bool, only: Sequence[str] = (), rounds: int = 0) -> Figures:
+    """`only`: floods by name, or `strangers` for the silent connections."""
     facts: dict[str, Any] = {}
     misses: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         place = _Place()
         place.server.start()
         try:
-            _measure_floods(Path(folder), place, facts, misses, short=short)
+            names = _chosen(only) if only else ["cookies", "console"] if short else ALL
+            rounds = rounds or (1 if short else ROUNDS)
+            _measure_floods(Path(folder), place, facts, misses, names, rounds, short=short)
         finally:
             place.server.stop()
-        if sys.platform == "linux":
+        if sys.platform == "linux" and (STRANGERS in only or not only):
             pages, most = (40, 700) if short else (400, 2_000)
             facts["beside_strangers"] = asyncio.run(strangers(Path(folder), pages, most))
             if facts["beside_strangers"] != pages:
@@ -200,13 +205,25 @@ def measure(*, short: bool) -> Figures:
     return Figures("one bad neighbour costs nobody else", facts, misses)
 
 
+def _chosen(only: Sequence[str]) -> list[str]:
+    unknown = set(only) - {*ALL, STRANGERS}
+    if unknown:
+        raise SystemExit(f"Parts of neighbours are: {', '.join([*ALL, STRANGERS])}")
+    return [name for name in ALL if name in only]
+
+
 def _measure_floods(
-    home: Path, place: _Place, facts: dict[str, Any], misses: list[str], *, short: bool
+    home: Path,
+    place: _Place,
+    facts: dict[str, Any],
+    misses: list[str],
+    names: Sequence[str],
+    rounds: int,
+    *,
+    short: bool,
 ) -> None:
     """Every flood in each round, beside the undisturbed crawls of the same round."""
-    names = ["cookies", "console"] if short else [*FLOODS, BY_HEADERS]
-    rounds = 1 if short else ROUNDS
-    for _ in range(rounds):
+    for _ in range(rounds if names else 0):
         quiet_s = _crawled(home, place, QUIET, facts).honest_s
         for name in names:
             found = _crawled(home, place, name, facts)

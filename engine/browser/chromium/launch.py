@@ -319,11 +319,13 @@ async def _close(browser: Browser) -> bool:
 
 
 def _dropped_defaults() -> list[str]:
-    """Return Playwright's unwanted defaults: pop-ups, and shared memory on a disk.
+    """Return Playwright's own switches that are left out.
 
-    The latter is for containers with a tiny /dev/shm.
+    Pop-ups stay blocked. Chromium keeps its limit of 200 changes of a page's address in 10 s:
+    without it one page fills the browser's queue, and all other pages wait for seconds. Shared
+    memory on a disk is for containers with a tiny /dev/shm.
     """
-    dropped = ["--disable-popup-blocking"]
+    dropped = ["--disable-popup-blocking", "--disable-ipc-flooding-protection"]
     if sys.platform == "linux" and os.path.isdir("/dev/shm"):
         shm = os.statvfs("/dev/shm")
         if shm.f_bavail * shm.f_frsize >= _ROOMY_SHM_BYTES:

@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 import json
 import secrets
+import time
+from collections import deque
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -33,7 +35,7 @@ from engine.pages.static_engine import retry_after
 from engine.secrets.echo_matching import Echoes
 
 if TYPE_CHECKING:
-    from playwright.async_api import CDPSession, Dialog, Page, Request, Response
+    from playwright.async_api import CDPSession, Dialog, Frame, Page, Request, Response
 
 
 # Results of `take.js`, validated and converted to the crawl's record.
@@ -114,6 +116,8 @@ FEEL_S = 1.0
 MAX_SCREENSHOT = 8 * 1024 * 1024
 MAX_DIALOGS = 100  # for each page; an open dialog blocks the page until it is answered
 STILL_S = 2.0
+MAX_MOVES = 50  # address changes in 10 s, before the tab is renewed
+MOVES_S = 10.0
 MAX_DOCUMENTS = 10  # limit of client-side redirects
 ERROR_PAGE_MS = 1_000
 BLANK = "about:blank"
@@ -151,8 +155,11 @@ class Tab:
         self._failed: Request | None = None  # the last navigation that failed
         self._dialogs = 0
         self._windows = 0
+        self._loaded = False  # the document of this address was committed
+        self._moves: deque[float] = deque(maxlen=MAX_MOVES)  # when pages changed their address
         page.on("dialog", self._on_dialog)
         page.on("popup", self._on_popup)
+        page.on("framenavigated", self._on_navigated)
         page.on("requestfailed", self._on_failed)
         page.on("download", lambda _: self._spoil("download"))
         page.on("crash", lambda _: self._on_crash())
@@ -184,13 +191,15 @@ class Tab:
             raise
         finally:
             self._scope = None
+            if self._moved_much():
+                self._spoil("moves")
 
     async def _take(self, address: str, url: str, options: PageOptions) -> Fetched:
         deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1000
         if self.tab_filter:
             self.tab_filter.clear()
         self._dialogs = self._windows = 0
-        self._opened = False
+        self._opened = self._loaded = False
         response = await self._open(address, options)
         self._opened = True
         extraction = await self._extract(deadline, options)
@@ -365,6 +374,19 @@ class Tab:
         if self._scope is not None and not self._scope.expired():
             # The awaited reply will never arrive.
             self._scope.reschedule(asyncio.get_running_loop().time())
+
+    def _on_navigated(self, frame: Frame) -> None:
+        if frame is self._page.main_frame and self._loaded:
+            self._moves.append(time.monotonic())
+        self._loaded = self._loaded or frame is self._page.main_frame
+
+    def _moved_much(self) -> bool:
+        """Did pages use much of what Chromium grants a tab: 200 changes of its address in 10 s?
+
+        The next page in the tab would have the rest only, and its own changes be ignored.
+        """
+        moves = self._moves
+        return len(moves) == MAX_MOVES and time.monotonic() - moves[0] < MOVES_S
 
     async def _on_failed(self, request: Request) -> None:
         """Notify the waiting script that the document is incomplete and ended."""
