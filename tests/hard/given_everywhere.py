@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.trust.crossing import KINDS, batched, commands, requests
+from tests.trust.crossing import KINDS, batched, commands, paired, requests
 from tests.trust.given_values import Echoing, Reader
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 LONG: Final = 300
 SHORT: Final = 10
-PAIRS: Final = 1  # batches whose pictures are compared
 MOST_TOLD: Final = 5
 # What sites stored is kept as it is where a snapshot was asked for it: it is the session itself.
 SESSION: Final = "session-state.json"
@@ -35,6 +34,7 @@ class Everywhere:
         self.count = SHORT if short else LONG
         self.short = short
         self.batches = batched(self.seed, self.count)
+        self.batches += [] if short else paired(self.seed, self.count)
         self.echoing = Echoing(self.batches)
         self.told: dict[str, Any] = {}
         self._reader = Reader(one for batch in self.batches for one in batch)
@@ -52,8 +52,7 @@ class Everywhere:
         """Every kind through the service, and every way of the command line."""
         home = scene.place / "crossed"
         home.mkdir(mode=0o700)
-        pairs = 0 if self.short else PAIRS
-        words = (str(home), str(self.seed), str(self.count), self.echoing.host, str(pairs))
+        words = (str(home), str(self.seed), str(self.count), self.echoing.host)
         said = scene.run("the crossing", "-m", "tests.trust.crossing", *words)
         last = said.rstrip().rpartition(b"\n")[2]
         self.told = json.loads(last) if last.startswith(b'{"shown"') else {}
@@ -105,10 +104,11 @@ class Everywhere:
             self.found.append(f"a random password stands in {sink}: {value!r} in {around!r}")
 
     def misses(self) -> list[str]:
-        shown = [f"a picture shows a password: {one}" for one in self.told.get("shown", ())]
+        told = [f"pictures of two passwords differ: {one}" for one in self.told.get("shown", ())]
+        told += [f"no picture to compare: {one}" for one in self.told.get("missing", ())]
         if not self.told.get("tasks"):
-            shown.append("the crossing did not run to its end")
-        return [*self.found[:MOST_TOLD], *shown]
+            told.append("the crossing did not run to its end")
+        return [*self.found[:MOST_TOLD], *told]
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -117,7 +117,8 @@ class Everywhere:
             "tasks given them": self.told.get("tasks", 0),
             "pictures compared": self.told.get("compared", 0),
             "passwords readable": len(self.found),
-            "pictures that show one": len(self.told.get("shown", ())),
+            "pairs of pictures that differ": len(self.told.get("shown", ())),
+            "pairs without a picture": len(self.told.get("missing", ())),
         }
 
 

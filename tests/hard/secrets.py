@@ -75,7 +75,7 @@ class Bystander:
                     said = json.dumps(dict(child.environ())).encode()
                 except (psutil.Error, OSError):
                     continue
-                if words:
+                if words.strip():
                     self.seen[child.pid, began] = (
                         Path(words.split()[0]).name,
                         words.encode(),

@@ -1,8 +1,9 @@
-"""`python -m tests.trust.crossing HOME SEED COUNT HOST PAIRS`: passwords × ways to give × kinds.
+"""`python -m tests.trust.crossing HOME SEED COUNT HOST`: passwords × ways to give × kinds.
 
 Every task is given a batch of random passwords and opens pages of HOST that say all of them
-again. It prints what every call answered, and in its last line which pictures of the first
-PAIRS batches showed more than they should.
+again. The long form compares pictures as well: of small batches, each beside a batch of other
+passwords that are spelt as long. It prints what every call answered, and in its last line which
+pictures differ, and which tasks took none.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -29,20 +30,26 @@ from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.service.engine import Engine
 from tests.commands.conftest import do, task
-from tests.trust.given_values import BATCH, turned, values
+from tests.trust.given_values import BATCH, PICTURED, draw_of, turned, values
 
 FAST: Final = {"delay_ms": 0, "retries": 0, "respect_robots": False, "settle_ms": 50}
 PARTS: Final = ["dom", "screenshot", "phash", "network", "console"]
 TYPED: Final = 10  # of the variables are typed; each is a secret
 VARIABLE: Final = "CROSSING_"  # of this process' own environment, never of its words
-KINDS: Final = ("crawl", "static", "sitemap", "evidence", "snapshot", "recording", "commands")
+PICTURES: Final = ("crawl", "evidence", "snapshot", "recording", "commands")
+KINDS: Final = ("static", "sitemap", *PICTURES)
 Request = tuple[str, dict[str, Any]]
 
 
-def batched(seed: int, count: int) -> list[list[str]]:
-    """The passwords in batches, each followed by its turned one, for pictures."""
+def batched(seed: int, count: int, size: int = BATCH) -> list[list[str]]:
+    """The passwords in batches; their numbers are those of the pages that say them."""
     found = values(seed, count)
-    batches = [found[at : at + BATCH] for at in range(0, count, BATCH)]
+    return [found[at : at + size] for at in range(0, count, size)]
+
+
+def paired(seed: int, count: int) -> list[list[str]]:
+    """The same passwords in batches for pictures, each followed by its turned one."""
+    batches = batched(seed, count, PICTURED)
     return [one for batch in batches for one in (batch, list(map(turned, batch)))]
 
 
@@ -100,7 +107,8 @@ class Crossing:
     def __init__(self, engine: Engine, host: str, batches: Sequence[Sequence[str]]) -> None:
         self.engine, self.host, self.batches = engine, host, batches
         self.answers: list[object] = []
-        self.pictures: list[str] = []
+        self.shown: list[str] = []
+        self.missing: list[str] = []
         self.compared = self.tasks = 0
         self._numbers = itertools.count()
 
@@ -122,19 +130,22 @@ class Crossing:
         self.answers += [started, view, await self.engine.events(started.task_id)]
         return self.engine.settings.root / started.task_id
 
-    async def pair(self, kind: str, number: int, *, twice: bool) -> None:
-        """A batch and, where asked, its turned one: their pictures must be the same."""
-        taken = []
-        for at in (number, number + 1)[: 1 + twice]:
-            given = str if number % 4 == 0 else self.by_name
-            asked = requests(self.host, at, self.batches[at], given)[kind]
-            folder = await self.run(*asked)
-            shots = sorted(folder.rglob("*.png")) if folder else []
-            taken.append([shot.read_bytes() for shot in shots])
-        if twice and kind not in ("static", "sitemap"):
-            self.compared += len(taken[0])
-            if not taken[0] or sorted(taken[0]) != sorted(taken[1]):
-                self.pictures.append(f"{kind}, batch {number // 2}")
+    async def give(self, kind: str, number: int) -> list[bytes]:
+        """Give a batch to a kind; the pictures that it took."""
+        batch = self.batches[number]
+        given = (str, self.by_name)[draw_of(batch) % 2]
+        folder = await self.run(*requests(self.host, number, batch, given)[kind])
+        return [shot.read_bytes() for shot in sorted(folder.rglob("*.png"))] if folder else []
+
+    async def compare(self, kind: str, number: int) -> None:
+        """A batch and its turned one: their pictures must be the same."""
+        one, other = [await self.give(kind, at) for at in (number, number + 1)]
+        if not one or len(one) != len(other):
+            self.missing.append(f"{kind}, batch {number}: {len(one)} and {len(other)}")
+            return
+        self.compared += len(one)
+        if sorted(one) != sorted(other):
+            self.shown.append(f"{kind}, batch {number}")
 
     async def tell(self, out: Path) -> None:
         look = LedgerReader(self.engine.settings.root)
@@ -154,22 +165,26 @@ class Crossing:
             self.answers.append({**described(error), **error.fields})
 
 
-async def cross(home: Path, seed: int, count: int, host: str, pairs: int) -> None:
+async def cross(home: Path, seed: int, count: int, host: str) -> None:
     settings = replace(Settings.at(home=home), environ=os.environ, allow_private=(host,))
     engine = Engine(settings, accepts=True)
     await engine.open()
-    crossing = Crossing(engine, host, batched(seed, count))
+    texts, pictures = batched(seed, count), paired(seed, count) if count > BATCH else []
+    crossing = Crossing(engine, host, [*texts, *pictures])
     room = asyncio.Semaphore(2)
 
-    async def one(kind: str, number: int) -> None:
+    async def one(work: Callable[[str, int], Awaitable[object]], kind: str, number: int) -> None:
         async with room:
-            await crossing.pair(kind, number, twice=number // 2 < pairs)
+            await work(kind, number)
 
     try:
         async with asyncio.TaskGroup() as group:
-            for number in range(0, len(crossing.batches), 2):
+            for number in range(len(texts)):
                 for kind in KINDS:
-                    group.create_task(one(kind, number))
+                    group.create_task(one(crossing.give, kind, number))
+            for number in range(len(texts), len(crossing.batches), 2):
+                for kind in PICTURES:
+                    group.create_task(one(crossing.compare, kind, number))
         out = home.parent / "exports"
         out.mkdir(exist_ok=True)
         await crossing.tell(out)
@@ -177,14 +192,14 @@ async def cross(home: Path, seed: int, count: int, host: str, pairs: int) -> Non
         await engine.close()
     sys.stdout.buffer.write(msgspec.json.encode(crossing.answers, enc_hook=str) + b"\n")
     sys.stdout.flush()
-    told = {"shown": crossing.pictures, "compared": crossing.compared, "tasks": crossing.tasks}
-    print(json.dumps(told), flush=True)
+    told = {"shown": crossing.shown, "missing": crossing.missing, "compared": crossing.compared}
+    print(json.dumps({**told, "tasks": crossing.tasks}), flush=True)
 
 
 def main() -> None:
     log_to_file()
-    home, seed, count, host, pairs = sys.argv[1:]
-    asyncio.run(cross(Path(home), int(seed), int(count), host, int(pairs)))
+    home, seed, count, host = sys.argv[1:]
+    asyncio.run(cross(Path(home), int(seed), int(count), host))
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ from tests.browser.test_spellings import MAKE, passwords
 from tests.trust.planted import unpacked
 
 BATCH: Final = 60  # passwords that one task is given
-PICTURED: Final = 5  # of them stand where a picture shows them
-AT_ONCE: Final = 4  # ways in which a page writes each of the others, which take turns
+PICTURED: Final = 15  # that a task is given whose pictures are compared: all of them are in view
+IN_VIEW: Final = 90  # lines of a page
+AT_ONCE: Final = 4  # ways in which a page writes each that is not, which take turns
 ROUNDS: Final = 3  # that a text is decoded in
 _TURNED: Final = str.maketrans(
     string.ascii_letters + string.digits,
@@ -49,6 +50,11 @@ def values(seed: int, count: int) -> list[str]:
 def turned(value: str) -> str:
     """Another password that is spelt as long in every way."""
     return value.translate(_TURNED)
+
+
+def draw_of(batch: Sequence[str]) -> int:
+    """A number for what differs between batches, the same for a batch and its turned one."""
+    return sum(map(len, batch))
 
 
 class Reader:
@@ -158,19 +164,22 @@ class Echoing:
         return Answer(_page(batch, int(number)).encode(), status, HTML, headers)
 
 
-def _in_turn(ways: list[str], at: int) -> list[str]:
-    return [ways[(at * AT_ONCE + one) % len(ways)] for one in range(AT_ONCE)]
+def _in_turn(ways: list[str], at: int, count: int) -> list[str]:
+    return [ways[(at * count + one) % len(ways)] for one in range(min(count, len(ways)))]
 
 
 def _page(batch: Sequence[str], number: int) -> str:
     values = json.dumps(batch).replace("<", "\\u003c")
+    seen = batch[:PICTURED]
     pictured = "".join(
-        f"<p>{html.escape(way)}</p>" for one in batch[:PICTURED] for way in by_hand(one)
+        f"<p>{html.escape(way)}</p>"
+        for at, value in enumerate(seen)
+        for way in _in_turn(by_hand(value), draw_of(batch) + at, IN_VIEW // len(seen))
     )
     rest = "".join(
         f'<li title="{html.escape(way)}">{html.escape(way)}</li>'
         for at, value in enumerate(batch[PICTURED:])
-        for way in _in_turn(by_hand(value), at)
+        for way in _in_turn(by_hand(value), at, AT_ONCE)
     )
     return f"""<!doctype html><meta charset=utf-8><title>It is {html.escape(batch[0])}</title>
 <meta name=description content="{html.escape(batch[1])}">
