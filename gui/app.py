@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QMetaMethod, Signal
+from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtWidgets import QApplication
 
 from engine.logging.logs import log_path, log_to_file
 from engine.logging.private_files import private_folder
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.version import VERSION
-from gui.desktop.launch_handling import Opener
 from gui.desktop.launch_request import SCHEME, Wish, here, wish_of
 from gui.desktop.raise_window import token_in
 from gui.startup.crash_handler import Alarm, crash_file, has_crashed, log_qt_messages
@@ -33,11 +35,33 @@ from gui.state.window_state import Memory
 from gui.style.theme import apply_theme, dress_first
 from gui.window.main_window import MainWindow
 
-if TYPE_CHECKING:
-    from PySide6.QtWidgets import QApplication
-
 APP_NAME = "openchrome-monitor"
 DESKTOP_ID = "io.github.openchrome.monitor"
+
+
+class Opener(QApplication):
+    """Application that receives open and quit requests of the desktop.
+
+    `asked` carries an address to open (macOS). `told_to_quit` reports a log-out or Quit in the
+    dock.
+    """
+
+    asked = Signal(str)
+    told_to_quit = Signal()
+
+    def event(self, event: QEvent) -> bool:
+        # Overridden, because an event filter would be called for every event.
+        if isinstance(event, QFileOpenEvent):
+            self.asked.emit(event.url().toString())
+            return True
+        heard = self.isSignalConnected(QMetaMethod.fromSignal(self.told_to_quit))
+        if event.type() == QEvent.Type.Quit and heard:
+            # Qt would close every window before its tasks have ended, and macOS would end the
+            # process when an accepted event returns.
+            event.ignore()
+            self.told_to_quit.emit()
+            return True
+        return super().event(event)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,18 +7,15 @@ import logging
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 
 from engine.logging.private_files import private_folder
 from engine.model.ledger_ids import ledger_label, plain_id, qualified
 from engine.model.status import reasons, seen
+from gui.context.window_context import WindowContext
 from gui.state.preferences import locked, write_whole
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 # Acknowledged reasons, stored next to the settings and in no ledger.
 
@@ -122,9 +119,9 @@ _AT_ONCE = 100
 _MOST_LOOKED_AT = 500  # Tasks examined for the state of the action
 
 
-def attach(window: MainWindow) -> Attending:
+def attach(ctx: WindowContext) -> Attending:
     """Add the actions and restore the acknowledged marks."""
-    return Attending(window)
+    return Attending(ctx)
 
 
 class Attending(QObject):
@@ -133,25 +130,24 @@ class Attending(QObject):
     A new reason shows the task again.
     """
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._model, self._scope = window, window.model, window.scope
-        self.acknowledged = Acknowledged(window.memory.folder / FILE_NAME, self)
-        window.close_wanted.connect(self.acknowledged.save)
-        window.beside.renamed.connect(self.acknowledged.move)
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._model, self._scope = ctx, ctx.model, ctx.scope
+        self.acknowledged = Acknowledged(ctx.memory.folder / FILE_NAME, self)
+        ctx.ledgers.renamed.connect(self.acknowledged.move)
         self._model.acknowledge(self.acknowledged.marks, ())
         self._left: list[str] = []
         self._back = False
         self._slices = QTimer(self, interval=0)
         self._slices.timeout.connect(self._go_on)
-        acts = window.acts
+        acts = ctx.actions
         self._act = acts.add("acknowledge", "", ["A"], "acknowledge", self.tr("Acknowledge"))
         self._act.triggered.connect(lambda _=False: self.acknowledge())
         forward = acts.add("next_attention", self.tr("Ne&xt that needs attention"), ["N"])
         back = acts.add("last_attention", self.tr("Pre&vious that needs attention"), ["Shift+N"])
         forward.triggered.connect(lambda _=False: self._step(1))
         back.triggered.connect(lambda _=False: self._step(-1))
-        acts.keep_to(window.table, "acknowledge", "next_attention", "last_attention")
+        acts.keep_to(ctx.table, "acknowledge", "next_attention", "last_attention")
         self._scope.changed.connect(self._show_ability)
         self._model.counts_changed.connect(lambda _: self._show_ability())
         self._show_ability()
@@ -184,8 +180,8 @@ class Attending(QObject):
         self.acknowledged.add(task_id, [seen(view, reason) for reason in found])
 
     def _step(self, by: int) -> None:
-        self._window.table.step_attention(by)
-        self._window.table.setFocus()
+        self._ctx.table.step_attention(by)
+        self._ctx.table.setFocus()
 
     def _show_ability(self) -> None:
         ids = self._scope.ids()[:_MOST_LOOKED_AT]
@@ -196,4 +192,4 @@ class Attending(QObject):
         self._act.setEnabled(needy or quiet or len(self._scope) > _MOST_LOOKED_AT)
         there = self._model.counts()["attention"] > 0
         for key in ("next_attention", "last_attention"):
-            self._window.acts[key].setEnabled(there)
+            self._ctx.actions[key].setEnabled(there)

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from engine.text.words import count
+from gui.commands.bulk_reports import Reports
+from gui.commands.copy_rows import Copying
+from gui.context.window_context import WindowContext
 from gui.style.announcements import announce
 from gui.style.icons import icon
 from gui.style.link_button import LinkButton
 from gui.style.theme import plain_label, plain_tip
 
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 KEYS = ("cancel", "rerun", "acknowledge", "export_tasks")
 FROM = 2  # Fewer tasks are covered by the toolbar
 
 
-def attach(window: MainWindow) -> BulkBar:
-    """Add the bar below the list; its buttons trigger the window's actions."""
-    bar = BulkBar(window)
-    window.middle.insertWidget(window.middle.indexOf(window.area) + 1, bar)
-    return bar
+def attach(ctx: WindowContext, copying: Copying, reports: Reports) -> BulkBar:
+    """Make the bar for below the list; its buttons trigger the window's actions."""
+    return BulkBar(ctx, copying, reports)
 
 
 class BulkBar(QWidget):
@@ -33,22 +29,23 @@ class BulkBar(QWidget):
 
     _whole = ""  # The full text before elision
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self._scope, self._model = window.scope, window.model
+    def __init__(self, ctx: WindowContext, copying: Copying, reports: Reports) -> None:
+        super().__init__(ctx.parent)
+        self._reports = reports
+        self._ctx = ctx
+        self._scope, self._model = ctx.scope, ctx.model
         self.setAccessibleName(self.tr("What to do with the selected tasks"))
         self._said = plain_label(parent=self)
         self._said.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.all = LinkButton("", self)
-        self.all.clicked.connect(window.table.selectAll)
+        self.all.clicked.connect(ctx.table.selectAll)
         self.buttons: dict[str, QPushButton] = {}
         self._none = QToolButton(self)
         self._none.setAutoRaise(True)
         self._none.setIcon(icon("close"))
         self._none.setAccessibleName(self.tr("Select nothing"))
         self._none.setToolTip(self._none.accessibleName())
-        self._none.clicked.connect(window.table.clearSelection)
+        self._none.clicked.connect(ctx.table.clearSelection)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(4, 0, 0, 0)
         self._row.setSpacing(6)
@@ -57,7 +54,7 @@ class BulkBar(QWidget):
         self._row.addWidget(self._none)
         self._scope.changed.connect(self._show)
         self._model.shown_changed.connect(lambda *_: self._show())
-        window.copying.copied.connect(self._tell_copied)
+        copying.copied.connect(self._tell_copied)
         self.setVisible(False)
 
     def _show(self) -> None:
@@ -83,7 +80,7 @@ class BulkBar(QWidget):
         self.all.setText(text.format(count(shown)))
         for key, button in self.buttons.items():
             button.setText(self._text(key))
-            button.setEnabled(self._window.acts[key].isEnabled())
+            button.setEnabled(self._ctx.actions[key].isEnabled())
 
     def _fit(self) -> None:
         """Elide the text to the room, and keep the full text as tool tip and accessible name."""
@@ -101,7 +98,7 @@ class BulkBar(QWidget):
     def _tell_copied(self, rows: int) -> None:
         """Report a finished copy of many rows, which takes a while."""
         if rows >= FROM:
-            self._window.reports.say(self.tr("{0} rows copied.").format(count(rows)))
+            self._reports.say(self.tr("{0} rows copied.").format(count(rows)))
 
     def _text(self, key: str) -> str:
         counts = self._scope.counts
@@ -111,14 +108,14 @@ class BulkBar(QWidget):
             # When none can start, the dry run explains why.
             number = counts.repeatable
             return self.tr("Re-run {0}").format(count(number)) if number else self.tr("Re-run…")
-        return self._window.acts[key].iconText()
+        return self._ctx.actions[key].iconText()
 
     def _make_buttons(self) -> None:
         """Create the buttons when the bar is first shown, after all parts added their actions."""
         if self.buttons:
             return
-        for key in (key for key in KEYS if key in set(self._window.acts)):
-            action = self._window.acts[key]
+        for key in (key for key in KEYS if key in set(self._ctx.actions)):
+            action = self._ctx.actions[key]
             button = self.buttons[key] = QPushButton(self)
             button.clicked.connect(action.trigger)
             action.changed.connect(lambda: self._name() if self.isVisible() else None)
@@ -132,6 +129,6 @@ class BulkBar(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Return to the list on Esc."""
         if event.key() == Qt.Key.Key_Escape:
-            self._window.table.setFocus()
+            self._ctx.table.setFocus()
         else:
             super().keyPressEvent(event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QWidget
@@ -13,15 +13,12 @@ from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskView
 from engine.text.words import count
 from gui.commands.bulk_work import Outcome, Refusal
+from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.i18n.ledger_names import name_with_ledger
 from gui.style.banners import Banner, Choice
 from gui.style.question import Question
 from gui.style.task_list import TaskList
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 # List of tasks that failed, with reasons and ids.
 
@@ -68,12 +65,10 @@ class Reports(QObject):
     While `bar` shows a failure, successes appear in `aside` below it.
     """
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self.bar, self.aside = Banner(window), Banner(window)
-        window.middle.addWidget(self.bar)
-        window.middle.addWidget(self.aside)
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
+        self.bar, self.aside = Banner(ctx.parent), Banner(ctx.parent)
         self._refused = False
         self.bar.closed.connect(self._close)
         self._over = QTimer(self, singleShot=True, interval=NEWS_MS)
@@ -138,7 +133,7 @@ class Reports(QObject):
         self._refused = False
 
     def _show(self, title: str, refused: Sequence[Refusal]) -> None:
-        dialog = Refusals(title, refused, self._window.model.view_of, self._window)
+        dialog = Refusals(title, refused, self._ctx.model.view_of, self._ctx.parent)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
 

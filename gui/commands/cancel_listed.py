@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
 from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.text.words import count, task_name
-from gui.commands.bulk_work import Outcome
+from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import BulkWork, Outcome
+from gui.commands.requests import Requests
+from gui.context.window_context import WindowContext
 from gui.style.question import Question
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 PATIENCE_MS = 10_000  # As in the engine: a healthy task stops within 2 s
 MOST_LOOKED_AT = 500  # Tasks examined to enable an action; with more it is enabled without a check
 
 
-def attach(window: MainWindow) -> Stopping:
+def attach(ctx: WindowContext, requests: Requests, bulk: BulkWork, reports: Reports) -> Stopping:
     """Add the actions and enable them by list and selection."""
-    return Stopping(window)
+    return Stopping(ctx, requests, bulk, reports)
 
 
 def can_be_stopped(view: TaskView | None) -> bool:
@@ -57,10 +56,15 @@ class Stopping(QObject):
     Questions and Undo belong to `Requests`.
     """
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        acts = window.acts
+    def __init__(
+        self, ctx: WindowContext, requests: Requests, bulk: BulkWork, reports: Reports
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._requests = requests
+        self._bulk = bulk
+        self._reports = reports
+        self._ctx = ctx
+        acts = ctx.actions
         self._all = acts.add("cancel_matching", self.tr("Cancel all that are l&isted…"))
         self._stop = acts.add("stop", self.tr("S&top recording"), ["Ctrl+."], "stop_recording")
         self._force = acts.add("force_stop", self.tr("Force st&op…"))
@@ -69,40 +73,40 @@ class Stopping(QObject):
         self._due.timeout.connect(self._show_ability)
         self._all.triggered.connect(self.cancel_listed)
         self._stop.triggered.connect(self.stop_chosen)
-        window.scope.changed.connect(self._show_ability)
-        window.model.shown_changed.connect(lambda *_: self._show_ability())
+        ctx.scope.changed.connect(self._show_ability)
+        ctx.model.shown_changed.connect(lambda *_: self._show_ability())
         self._show_ability()
 
     def _may_be_stopped(self, view: TaskView | None) -> bool:
-        return can_be_stopped(view) and self._window.scope.may_change(view)
+        return can_be_stopped(view) and self._ctx.scope.may_change(view)
 
     def cancel_listed(self) -> None:
         """Cancel all tasks of the filtered list, after a question."""
-        model = self._window.model
+        model = self._ctx.model
         found = [view for view in map(model.view_of, model.ids) if view is not None]
         if len(found) == 1:
             whom = ""  # A single task is named in the question
         elif model.is_filtered:
             whom = self.tr("All {0} tasks that match the filter").format(count(len(found)))
-        elif self._window.beside.states:
+        elif self._ctx.ledgers.states:
             whom = self.tr("All {0} tasks of these ledgers").format(count(len(found)))
         else:
             whom = self.tr("All {0} tasks of this ledger").format(count(len(found)))
-        self._window.requests.cancel(found, whom)
+        self._requests.cancel(found, whom)
 
     def stop_chosen(self) -> None:
         """Stop the selected recordings, which complete as if their time were over."""
-        views = filter(self._may_be_stopped, self._window.scope.views())
+        views = filter(self._may_be_stopped, self._ctx.scope.views())
         chosen = [view.task_id for view in views]
         said = self.tr("Ending recordings: {0} of {1}")
-        self._window.bulk.run(chosen, lambda engine, one: engine.stop(one), self._tell, said)
+        self._bulk.run(chosen, lambda engine, one: engine.stop(one), self._tell, said)
 
     def ask_to_force(self) -> None:
         """Ask for confirmation before killing the worker of the first unresponsive task."""
-        view = next((one for one in self._window.scope.views() if _waits_ms(one) == 0), None)
+        view = next((one for one in self._ctx.scope.views() if _waits_ms(one) == 0), None)
         if view is None:
             return
-        question = Question(self._window)
+        question = Question(self._ctx.parent)
         headline = self.tr("Stop “{0}” by force?").format(task_name(view))
         question.ask(self.tr("Force stop"), headline)
         question.add_text(self.tr("It was asked to stop and has not. Its process is ended."))
@@ -114,7 +118,7 @@ class Stopping(QObject):
             question.deleteLater()
             if answer == "force":
                 said = self.tr("Stopping by force: {0} of {1}")
-                end = self._window.bulk.run
+                end = self._bulk.run
                 end([view.task_id], lambda engine, one: engine.force_stop(one), self._tell, said)
 
         question.when_answered(act)
@@ -128,10 +132,10 @@ class Stopping(QObject):
                 if len(refused) == 1
                 else self.tr("{0} tasks could not be ended").format(count(len(refused)))
             )
-            self._window.reports.tell(title, refused, outcome)
+            self._reports.tell(title, refused, outcome)
 
     def _show_ability(self) -> None:
-        scope, model = self._window.scope, self._window.model
+        scope, model = self._ctx.scope, self._ctx.model
         chosen = [model.view_of(one) for one in scope.ids()[:MOST_LOOKED_AT]]
         self._stop.setEnabled(any(map(self._may_be_stopped, chosen)) or len(scope) > MOST_LOOKED_AT)
         waits = [wait for wait in map(_waits_ms, chosen) if wait is not None]

@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 
 from engine.model.display import clipboard_cell
 from engine.model.ledger_ids import plain_id
-from gui.commands.scope import Scope
+from gui.context.scope import Scope
 from gui.tasks.columns import Column, columns_there
 from gui.tasks.row import Row
 from gui.tasks.task_model import TaskModel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QKeySequence
@@ -14,15 +13,13 @@ from engine.model.records import TASK_RUN, TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.text.words import count, status_word
-from gui.commands.bulk_work import Outcome
+from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import BulkWork, Outcome
+from gui.context.window_context import WindowContext
 from gui.i18n.ledger_names import name_with_ledger
 from gui.style.banners import Banner, Choice
 from gui.style.question import Question
 from gui.style.task_list import TaskList
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 # Question before many tasks go to the trash, or any are deleted permanently.
 
@@ -60,9 +57,9 @@ NO_TRASH = "no_trash"
 NOT_FOUND = "task_not_found"  # Another program deleted the task first, which is the wanted result
 
 
-def attach(window: MainWindow) -> Deleting:
+def attach(ctx: WindowContext, bulk: BulkWork, reports: Reports) -> Deleting:
     """Add the actions and enable them by selection."""
-    return Deleting(window)
+    return Deleting(ctx, bulk, reports)
 
 
 def can_go(view: TaskView | None) -> bool:
@@ -78,29 +75,31 @@ class Deleting(QObject):
 
     undo_offered = Signal(str)  # Text for the undo menu, empty after the undo period
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._bridge = window, window.bridge
+    def __init__(self, ctx: WindowContext, bulk: BulkWork, reports: Reports) -> None:
+        super().__init__(ctx.parent)
+        self._bulk = bulk
+        self._reports = reports
+        self._ctx, self._bridge = ctx, ctx.bridge
         self._leaving: dict[str, TaskView] = {}
-        self.bar = Banner(window)
-        window.middle.addWidget(self.bar)
+        self.bar = Banner(ctx.parent)
         self._over = QTimer(self, singleShot=True, interval=UNDO_MS)
-        acts = window.acts
+        acts = ctx.actions
         self._act = acts.add("delete", self.tr("&Move to the trash"), [], "trash")
         self._for_good = acts.add("delete_for_good", self.tr("D&elete for good…"), ["Shift+Del"])
-        acts.keep_to(window.table, "delete", "delete_for_good")
+        acts.keep_to(ctx.table, "delete", "delete_for_good")
         self._connect()
         self._show_ability()
 
     def _connect(self) -> None:
-        window = self._window
-        self._act.triggered.connect(lambda: self.ask(window.scope.views()))
-        self._for_good.triggered.connect(lambda: self._ask_for_good(window.scope.views()))
+        ctx = self._ctx
+        self._act.triggered.connect(lambda: self.ask(ctx.scope.views()))
+        self._for_good.triggered.connect(lambda: self._ask_for_good(ctx.scope.views()))
         self._over.timeout.connect(self._carry_out)
         self.bar.closed.connect(self._carry_out)
         self._bridge.batch.connect(self._keep_out_of_sight)
         self._bridge.promise(self._at_the_end)
-        window.scope.changed.connect(self._show_ability)
+        ctx.scope.changed.connect(self._show_ability)
+        self.undo_offered.connect(self._offer_undo)
 
     def ask(self, views: Sequence[TaskView]) -> None:
         """Delete the ended tasks of `views`, many of them after a question."""
@@ -113,7 +112,7 @@ class Deleting(QObject):
         self._question(title, verb, chosen, lambda: self._take(chosen))
 
     def _may_go(self, view: TaskView | None) -> bool:
-        return can_go(view) and self._window.scope.may_change(view)
+        return can_go(view) and self._ctx.scope.may_change(view)
 
     def undo(self) -> None:
         """Show the hidden tasks again, which are untouched."""
@@ -121,15 +120,15 @@ class Deleting(QObject):
         self.bar.setVisible(False)
         back, self._leaving = self._leaving, {}
         self._tell_undo()
-        self._window.model.put_many(back.values())
-        self._window.table.select_ids(back)
+        self._ctx.model.put_many(back.values())
+        self._ctx.table.select_ids(back)
 
     def _take(self, views: Iterable[TaskView]) -> None:
         self._leaving |= {str(view.task_id): view for view in views}
         number = len(self._leaving)
         if not number:
             return
-        self._window.model.drop_many(self._leaving)
+        self._ctx.model.drop_many(self._leaving)
         words = (
             self.tr("1 task goes to the trash.")
             if number == 1
@@ -166,11 +165,11 @@ class Deleting(QObject):
             outcome.done += [one.task_id for one in gone]
             outcome.refused = [one for one in outcome.refused if one not in gone]
             back = [one.task_id for one in outcome.refused] + outcome.left
-            self._window.model.put_many(views[one] for one in back)
+            self._ctx.model.put_many(views[one] for one in back)
             self._tell(outcome, views)
 
         said = self.tr("Letting go: {0} of {1} tasks")
-        self._window.bulk.run(views, act, then, said)
+        self._bulk.run(views, act, then, said)
 
     def _tell(self, outcome: Outcome[str], views: dict[str, TaskView]) -> None:
         without = [one.task_id for one in outcome.refused if one.error.code == NO_TRASH]
@@ -184,7 +183,7 @@ class Deleting(QObject):
                 if number == 1
                 else self.tr("{0} tasks could not be let go").format(count(number))
             )
-            self._window.reports.tell(title, refused, outcome)
+            self._reports.tell(title, refused, outcome)
 
     def _ask_for_good(self, views: Sequence[TaskView], why: str = "") -> None:
         chosen = [view for view in views if self._may_go(view)]
@@ -203,7 +202,7 @@ class Deleting(QObject):
     def _question(
         self, title: str, verb: str, views: Sequence[TaskView], act: object, *sentences: str
     ) -> None:
-        dialog = LettingGo(title, verb, views, sentences, self._window)
+        dialog = LettingGo(title, verb, views, sentences, self._ctx.parent)
         assert callable(act)
 
         def answered(answer: str) -> None:
@@ -223,7 +222,10 @@ class Deleting(QObject):
         self._tell_undo()
         again = {str(one.task_id): one for one in batch.views if one.task_id in self._leaving}
         self._leaving |= again
-        self._window.model.drop_many(again)
+        self._ctx.model.drop_many(again)
+
+    def _offer_undo(self, words: str) -> None:
+        self._ctx.services.wishes.undo.emit("delete", words, self.undo)
 
     async def _at_the_end(self, engine: Engine) -> None:
         """Delete the hidden tasks when the window closes during the undo period."""
@@ -236,11 +238,11 @@ class Deleting(QObject):
 
     def _show_ability(self) -> None:
         """Use the Del key for the trash only when the selection has nothing to cancel."""
-        window = self._window
-        chosen = map(window.model.view_of, window.scope.ids()[:MOST_LOOKED_AT])
-        able = any(map(self._may_go, chosen)) or len(window.scope) > MOST_LOOKED_AT
+        ctx = self._ctx
+        chosen = map(ctx.model.view_of, ctx.scope.ids()[:MOST_LOOKED_AT])
+        able = any(map(self._may_go, chosen)) or len(ctx.scope) > MOST_LOOKED_AT
         self._act.setEnabled(able)
         self._for_good.setEnabled(able)
-        cancel = window.acts["cancel"]
-        keys = [] if window.scope.counts.cancellable else cancel.shortcuts()
+        cancel = ctx.actions["cancel"]
+        keys = [] if ctx.scope.counts.cancellable else cancel.shortcuts()
         self._act.setShortcuts(keys or [QKeySequence()])

@@ -25,13 +25,13 @@ from engine.doctor import Finding, Report, beside, looks
 from engine.model.errors import EngineError
 from engine.text.catalogue import say
 from engine.text.messages import ENGLISH
+from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.style.tab_order import InOrder
 from gui.style.theme import TonedLabel, heading, plain_label
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
-    from gui.window.main_window import MainWindow
 
 SIZE = QSize(720, 520)
 ERRAND = "doctor"
@@ -41,15 +41,15 @@ TONES = {"ok": "good", "warning": "warning", "problem": "bad"}
 class DoctorDialog(InOrder, QDialog):
     """Dialog that starts the checks when shown and stops them when closed."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
         self._found: list[Finding] = []
         self.setWindowTitle(self.tr("Doctor"))
         self.resize(SIZE)
         self._verdict = heading("", self)
         self._bar = QProgressBar(self)
-        self._beside = window.beside.states
+        self._beside = ctx.ledgers.states
         self._bar.setRange(0, len(looks()) + len(self._beside))
         self._bar.setAccessibleName(self.tr("How far the look is"))
         self._sheet = QWidget(self)
@@ -63,7 +63,7 @@ class DoctorDialog(InOrder, QDialog):
         self._stop.clicked.connect(self._call_off)
         self._copy.clicked.connect(self._copy_report)
         self._close.clicked.connect(self.accept)
-        self.finished.connect(lambda _: window.bridge.call_off(ERRAND))
+        self.finished.connect(lambda _: ctx.bridge.call_off(ERRAND))
         self.look()
 
     def _lay_out(self) -> None:
@@ -115,7 +115,7 @@ class DoctorDialog(InOrder, QDialog):
                 self._add([_of(state.label, one) for one in found])
                 self._show_progress(number)
 
-        self._window.bridge.ask(examine, lambda _: self._end(), self._fail, name=ERRAND)
+        self._ctx.bridge.ask(examine, lambda _: self._end(), self._fail, name=ERRAND)
 
     def _show_progress(self, number: int) -> None:
         total = self._bar.maximum()
@@ -159,7 +159,7 @@ class DoctorDialog(InOrder, QDialog):
         self._verdict.show_text(language.sentence(error))
 
     def _call_off(self) -> None:
-        self._window.bridge.call_off(ERRAND)
+        self._ctx.bridge.call_off(ERRAND)
         self._show_progress(self._bar.maximum())
         self._verdict.show_text(self.tr("Stopped before everything was looked at."))
 

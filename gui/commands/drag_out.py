@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, QPoint, QTimer
 from PySide6.QtGui import QGuiApplication
@@ -14,33 +14,33 @@ from engine.model.ledger_ids import plain_id
 from engine.model.records import PAGES_NAME, RESULT_NAME, TaskRecord
 from engine.service.engine import Engine
 from engine.text.words import count
+from gui.commands.bulk_reports import Reports
+from gui.context.window_context import WindowContext
 from gui.style.drag_source import Grip, carried, carry
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 MOST: Final = 500  # Limit of tasks with files; exports handle larger numbers
 _ASK: Final = "files to carry"
 
 
-def attach(window: MainWindow) -> Carrying:
+def attach(ctx: WindowContext, reports: Reports) -> Carrying:
     """Make selected rows draggable and add the action that copies their files."""
-    return Carrying(window)
+    return Carrying(ctx, reports)
 
 
 class Carrying(QObject):
     """Find the result files on a thread, then start the drag."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        table = window.table
+    def __init__(self, ctx: WindowContext, reports: Reports) -> None:
+        super().__init__(ctx.parent)
+        self._reports = reports
+        self._ctx = ctx
+        table = ctx.table
         self._grip = Grip(table.viewport(), table.is_chosen_at, keeps=True)
-        self._grip.gripped.connect(window.model.hold)
+        self._grip.gripped.connect(ctx.model.hold)
         self._grip.pulled.connect(self._pull)
-        self._act = window.acts.add("copy_files", self.tr("Copy res&ult files"), ["Ctrl+Alt+F"])
+        self._act = ctx.actions.add("copy_files", self.tr("Copy res&ult files"), ["Ctrl+Alt+F"])
         self._act.triggered.connect(self.copy_files)
-        window.scope.changed.connect(self._allow)
+        ctx.scope.changed.connect(self._allow)
         self._allow()
 
     def copy_files(self) -> None:
@@ -52,22 +52,22 @@ class Carrying(QObject):
 
     def _find(self, then: Callable[[Sequence[Path]], object]) -> None:
         ended = self._ended()
-        self._window.bridge.ask(
+        self._ctx.bridge.ask(
             lambda engine: _results(engine, ended), then, lambda _: then(()), name=_ASK
         )
 
     def _ended(self) -> list[str]:
         """Return the ended tasks of a selection within the limit."""
-        scope, view_of = self._window.scope, self._window.model.view_of
+        scope, view_of = self._ctx.scope, self._ctx.model.view_of
         if len(scope) > MOST:
             return []
         entries = ((one, view) for one in scope.ids() if (view := view_of(one)) is not None)
         return [one for one, view in entries if _has_ended(view.entry)]
 
     def _carry(self, files: Sequence[Path]) -> None:
-        ids = [plain_id(one) for one in self._window.scope.ids()]
+        ids = [plain_id(one) for one in self._ctx.scope.ids()]
         if self._grip.is_pulled and ids:  # The button may have been released meanwhile
-            carry(self._window.table, carried("\n".join(ids), files), self._said(len(ids), files))
+            carry(self._ctx.table, carried("\n".join(ids), files), self._said(len(ids), files))
         self._grip.let_go()
 
     def _said(self, tasks: int, files: Sequence[Path]) -> str:
@@ -84,14 +84,14 @@ class Carrying(QObject):
             one = self.tr("1 file was copied; it can be pasted into a folder.")
             many = self.tr("{0} files were copied; they can be pasted into a folder.")
             said = one if len(files) == 1 else many.format(count(len(files)))
-        elif len(self._window.scope) > MOST:
+        elif len(self._ctx.scope) > MOST:
             said = self.tr("More than {0} tasks: export them instead.").format(count(MOST))
         else:
             said = self.tr("There is no result file yet.")
-        self._window.reports.say(said)
+        self._reports.say(said)
 
     def _allow(self) -> None:
-        self._act.setEnabled(len(self._window.scope) > 0)
+        self._act.setEnabled(len(self._ctx.scope) > 0)
 
 
 def _has_ended(entry: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import (
@@ -27,6 +27,7 @@ from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.text.words import count, task_name
+from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
 from gui.engine_link.services import Desk
 from gui.i18n import language
@@ -34,10 +35,6 @@ from gui.i18n.ledger_names import name_with_ledger
 from gui.style.folders import ask_folder, documents, show_folder
 from gui.style.tab_order import InOrder
 from gui.style.theme import heading, plain_label, plain_title
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 ENDINGS = {"csv": ".csv", "json": ".json", "jsonl": ".jsonl", "xlsx": ".xlsx", "html": ".html"}
 ENDINGS["zip"] = ".zip"
@@ -151,57 +148,57 @@ def file_name(view: TaskView, form: str) -> str:
 class Exporting(QObject):
     """The window's export actions, each of which opens a dialog."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        acts = window.acts
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
+        acts = ctx.actions
         results = self.tr("&Export results…")
         acts.add("export_tasks", results, ["Ctrl+E"], "export", self.tr("Export…"))
         acts.add("export_list", self.tr("Export the l&ist…"))
         acts["export_tasks"].triggered.connect(self.export_results)
         acts["export_list"].triggered.connect(self.export_list)
-        window.scope.changed.connect(self._allow)
-        window.desk.wishes.export.connect(self.export_result_of)
+        ctx.scope.changed.connect(self._allow)
+        ctx.services.wishes.export.connect(self.export_result_of)
         self._allow()
 
     def export_results(self) -> None:
         """Export the results of the selected tasks."""
-        views = [view for view in self._window.scope.views() if _has_folder(view)]
+        views = [view for view in self._ctx.scope.views() if _has_folder(view)]
         if views:
-            self._open(lambda: Wanted(tuple(views), self._window.scope.describes()))
+            self._open(lambda: Wanted(tuple(views), self._ctx.scope.describes()))
 
     def export_result_of(self, task_id: str) -> None:
         """Export the result of one task."""
-        view = self._window.model.view_of(task_id)
+        view = self._ctx.model.view_of(task_id)
         if view is not None:
             self._open(lambda: Wanted((view,), ""))
 
     def export_list(self) -> None:
         """Export the filtered list in its order, or several selected tasks."""
-        window = self._window
-        chosen = window.scope.views()
+        ctx = self._ctx
+        chosen = ctx.scope.views()
         if len(chosen) > 1:
-            self._open(lambda: Wanted(tuple(chosen), window.scope.describes(), as_list=True))
+            self._open(lambda: Wanted(tuple(chosen), ctx.scope.describes(), as_list=True))
             return
-        ids: Sequence[str] = window.model.ids
-        views = tuple(view for view in map(window.model.view_of, ids) if view is not None)
+        ids: Sequence[str] = ctx.model.ids
+        views = tuple(view for view in map(ctx.model.view_of, ids) if view is not None)
         self._open(lambda: Wanted(views, self.tr("The list as it is shown"), as_list=True))
 
     def _open(self, made: Callable[[], Wanted]) -> None:
-        dialog = ExportDialog(self._window.desk, made(), self._window)
+        dialog = ExportDialog(self._ctx.services, made(), self._ctx.parent)
         dialog.show()
 
     def _allow(self) -> None:
-        self._window.acts["export_tasks"].setEnabled(len(self._window.scope) > 0)
+        self._ctx.actions["export_tasks"].setEnabled(len(self._ctx.scope) > 0)
 
 
 def _has_folder(view: TaskView) -> bool:
     return isinstance(view.entry, TaskRecord) and view.entry.kind != "task_run"
 
 
-def attach(window: MainWindow) -> Exporting:
+def attach(ctx: WindowContext) -> Exporting:
     """Add the export actions."""
-    return Exporting(window)
+    return Exporting(ctx)
 
 
 # Dialog for format and place, then progress, then result.

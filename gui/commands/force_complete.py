@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject, Qt, QTimer
@@ -16,16 +16,14 @@ from engine.model.records import TaskView
 from engine.service.engine import Engine
 from engine.text.catalogue import retold
 from engine.text.words import count
-from gui.commands.bulk_work import Outcome
+from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import BulkWork, Outcome
+from gui.context.window_context import WindowContext
 from gui.engine_link.engine_calls import Errands
 from gui.i18n.ledger_names import name_with_ledger
 from gui.style.question import BUTTON, Question
 from gui.style.task_list import TaskList
 from gui.style.theme import plain_label
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 RECENT, KEPT_REASONS = "force.reasons", 5
 MOST_LOOKED_AT = 500  # Tasks examined to enable the action; with more it is enabled without a check
@@ -34,22 +32,24 @@ AGAIN_MS, AT_A_TIME = 1000, 40
 _LOOK = "what is missing now"
 
 
-def attach(window: MainWindow) -> Forcing:
+def attach(ctx: WindowContext, bulk: BulkWork, reports: Reports) -> Forcing:
     """Add the action and enable it by selection."""
-    return Forcing(window)
+    return Forcing(ctx, bulk, reports)
 
 
 class Forcing(QObject):
     """Question and completion for one window."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._bridge = window, window.bridge
+    def __init__(self, ctx: WindowContext, bulk: BulkWork, reports: Reports) -> None:
+        super().__init__(ctx.parent)
+        self._bulk = bulk
+        self._reports = reports
+        self._ctx, self._bridge = ctx, ctx.bridge
         text, short = self.tr("&Force-complete…"), self.tr("Force-complete…")
-        self._act = window.acts.add("force", text, ["Ctrl+Shift+F"], "force", short)
-        self._act.triggered.connect(lambda: self.ask(window.scope.views()))
-        window.scope.changed.connect(self._show_ability)
-        window.bridge.health.connect(lambda _: self._show_ability())
+        self._act = ctx.actions.add("force", text, ["Ctrl+Shift+F"], "force", short)
+        self._act.triggered.connect(lambda: self.ask(ctx.scope.views()))
+        ctx.scope.changed.connect(self._show_ability)
+        ctx.bridge.health.connect(lambda _: self._show_ability())
         self._show_ability()
 
     def ask(self, views: Sequence[TaskView]) -> None:
@@ -66,15 +66,15 @@ class Forcing(QObject):
 
         def then(outcome: Outcome[Prospect]) -> None:
             if outcome.refused:
-                self._window.reports.tell(self.tr("Some could not be looked at"), outcome.refused)
+                self._reports.tell(self.tr("Some could not be looked at"), outcome.refused)
             if outcome.done and not outcome.left:
                 self._question(outcome.done, names, left_out)
 
         said = self.tr("Looking at what is missing: {0} of {1} tasks")
-        self._window.bulk.run(names, look, then, said)
+        self._bulk.run(names, look, then, said)
 
     def _may_be_completed(self, view: TaskView | None) -> bool:
-        return view is not None and may_be_completed(view) and self._window.scope.may_change(view)
+        return view is not None and may_be_completed(view) and self._ctx.scope.may_change(view)
 
     def complete(self, prospects: Sequence[Prospect], reason: str) -> None:
         """Complete these tasks, by force where needed."""
@@ -94,13 +94,13 @@ class Forcing(QObject):
                 self._bridge.failed.emit(error)
                 return
         said = self.tr("Completing: {0} of {1} tasks")
-        self._window.bulk.run(subjects, act, self._tell, said)
+        self._bulk.run(subjects, act, self._tell, said)
 
     def _question(
         self, prospects: Sequence[Prospect], names: dict[str, str], left_out: int
     ) -> None:
-        recent = self._window.desk.preferences.get(RECENT, list)
-        dialog = ForceDialog(prospects, names, recent, self._window, left_out=left_out)
+        recent = self._ctx.preferences.get(RECENT, list)
+        dialog = ForceDialog(prospects, names, recent, self._ctx.parent, left_out=left_out)
         looking = LookingAgain(self._bridge, dialog)
 
         def act(answer: str) -> None:
@@ -113,7 +113,7 @@ class Forcing(QObject):
         dialog.open()
 
     def _remember(self, reason: str) -> None:
-        preferences = self._window.desk.preferences
+        preferences = self._ctx.preferences
         recent = [one for one in preferences.get(RECENT, list) if one != reason]
         preferences.set(RECENT, [reason, *recent][:KEPT_REASONS])
 
@@ -125,20 +125,20 @@ class Forcing(QObject):
                 if len(refused) == 1
                 else self.tr("{0} tasks could not be completed").format(count(len(refused)))
             )
-            self._window.reports.tell(title, refused, outcome)
+            self._reports.tell(title, refused, outcome)
         elif number:
             words = (
                 self.tr("1 task was called complete.")
                 if number == 1
                 else self.tr("{0} tasks were called complete.").format(count(number))
             )
-            self._window.reports.say(words)
+            self._reports.say(words)
 
     def _show_ability(self) -> None:
-        scope, view_of = self._window.scope, self._window.model.view_of
+        scope, view_of = self._ctx.scope, self._ctx.model.view_of
         views = map(view_of, scope.ids()[:MOST_LOOKED_AT])
         found = any(map(self._may_be_completed, views))
-        writable = self._window.acts["new"].isEnabled()
+        writable = self._ctx.actions["new"].isEnabled()
         self._act.setEnabled(writable and (found or len(scope) > MOST_LOOKED_AT))
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QDialog
 
 from engine.model.config import Settings
+from gui.commands.bulk_reports import Reports
+from gui.context.window_context import WindowContext
+from gui.settings.shortcuts import Shortcuts
 from gui.state.preferences import Preferences
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 
 def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
@@ -32,17 +31,18 @@ def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
     )
 
 
-def attach(window: MainWindow) -> Backstage:
+def attach(ctx: WindowContext, reports: Reports, shortcuts: Shortcuts) -> Backstage:
     """Add the actions."""
-    return Backstage(window)
+    return Backstage(ctx, reports, shortcuts)
 
 
 class Backstage(QObject):
     """Open each dialog once; a second request raises it."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, ctx: WindowContext, reports: Reports, shortcuts: Shortcuts) -> None:
+        super().__init__(ctx.parent)
+        self._reports = reports
+        self._ctx, self._keys = ctx, shortcuts
         self._open: dict[str, QDialog] = {}
         app = QGuiApplication.instance()
         assert isinstance(app, QGuiApplication)
@@ -54,10 +54,9 @@ class Backstage(QObject):
         self._add("doctor", self.tr("&Doctor…"), [])
         self._add("statistics", self.tr("&Statistics…"), [])
         self._add("help", self.tr("&Help"), ["F1"])
-        debug = window.acts.add("debug_info", self.tr("&Copy what to tell about a problem"))
+        debug = ctx.actions.add("debug_info", self.tr("&Copy what to tell about a problem"))
         debug.triggered.connect(self._copy_facts)
-        window.beside.page_wanted.connect(lambda: self._show_page("ledgers"))
-        window.trouble.browser_wanted.connect(lambda: self._show_page("browser."))
+        ctx.ledgers.page_wanted.connect(lambda: self._show_page("ledgers"))
         self._add("shortcuts", self.tr("&Keyboard shortcuts…"), ["Ctrl+/"])
 
     def show(self, key: str) -> None:
@@ -73,7 +72,7 @@ class Backstage(QObject):
     def _add(
         self, key: str, text: str, keys: list[str], sign: str = "", short: str = ""
     ) -> QAction:
-        action = self._window.acts.add(key, text, keys, sign, short)
+        action = self._ctx.actions.add(key, text, keys, sign, short)
         action.triggered.connect(lambda: self.show(key))
         return action
 
@@ -90,37 +89,41 @@ class Backstage(QObject):
     def _settings(self) -> QDialog:
         from gui.settings.settings_dialog import SettingsDialog
 
-        return SettingsDialog(self._window)
+        return SettingsDialog(self._ctx, self._keys)
 
     def _doctor(self) -> QDialog:
         from gui.commands.doctor_dialog import DoctorDialog
 
-        return DoctorDialog(self._window)
+        return DoctorDialog(self._ctx)
 
     def _shortcuts(self) -> QDialog:
         from gui.settings.shortcut_sheet import ShortcutSheet
 
-        sheet = ShortcutSheet(self._window.acts, self._window)
+        sheet = ShortcutSheet(self._ctx.actions, self._ctx.parent)
         sheet.change_wanted.connect(self.change_shortcuts)
         return sheet
 
     def _statistics(self) -> QDialog:
         from gui.commands.statistics_dialog import StatisticsDialog
 
-        return StatisticsDialog(self._window)
+        return StatisticsDialog(self._ctx)
 
     def _help(self) -> QDialog:
         from gui.commands.help_dialog import HelpDialog
 
-        return HelpDialog(self._window)
+        return HelpDialog(self._ctx.parent)
 
     def _copy_facts(self) -> None:
         from gui.commands.about_dialog import facts
 
-        window = self._window
-        told = facts(window.bridge.look_at_health(), window.beside.states)
+        ctx = self._ctx
+        told = facts(ctx.bridge.look_at_health(), ctx.ledgers.states)
         QGuiApplication.clipboard().setText(told)
-        self._window.reports.say(self.tr("Versions and places were copied: paste them anywhere."))
+        self._reports.say(self.tr("Versions and places were copied: paste them anywhere."))
+
+    def choose_browser(self) -> None:
+        """Open the settings where a browser is chosen."""
+        self._show_page("browser.")
 
     def change_shortcuts(self) -> None:
         """Open the settings page of shortcuts."""
@@ -137,7 +140,7 @@ class Backstage(QObject):
     def _look_at_settings(self, state: Qt.ApplicationState) -> None:
         """Reload the preferences, which another window may have changed."""
         if state == Qt.ApplicationState.ApplicationActive:
-            self._window.desk.preferences.refresh()
+            self._ctx.preferences.refresh()
 
     def _forget(self, key: str) -> None:
         self._open.pop(key).deleteLater()

@@ -12,33 +12,33 @@ from PySide6.QtCore import QObject
 from engine.model.records import TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter
 from gui.commands.exporting import Wanted
+from gui.context.window_context import WindowContext
 from gui.style.folders import show_folder
 from gui.tasks.row import Row
 
 if TYPE_CHECKING:
     from gui.results.result_window import ResultWindow
-    from gui.window.main_window import MainWindow
 
 
 class Viewing(QObject):
     """Owner of the window's single result viewer, created on first use."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
         self._viewer: ResultWindow | None = None
         text = self.tr("O&pen the result")
-        self._action = window.acts.add("open_result", text, ["Ctrl+Return"])
+        self._action = ctx.actions.add("open_result", text, ["Ctrl+Return"])
         self._action.triggered.connect(self._open_chosen)
-        window.scope.changed.connect(self._allow)
-        window.table.activated_task.connect(self._open_ended)
-        window.desk.wishes.result.connect(self.open)
+        ctx.scope.changed.connect(self._allow)
+        ctx.table.activated_task.connect(self._open_ended)
+        ctx.services.wishes.result.connect(self.open)
         self._allow()
 
     def open(self, task_id: str, unit: Unit | None = None) -> None:
         """Show the result of a task at a unit, after importing the viewer once."""
         if self._viewer is None:
-            self._window.bridge.ask(
+            self._ctx.bridge.ask(
                 lambda _: asyncio.to_thread(import_module, "gui.results.result_window"),
                 lambda _: self._show(task_id, unit),
                 name="read the viewer",
@@ -47,7 +47,7 @@ class Viewing(QObject):
             self._show(task_id, unit)
 
     def _show(self, task_id: str, unit: Unit | None) -> None:
-        view = self._window.model.view_of(task_id)
+        view = self._ctx.model.view_of(task_id)
         if view is None:
             return
         viewer = self._viewer = self._viewer or self._made()
@@ -60,43 +60,43 @@ class Viewing(QObject):
         from gui.results.result_window import Around, ResultWindow
 
         around = Around(self._neighbour, self._known, self._export, self._show_folder)
-        return ResultWindow(self._window.desk, around, self._window)
+        return ResultWindow(self._ctx.services, around, self._ctx.parent)
 
     def _open_chosen(self) -> None:
-        views = self._window.scope.views()
+        views = self._ctx.scope.views()
         if len(views) == 1:
             self.open(views[0].task_id)
 
     def _open_ended(self, task_id: str) -> None:
         """Open the result of an ended task on Enter; live tasks show their details."""
-        view = self._window.model.view_of(task_id)
+        view = self._ctx.model.view_of(task_id)
         if view is not None and has_result(view):
             self.open(task_id)
 
     def _allow(self) -> None:
-        views = self._window.scope.views() if len(self._window.scope) == 1 else []
+        views = self._ctx.scope.views() if len(self._ctx.scope) == 1 else []
         self._action.setEnabled(bool(views) and is_task(views[0]))
 
     def _neighbour(self, task_id: str, way: int) -> TaskView | None:
         """Return the task above (-1) or below (1) in the current list."""
-        model = self._window.model
+        model = self._ctx.model
         (row,) = model.rows_of([task_id]) or (-1,)
         if row < 0 or not 0 <= row + way < model.rowCount():
             return None
         return model.view_of(model.id_at(row + way))
 
     def _known(self) -> Sequence[Row]:
-        return self._window.model.all_rows()
+        return self._ctx.model.all_rows()
 
     def _export(self, view: TaskView, kept: UnitFilter | None) -> None:
         from gui.commands.exporting import ExportDialog
 
         words = self.tr("Only the rows that are shown") if kept is not None else ""
         wanted = Wanted((view,), words, keep=kept.wants if kept is not None else None)
-        ExportDialog(self._window.desk, wanted, self._viewer).show()
+        ExportDialog(self._ctx.services, wanted, self._viewer).show()
 
     def _show_folder(self, task_id: str) -> None:
-        show_folder(self._window.bridge.engine.folder_of(task_id))
+        show_folder(self._ctx.bridge.engine.folder_of(task_id))
 
 
 def is_task(view: TaskView) -> bool:
@@ -110,6 +110,6 @@ def has_result(view: TaskView) -> bool:
     return isinstance(entry, TaskRecord) and is_task(view) and entry.is_terminal
 
 
-def attach(window: MainWindow) -> Viewing:
+def attach(ctx: WindowContext) -> Viewing:
     """Add the action and connect the requests for results."""
-    return Viewing(window)
+    return Viewing(ctx)

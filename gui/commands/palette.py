@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -32,16 +31,14 @@ from PySide6.QtWidgets import (
 from engine.model.display import display, elide_right
 from engine.service.rerun import Asked
 from engine.text import words
+from gui.context.actions import NAME
+from gui.context.window_context import WindowContext
 from gui.i18n import language
+from gui.start.starting import Starting
 from gui.style.clearable import clearable
 from gui.style.fuzzy_match import score
 from gui.style.theme import plain_label, tone
 from gui.tasks.row import Row
-from gui.window.actions import NAME
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 RECENT = 8
 MOST = 40  # Limit of entries of each type
@@ -67,35 +64,36 @@ class Entry:
     also: tuple[str, ...] = ()  # Alternative names, such as those in other languages
 
 
-def attach(window: MainWindow) -> Palette:
+def attach(ctx: WindowContext, starting: Starting) -> Palette:
     """Add the `palette` action; the entries are collected when it opens."""
-    return Palette(window)
+    return Palette(ctx, starting)
 
 
 class Palette(QObject):
     """Open the dialog and store the recent choices."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, ctx: WindowContext, starting: Starting) -> None:
+        super().__init__(ctx.parent)
+        self._starting = starting
+        self._ctx = ctx
         self._dialog: PaletteDialog | None = None
         words_, short = self.tr("Command &palette…"), self.tr("Command…")
-        window.acts.add("palette", words_, ["Ctrl+K"], "search", short).triggered.connect(self.open)
+        ctx.actions.add("palette", words_, ["Ctrl+K"], "search", short).triggered.connect(self.open)
 
     def open(self) -> None:
         """Open the palette with all commands."""
         if self._dialog is not None:
             return
-        recent = self._window.memory.names(MEMORY)
-        finder = TaskFinder(self._window)
-        dialog = self._dialog = PaletteDialog(self.entries(), recent, finder, self._window)
+        recent = self._ctx.memory.names(MEMORY)
+        finder = TaskFinder(self._ctx)
+        dialog = self._dialog = PaletteDialog(self.entries(), recent, finder, self._ctx.parent)
         dialog.chosen.connect(self._run)
         dialog.finished.connect(self._forget)
         dialog.open()
 
     def entries(self) -> list[Entry]:
         """Return all commands in menu order."""
-        acts = self._window.acts
+        acts = self._ctx.actions
         found = [self._of(key, acts[key]) for key in acts if key != "palette"]
         for name, menu in acts.menus.items():
             found += self._within(name, menu)
@@ -144,7 +142,7 @@ class Palette(QObject):
         from engine.service.forms import STARTABLE
         from gui.start.kind_forms import FormWords
 
-        acts, starting = self._window.acts, self._window.requests.starting
+        acts, starting = self._ctx.actions, self._starting
         can, icon = acts["new"].isEnabled(), acts["new"].icon()
         kinds = FormWords(self).kinds()
         named = {one.kind: (one.title, *language.elsewhere(one.title)) for one in kinds}
@@ -163,8 +161,8 @@ class Palette(QObject):
 
     def _run(self, entry: Entry) -> None:
         if not entry.key.startswith("task:"):
-            others = [key for key in self._window.memory.names(MEMORY) if key != entry.key]
-            self._window.memory.keep_names(MEMORY, (entry.key, *others[: RECENT - 1]))
+            others = [key for key in self._ctx.memory.names(MEMORY) if key != entry.key]
+            self._ctx.memory.keep_names(MEMORY, (entry.key, *others[: RECENT - 1]))
         # Run after the palette has closed, so that a new dialog does not open behind it.
         QTimer.singleShot(0, self, entry.run)
 
@@ -219,9 +217,9 @@ class TaskFinder(QObject):
 
     found = Signal(list)
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
         self._left: Iterator[Row] = iter(())
         self._wanted: list[str] = []
         self._hits: list[Entry] = []
@@ -236,7 +234,7 @@ class TaskFinder(QObject):
         self._hits, self._wanted = [], typed.casefold().split()
         self._slices.stop()
         if len(typed.strip()) >= LEAST_LETTERS:
-            self._left = iter(list(self._window.model.rows.values()))
+            self._left = iter(list(self._ctx.model.rows.values()))
             self._slices.start()
 
     def stop(self) -> None:
@@ -261,11 +259,11 @@ class TaskFinder(QObject):
             self.found.emit(list(self._hits))
 
     def _entry(self, row: Row) -> Entry:
-        task_id, table = row.task_id, self._window.table
+        task_id, table = row.task_id, self._ctx.table
 
         def show() -> None:
-            if self._window.model.row_of(task_id) < 0:
-                self._window.clear_filter()
+            if self._ctx.model.row_of(task_id) < 0:
+                self._ctx.clear_filter()
             table.select_ids([task_id])
             table.setFocus()
 

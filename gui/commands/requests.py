@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QLineEdit, QWidget
@@ -17,8 +17,9 @@ from engine.model.status import Standing, standing
 from engine.service.engine import Engine
 from engine.service.stop_many import REACHED, Fate, fate, plan
 from engine.text.words import count, status_word, unit_word
-from gui.commands.bulk_work import Outcome
-from gui.engine_link.bridge import Bridge
+from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import BulkWork, Outcome
+from gui.context.window_context import WindowContext
 from gui.engine_link.cancel_many import Cancelled
 from gui.i18n.ledger_names import name_with_ledger
 from gui.start.starting import FIRST_KIND, Starting
@@ -26,10 +27,6 @@ from gui.style.banners import Banner, Choice
 from gui.style.question import Question
 from gui.style.task_list import TaskList
 from gui.style.theme import plain_label
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 # Plan and question of a cancellation.
 
@@ -208,17 +205,21 @@ class Requests(QObject):
     refused = Signal(tuple)
     undo_offered = Signal(str)  # Text for the undo menu, empty after the undo period
 
-    def __init__(self, bridge: Bridge, window: MainWindow, undo_bar: Banner) -> None:
-        super().__init__(window)
-        self._bridge, self._window, self._undo_bar = bridge, window, undo_bar
-        self.starting = Starting(bridge, window)
+    def __init__(
+        self, ctx: WindowContext, undo_bar: Banner, bulk: BulkWork, reports: Reports
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._bridge, self._undo_bar = ctx, ctx.bridge, undo_bar
+        self._bulk, self._reports = bulk, reports
+        self.starting = Starting(ctx)
         self.starting.failed.connect(self.failed)
         self._undoable: tuple[TaskRecord, ...] = ()
         self._undo_timer = QTimer(self, singleShot=True, interval=UNDO_MS)
         self._undo_timer.timeout.connect(self._forget_undo)
-        bridge.started.connect(lambda record: self.started.emit(record.task_id))
-        bridge.failed.connect(self.failed)
-        bridge.cancelled.connect(self._show_cancelled)
+        self.undo_offered.connect(self._offer_undo)
+        self._bridge.started.connect(lambda record: self.started.emit(record.task_id))
+        self._bridge.failed.connect(self.failed)
+        self._bridge.cancelled.connect(self._show_cancelled)
 
     def new_task(self, args: Mapping[str, Any] | None = None, parent: str | None = None) -> None:
         """Open the start dialog with `args`; `parent` is the task to repeat."""
@@ -244,7 +245,7 @@ class Requests(QObject):
 
     def _judged(self, views: Sequence[TaskView]) -> tuple[Plan, int]:
         """Return the plan and the number of queued tasks that cannot be restored."""
-        plan = plan_cancel([view for view in views if self._window.scope.may_change(view)])
+        plan = plan_cancel([view for view in views if self._ctx.scope.may_change(view)])
         alone = len(plan.pending) == 1
         return plan, sum(not self._comes_back(view, alone) for view in plan.pending)
 
@@ -254,7 +255,7 @@ class Requests(QObject):
         if not plan.needs_a_question and not for_good:
             self._send_cancel(plan.ids, plan.pending, None)
             return
-        dialog = CancelDialog(plan, self._window, for_good=for_good, whom=whom)
+        dialog = CancelDialog(plan, self._ctx.parent, for_good=for_good, whom=whom)
 
         def act(answer: str) -> None:
             if answer == "cancel":
@@ -295,11 +296,11 @@ class Requests(QObject):
             self._bridge.cancelled.emit(Cancelled(tuple(outcome.done), (), waiting))
             if outcome.refused:
                 title = self._not_cancelled(len(outcome.refused))
-                self._window.reports.tell(title, outcome.refused, outcome)
+                self._reports.tell(title, outcome.refused, outcome)
             self._bridge.show_health()
 
         said = self.tr("Asking to stop: {0} of {1} tasks")
-        self._window.bulk.run(ids, act, then, said)
+        self._bulk.run(ids, act, then, said)
 
     def _not_cancelled(self, number: int) -> str:
         if number == 1:
@@ -347,6 +348,9 @@ class Requests(QObject):
             else self.tr("Und&o cancelling {0} tasks").format(count(number))
         )
         self._undo_timer.start()
+
+    def _offer_undo(self, words: str) -> None:
+        self._ctx.services.wishes.undo.emit("cancel", words, self.undo)
 
     def _forget_undo(self) -> None:
         self._undoable = ()

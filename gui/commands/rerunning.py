@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QCheckBox, QWidget
@@ -14,14 +13,13 @@ from engine.model.records import TaskId, TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.service.rerun import Chance, Repeats, known, repeats
 from engine.text.words import count
-from gui.commands.bulk_work import Outcome
+from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import BulkWork, Outcome
+from gui.commands.requests import Requests
+from gui.context.window_context import WindowContext
 from gui.i18n.ledger_names import name_with_ledger
 from gui.style.question import BUTTON, Question
 from gui.style.task_list import TaskList
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 # Dry run of a re-run.
 
@@ -129,25 +127,30 @@ class RerunDialog(Question):
         ]
 
 
-def attach(window: MainWindow) -> Rerunning:
+def attach(ctx: WindowContext, requests: Requests, bulk: BulkWork, reports: Reports) -> Rerunning:
     """Add the actions and enable them by selection."""
-    return Rerunning(window)
+    return Rerunning(ctx, requests, bulk, reports)
 
 
 class Rerunning(QObject):
     """Dry run and start of re-runs for one window."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._bridge = window, window.bridge
-        acts = window.acts
+    def __init__(
+        self, ctx: WindowContext, requests: Requests, bulk: BulkWork, reports: Reports
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._requests = requests
+        self._bulk = bulk
+        self._reports = reports
+        self._ctx, self._bridge = ctx, ctx.bridge
+        acts = ctx.actions
         self._one = acts.add("rerun", self.tr("&Re-run"), ["Ctrl+R"], "rerun", self.tr("Re-run"))
         self._many = acts.add("rerun_many", self.tr("Re-run all that are &listed…"))
-        self._one.triggered.connect(lambda: self.ask(window.scope.views()))
+        self._one.triggered.connect(lambda: self.ask(ctx.scope.views()))
         self._many.triggered.connect(lambda: self.ask(self._listed()))
-        window.scope.changed.connect(self._show_ability)
-        window.bridge.health.connect(lambda _: self._show_ability())
-        window.model.shown_changed.connect(lambda *_: self._show_ability())
+        ctx.scope.changed.connect(self._show_ability)
+        ctx.bridge.health.connect(lambda _: self._show_ability())
+        ctx.model.shown_changed.connect(lambda *_: self._show_ability())
         self._show_ability()
 
     def ask(self, views: Sequence[TaskView]) -> None:
@@ -163,7 +166,7 @@ class Rerunning(QObject):
         """Start these tasks, a few at a time."""
         said = self.tr("Starting again: {0} of {1} tasks")
         repeat = self._bridge.repeat
-        self._window.bulk.run(ids, lambda _, one: repeat(one), self._tell, said)
+        self._bulk.run(ids, lambda _, one: repeat(one), self._tell, said)
 
     def _decide(self, found: Repeats) -> None:
         alone = sum(map(len, found.chances.values())) == 1
@@ -176,7 +179,7 @@ class Rerunning(QObject):
             self._question(found)
 
     def _question(self, found: Repeats) -> None:
-        dialog = RerunDialog(found, self._window, self._elsewhere(found))
+        dialog = RerunDialog(found, self._ctx.parent, self._elsewhere(found))
 
         def act(answer: str) -> None:
             if answer == "rerun":
@@ -193,17 +196,17 @@ class Rerunning(QObject):
         New tasks would match the filter too and become part of the selection.
         """
         asked = [view.task_id for views in found.chances.values() for view in views]
-        self._window.table.keep_chosen(asked)
+        self._ctx.table.keep_chosen(asked)
 
     def _elsewhere(self, found: Repeats) -> str:
         """Return a note on the target ledger if some tasks are in another one."""
-        return self._window.beside.starts_here(any(map(ledger_label, found.ids)))
+        return self._ctx.ledgers.starts_here(any(map(ledger_label, found.ids)))
 
     def _complete_by_hand(self, view: TaskView) -> None:
         assert isinstance(view.entry, TaskRecord)
         note = self.tr("What was secret, or too long to be kept, has to be given again.")
         parent = None if view.ledger else view.task_id  # A parent must be in the same ledger
-        self._window.requests.starting.open(known(view.entry), parent, note=note)
+        self._requests.starting.open(known(view.entry), parent, note=note)
 
     def _tell(self, outcome: Outcome[TaskRecord]) -> None:
         started = len(outcome.done)
@@ -216,17 +219,17 @@ class Rerunning(QObject):
                 if number == 1
                 else self.tr("{0} tasks could not be re-run").format(count(number))
             )
-            self._window.reports.tell(title, outcome.refused, outcome)
+            self._reports.tell(title, outcome.refused, outcome)
         elif started > 1:
             words = self.tr("{0} tasks were started again.").format(count(started))
-            self._window.reports.say(words)
+            self._reports.say(words)
 
     def _listed(self) -> list[TaskView]:
-        model = self._window.model
+        model = self._ctx.model
         found = map(model.view_of, model.ids)
         return [view for view in found if view is not None]
 
     def _show_ability(self) -> None:
-        accepts = self._window.acts["new"].isEnabled()
-        self._one.setEnabled(accepts and self._window.scope.counts.ended > 0)
-        self._many.setEnabled(accepts and self._window.model.rowCount() > 0)
+        accepts = self._ctx.actions["new"].isEnabled()
+        self._one.setEnabled(accepts and self._ctx.scope.counts.ended > 0)
+        self._many.setEnabled(accepts and self._ctx.model.rowCount() > 0)

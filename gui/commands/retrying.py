@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
@@ -15,21 +14,21 @@ from engine.service.engine import Engine
 from engine.service.rerun import Asked
 from engine.service.retry_failed import Remainder
 from engine.text.words import count
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+from gui.commands.requests import Requests
+from gui.context.window_context import WindowContext
 
 
 class Retrying(QObject):
     """Action and question of a retry."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._bridge = window, window.bridge
-        self._action = window.acts.add("retry_failed", self.tr("Retr&y failed only…"))
+    def __init__(self, ctx: WindowContext, requests: Requests) -> None:
+        super().__init__(ctx.parent)
+        self._requests = requests
+        self._ctx, self._bridge = ctx, ctx.bridge
+        self._action = ctx.actions.add("retry_failed", self.tr("Retr&y failed only…"))
         self._action.triggered.connect(self._ask_chosen)
-        window.desk.wishes.retry.connect(self.ask)
-        window.scope.changed.connect(self._allow)
+        ctx.services.wishes.retry.connect(self.ask)
+        ctx.scope.changed.connect(self._allow)
         self._allow()
 
     def ask(self, task_id: str) -> None:
@@ -39,12 +38,12 @@ class Retrying(QObject):
         )
 
     def _ask_chosen(self) -> None:
-        views = self._window.scope.views()
+        views = self._ctx.scope.views()
         if len(views) == 1:
             self.ask(views[0].task_id)
 
     def _allow(self) -> None:
-        views = self._window.scope.views() if len(self._window.scope) == 1 else []
+        views = self._ctx.scope.views() if len(self._ctx.scope) == 1 else []
         self._action.setEnabled(bool(views) and can_be_retried(views[0]))
 
     def _decide(self, found: Remainder) -> None:
@@ -53,9 +52,9 @@ class Retrying(QObject):
         if found.refusal is not None and found.request is not None:
             self._complete_by_hand(found.task_id, found.request)
             return
-        dialog = Question(self._window)
+        dialog = Question(self._ctx.parent)
         dialog.ask(self.tr("Retry what failed"), self._headline(found))
-        elsewhere = self._window.beside.starts_here(bool(ledger_label(found.task_id)))
+        elsewhere = self._ctx.ledgers.starts_here(bool(ledger_label(found.task_id)))
         for text in (*self._sentences(found), elsewhere):
             if text:
                 dialog.add_text(text)
@@ -79,7 +78,7 @@ class Retrying(QObject):
             "kept: they have to be given again."
         )
         parent = None if ledger_label(task_id) else task_id  # A parent must be in the same ledger
-        self._window.requests.starting.open(request, parent, note=note)
+        self._requests.starting.open(request, parent, note=note)
 
     def _headline(self, found: Remainder) -> str:
         number = found.taken
@@ -118,7 +117,7 @@ class Retrying(QObject):
 
     def _tell(self, refused: list[EngineError]) -> None:
         if refused:
-            self._window.requests.refused.emit(tuple(refused))
+            self._requests.refused.emit(tuple(refused))
 
 
 def can_be_retried(view: TaskView) -> bool:
@@ -129,6 +128,6 @@ def can_be_retried(view: TaskView) -> bool:
     return traits_of(entry.kind).crawls or traits_of(entry.kind).steps
 
 
-def attach(window: MainWindow) -> Retrying:
+def attach(ctx: WindowContext, requests: Requests) -> Retrying:
     """Add the action and connect the requests of the details."""
-    return Retrying(window)
+    return Retrying(ctx, requests)

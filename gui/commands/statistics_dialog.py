@@ -29,12 +29,12 @@ from engine.model.display import display
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.query import host_of
 from engine.text import words
+from gui.context.window_context import WindowContext
 from gui.style.tab_order import InOrder
 from gui.style.theme import plain_label, tones
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
-    from gui.window.main_window import MainWindow
 
 
 # Statistics of views, as pure functions without Qt.
@@ -189,9 +189,9 @@ _TONES = ("completed", "failed", "cancelled")
 class StatisticsDialog(InOrder, QDialog):
     """Dialog that computes the statistics on a thread when a period is chosen."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
         self._text = ""
         self.setWindowTitle(self.tr("Statistics"))
         self.resize(SIZE)
@@ -213,14 +213,14 @@ class StatisticsDialog(InOrder, QDialog):
         self._roots = self._table(words.say("field.ledger"))
         self._lay_out()
         self._span.currentIndexChanged.connect(lambda _: self.count())
-        self.finished.connect(lambda _: window.bridge.call_off(ERRAND))
+        self.finished.connect(lambda _: ctx.bridge.call_off(ERRAND))
         self.count()
 
     def _lay_out(self) -> None:
         for title, value in zip(self._titles, self._values, strict=True):
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._facts.addRow(plain_label(title, self, tone="muted"), value)
-        self._several = bool(self._window.beside.states)
+        self._several = bool(self._ctx.ledgers.states)
         self._roots.setVisible(self._several)
         tables = QHBoxLayout()
         tables.addWidget(self._kinds)
@@ -273,13 +273,13 @@ class StatisticsDialog(InOrder, QDialog):
     def count(self) -> None:
         """Compute the statistics of the chosen period."""
         span = self._span.currentData()
-        views = [row.view for row in self._window.model.rows.values()]
+        views = [row.view for row in self._ctx.model.rows.values()]
         now_ms = time.time() * 1000
 
         async def work(_: Engine) -> Numbers:
             return await asyncio.to_thread(count_up, views, span, now_ms)
 
-        self._window.bridge.ask(work, self._show, name=ERRAND)
+        self._ctx.bridge.ask(work, self._show, name=ERRAND)
 
     def _show(self, numbers: Numbers) -> None:
         facts = self._said(numbers)

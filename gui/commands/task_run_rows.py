@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from PySide6.QtCore import QObject
@@ -16,12 +15,10 @@ from engine.model.records import TaskRecord, TaskView
 from engine.model.status import NEEDS_HELP
 from engine.service.feed import Batch
 from engine.text.words import task_name, why
+from gui.commands.bulk_reports import Reports
+from gui.context.window_context import WindowContext
 from gui.style.question import Question
 from gui.style.theme import plain_label
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 # Question before a task run resumes.
 
@@ -68,9 +65,9 @@ MOST_LOOKED_AT = 500
 AGAIN_S = 5.0
 
 
-def attach(window: MainWindow) -> RunRows:
+def attach(ctx: WindowContext, reports: Reports) -> RunRows:
     """Follow the task runs and add the resume action."""
-    return RunRows(window)
+    return RunRows(ctx, reports)
 
 
 def waits_for_help(view: TaskView | None) -> bool:
@@ -81,23 +78,24 @@ def waits_for_help(view: TaskView | None) -> bool:
 class RunRows(QObject):
     """Add task runs to the list through the same signals as tasks."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._bridge = window, window.bridge
+    def __init__(self, ctx: WindowContext, reports: Reports) -> None:
+        super().__init__(ctx.parent)
+        self._reports = reports
+        self._ctx, self._bridge = ctx, ctx.bridge
         self._following = False
         text = self.tr("Help is given: &go on…")
-        self._act = window.acts.add("resume", text, ["Ctrl+G"], "sample")
+        self._act = ctx.actions.add("resume", text, ["Ctrl+G"], "sample")
         self._act.triggered.connect(self.ask)
-        window.loaded.connect(self._begin)
-        window.scope.changed.connect(self._show_ability)
+        ctx.bridge.loaded.connect(self._begin)
+        ctx.scope.changed.connect(self._show_ability)
         self._show_ability()
 
     def ask(self) -> None:
         """Show the reason why the first selected run waits, and ask for the resolution."""
-        view = next(filter(self._may_go_on, self._window.scope.views()), None)
+        view = next(filter(self._may_go_on, self._ctx.scope.views()), None)
         if view is None or not isinstance(view.entry, TaskRecord):
             return
-        dialog = ResumeDialog(view, self._window)
+        dialog = ResumeDialog(view, self._ctx.parent)
         run_id = view.task_id
 
         def act(answer: str) -> None:
@@ -109,13 +107,13 @@ class RunRows(QObject):
         dialog.open()
 
     def _may_go_on(self, view: TaskView | None) -> bool:
-        return waits_for_help(view) and self._window.scope.may_change(view)
+        return waits_for_help(view) and self._ctx.scope.may_change(view)
 
     def _resume(self, run_id: str, reason: str) -> None:
         words = self.tr("It goes on as soon as whoever works for it looks.")
         self._bridge.ask(
             lambda engine: engine.resume(run_id, reason),
-            lambda _: self._window.reports.say(words),
+            lambda _: self._reports.say(words),
             name=f"resume {run_id}",
         )
 
@@ -144,5 +142,5 @@ class RunRows(QObject):
             await asyncio.sleep(0)
 
     def _show_ability(self) -> None:
-        ids, view_of = self._window.scope.ids()[:MOST_LOOKED_AT], self._window.model.view_of
+        ids, view_of = self._ctx.scope.ids()[:MOST_LOOKED_AT], self._ctx.model.view_of
         self._act.setEnabled(any(self._may_go_on(view_of(one)) for one in ids))

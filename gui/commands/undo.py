@@ -6,35 +6,28 @@ A focused text field keeps the shortcut, because Qt sends it there first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QKeySequence
 
-from gui.commands.deleting import Deleting
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+from gui.context.window_context import WindowContext
 
 
-def attach(window: MainWindow) -> Undoing:
+def attach(ctx: WindowContext) -> Undoing:
     """Add the `undo` action and connect all undo offers."""
-    return Undoing(window)
+    return Undoing(ctx)
 
 
 class Undoing(QObject):
     """Action that is enabled while an undo is offered, named after the latest."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
         self._name = self.tr("Und&o")
-        self._act = window.acts.add("undo", self._name, [QKeySequence.StandardKey.Undo])
+        self._act = ctx.actions.add("undo", self._name, [QKeySequence.StandardKey.Undo])
         self._act.triggered.connect(self._undo)
         self._offers: dict[str, tuple[str, Callable[[], None]]] = {}
-        requests = window.requests
-        requests.undo_offered.connect(lambda words: self._hear("cancel", words, requests.undo))
-        for one in window.findChildren(Deleting):
-            one.undo_offered.connect(lambda words, one=one: self._hear("delete", words, one.undo))
+        ctx.services.wishes.undo.connect(self._hear)
         self._show()
 
     def _hear(self, what: str, words: str, undo: Callable[[], None]) -> None:

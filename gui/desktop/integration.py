@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
+from gui.context.window_context import WindowContext
 from gui.desktop.quitting import Leaving
 from gui.desktop.raise_window import come_forward
 
 if TYPE_CHECKING:
     from gui.desktop.tray import Tray
     from gui.desktop.tray_presence import Presence
-    from gui.window.main_window import MainWindow
 
 # Delays after the list is loaded, and at most after the window is shown.
 SETTLE_MS, LATEST_MS = 600, 5000
@@ -29,16 +30,22 @@ SETTLE_MS, LATEST_MS = 600, 5000
 class Citizen(QObject):
     """Closing of the window (`leaving`), and other integration soon after the first paint."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(
+        self,
+        ctx: WindowContext,
+        remember: Callable[[], object],
+        show_tasks: Callable[[tuple[str, ...]], object],
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
+        self._show_tasks = show_tasks
         self._presence: Presence | None = None
         self._closed = False
-        self.leaving = Leaving(window, self._find_tray)
+        self.leaving = Leaving(ctx, remember, self._find_tray)
         self.leaving.kept.connect(self._say_where)
         self._settling = QTimer(self, singleShot=True, interval=LATEST_MS)
         self._settling.timeout.connect(self._arrive)
-        window.loaded.connect(self._settle_soon)
+        ctx.bridge.loaded.connect(self._settle_soon)
         app = QApplication.instance()
         if sys.platform == "darwin" and isinstance(app, QApplication):
             app.applicationStateChanged.connect(self._come_back)
@@ -49,19 +56,19 @@ class Citizen(QObject):
         if self._presence is None:
             from gui.desktop.tray_presence import Presence
 
-            self._presence = Presence(self._window)
+            self._presence = Presence(self._ctx, self._show_tasks)
             self._presence.tray.quit_wanted.connect(self.leaving.quit)
         return self._presence
 
     def show_first(self) -> None:
         """Show the window at the start, or keep it hidden if the user chose so."""
-        if not self._window.desk.preferences.get("desktop.start_hidden", bool):
-            self._window.show()
+        if not self._ctx.preferences.get("desktop.start_hidden", bool):
+            self._ctx.parent.show()
             self._settling.start()
             return
         self._settle()
         if not self.presence.tray.hide_window():
-            self._window.showMinimized()
+            self._ctx.parent.showMinimized()
 
     def close(self) -> None:
         """Remove the tray icon and release all desktop requests."""
@@ -76,7 +83,7 @@ class Citizen(QObject):
             self._settling.start(SETTLE_MS)
 
     def _arrive(self) -> None:
-        self._window.bridge.spawn(self._import_and_settle(), name="arrive on the desktop")
+        self._ctx.bridge.spawn(self._import_and_settle(), name="arrive on the desktop")
 
     async def _import_and_settle(self) -> None:
         await asyncio.to_thread(
@@ -97,5 +104,5 @@ class Citizen(QObject):
     def _come_back(self, state: Qt.ApplicationState) -> None:
         """Show the window again on a click on the dock icon (macOS)."""
         active = state == Qt.ApplicationState.ApplicationActive
-        if active and not self._closed and not self._window.isVisible():
-            come_forward(self._window)
+        if active and not self._closed and not self._ctx.parent.isVisible():
+            come_forward(self._ctx.parent)

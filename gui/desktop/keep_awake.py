@@ -9,18 +9,16 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 from PySide6.QtCore import QObject, QProcess, QTimer
 from PySide6.QtGui import QGuiApplication
 
 from engine.model.records import Health
+from gui.context.window_context import WindowContext
 from gui.desktop.bus import BusError, Message, Variant
 from gui.desktop.session_bus import SessionBus, method
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 LINGER_MS = 5000  # Delay in ms that bridges the gap between two tasks
 _SUSPEND = 4  # Suspend flag of org.gnome.SessionManager and of the portal
@@ -38,13 +36,13 @@ class Keeper(Protocol):
 class Awake(QObject):
     """Keep the system awake from the first running task until shortly after the last."""
 
-    def __init__(self, window: MainWindow, keeper: Keeper) -> None:
-        super().__init__(window)
-        self._preferences, self._keeper = window.desk.preferences, keeper
+    def __init__(self, ctx: WindowContext, keeper: Keeper) -> None:
+        super().__init__(ctx.parent)
+        self._preferences, self._keeper = ctx.preferences, keeper
         self._busy = self._held = False
         self._linger = QTimer(self, singleShot=True, interval=LINGER_MS)
         self._linger.timeout.connect(self._look)
-        window.bridge.health.connect(self.show_health)
+        ctx.bridge.health.connect(self.show_health)
         self._preferences.changed.connect(self._follow_preference)
 
     @property

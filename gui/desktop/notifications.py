@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
@@ -28,16 +27,13 @@ from engine.model.records import TaskView
 from engine.service.feed import Batch
 from engine.text import words
 from engine.text.words import clock, count
+from gui.context.window_context import WindowContext
 from gui.desktop.notification_rules import Grouping, Happening, Kind, Popup, Watch, is_quiet
 from gui.i18n.ledger_names import name_with_ledger
 from gui.style.announcements import announce
 from gui.style.icons import glyph, icon
 from gui.style.tab_order import InOrder
 from gui.style.theme import plain_label, plain_tip, tone
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 # Status bar button with the number of unread notifications.
 
@@ -105,11 +101,12 @@ class News(QObject):
     told = Signal(Popup)
     changed = Signal()
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self._preferences = window.desk.preferences
-        self._watch = Watch(_now_ms(), window.model.stall_after_ms)
+    def __init__(self, ctx: WindowContext, show_tasks: Callable[[tuple[str, ...]], object]) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
+        self._show_tasks = show_tasks
+        self._preferences = ctx.preferences
+        self._watch = Watch(_now_ms(), ctx.model.stall_after_ms)
         self._grouping = Grouping()
         self.entries: deque[Entry] = deque(maxlen=KEPT)
         self.unread = 0
@@ -122,7 +119,7 @@ class News(QObject):
         self._looking = QTimer(self, interval=LOOK_MS)
         self._looking.timeout.connect(self._look)
         self._looking.start()
-        window.bridge.news.connect(self._hear)
+        ctx.bridge.news.connect(self._hear)
 
     def see(self) -> None:
         """Mark all notifications as read."""
@@ -136,15 +133,15 @@ class News(QObject):
 
     def open(self) -> None:
         """Open the history."""
-        NewsList(self, self._window).open()
+        NewsList(self, self._ctx.parent).open()
 
     def show_tasks(self, entry: Entry) -> None:
         """Show the tasks of a notification."""
-        self._window.arrivals.show_tasks(entry.task_ids)
+        self._show_tasks(entry.task_ids)
 
     def _hear(self, batch: Batch) -> None:
         self._watch.forget(batch.gone)
-        labels = self._window.beside.labels
+        labels = self._ctx.ledgers.labels
         if self._read and labels <= self._known:
             self._take(self._watch.hear(batch.views, _now_ms()))
             return
@@ -166,7 +163,7 @@ class News(QObject):
         if not live or not self._read:
             return
         self._at = self._at % len(live)
-        views = map(self._window.model.view_of, live[self._at : self._at + MOST_LOOKED_AT])
+        views = map(self._ctx.model.view_of, live[self._at : self._at + MOST_LOOKED_AT])
         self._at += MOST_LOOKED_AT
         known = (view for view in views if view is not None)
         self._take(self._watch.find_needs(known, _now_ms()))
@@ -189,7 +186,9 @@ class News(QObject):
             self._announce(entry)
             loud = [one for one in group if self._fate(one.kind) == "popup"]
             if loud and self._may_pop_up():
-                self.told.emit(self._popup(self._entry_of(loud)))
+                popup = self._popup(self._entry_of(loud))
+                self.told.emit(popup)
+                self._ctx.services.wishes.pop_up.emit(popup)
         if groups:
             self.changed.emit()
         self._wait()
@@ -214,7 +213,7 @@ class News(QObject):
         while isinstance(active, QDialog):
             parent = active.parentWidget()
             active = parent.window() if parent is not None else None
-        return active is self._window
+        return active is self._ctx.parent
 
     def _popup(self, entry: Entry) -> Popup:
         urgent = entry.kind in (Kind.FAILED, Kind.ATTENTION)
@@ -223,7 +222,7 @@ class News(QObject):
 
     def _announce(self, entry: Entry) -> None:
         """Announce the notification to screen readers."""
-        announce(self._window, f"{entry.title}. {entry.body}")
+        announce(self._ctx.parent, f"{entry.title}. {entry.body}")
 
     def _entry_of(self, group: Sequence[Happening]) -> Entry:
         ids = tuple(dict.fromkeys(str(one.view.task_id) for one in group))
@@ -244,7 +243,7 @@ class News(QObject):
         }.get(news.kind, self.tr("A task needs attention"))
 
     def _silence_of(self, view: TaskView) -> float:
-        return self._window.model.stall_after_ms(view.task_id)
+        return self._ctx.model.stall_after_ms(view.task_id)
 
     def _sum_up(self, group: Sequence[Happening]) -> str:
         """Return a summary such as `12 tasks finished, 2 failed`;
@@ -277,14 +276,15 @@ def _now_ms() -> float:
     return time.time() * 1000
 
 
-def attach(window: MainWindow) -> None:
-    """Add the notification action and the status bar button to the window."""
-    news = News(window)
-    action = window.acts.add("news", window.tr("&News…"), ["Ctrl+Shift+J"], "bell")
+def attach(ctx: WindowContext, show_tasks: Callable[[tuple[str, ...]], object]) -> Bell:
+    """Add the notification action; return the button for the status bar."""
+    news = News(ctx, show_tasks)
+    action = ctx.actions.add("news", ctx.parent.tr("&News…"), ["Ctrl+Shift+J"], "bell")
     action.triggered.connect(news.open)
-    bell = Bell(action, window)
+    bell = Bell(action, ctx.parent)
     news.changed.connect(lambda: bell.show_number(news.unread))
-    window.status.addPermanentWidget(bell)
+    news.changed.connect(lambda: ctx.services.wishes.unread.emit(news.unread))
+    return bell
 
 
 # Notification history, newest first, with a link to the tasks of each line.

@@ -12,12 +12,12 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QCheckBox
 
 from engine.text.words import count
+from gui.context.window_context import WindowContext
 from gui.desktop.raise_window import come_forward
 from gui.style.question import Question
 
 if TYPE_CHECKING:
     from gui.desktop.tray import Tray
-    from gui.window.main_window import MainWindow
 
 # Time between the session manager's save and quit requests; a log-out can be cancelled.
 SESSION_END_S = 60.0
@@ -33,10 +33,16 @@ class Leaving(QObject):
     left = Signal(object)
     kept = Signal()
 
-    def __init__(self, window: MainWindow, tray: Callable[[], Tray | None]) -> None:
-        super().__init__(window)
-        self._window, self._tray = window, tray
-        self._preferences = window.desk.preferences
+    def __init__(
+        self,
+        ctx: WindowContext,
+        remember: Callable[[], object],
+        tray: Callable[[], Tray | None],
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._tray = ctx, tray
+        self._remember = remember
+        self._preferences = ctx.preferences
         self._question: Question | None = None
         self._always: QCheckBox | None = None
         self._session_ends_at = 0.0
@@ -47,7 +53,7 @@ class Leaving(QObject):
         if self._question is None and hides and self._keep():
             return
         if sys.platform == "darwin" and self._question is None:
-            self._window.hide()  # On macOS the program keeps running with its dock icon
+            self._ctx.parent.hide()  # On macOS the program keeps running with its dock icon
             return
         self.quit()
 
@@ -65,7 +71,7 @@ class Leaving(QObject):
         Finished units of running tasks are on disk already; the tasks are cancelled in order.
         """
         self._session_ends_at = time.monotonic() + SESSION_END_S
-        self._window.remember()
+        self._remember()
         if self._question is not None:
             self._question.reject()
 
@@ -78,9 +84,9 @@ class Leaving(QObject):
 
     def _leave(self, folder: Path | None) -> None:
         if self._question is not None:
-            come_forward(self._window)
+            come_forward(self._ctx.parent)
             return
-        running = len(self._window.bridge.own_tasks)
+        running = len(self._ctx.bridge.own_tasks)
         chosen = self._preferences.get("desktop.quit_with_tasks", str)
         if not running or (chosen == CANCEL and folder is None):
             self.left.emit(folder)
@@ -90,8 +96,8 @@ class Leaving(QObject):
             self._ask(running, folder)
 
     def _ask(self, running: int, folder: Path | None) -> None:
-        come_forward(self._window)
-        question = self._question = Question(self._window)
+        come_forward(self._ctx.parent)
+        question = self._question = Question(self._ctx.parent)
         headline = (
             self.tr("1 task of this window has not ended.")
             if running == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPixmap
@@ -12,13 +11,11 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 from engine.model.display import display
 from engine.model.records import Health
 from engine.text.words import count
+from gui.context.window_context import WindowContext
 from gui.desktop.bus import BusError
 from gui.desktop.raise_window import come_forward
 from gui.desktop.session_bus import SessionBus, method
 from gui.style.icons import window_icon
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 LOOK_MS = 5000  # Longest time in ms that a hidden window stays hidden without a tray
 SIGN_SIZES = (16, 22, 32, 44, 64)
@@ -37,18 +34,18 @@ class Tray(QObject):
     quit_wanted = Signal()
     came_back = Signal()
 
-    def __init__(self, window: MainWindow, bus: SessionBus) -> None:
-        super().__init__(window)
-        self._window, self._bus = window, bus
+    def __init__(self, ctx: WindowContext, bus: SessionBus) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._bus = ctx, bus
         self._running = self._attention = 0
         self._by_bus = False
         self._icon: QSystemTrayIcon | None = None
-        self._menu = QMenu(window)
+        self._menu = QMenu(ctx.parent)
         self._looking = QTimer(self, interval=LOOK_MS)
         self._looking.timeout.connect(self._look)
-        window.bridge.health.connect(self._show_health)
-        window.model.counts_changed.connect(self._show_counts)
-        window.desk.preferences.changed.connect(self._follow_preference)
+        ctx.bridge.health.connect(self._show_health)
+        ctx.model.counts_changed.connect(self._show_counts)
+        ctx.preferences.changed.connect(self._follow_preference)
 
     @property
     def available(self) -> bool:
@@ -56,7 +53,7 @@ class Tray(QObject):
 
         checked each time, because trays disappear.
         """
-        wanted = self._window.desk.preferences.get("desktop.tray", bool)
+        wanted = self._ctx.preferences.get("desktop.tray", bool)
         return wanted and QSystemTrayIcon.isSystemTrayAvailable()
 
     @property
@@ -68,7 +65,7 @@ class Tray(QObject):
         """Show the icon, or wait until a tray appears."""
         # Only on X11 may a tray appear later; elsewhere Qt waits in vain and logs a warning.
         may_come = QGuiApplication.platformName() == "xcb"
-        wanted = self._window.desk.preferences.get("desktop.tray", bool)
+        wanted = self._ctx.preferences.get("desktop.tray", bool)
         if self._icon is not None or not (self.available or (wanted and may_come)):
             return
         self._fill_menu()
@@ -90,14 +87,14 @@ class Tray(QObject):
         """Hide the window; False without a tray icon to restore it from."""
         if not self.available or self._icon is None:
             return False
-        self._window.hide()
+        self._ctx.parent.hide()
         self._bus.try_to(self._find_watcher, name="the tray's watcher")
         self._looking.start()
         return True
 
     def show_window(self) -> None:
         self._looking.stop()
-        come_forward(self._window)
+        come_forward(self._ctx.parent)
 
     def _fill_menu(self) -> None:
         self._menu.clear()
@@ -108,12 +105,12 @@ class Tray(QObject):
 
     def _new_task(self) -> None:
         self.show_window()
-        self._window.acts["new"].trigger()
+        self._ctx.actions["new"].trigger()
 
     def _act(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         if reason != QSystemTrayIcon.ActivationReason.Trigger or sys.platform == "darwin":
             return  # On macOS a click opens the menu
-        if self._window.isVisible() and not self._window.isMinimized():
+        if self._ctx.parent.isVisible() and not self._ctx.parent.isMinimized():
             self.hide_window()
         else:
             self.show_window()
@@ -121,16 +118,16 @@ class Tray(QObject):
     def _follow_preference(self, key: str) -> None:
         if key != "desktop.tray":
             return
-        if self._window.desk.preferences.get(key, bool):
+        if self._ctx.preferences.get(key, bool):
             self.show()
             return
         self.hide()
-        if not self._window.isVisible():
+        if not self._ctx.parent.isVisible():
             self.show_window()
 
     def _look(self) -> None:
         """Show the hidden window again when the tray disappears."""
-        if self._window.isVisible():
+        if self._ctx.parent.isVisible():
             self._looking.stop()
         elif not QSystemTrayIcon.isSystemTrayAvailable():
             self._come_back()
@@ -143,7 +140,7 @@ class Tray(QObject):
         except BusError:
             there = False
         gone, self._by_bus = self._by_bus and not there, bool(there)
-        if gone and not self._window.isVisible():
+        if gone and not self._ctx.parent.isVisible():
             self._come_back()
 
     def _come_back(self) -> None:

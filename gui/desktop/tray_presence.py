@@ -5,24 +5,19 @@ from __future__ import annotations
 import html
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
 from engine.model.display import display, display_lines
+from gui.context.window_context import WindowContext
 from gui.desktop.bus import BusError, Message, Variant
 from gui.desktop.keep_awake import Awake, keeper_for
 from gui.desktop.notification_rules import Popup
-from gui.desktop.notifications import News
 from gui.desktop.raise_window import come_forward
 from gui.desktop.session_bus import SessionBus, method
 from gui.desktop.tray import Tray
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 # Desktop notifications over D-Bus, or as a message of the tray icon.
 
@@ -170,24 +165,24 @@ class Badge:
 class Presence(QObject):
     """Desktop presence of one window over one shared bus connection."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self._bus = SessionBus(window.bridge.spawn, self)
-        self.tray = Tray(window, self._bus)
-        self._awake = Awake(window, keeper_for(sys.platform, self._bus))
+    def __init__(self, ctx: WindowContext, show_tasks: Callable[[tuple[str, ...]], object]) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
+        self._show_tasks = show_tasks
+        self._bus = SessionBus(ctx.bridge.spawn, self)
+        self.tray = Tray(ctx, self._bus)
+        self._awake = Awake(ctx, keeper_for(sys.platform, self._bus))
         self._popups = Popups(self._bus, lambda: self.tray.icon, self)
         self._badge = Badge(self._bus)
         self._popups.clicked.connect(self._go)
-        news = window.findChild(News)
-        if news is not None:
-            news.told.connect(self._tell)
-            news.changed.connect(lambda: self._badge.show(news.unread))
-        self._awake.show_health(window.bridge.look_at_health())
+        wishes = ctx.services.wishes
+        wishes.pop_up.connect(self._tell)
+        wishes.unread.connect(self._badge.show)
+        self._awake.show_health(ctx.bridge.look_at_health())
 
     def say_once(self) -> None:
         """Notify once that the window keeps running in the tray."""
-        memory = self._window.memory
+        memory = self._ctx.memory
         if memory.flag("told-tray", False):
             return
         memory.keep_flag("told-tray", True)
@@ -204,8 +199,8 @@ class Presence(QObject):
 
     def _tell(self, popup: Popup) -> None:
         self._popups.show(popup)
-        QApplication.alert(self._window)  # The task bar entry is highlighted
+        QApplication.alert(self._ctx.parent)  # The task bar entry is highlighted
 
     def _go(self, task_ids: tuple[str, ...], token: str) -> None:
-        come_forward(self._window, token)
-        self._window.arrivals.show_tasks(task_ids)
+        come_forward(self._ctx.parent, token)
+        self._show_tasks(task_ids)

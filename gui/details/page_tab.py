@@ -11,16 +11,28 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSizePolicy, QV
 
 from engine.model.display import display, elide_middle
 from engine.model.kind_traits import traits_of
-from engine.model.records import TaskView, Unreadable
+from engine.model.records import Status, TaskView, Unreadable
 from engine.service.engine import Engine, LiveFrame
 from gui.details.details_tab import DetailTab
-from gui.details.page_action import can_be_watched
 from gui.engine_link.services import Desk
 from gui.style.theme import TonedLabel, plain_keys, plain_label
 
 RESIZED_MS = 400  # while a window is dragged only its last size is requested
 MOST_IN_LIST = 80  # characters of an address
 LEAST = QSize(320, 200)
+
+
+def has_page(view: TaskView) -> bool:
+    """Return whether tasks of this kind use a browser of this program."""
+    return traits_of(getattr(view.entry, "kind", "")).in_browser
+
+
+def can_be_watched(view: TaskView) -> bool:
+    """Return whether this process runs the task in a browser that can be shown."""
+    entry = view.entry
+    if isinstance(entry, Unreadable) or not view.ours:
+        return False
+    return traits_of(entry.kind).watch_page and entry.status == Status.RUNNING
 
 
 class PageTab(DetailTab):

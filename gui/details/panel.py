@@ -24,7 +24,7 @@ from engine.text import words
 from gui.details.details_tab import DetailTab, TabKind
 from gui.details.events import Events
 from gui.details.overview import Overview
-from gui.details.page_action import has_page
+from gui.details.page_tab import has_page
 from gui.engine_link.event_rows import EventPart
 from gui.engine_link.services import Desk
 from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QApplication, QGridLayout, QVBoxLayout, QWidget
 
 from engine.model.status import Standing, counted_as, standing
 from engine.text import words
+from gui.context.window_context import WindowContext
+from gui.details.panel import Details
 from gui.style.link_button import LinkButton
 from gui.style.theme import PlainLabel, heading, plain_label, tone
 from gui.tasks.cell_painting import sign
 
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
-# Larger numbers are better filtered by the sidebar than selected row by row.
+# More single rows than this are better found with the sidebar than selected one by one.
 MOST_PICKED = 2000
 
 
-def attach(window: MainWindow) -> Several:
+def attach(ctx: WindowContext, details: Details) -> Several:
     """Show the summary while several tasks are selected."""
-    return Several(window)
+    return Several(ctx, details)
 
 
 class Several(QWidget):
     """One line for each state of the selected tasks, with a button that selects only those."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._scope = window, window.scope
+    def __init__(self, ctx: WindowContext, details: Details) -> None:
+        super().__init__(ctx.parent)
+        self._details = details
+        self._ctx, self._scope = ctx, ctx.scope
         self.setVisible(False)
         self._title = heading("", self, grow=1.05)
         self._can = plain_label("", self, tone="muted", wrap=True)
@@ -51,7 +50,7 @@ class Several(QWidget):
 
     def _show(self) -> None:
         if len(self._scope) < 2:
-            self._window.details.stand_in(None)
+            self._details.stand_in(None)
             return
         counts = self._scope.counts
         self._title.show_text(self._scope.describes())
@@ -66,7 +65,7 @@ class Several(QWidget):
         said = self.tr("{0} can be cancelled, {1} can be run again without being asked anything.")
         said = said.format(cancel, again)
         self._can.show_text("\n".join([*self._said_twice(counts.twice), said]))
-        self._window.details.stand_in(self)
+        self._details.stand_in(self)
 
     def _said_twice(self, number: int) -> Iterator[str]:
         """Explain why the lines may add up to more than the selection."""
@@ -79,8 +78,8 @@ class Several(QWidget):
     def _pick(self, state: Standing) -> None:
         views = self._scope.views()
         wanted = [one.task_id for one in views if state in counted_as(one, standing(one))]
-        self._window.table.select_ids(wanted)
-        self._window.table.setFocus()
+        self._ctx.table.select_ids(wanted)
+        self._ctx.table.setFocus()
 
 
 class _Line:

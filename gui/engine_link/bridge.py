@@ -160,6 +160,7 @@ class Bridge(LedgerErrands):
 
     opened = Signal()
     batch = Signal(Batch)
+    loaded = Signal()  # The list shows the whole ledger; emitted by the window
     news = Signal(Batch)  # Views with more than progress, as filtered by the list
     health = Signal(Health)
     started = Signal(TaskRecord)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QMouseEvent
@@ -13,12 +13,11 @@ from engine.model.ledger_ids import HERE, plain_id
 from engine.model.records import EngineFields, TaskRecord
 from engine.model.status import Standing
 from engine.query import term
+from gui.context.window_context import WindowContext
+from gui.filters.active_filter import Narrowing
 from gui.tasks.columns import COLUMNS
 from gui.tasks.facets import AGES, OLDER
 from gui.tasks.row import Row
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 _CHARS = 40
 _MOST_VALUE = 1000
@@ -109,23 +108,24 @@ _CELLS: Final[dict[str, Callable[[Row, float], str]]] = {
 }
 
 
-def attach(window: MainWindow) -> None:
-    CellFilter(window)
+def attach(ctx: WindowContext, narrowing: Narrowing) -> None:
+    CellFilter(ctx, narrowing)
 
 
 class CellFilter(QObject):
     """Alt+click on a cell filters by its value, Alt+Shift+click excludes it."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self._action = window.acts.add("filter_by_value", self.tr("Filter by t&his value"))
+    def __init__(self, ctx: WindowContext, narrowing: Narrowing) -> None:
+        super().__init__(ctx.parent)
+        self._narrowing = narrowing
+        self._ctx = ctx
+        self._action = ctx.actions.add("filter_by_value", self.tr("Filter by t&his value"))
         self._action.setShortcut("Alt+F3")
         self._action.triggered.connect(lambda _=False: self._filter_by_current())
-        window.acts.keep_to(window.table, "filter_by_value")
-        window.table.viewport().installEventFilter(self)
+        ctx.actions.keep_to(ctx.table, "filter_by_value")
+        ctx.table.viewport().installEventFilter(self)
         # The table has its final model and selection model by now.
-        window.table.selectionModel().currentChanged.connect(lambda *_: self._name())
+        ctx.table.selectionModel().currentChanged.connect(lambda *_: self._name())
         self._name()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -134,7 +134,7 @@ class CellFilter(QObject):
         if not event.modifiers() & Qt.KeyboardModifier.AltModifier:
             return False
         if event.type() == QEvent.Type.MouseButtonPress:
-            index = self._window.table.indexAt(event.position().toPoint())
+            index = self._ctx.table.indexAt(event.position().toPoint())
             others = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
             self._add(self._condition(index), others=others)
         # The release and the second press of a double click must not select a row either.
@@ -143,19 +143,19 @@ class CellFilter(QObject):
     def _condition(self, index: QModelIndex | QPersistentModelIndex) -> str:
         if not index.isValid():
             return ""
-        model = self._window.model
+        model = self._ctx.model
         return condition_of(model.row_at(index.row()), COLUMNS[index.column()].key, model.now_ms())
 
     def _filter_by_current(self) -> None:
-        self._add(self._condition(self._window.table.currentIndex()), others=False)
+        self._add(self._condition(self._ctx.table.currentIndex()), others=False)
 
     def _add(self, condition: str, *, others: bool) -> None:
         if condition:
-            self._window.narrowing.add(f"-{condition}" if others else condition)
+            self._narrowing.add(f"-{condition}" if others else condition)
 
     def _name(self) -> None:
         """Show the condition in the menu text."""
-        condition = self._condition(self._window.table.currentIndex())
+        condition = self._condition(self._ctx.table.currentIndex())
         self._action.setEnabled(bool(condition))
         shown = elide_right(display(condition), _CHARS).replace("&", "&&")
         text = (

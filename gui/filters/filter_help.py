@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import (
@@ -19,14 +18,12 @@ from PySide6.QtWidgets import (
 
 from engine.query import FIELDS
 from engine.text.catalogue import retold
+from gui.context.window_context import WindowContext
+from gui.filters.filter_bar import FilterBar
 from gui.style.completion_popup import Roomy
 from gui.style.tab_order import InOrder
 from gui.style.theme import heading, plain_label
 from gui.tasks.facets import ROOT
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 _SIZE = QSize(620, 560)
 _EXAMPLE_WIDTH = 260
@@ -102,25 +99,26 @@ class FilterHelp(InOrder, QDialog):
 # Opening the help dialog.
 
 
-def attach(window: MainWindow) -> None:
-    Help(window)
+def attach(ctx: WindowContext, filter_bar: FilterBar) -> None:
+    Help(ctx, filter_bar)
 
 
 class Help(QObject):
     """Open one help dialog at a time and keep it for reuse."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, ctx: WindowContext, filter_bar: FilterBar) -> None:
+        super().__init__(ctx.parent)
+        self._filter_bar = filter_bar
+        self._ctx = ctx
         self._dialog: QDialog | None = None
         self._several = False
-        window.filter_bar.help_wanted.connect(self.open)
+        filter_bar.help_wanted.connect(self.open)
 
     def open(self) -> None:
-        several = bool(self._window.beside.states)
+        several = bool(self._ctx.ledgers.states)
         if self._dialog is None or several != self._several:
-            put, self._several = self._window.filter_bar.set_text, several
-            self._dialog = FilterHelp(put, self._window, several=several)
+            put, self._several = self._filter_bar.set_text, several
+            self._dialog = FilterHelp(put, self._ctx.parent, several=several)
         self._dialog.show()
         self._dialog.raise_()
         self._dialog.activateWindow()

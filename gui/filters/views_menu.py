@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QObject, QPoint, Qt, QTimer
 from PySide6.QtWidgets import QCheckBox, QDialog, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from engine.query import Filter, QueryError, term
-from gui.filters.active_filter import joined
+from gui.context.window_context import WindowContext
+from gui.filters.active_filter import Narrowing, joined
 from gui.filters.facet_items import VIEW
+from gui.filters.filter_bar import FilterBar
 from gui.filters.match_counts import Counting
 from gui.filters.saved_views import MOST_NAME, SavedView, SavedViews, clean_name, own_key
+from gui.filters.sidebar import Sidebar
 from gui.style.editors import NameLine
 from gui.style.question import Question
 from gui.style.theme import plain_keys, plain_label
 from gui.tasks.facets import ROOT, group_of, query_of
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 
 # Dialog for the name of a view.
 
@@ -105,45 +103,52 @@ _COUNT_SHARE = 50
 _AGEING_MS = 60_000
 
 
-def attach(window: MainWindow) -> None:
-    Views(window)
+def attach(
+    ctx: WindowContext, narrowing: Narrowing, sidebar: Sidebar, filter_bar: FilterBar
+) -> None:
+    Views(ctx, narrowing, sidebar, filter_bar)
 
 
 class Views(QObject):
     """List the views and mark the active one."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self.saved = SavedViews(window.desk.preferences, self)
-        window.beside.renamed.connect(self._rename_ledger)
-        self._counting = Counting(window.model, self)
+    def __init__(
+        self, ctx: WindowContext, narrowing: Narrowing, sidebar: Sidebar, filter_bar: FilterBar
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._narrowing = narrowing
+        self._sidebar = sidebar
+        self._filter_bar = filter_bar
+        self._ctx = ctx
+        self.saved = SavedViews(ctx.preferences, self)
+        ctx.ledgers.renamed.connect(self._rename_ledger)
+        self._counting = Counting(ctx.model, self)
         self._missed = False
         self._soon = QTimer(self, singleShot=True, interval=_COUNT_MS)
         self._soon.timeout.connect(self._count)
         self._ageing = QTimer(self, interval=_AGEING_MS)
         self._ageing.timeout.connect(self._soon.start)
         self._ageing.start()
-        acts = window.acts
+        acts = ctx.actions
         save = acts.add("save_view", self.tr("Sa&ve view…"), ["Ctrl+Alt+S"])
         save.triggered.connect(lambda _=False: self.save())
         clear = acts.add("clear_filter", self.tr("Cl&ear the filter"), ["Ctrl+Shift+X"])
-        clear.triggered.connect(lambda _=False: window.narrowing.clear())
+        clear.triggered.connect(lambda _=False: narrowing.clear())
         self._menu = acts.add_menu("views", self.tr("&Views"))
         self._menu.aboutToShow.connect(self._fill)
         self._connect()
         self._show()
 
     def _connect(self) -> None:
-        window = self._window
+        ctx = self._ctx
         self.saved.changed.connect(self._show)
-        window.narrowing.changed.connect(self._show)
-        window.filter_bar.chips.save_wanted.connect(self.save)
-        window.sidebar.view_chosen.connect(self._choose)
-        window.sidebar.menu_wanted.connect(self._menu_for)
-        window.model.counts_changed.connect(lambda _: self._count_soon())
-        window.loaded.connect(self._count_first)
-        self._counting.counted.connect(window.sidebar.count_view)
+        self._narrowing.changed.connect(self._show)
+        self._filter_bar.chips.save_wanted.connect(self.save)
+        self._sidebar.view_chosen.connect(self._choose)
+        self._sidebar.menu_wanted.connect(self._menu_for)
+        ctx.model.counts_changed.connect(lambda _: self._count_soon())
+        ctx.bridge.loaded.connect(self._count_first)
+        self._counting.counted.connect(self._sidebar.count_view)
         self._counting.done.connect(self._counted)
 
     # The active view.
@@ -151,7 +156,7 @@ class Views(QObject):
     @property
     def current(self) -> SavedView | None:
         """The view that equals the active filter, or None."""
-        narrowing = self._window.narrowing
+        narrowing = self._narrowing
         facets, text = frozenset(narrowing.facets), narrowing.typed
         for view in self.saved.all:
             if frozenset(view.facets) == facets and _plainly(view.query) == text:
@@ -160,12 +165,12 @@ class Views(QObject):
 
     def show_view(self, view: SavedView) -> None:
         """Apply the filter and the layout of `view`."""
-        window = self._window
+        ctx = self._ctx
         if view.columns:
-            window.table.restore_header(QByteArray(view.columns.encode()))
+            ctx.table.restore_header(QByteArray(view.columns.encode()))
         if view.sort:
-            window.model.set_sort(list(view.sort))
-        window.narrowing.show(view.query, view.facets)
+            ctx.model.set_sort(list(view.sort))
+        self._narrowing.show(view.query, view.facets)
         self.saved.use(view)
 
     def _choose(self, key: str) -> None:
@@ -175,14 +180,14 @@ class Views(QObject):
         current = self.current
         # Choosing the active view again clears the filter.
         if current is not None and current.key == key:
-            self._window.narrowing.clear()
+            self._narrowing.clear()
         else:
             self.show_view(view)
 
     def _show(self) -> None:
         current = self.current
         views = [(view.key, view.name, view_query(view)) for view in self.saved.all]
-        self._window.sidebar.show_views(views, current.key if current is not None else "")
+        self._sidebar.show_views(views, current.key if current is not None else "")
         self._count_soon()
 
     # Counts.
@@ -195,11 +200,11 @@ class Views(QObject):
 
     def _count_first(self) -> None:
         """Count at once when the list is complete."""
-        self._window.loaded.disconnect(self._count_first)
+        self._ctx.bridge.loaded.disconnect(self._count_first)
         self._count()
 
     def _count(self) -> None:
-        if not self._window.sidebar.shows_views or self._counting.is_busy:
+        if not self._sidebar.shows_views or self._counting.is_busy:
             return
         self._counting.count(
             {view.key: wanted for view in self.saved.all if (wanted := _filter(view)) is not None}
@@ -216,20 +221,20 @@ class Views(QObject):
     def save(self) -> None:
         """Open the dialog that saves the active filter as a view."""
         taken = {view.key for view in self.saved.own}
-        dialog = SaveView(taken, self._save, self._window)
+        dialog = SaveView(taken, self._save, self._ctx.parent)
         current = self.current
         dialog.start_with(current.name if current is not None and current.is_own else "")
         opened(dialog)
 
     def _save(self, name: str, with_layout: bool) -> None:
-        window = self._window
-        header = bytes(window.table.header().saveState().data()).decode() if with_layout else ""
+        ctx = self._ctx
+        header = bytes(ctx.table.header().saveState().data()).decode() if with_layout else ""
         view = SavedView(
             key=own_key(name),
             name=clean_name(name),
-            query=window.narrowing.typed,
-            facets=window.narrowing.facets,
-            sort=tuple(window.model.sort_keys) if with_layout else (),
+            query=self._narrowing.typed,
+            facets=self._narrowing.facets,
+            sort=tuple(ctx.model.sort_keys) if with_layout else (),
             columns=header,
         )
         self.saved.save(view)
@@ -240,7 +245,9 @@ class Views(QObject):
 
     def _rename(self, view: SavedView) -> None:
         taken = {each.key for each in self.saved.own if each.key != view.key}
-        dialog = RenameView(taken, lambda name, _: self.saved.rename(view.key, name), self._window)
+        dialog = RenameView(
+            taken, lambda name, _: self.saved.rename(view.key, name), self._ctx.parent
+        )
         dialog.start_with(view.name)
         opened(dialog)
 
@@ -265,16 +272,15 @@ class Views(QObject):
 
     def _menu_for(self, key: str, at: QPoint) -> None:
         """Open the menu of a facet or a view, for all of its tasks."""
-        window = self._window
-        menu = QMenu(window.sidebar)
+        menu = QMenu(self._sidebar)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         view = self.saved.find(key.removeprefix(VIEW)) if key.startswith(VIEW) else None
         if view is not None:
             self.show_view(view)
-        elif group_of(key) and key not in window.sidebar.chosen:
-            window.sidebar.select((key,))
+        elif group_of(key) and key not in self._sidebar.chosen:
+            self._sidebar.select((key,))
         elif key == "all":
-            window.narrowing.clear()
+            self._narrowing.clear()
         if view is not None or group_of(key) or key == "all":
             self._fill_for_all(menu)
         if view is not None:
@@ -283,8 +289,8 @@ class Views(QObject):
             menu.addSeparator()
             empty = menu.addAction(self.tr("Show &empty states"))
             empty.setCheckable(True)
-            empty.setChecked(window.sidebar.shows_empty)
-            empty.toggled.connect(window.sidebar.show_empty)
+            empty.setChecked(self._sidebar.shows_empty)
+            empty.toggled.connect(self._sidebar.show_empty)
         menu.popup(at)
 
     def _fill_for_view(self, menu: QMenu, view: SavedView) -> None:
@@ -297,13 +303,13 @@ class Views(QObject):
 
     def _fill_for_all(self, menu: QMenu) -> None:
         """Fill in the context menu of a row, applied to all filtered tasks."""
-        window = self._window
-        window.table.selectAll()
-        title = menu.addAction(plain_keys(window.scope.describes()))
+        ctx = self._ctx
+        ctx.table.selectAll()
+        title = menu.addAction(plain_keys(ctx.scope.describes()))
         title.setEnabled(False)
         menu.addSeparator()
-        if len(window.scope):
-            window.acts.fill_context_menu(menu)
+        if len(ctx.scope):
+            ctx.actions.fill_context_menu(menu)
 
 
 def view_query(view: SavedView) -> str:

@@ -14,15 +14,15 @@ from engine.model.display import display
 from engine.model.ledger_ids import HERE, LONGEST, is_label
 from engine.service.engine import Engine
 from engine.service.router.connection_state import Beside
+from gui.context.open_ledgers import MOST
+from gui.context.window_context import WindowContext
 from gui.i18n.ledger_names import number_of_tasks
-from gui.ledgers.open_ledgers import MOST
 from gui.style.editors import NameLine
 from gui.style.question import Question
 from gui.style.theme import TonedLabel, plain_label
 
 if TYPE_CHECKING:
     from engine.service.router.folder_check import Found
-    from gui.window.main_window import MainWindow
 
 
 # Dialog with label and read-only switch of a ledger, for adding and changing.
@@ -134,20 +134,21 @@ class LedgerCard(Question):
         return ""
 
 
-def attach(window: MainWindow) -> LedgerActions:
+def attach(ctx: WindowContext) -> LedgerActions:
     """Add the actions to the window."""
-    return LedgerActions(window)
+    return LedgerActions(ctx)
 
 
 class LedgerActions(QObject):
     """Owner of the dialogs about additional ledgers; disk access runs in a thread."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._beside = window, window.beside
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._beside = ctx, ctx.ledgers
         text, short = self.tr("Add a folder of tasks &beside this one…"), self.tr("Add a folder…")
-        act = window.acts.add("add_root", text, ["Ctrl+Shift+B"], "folder", short)
+        act = ctx.actions.add("add_root", text, ["Ctrl+Shift+B"], "folder", short)
         act.triggered.connect(self.ask_for_one)
+        ctx.services.wishes.dropped.connect(self.take_drop)
         self._beside.add_wanted.connect(self.ask_for_one)
         self._beside.change_wanted.connect(self.ask_to_change)
 
@@ -155,17 +156,17 @@ class LedgerActions(QObject):
         """Choose a folder, then ask for its label."""
         from gui.style.folders import ask_folder
 
-        start = str(Path(self._window.bridge.look_at_health().root).parent)
-        ask_folder(self._window, self.tr("Add a folder of tasks"), start, self.ask_to_add)
+        start = str(Path(self._ctx.bridge.look_at_health().root).parent)
+        ask_folder(self._ctx.parent, self.tr("Add a folder of tasks"), start, self.ask_to_add)
 
     def ask_to_add(self, folder: Path) -> None:
         """Examine this folder, then ask for its label."""
         if len(self._beside.states) >= MOST:
             title = self.tr("There is no room for another ledger")
             most = self.tr("At most {0} can stand beside the window’s own.").format(MOST)
-            self._window.news_bar.tell(title, most)
+            self._ctx.news_bar.tell(title, most)
             return
-        own = Path(self._window.bridge.look_at_health().root)
+        own = Path(self._ctx.bridge.look_at_health().root)
         others = [own, *(one.path for one in self._beside.states)]
 
         async def look(_: Engine) -> Found:
@@ -173,14 +174,14 @@ class LedgerActions(QObject):
 
             return await asyncio.to_thread(look_at, folder, others)
 
-        self._window.bridge.ask(look, self._ask_how, name="look at a ledger")
+        self._ctx.bridge.ask(look, self._ask_how, name="look at a ledger")
 
     def ask_to_change(self, label: str) -> None:
         """Open the dialog for label and read-only switch of this ledger."""
         state = self._beside.state_of(label)
         if state is None:
             return
-        card = LedgerCard(state.beside, self._beside.labels - {label}, self._window)
+        card = LedgerCard(state.beside, self._beside.labels - {label}, self._ctx.parent)
         card.ask_to_change(visits=self._beside.visits(label))
 
         def change(wanted: Beside) -> None:
@@ -207,18 +208,18 @@ class LedgerActions(QObject):
             else:
                 self._ask_what_is_meant(found)
 
-        self._window.bridge.ask(look, then, name="look at what was dropped")
+        self._ctx.bridge.ask(look, then, name="look at what was dropped")
 
     def _ask_how(self, found: Found) -> None:
         beside = Beside(found.path, self._beside.free_label(found.path))
-        card = LedgerCard(beside, self._beside.labels, self._window)
-        card.ask_to_add(Path(self._window.bridge.look_at_health().root), found.tasks)
+        card = LedgerCard(beside, self._beside.labels, self._ctx.parent)
+        card.ask_to_add(Path(self._ctx.bridge.look_at_health().root), found.tasks)
         card.when_chosen(self._beside.add)
 
     def _ask_what_is_meant(self, folder: Path) -> None:
         from gui.style.question import Question
 
-        question = Question(self._window)
+        question = Question(self._ctx.parent)
         question.ask(self.tr("A folder of tasks"), self.tr("How shall these tasks be shown?"))
         question.add_text(display(str(folder)), "muted")
         instead = self.tr(
@@ -231,7 +232,7 @@ class LedgerActions(QObject):
         question.add_button("instead", self.tr("Instead of this one"))
         question.add_button("beside", self.tr("Beside this one"), default=True)
         question.answer = ""  # Esc does neither
-        acts = {"beside": self.ask_to_add, "instead": self._window.folder_wanted.emit}
+        acts = {"beside": self.ask_to_add, "instead": self._ctx.open_folder}
 
         def act(answer: str) -> None:
             question.deleteLater()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
@@ -11,33 +10,31 @@ from engine.model.errors import EngineError
 from engine.service.router.connection_state import LedgerState
 from engine.text.catalogue import retold
 from engine.text.words import count
+from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.i18n.ledger_names import LOST
 from gui.style.banners import Banner, Choice
 
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 _Told = frozenset[tuple[str, str]]
 
 
-def attach(window: MainWindow) -> LedgerTrouble:
+def attach(ctx: WindowContext, choose_folder: Callable[[], object]) -> LedgerTrouble:
     """Insert the banner into the window."""
-    return LedgerTrouble(window)
+    return LedgerTrouble(ctx, choose_folder)
 
 
 class LedgerTrouble(QObject):
     """Banner for lost ledgers; once closed, it returns only for another loss."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._beside = window, window.beside
+    def __init__(self, ctx: WindowContext, choose_folder: Callable[[], object]) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._beside = ctx, ctx.ledgers
+        self._choose_folder = choose_folder
         self._closed: _Told = frozenset()
-        self.bar = Banner(window)
-        window.middle.insertWidget(window.middle.indexOf(window.banner) + 1, self.bar)
+        self.bar = Banner(ctx.parent)
         self.bar.closed.connect(self._close)
         self._beside.changed.connect(self._tell)
-        window.bridge.health.connect(lambda _: self._tell())
+        ctx.bridge.health.connect(lambda _: self._tell())
 
     @property
     def _lost(self) -> list[LedgerState]:
@@ -54,7 +51,7 @@ class LedgerTrouble(QObject):
     @property
     def _waits(self) -> bool:
         """Whether the window's own ledger is not open, so that the others cannot be shown."""
-        return self._window.bridge.trouble is not None and bool(self._beside.states)
+        return self._ctx.bridge.trouble is not None and bool(self._beside.states)
 
     def _tell(self) -> None:
         """Show the banner for the unreadable ledgers; hide it when there are none."""
@@ -72,7 +69,7 @@ class LedgerTrouble(QObject):
 
         Without them a card in the list reports it.
         """
-        health = self._window.bridge.look_at_health()
+        health = self._ctx.bridge.look_at_health()
         gone = health.watcher == "gone" and self._beside.states
         return retold(health.watcher_reason) or health.root if gone else ""
 
@@ -108,10 +105,10 @@ class LedgerTrouble(QObject):
         return said or str(state.path)
 
     def _choices(self, lost: Sequence[LedgerState]) -> tuple[Choice, ...]:
-        again = Choice(self.tr("Look again"), self._window.bridge.rescan)
+        again = Choice(self.tr("Look again"), self._ctx.bridge.rescan)
         page = Choice(self.tr("Ledgers…"), self._beside.page_wanted.emit)
         if self._waits:
-            other = Choice(self.tr("Open another folder…"), self._window.choose_folder)
+            other = Choice(self.tr("Open another folder…"), self._choose_folder)
             return again, other, page
         if len(lost) != 1:
             return again, page

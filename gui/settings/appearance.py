@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
+from gui.context.window_context import WindowContext
 from gui.style.fonts import choose_size
 from gui.style.theme import DISTINCT, Theme, apply_theme
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 THEME, LETTERS, DENSITY = "appearance.theme", "appearance.letters", "appearance.density"
 DENSITIES: Final = {"compact": -5, "normal": 0, "roomy": 8}  # Pixels added to the row height
 
 
-def attach(window: MainWindow) -> Appearance:
+def attach(ctx: WindowContext) -> Appearance:
     """Apply the appearance preferences now and after each change."""
-    return Appearance(window)
+    return Appearance(ctx)
 
 
 class Appearance(QObject):
     """Apply the appearance preferences, which the theme menu changes too."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._preferences = window, window.desk.preferences
-        if window.memory.text("theme"):  # The theme was saved by an older version or another window
-            self._preferences.set(THEME, window.memory.theme.value)
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._preferences = ctx, ctx.preferences
+        if ctx.memory.text("theme"):  # The theme was saved by an older version or another window
+            self._preferences.set(THEME, ctx.memory.theme.value)
         else:
             self._show_theme()
-        for theme, act in window.acts.themes.items():
+        for theme, act in ctx.actions.themes.items():
             act.triggered.connect(lambda _=False, theme=theme: self._choose(theme))
         self._preferences.changed.connect(self._apply)
         for key in (DISTINCT, LETTERS, DENSITY):
@@ -56,9 +54,12 @@ class Appearance(QObject):
             theme = Theme(self._preferences.get(THEME, str))
         except ValueError:
             return  # The value comes from another version
-        self._window.acts.themes[theme].setChecked(True)
-        if self._window.memory.theme is not theme:
-            self._window.choose_theme(theme)
+        self._ctx.actions.themes[theme].setChecked(True)
+        if self._ctx.memory.theme is not theme:
+            self._ctx.memory.theme = theme
+            app = QApplication.instance()
+            assert isinstance(app, QApplication)
+            apply_theme(app, theme)
 
     def _show_colours(self) -> None:
         app = QApplication.instance()
@@ -66,10 +67,10 @@ class Appearance(QObject):
         wanted = self._preferences.get(DISTINCT, bool)
         if wanted != bool(app.property(DISTINCT)):
             app.setProperty(DISTINCT, wanted)
-            apply_theme(app, self._window.memory.theme)
+            apply_theme(app, self._ctx.memory.theme)
 
     def _size_letters(self) -> None:
         choose_size(self._preferences.get(LETTERS, int))
 
     def _size_rows(self) -> None:
-        self._window.table.space_rows(DENSITIES.get(self._preferences.get(DENSITY, str), 0))
+        self._ctx.table.space_rows(DENSITIES.get(self._preferences.get(DENSITY, str), 0))

@@ -14,13 +14,13 @@ from engine.retention.pruning import Preview, Pruned
 from engine.retention.rules import Rules
 from engine.text.sizes import size_words
 from engine.text.words import clock, count, say
+from gui.context.window_context import WindowContext
 from gui.i18n import language
-from gui.settings.setting_pages import Part
+from gui.settings.setting_parts import Part
 from gui.style.task_list import TaskList
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
-    from gui.window.main_window import MainWindow
 
 DAY_MS = 86_400_000
 GIGABYTE = 1_000_000_000
@@ -30,8 +30,8 @@ KEYS = ("retention.days", "retention.gigabytes", "retention.keep")
 class Clearing(Part):
     """Preview and deletion on request; nothing is deleted automatically."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx)
         self._shown: Preview | None = None
         self.list: TaskList | None = None
         self._stop: threading.Event | None = None
@@ -42,14 +42,14 @@ class Clearing(Part):
         self._preview.clicked.connect(self.preview)
         self._clear.clicked.connect(self._prune)
         self._cancel.clicked.connect(self._end)
-        window.desk.preferences.changed.connect(self._forget)
+        ctx.preferences.changed.connect(self._forget)
         self._rest()
-        if window.beside.states:
+        if ctx.ledgers.states:
             self.say(self.tr("This is about the window’s own ledger only."))
 
     def rules(self) -> Rules:
         """Return the retention rules; the third number only limits the other two."""
-        days, gigabytes, keep = (self.window_.desk.preferences.get(key, int) for key in KEYS)
+        days, gigabytes, keep = (self.ctx.preferences.get(key, int) for key in KEYS)
         if not days and not gigabytes:
             return Rules()  # With `keep` alone the engine would delete all other tasks
         return Rules(
@@ -70,7 +70,7 @@ class Clearing(Part):
             shown = await engine.retention.preview(rules)
             return shown, await asyncio.to_thread(_rows, shown)
 
-        self.window_.bridge.ask(look, self._show, self._fail, name="preview of clearing")
+        self.ctx.bridge.ask(look, self._show, self._fail, name="preview of clearing")
 
     def _prune(self) -> None:
         shown = self._shown
@@ -82,7 +82,7 @@ class Clearing(Part):
         async def prune(engine: Engine) -> Pruned:
             return await engine.retention.prune(shown, stop=stop)
 
-        self.window_.bridge.ask(prune, self._tell, self._fail, name="clearing")
+        self.ctx.bridge.ask(prune, self._tell, self._fail, name="clearing")
 
     def _begin(self, words: str) -> None:
         self.say(words)
@@ -128,7 +128,7 @@ class Clearing(Part):
     def _tell(self, pruned: Pruned) -> None:
         self._shown = None
         self._rest()
-        self.window_.bridge.rescan()
+        self.ctx.bridge.rescan()
         gone, size = count(len(pruned.gone)), size_words(pruned.size_bytes)
         left = len(pruned.stayed) + len(pruned.refused)
         if not left:
@@ -147,7 +147,7 @@ class Clearing(Part):
         if self._stop is not None:
             self._stop.set()
         else:
-            self.window_.bridge.call_off("preview of clearing")
+            self.ctx.bridge.call_off("preview of clearing")
             self.say("")
             self._rest()
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QActionGroup
 
+from gui.context.window_context import WindowContext
 from gui.i18n.language import NAMES, chosen, spoken_now
 from gui.style.banners import Choice
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 LANGUAGE: Final = "general.language"
 
 
-def attach(window: MainWindow) -> Speaking:
+def attach(ctx: WindowContext) -> Speaking:
     """Add the language menu."""
-    return Speaking(window)
+    return Speaking(ctx)
 
 
 class Speaking(QObject):
@@ -28,10 +26,10 @@ class Speaking(QObject):
     Texts on the screen keep their language, so a banner offers to reopen the window.
     """
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._preferences = window, window.desk.preferences
-        menu = window.acts.add_menu("language", self.tr("&Language"))
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._preferences = ctx, ctx.preferences
+        menu = ctx.actions.add_menu("language", self.tr("&Language"))
         group = QActionGroup(self)
         self._actions = {}
         for code, name in (("system", self.tr("As the &system")), *NAMES.items()):
@@ -44,7 +42,7 @@ class Speaking(QObject):
 
     def open_again(self) -> None:
         """Reopen the window on the same ledger."""
-        self._window.folder_wanted.emit(Path(self._window.bridge.look_at_health().root))
+        self._ctx.open_folder(Path(self._ctx.bridge.look_at_health().root))
 
     def _choose(self, code: str) -> None:
         self._preferences.set(LANGUAGE, code)
@@ -61,7 +59,7 @@ class Speaking(QObject):
 
     def _offer(self) -> None:
         """Offer to reopen the window, or withdraw the offer for the current language."""
-        wanted, bar = chosen(self._preferences.get(LANGUAGE, str)), self._window.news_bar
+        wanted, bar = chosen(self._preferences.get(LANGUAGE, str)), self._ctx.news_bar
         if wanted != spoken_now():
             again = Choice(self.tr("Open it again now"), self.open_again)
             words = self.tr("The window speaks {0} when it is opened again.")

@@ -14,9 +14,10 @@ from engine.model.errors import EngineError
 from engine.service.router.connection_state import Beside, LedgerState
 from engine.text import words
 from engine.text.catalogue import retold
+from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.i18n.ledger_names import state_word
-from gui.settings.setting_pages import WidePart
+from gui.settings.setting_parts import WidePart
 from gui.style.completion_popup import Roomy
 from gui.style.theme import plain_label, plain_tip
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from engine.doctor import Finding
     from engine.model.records import Health
     from engine.service.engine import Engine
-    from gui.window.main_window import MainWindow
 
 LABEL = Qt.ItemDataRole.UserRole
 PATH = Qt.ItemDataRole.UserRole + 1  # The folder identifies a ledger across a change of its label
@@ -36,9 +36,9 @@ _TONES: Final = {"ok": "good", "warning": "warning", "problem": "bad"}
 class LedgersPart(WidePart):
     """List of ledgers whose changes apply immediately; folders are never changed here."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._beside = window.beside
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx)
+        self._beside = ctx.ledgers
         self._filling = False
         self._shown: tuple[object, ...] = ()
         self._chosen = ""  # Selected folder, since a renamed ledger is removed and added again
@@ -96,7 +96,7 @@ class LedgersPart(WidePart):
         self._remove.clicked.connect(self._take_away)
         self._beside.changed.connect(self.refresh)
         # Connected to a method, because a lambda would outlive the page.
-        self.window_.bridge.health.connect(self.refresh)
+        self.ctx.bridge.health.connect(self.refresh)
 
     def terms(self) -> list[str]:
         paths = [str(one.path) for one in self._beside.states]
@@ -104,7 +104,7 @@ class LedgersPart(WidePart):
 
     def refresh(self) -> None:
         """Update the list and keep the selection."""
-        health, number = self.window_.bridge.look_at_health(), self._beside.own_tasks
+        health, number = self.ctx.bridge.look_at_health(), self._beside.own_tasks
         shown = (self._beside.states, health.root, health.watcher, number)
         # Without a change the items stay, because the user may be about to click one.
         if shown == self._shown:
@@ -205,7 +205,7 @@ class LedgersPart(WidePart):
 
             return await asyncio.to_thread(beside, state.path, watch_only=state.watch_only)
 
-        self.window_.bridge.ask(look, self._show, self._refuse, name="test a ledger")
+        self.ctx.bridge.ask(look, self._show, self._refuse, name="test a ledger")
 
     def _show(self, found: Sequence[Finding]) -> None:
         self._show_ability()

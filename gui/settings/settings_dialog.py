@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.context.window_context import WindowContext
 from gui.settings.setting_controls import (
     FIELD_WIDTH,
     Choice,
@@ -28,14 +29,14 @@ from gui.settings.setting_controls import (
     Switch,
     control_for,
 )
-from gui.settings.setting_pages import Item, Page, SettingPages, WidePart
+from gui.settings.setting_pages import Item, Page, SettingPages
+from gui.settings.setting_parts import WidePart
+from gui.settings.shortcut_editor import ShortcutEditor
+from gui.settings.shortcuts import Shortcuts
 from gui.style.clearable import clearable
 from gui.style.fuzzy_match import score
 from gui.style.tab_order import InOrder
 from gui.style.theme import heading, plain_label
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 SIZE = QSize(780, 520)
 NAME_HEIGHT = 26
@@ -46,19 +47,19 @@ LABEL_WIDTH = 150
 class SettingsDialog(InOrder, QDialog):
     """Dialog with one page for each subject; Esc closes it without confirmation."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, ctx: WindowContext, shortcuts: Shortcuts) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
         self.setWindowTitle(self.tr("Settings"))
         self.resize(SIZE)
-        self._pages = SettingPages(self).pages()
+        self._pages = SettingPages(partial(ShortcutEditor, shortcuts=shortcuts), self).pages()
         self._search = self._field()
         self._names = QListWidget(self)
         self._names.setAccessibleName(self.tr("Pages"))
         self._names.setFixedWidth(LIST_WIDTH)
         self._nothing = plain_label(self.tr("No setting is called so."), self, tone="muted")
         self._stack = QStackedWidget(self)
-        self._sheets = [_Sheet(page, window, self) for page in self._pages]
+        self._sheets = [_Sheet(page, ctx, self) for page in self._pages]
         for sheet in self._sheets:
             self._names.addItem(sheet.page.title)
             self._names.item(self._names.count() - 1).setSizeHint(QSize(0, NAME_HEIGHT))
@@ -113,7 +114,7 @@ class SettingsDialog(InOrder, QDialog):
 
     def _restore_page(self) -> None:
         for prefix in self._pages[self._stack.currentIndex()].prefixes:
-            self._window.desk.preferences.restore(prefix)
+            self._ctx.preferences.restore(prefix)
 
     def _find(self, typed: str) -> None:
         """Show the settings that match the search, and the first page that has any."""
@@ -132,7 +133,7 @@ class SettingsDialog(InOrder, QDialog):
 class _Sheet(QScrollArea):
     """One page: label, control and hint for each item."""
 
-    def __init__(self, page: Page, window: MainWindow, parent: QWidget) -> None:
+    def __init__(self, page: Page, ctx: WindowContext, parent: QWidget) -> None:
         super().__init__(parent)
         self.page = page
         self.setAccessibleName(page.title)
@@ -143,7 +144,7 @@ class _Sheet(QScrollArea):
         column.setContentsMargins(4, 0, 12, 0)
         column.setSpacing(10)
         column.addWidget(heading(page.title, sheet))
-        self._lines = [_Line(item, window, sheet) for item in page.items]
+        self._lines = [_Line(item, ctx, sheet) for item in page.items]
         for line in self._lines:
             column.addWidget(line)
         column.addStretch(1)
@@ -165,9 +166,9 @@ class _Sheet(QScrollArea):
 class _Line(QWidget):
     """One setting."""
 
-    def __init__(self, item: Item, window: MainWindow, parent: QWidget) -> None:
+    def __init__(self, item: Item, ctx: WindowContext, parent: QWidget) -> None:
         super().__init__(parent)
-        control, preferences = item.control, window.desk.preferences
+        control, preferences = item.control, ctx.preferences
         if isinstance(control, Switch | Choice | Number | Clock | File):
             self._editor = control_for(control, item.key, preferences, self)
             field = self._editor.focusProxy() or self._editor
@@ -175,7 +176,7 @@ class _Line(QWidget):
             field.setAccessibleDescription(item.hint)
             self._editor.setEnabled(item.needs())
         else:
-            self._editor = control(window)
+            self._editor = control(ctx)
         self._lay_out(item)
         self._words = " ".join(self._terms(item))
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QKeySequenceEdit, QTreeWidget, QTreeWidgetItem
 
-from gui.settings.setting_pages import WidePart
+from gui.context.window_context import WindowContext
+from gui.settings.setting_parts import WidePart
 from gui.settings.shortcuts import Shortcuts, plain, shown
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 KEY = Qt.ItemDataRole.UserRole
 LIST_HEIGHT = 260
@@ -22,11 +18,10 @@ FIELD_WIDTH = 210  # Wide enough for the placeholder text
 class ShortcutEditor(WidePart):
     """Editor of shortcuts; a key that belongs to another action is refused with its name."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._acts = window.acts
-        found = window.findChild(Shortcuts)
-        self._shortcuts = found if isinstance(found, Shortcuts) else Shortcuts(window)
+    def __init__(self, ctx: WindowContext, shortcuts: Shortcuts) -> None:
+        super().__init__(ctx)
+        self._acts = ctx.actions
+        self._shortcuts = shortcuts
         self._list = self._make_list()
         self._field = QKeySequenceEdit(self)
         self._field.setMaximumSequenceLength(1)

@@ -16,11 +16,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gui.context.actions import MENUS, Actions
 from gui.settings.shortcuts import plain, shown
 from gui.style.clearable import clearable
 from gui.style.tab_order import InOrder
-from gui.window.action_places import MENUS
-from gui.window.actions import Actions
 
 SIZE = QSize(560, 560)
 NAME_WIDTH = 330

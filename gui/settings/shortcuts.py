@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction, QKeySequence
 
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+from gui.context.window_context import WindowContext
 
 CHOSEN: Final = "shortcuts.keys"
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
 _LETTERS: Final = 1  # Length of a single letter key; names such as F5 and Ins are longer
-
-
-def attach(window: MainWindow) -> Shortcuts:
-    """Apply the configured shortcuts after every part has added its actions."""
-    return Shortcuts(window)
 
 
 class Shortcuts(QObject):
@@ -26,17 +20,16 @@ class Shortcuts(QObject):
 
     changed = Signal()
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._acts = window.acts
-        self._preferences = window.desk.preferences
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._acts = ctx.actions
+        self._preferences = ctx.preferences
         self._first: dict[str, list[str]] = {}
         self._touched: frozenset[str] = frozenset()
         self._preferences.changed.connect(self._hear)
-        QTimer.singleShot(0, self, self.apply)
 
     def apply(self) -> None:
-        """Set the configured or default shortcuts of every action."""
+        """Set the configured or default shortcuts, after every part has added its actions."""
         for key in self._acts:
             self._first.setdefault(key, _spelled(self._acts[key]))
         chosen = self._preferences.get(CHOSEN, dict)

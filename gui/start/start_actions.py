@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QMimeData, QObject, QTimer
 from PySide6.QtGui import QKeySequence
 
 from engine.model.records import Health, TaskRecord
-from gui.ledgers.ledger_actions import LedgerActions
+from gui.context.window_context import WindowContext
+from gui.start.starting import Starting
 from gui.style.drop_target import Dropping
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
 
 WARM_AFTER_MS = 1500  # the list, and the browser's own imports, come first
 
 
-def attach(window: MainWindow) -> StartActions:
+def attach(ctx: WindowContext, starting: Starting) -> StartActions:
     """Add the actions, and let the window take drops."""
-    return StartActions(window)
+    return StartActions(ctx, starting)
 
 
 class StartActions(QObject):
     """Nothing can be begun where the engine takes nothing."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._starting = window, window.requests.starting
+    def __init__(self, ctx: WindowContext, starting: Starting) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._starting = ctx, starting
         self._accepts = False
         open_key = QKeySequence.StandardKey.Open
-        acts = window.acts
+        acts = ctx.actions
         acts["open"].setShortcuts([])  # the key is a file's, as everywhere
         self._file = acts.add("open_file", self.tr("Open a &task file…"), [open_key])
         self._list = acts.add("list_mode", self.tr("New tasks from a &list…"), ["Ctrl+Shift+L"])
@@ -38,13 +34,13 @@ class StartActions(QObject):
         self._file.triggered.connect(self._starting.open_file)
         self._list.triggered.connect(lambda _=False: self._starting.open_list())
         self._duplicate.triggered.connect(self._duplicate_chosen)
-        dropping = Dropping(window)
+        dropping = Dropping(ctx.parent)
         dropping.dropped.connect(self._take_drop)
-        window.bridge.health.connect(self._hear)
-        window.scope.changed.connect(self._show_ability)
+        ctx.bridge.health.connect(self._hear)
+        ctx.scope.changed.connect(self._show_ability)
         self._warming = QTimer(self, singleShot=True, interval=WARM_AFTER_MS)
         self._warming.timeout.connect(self._starting.warm)
-        window.loaded.connect(self._warming.start)
+        ctx.bridge.loaded.connect(self._warming.start)
         self._show_ability()
 
     def _hear(self, health: Health) -> None:
@@ -57,19 +53,17 @@ class StartActions(QObject):
         self._duplicate.setEnabled(self._accepts and self._chosen() is not None)
 
     def _chosen(self) -> TaskRecord | None:
-        if len(self._window.scope) != 1:
+        if len(self._ctx.scope) != 1:
             return None
-        view = next(iter(self._window.scope.views()), None)
+        view = next(iter(self._ctx.scope.views()), None)
         return view.entry if view is not None and isinstance(view.entry, TaskRecord) else None
 
     def _duplicate_chosen(self) -> None:
         if self._chosen() is not None:
-            self._starting.duplicate(self._window.scope.views()[0])
+            self._starting.duplicate(self._ctx.scope.views()[0])
 
     def _take_drop(self, mime: QMimeData) -> None:
-        ledgers = self._window.findChild(LedgerActions)
-        assert ledgers is not None
-        ledgers.take_drop(mime, lambda: self._start_from(mime))
+        self._ctx.services.wishes.dropped.emit(mime, lambda: self._start_from(mime))
 
     def _start_from(self, mime: QMimeData) -> None:
         if self._accepts:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QMimeData, QObject, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog
 
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem
@@ -18,12 +18,11 @@ from engine.model.records import TaskRecord, TaskView
 from engine.service.abilities import Abilities
 from engine.service.engine import Engine
 from engine.service.rerun import Asked, CannotRepeat, known
+from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
 from gui.start.address import address_in
 from gui.start.estimate import Estimate
-from gui.state.preferences import Preferences
 from gui.style.folders import documents
-from gui.window.frame import Frame
 
 if TYPE_CHECKING:
     from gui.start.presets import Presets
@@ -134,9 +133,10 @@ class Starting(QObject):
 
     failed = Signal(EngineError)
 
-    def __init__(self, bridge: Bridge, window: QWidget) -> None:
-        super().__init__(window)
-        self._bridge, self._window = bridge, window
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        bridge = ctx.bridge
+        self._ctx, self._bridge = ctx, bridge
         self._dialog: StartDialog | None = None
         self._token = 0  # of the request that the open dialog made: it hears of no other
         self._wanted: Asked | None = None
@@ -155,9 +155,7 @@ class Starting(QObject):
         if self._presets is None:
             from gui.start.presets import Presets
 
-            window = self._window
-            known = window.desk.preferences if isinstance(window, Frame) else Preferences()
-            self._presets = Presets(known, self)
+            self._presets = Presets(self._ctx.preferences, self)
         return self._presets
 
     def warm(self) -> None:
@@ -187,10 +185,9 @@ class Starting(QObject):
             return
         from gui.start.start_dialog import StartDialog  # few first paints need it
 
-        dialog = self._dialog = StartDialog(self._bridge.problems, self.presets, self._window)
+        dialog = self._dialog = StartDialog(self._bridge.problems, self.presets, self._ctx.parent)
         dialog.about_changed.connect(self._tell_estimate)
-        if isinstance(self._window, Frame):
-            dialog.footer.show_place(self._window.beside.starts_here())
+        dialog.footer.show_place(self._ctx.ledgers.starts_here())
         dialog.show_request(asked, note, whole=whole)
         dialog.addresses.offer_text(QGuiApplication.clipboard().text())
         dialog.wanted.connect(lambda wanted: self._begin(wanted, parent))
@@ -233,7 +230,7 @@ class Starting(QObject):
 
     def open_file(self) -> None:
         """Ask for a file with a task, or with addresses."""
-        asking = self._dialog or self._window
+        asking = self._dialog or self._ctx.parent
         dialog = QFileDialog(asking, self.tr("Open a task file"), documents())
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.setNameFilter(self.tr("Tasks and lists of addresses {0}").format(FILES))

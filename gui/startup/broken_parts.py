@@ -16,9 +16,7 @@ from gui.i18n import language
 from gui.style.banners import Banner, Card, Choice
 
 if TYPE_CHECKING:
-    from gui.window.frame import Frame
     from gui.window.main_window import MainWindow
-    from gui.window.shell import Shell
 
 log = logging.getLogger(__name__)
 _CHARS = 300
@@ -60,9 +58,9 @@ class BrokenParts(QObject):
         """Show a banner with the failed parts, if any."""
         if not self._missing:
             return
-        window: Frame = self._window
+        window = self._window
         self.bar = Banner(window)
-        window.middle.insertWidget(window.middle.indexOf(window.banner) + 1, self.bar)
+        window.insert_bar(self.bar, after=window.banner)
         lines = [language.sentence(one) for one in self._missing]
         first = self._missing[0]
         text = "\n".join([*lines, language.advice(first)])
@@ -70,7 +68,7 @@ class BrokenParts(QObject):
         self.bar.tell(language.title(first), text, (show,), "bad")
 
 
-def show_broken(window: Shell, error: Exception, leave: Callable[[], object]) -> QWidget:
+def show_broken(window: MainWindow, error: Exception, leave: Callable[[], object]) -> QWidget:
     """Replace the content of `window` by the error and its solutions."""
     told = WindowBroken(reason=_reason(error))
     card = Card("warning", window)

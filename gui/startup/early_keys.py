@@ -54,6 +54,6 @@ class EarlyKeys(QObject):
         return next((one for one in found if one.shortcutContext() == whole), None)
 
     def _end(self, *_: object) -> None:
-        self._window.pressed_early = None
+        self._window.forget_early_keys()
         self._window.bridge.health.disconnect(self._hear)
         self._window.bridge.unusable.disconnect(self._end)

@@ -48,7 +48,7 @@ async def shoot(
             settings.root.mkdir(parents=True)
         session = Session(settings, memory, Alarm(), accepts=False)
         loaded = asyncio.Event()
-        session.window.loaded.connect(loaded.set)
+        session.bridge.loaded.connect(loaded.set)
         session.bridge.unusable.connect(lambda _: loaded.set())
         session.open(Wish(beside=tuple(map(str, beside))))
         try:

@@ -56,16 +56,17 @@ class Session(QObject):
         self._reading.timeout.connect(self._warm_soon)
         self.window = window or _window_on(Bridge(settings, accepts=accepts), settings, memory)
         self.bridge = self.window.bridge
-        self._citizen = Citizen(self.window) if accepts else None
-        self.leaving = (
-            self._citizen.leaving if self._citizen else Leaving(self.window, lambda: None)
-        )
+        context, remember = self.window.context, self.window.remember
+        show_tasks = self.window.arrivals.show_tasks
+        self._citizen = Citizen(context, remember, show_tasks) if accepts else None
+        citizen = self._citizen
+        self.leaving = citizen.leaving if citizen else Leaving(context, remember, lambda: None)
         self.leaving.left.connect(self._end)
         self.window.close_wanted.connect(self.leaving.close)
         self.window.quit_wanted.connect(self.leaving.quit)
         self.window.folder_wanted.connect(self.leaving.open_folder)
         self.bridge.broken.connect(alarm.ring)
-        self.window.loaded.connect(self._collect_lightly)
+        self.bridge.loaded.connect(self._collect_lightly)
         alarm.window, alarm.quit_wanted = self.window, lambda: self._end(None)
 
     def open(self, wish: Wish | None = None) -> None:
@@ -77,10 +78,10 @@ class Session(QObject):
         else:
             self.window.show()
         _application().commitDataRequest.connect(self._end_session)
-        self.window.beside.begin()
+        self.window.ledger_display.begin()
         QTimer.singleShot(0, self.bridge, self.bridge.open)
         if self._accepts:
-            self.window.loaded.connect(self._warm_soon)
+            self.bridge.loaded.connect(self._warm_soon)
             self.bridge.opened.connect(self._reading.start)
         if wish is not None:
             self.window.arrivals.take(wish)

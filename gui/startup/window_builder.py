@@ -3,41 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QApplication, QToolBar
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QSplitter, QToolBar, QVBoxLayout, QWidget
 
+from gui.commands import (
+    attention,
+    bulk_bar,
+    cancel_listed,
+    deleting,
+    drag_out,
+    exporting,
+    force_complete,
+    help_actions,
+    open_result,
+    palette,
+    rerunning,
+    retrying,
+    task_links,
+    task_run_rows,
+    undo,
+)
 from gui.commands.bulk_reports import Reports
 from gui.commands.bulk_work import BulkWork
 from gui.commands.copy_rows import Copying
 from gui.commands.requests import Requests
-from gui.commands.scope import Scope
 from gui.commands.select_started_task import Newcomer
-from gui.desktop.launch_handling import Arrivals
+from gui.context.actions import Actions
+from gui.context.open_ledgers import SideBySide
+from gui.context.scope import Scope
+from gui.context.window_context import WindowContext
+from gui.desktop import contrast, notifications
+from gui.details import page_action, rerun_links, several, tab_keys
 from gui.details.panel import Details
 from gui.engine_link.bridge import Bridge
 from gui.engine_link.services import Desk
 from gui.engine_link.subscription import Calm
+from gui.filters import cell_filter, empty_result_hints, filter_help, views_menu
 from gui.filters.active_filter import Narrowing
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar
-from gui.ledgers.open_ledgers import SideBySide
-from gui.startup.features import FEATURES
+from gui.ledgers import ledger_actions, ledger_trouble, watch_only
+from gui.ledgers.ledger_display import LedgerDisplay
+from gui.settings import appearance, language_menu
+from gui.settings.shortcuts import Shortcuts
+from gui.start import start_actions
+from gui.start.launch_handling import Arrivals
+from gui.startup import early_keys
 from gui.style.banners import Banner
 from gui.style.icons import window_icon
+from gui.tasks import contract_counts, order_prefetch
+from gui.tasks.columns import COLUMNS
 from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
-from gui.window.actions import Actions
-from gui.window.arrangement import follow_table, recall
+from gui.window import focus_ring, list_menus
 from gui.window.health_banners import Trouble
 from gui.window.list_area import ListArea, WaysOut
+from gui.window.main_window import FIRST_SIZE, SIDEBAR_WIDTH, MainWindow, WindowParts
 from gui.window.status_bar import StatusBar
 
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
-
 Broken = Callable[[str, Exception], object]
+
+
+Attach = Callable[[MainWindow, WindowParts], object]
 
 
 def furnishing(window: MainWindow, bridge: Bridge, broken: Broken | None = None) -> Iterator[None]:
@@ -46,33 +74,26 @@ def furnishing(window: MainWindow, bridge: Bridge, broken: Broken | None = None)
     The parts become visible together in the last step. A feature that fails is reported to `broken`
     and left out; without `broken` the error is raised.
     """
-    window.desk, window.bridge = Desk(bridge, window.memory, window.preferences), bridge
-    _make_list(window)
-    yield
-    _make_frame(window)
-    yield
-    _make_workers(window)
-    yield
-    window.connect_parts()
-    follow_table(window.acts, window.table)
-    yield
-    for attach in FEATURES:
-        _hang(attach, window, broken)
+    builder = WindowBuilder(window, bridge)
+    for step in builder.steps:
+        step()
         yield
-    window.fill_menus()
-    recall(window, window.memory)
+    parts = builder.parts()
+    window.take_parts(parts)
+    list_menus.follow_table(parts.context.actions, parts.context.table)
+    yield
+    for name, attach in FEATURES:
+        try:
+            attach(window, parts)
+        except Exception as error:
+            if broken is None:
+                raise
+            broken(name, error)
+        yield
+    parts.context.actions.fill_tool_bar(parts.tools)
+    parts.context.actions.fill_menu_bar()
+    _recall(parts)
     window.begin()
-
-
-def _hang(
-    attach: Callable[[MainWindow], object], window: MainWindow, broken: Broken | None
-) -> None:
-    try:
-        attach(window)
-    except Exception as error:
-        if broken is None:
-            raise
-        broken(attach.__module__.rpartition(".")[2], error)
 
 
 def furnish(window: MainWindow, bridge: Bridge) -> None:
@@ -81,46 +102,224 @@ def furnish(window: MainWindow, bridge: Bridge) -> None:
         pass
 
 
-def _make_list(window: MainWindow) -> None:
-    window.model = TaskModel(window)
-    window.table = TaskTable(window)
-    window.table.setModel(window.model)
-    window.sidebar, window.filter_bar = Sidebar(window), FilterBar(window)
+class WindowBuilder:
+    """Make the parts in `steps`, each of which needs those before it, and then `parts`."""
+
+    def __init__(self, window: MainWindow, bridge: Bridge) -> None:
+        self._window, self._bridge = window, bridge
+        self.steps = (
+            self._make_list,
+            self._make_context,
+            self._make_frame,
+            self._make_commands,
+            self._lay_out,
+        )
+
+    def _make_list(self) -> None:
+        window = self._window
+        self._model = TaskModel(window)
+        self._table = TaskTable(window)
+        self._table.setModel(self._model)
+        self._sidebar, self._filter_bar = Sidebar(window), FilterBar(window)
+        self._narrowing = Narrowing(self._model, self._sidebar, self._filter_bar, window)
+
+    def _make_context(self) -> None:
+        window, bridge, model = self._window, self._bridge, self._model
+        self._calm = Calm(lambda: (self._table, self._sidebar), window, bridge.hold)
+        bridge.batch.connect(self._calm.hear)  # before the table hears of it
+        scope = Scope(model, window)
+        scope.ask_memory(bridge.remembers)
+        self._context = WindowContext(
+            parent=window,
+            services=Desk(bridge, window.memory, window.preferences),
+            model=model,
+            table=self._table,
+            scope=scope,
+            actions=Actions(window),
+            ledgers=SideBySide(bridge, window.preferences, model, window),
+            news_bar=Banner(window),
+            open_folder=window.folder_wanted.emit,
+            clear_filter=self._narrowing.clear,
+        )
+
+    def _make_frame(self) -> None:
+        window, bridge = self._window, self._bridge
+        self._details = Details(window, self._context.services)
+        self._banner, self._undo_bar = Banner(window), Banner(window)
+        QApplication.setWindowIcon(window_icon())
+        self._status, self._tools = StatusBar(window), QToolBar(window)
+        ways_out = WaysOut(
+            new_task=window.new_task,
+            sample=bridge.start_sample,
+            open_folder=window.choose_folder,
+            clear_filter=self._narrowing.clear,
+            rescan=bridge.rescan,
+        )
+        self._area = ListArea(self._table, ways_out, window)
+        self._column = QVBoxLayout()
+
+    def _make_commands(self) -> None:
+        context, window = self._context, self._window
+        self._copying = Copying(context.scope, self._model, window)
+        self._newcomer = Newcomer(self._table, context.news_bar, context.clear_filter)
+        self._trouble = Trouble(self._banner, window.choose_folder, self._bridge.warm)
+        self._bulk = BulkWork(self._bridge, self._column, window)
+        self._reports = Reports(context)
+        self._requests = Requests(context, self._undo_bar, self._bulk, self._reports)
+        self._arrivals = Arrivals(context, self._requests.starting, self._trouble.show_missing)
+        self._ledger_display = LedgerDisplay(
+            context,
+            self._sidebar,
+            self._narrowing,
+            self._status.show_beside,
+            self._copying.show_several,
+        )
+        self._shortcuts = Shortcuts(context)
+
+    def _lay_out(self) -> None:
+        """Join the parts as they will stand."""
+        middle, column, area = QWidget(self._window), self._column, self._area
+        middle.setLayout(column)
+        column.setContentsMargins(8, 8, 8, 4)
+        column.setSpacing(6)
+        bars = (self._context.news_bar, self._undo_bar, self._reports.bar, self._reports.aside)
+        for part in (self._banner, self._filter_bar, area, *bars):
+            column.addWidget(part, 1 if part is area else 0)
+        self._tall, self._wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
+        self._tall.addWidget(middle)
+        self._tall.addWidget(self._details)
+        self._tall.setSizes([FIRST_SIZE.height() // 2] * 2)
+        self._wide.addWidget(self._sidebar)
+        self._wide.addWidget(self._tall)
+        self._wide.setStretchFactor(1, 1)
+        self._wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE.width() - SIDEBAR_WIDTH])
+        for splitter in (self._tall, self._wide):
+            splitter.setChildrenCollapsible(False)
+        self._window.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+
+    def parts(self) -> WindowParts:
+        """All of them, when every step is done."""
+        return WindowParts(
+            context=self._context,
+            calm=self._calm,
+            sidebar=self._sidebar,
+            filter_bar=self._filter_bar,
+            details=self._details,
+            banner=self._banner,
+            undo_bar=self._undo_bar,
+            status=self._status,
+            tools=self._tools,
+            area=self._area,
+            column=self._column,
+            tall=self._tall,
+            wide=self._wide,
+            copying=self._copying,
+            narrowing=self._narrowing,
+            newcomer=self._newcomer,
+            bulk=self._bulk,
+            reports=self._reports,
+            requests=self._requests,
+            trouble=self._trouble,
+            arrivals=self._arrivals,
+            ledger_display=self._ledger_display,
+            shortcuts=self._shortcuts,
+        )
 
 
-def _make_frame(window: MainWindow) -> None:
-    window.details = Details(window, window.desk)
-    window.banner, window.undo_bar = Banner(window), Banner(window)
-    window.news_bar = Banner(window)
-    QApplication.setWindowIcon(window_icon())
-    window.status, window.tools = StatusBar(window), QToolBar(window)
-    window.area = ListArea(window.table, _ways_out(window), window)
-    window.acts = Actions(window)
+def _recall(parts: WindowParts) -> None:
+    """Arrange the parts as they were left; its place the window has from the beginning."""
+    context = parts.context
+    memory, actions = context.memory, context.actions
+    parts.wide.restoreState(memory.shape("wide"))
+    parts.tall.restoreState(memory.shape("tall"))
+    context.table.restore_header(memory.shape("header"))
+    for pane in ("sidebar", "details"):
+        actions[pane].setChecked(memory.flag(pane, True))
+    actions.themes[memory.theme].setChecked(True)
+    known = {column.key for column in COLUMNS}
+    keys = [key for key in memory.sort_keys() if key[0] in known]
+    if keys:
+        context.model.set_sort(keys)
+    parts.filter_bar.set_text(memory.text("filter"))
+    parts.sidebar.restore_state(memory.text("sidebar-state"))
+    parts.details.restore_state(memory.text("details-tab"))
 
 
-def _make_workers(window: MainWindow) -> None:
-    bridge = window.bridge
-    window.calm = Calm(lambda: (window.table, window.sidebar), window, bridge.hold)
-    bridge.batch.connect(window.calm.hear)  # Connected before the table
-    window.scope = Scope(window.model, window)
-    window.scope.ask_memory(bridge.remembers)
-    window.beside = SideBySide(window)
-    window.copying = Copying(window.scope, window.model, window)
-    window.narrowing = Narrowing(window.model, window.sidebar, window.filter_bar, window)
-    window.newcomer = Newcomer(window.table, window.news_bar, window.clear_filter)
-    window.requests = Requests(bridge, window, window.undo_bar)
-    window.trouble = Trouble(window.banner, window.choose_folder, bridge.warm)
-    window.arrivals = Arrivals(window)
-    window.lay_out()
-    window.bulk = BulkWork(bridge, window.middle, window)
-    window.reports = Reports(window)
+# Features of the window by name, each of which adds its actions and connects itself. They are
+# created before menus and toolbar are filled. Dialogs are imported on use, because the first paint
+# waits for every import.
 
 
-def _ways_out(window: MainWindow) -> WaysOut:
-    return WaysOut(
-        new_task=window.new_task,
-        sample=window.bridge.start_sample,
-        open_folder=window.choose_folder,
-        clear_filter=window.clear_filter,
-        rescan=window.bridge.rescan,
-    )
+def _bulk_bar(window: MainWindow, p: WindowParts) -> None:
+    bar = bulk_bar.attach(p.context, p.copying, p.reports)
+    window.insert_bar(bar, after=p.area)
+
+
+def _deleting(_: MainWindow, p: WindowParts) -> None:
+    part = deleting.attach(p.context, p.bulk, p.reports)
+    p.column.addWidget(part.bar)
+
+
+def _ledger_trouble(window: MainWindow, p: WindowParts) -> None:
+    part = ledger_trouble.attach(p.context, window.choose_folder)
+    window.insert_bar(part.bar, after=p.banner)
+
+
+def _attention(window: MainWindow, p: WindowParts) -> None:
+    window.close_wanted.connect(attention.attach(p.context).acknowledged.save)
+
+
+def _help_actions(_: MainWindow, p: WindowParts) -> None:
+    part = help_actions.attach(p.context, p.reports, p.shortcuts)
+    p.trouble.browser_wanted.connect(part.choose_browser)
+
+
+def _notifications(_: MainWindow, p: WindowParts) -> None:
+    p.status.addPermanentWidget(notifications.attach(p.context, p.arrivals.show_tasks))
+
+
+FEATURES: tuple[tuple[str, Attach], ...] = (
+    ("start_actions", lambda _, p: start_actions.attach(p.context, p.requests.starting)),
+    ("list_menus", lambda _, p: list_menus.attach(p.context)),
+    ("order_prefetch", lambda _, p: order_prefetch.attach(p.context.table, p.context.bridge)),
+    ("attention", _attention),
+    ("bulk_bar", _bulk_bar),
+    ("several", lambda _, p: several.attach(p.context, p.details)),
+    (
+        "views_menu",
+        lambda _, p: views_menu.attach(p.context, p.narrowing, p.sidebar, p.filter_bar),
+    ),
+    ("cell_filter", lambda _, p: cell_filter.attach(p.context, p.narrowing)),
+    (
+        "empty_result_hints",
+        lambda _, p: empty_result_hints.attach(p.context, p.narrowing, p.area.show_nearest),
+    ),
+    ("filter_help", lambda _, p: filter_help.attach(p.context, p.filter_bar)),
+    ("focus_ring", lambda _, p: focus_ring.attach()),
+    ("rerunning", lambda _, p: rerunning.attach(p.context, p.requests, p.bulk, p.reports)),
+    ("retrying", lambda _, p: retrying.attach(p.context, p.requests)),
+    ("exporting", lambda _, p: exporting.attach(p.context)),
+    ("open_result", lambda _, p: open_result.attach(p.context)),
+    ("force_complete", lambda _, p: force_complete.attach(p.context, p.bulk, p.reports)),
+    ("cancel_listed", lambda _, p: cancel_listed.attach(p.context, p.requests, p.bulk, p.reports)),
+    ("deleting", _deleting),
+    ("undo", lambda _, p: undo.attach(p.context)),
+    ("task_links", lambda _, p: task_links.attach(p.context)),
+    ("drag_out", lambda _, p: drag_out.attach(p.context, p.reports)),
+    ("task_run_rows", lambda _, p: task_run_rows.attach(p.context, p.reports)),
+    ("contract_counts", lambda _, p: contract_counts.attach(p.context.table, p.context.bridge)),
+    ("watch_only", lambda _, p: watch_only.attach(p.context)),
+    ("page_action", lambda _, p: page_action.attach(p.context, p.details)),
+    ("rerun_links", lambda _, p: rerun_links.attach(p.context, p.details)),
+    ("ledger_actions", lambda _, p: ledger_actions.attach(p.context)),
+    ("ledger_trouble", _ledger_trouble),
+    ("tab_keys", lambda _, p: tab_keys.attach(p.context, p.details)),
+    ("palette", lambda _, p: palette.attach(p.context, p.requests.starting)),
+    ("appearance", lambda _, p: appearance.attach(p.context)),
+    ("help_actions", _help_actions),
+    ("notifications", _notifications),
+    ("contrast", lambda _, p: contrast.attach(p.context)),
+    ("language_menu", lambda _, p: language_menu.attach(p.context)),
+    ("shortcuts", lambda _, p: p.shortcuts.apply()),
+    ("early_keys", lambda window, _: early_keys.attach(window)),
+)

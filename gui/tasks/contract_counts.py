@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QObject, QTimer
 
 from engine.contracts.forcing import Guard
+from gui.engine_link.bridge import Bridge
 from gui.tasks.columns import COLUMN_AT
 from gui.tasks.contract_cache import known, learn
 from gui.tasks.row import Row
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+from gui.tasks.task_table import TaskTable
 
 LOOK_MS: Final = 1500
 _ASK: Final = "what contracts say"
 
 
-def attach(window: MainWindow) -> ContractCounts:
+def attach(table: TaskTable, bridge: Bridge) -> ContractCounts:
     """Request contract counts of visible rows while their column is shown."""
-    return ContractCounts(window)
+    return ContractCounts(table, bridge)
 
 
 class ContractCounts(QObject):
     """Poll the contracts of visible tasks that are live or have no cached counts."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._busy = window, False
+    def __init__(self, table: TaskTable, bridge: Bridge) -> None:
+        super().__init__(table)
+        self._table, self._bridge, self._busy = table, bridge, False
         self._clock = QTimer(self, interval=LOOK_MS)
         self._clock.timeout.connect(self.look)
-        window.loaded.connect(self._begin)
+        bridge.loaded.connect(self._begin)
 
     def look(self) -> None:
         """Request the counts, unless a request is pending."""
         wanted = sorted({link for row in self._rows() if (link := link_of(row)) and _asks(row)})
         if wanted and not self._busy:
             self._busy = True
-            ask = self._window.bridge.ask
+            ask = self._bridge.ask
             ask(lambda engine: engine.contract_counts(wanted), self._show, self._fail, name=_ASK)
 
     def _begin(self) -> None:
         self._clock.start()
 
     def _rows(self) -> list[Row]:
-        table, model = self._window.table, self._window.model
+        table, model = self._table, self._table.tasks
         if not table.header().is_wanted("contract"):
             return []
         first, last = table.rows_in_sight()
@@ -54,7 +53,7 @@ class ContractCounts(QObject):
 
     def _show(self, found: Mapping[str, Guard]) -> None:
         self._busy = False
-        news, model, column = learn(found), self._window.model, COLUMN_AT["contract"]
+        news, model, column = learn(found), self._table.tasks, COLUMN_AT["contract"]
         if not news:
             return
         for row in self._rows():

@@ -77,6 +77,10 @@ class FacetCounts:
         self._made: list[float] = []
         self._new: list[float] = []
 
+    def name_ledgers(self, labels: tuple[str, ...]) -> None:
+        """Count by ledger, too, while there are some beside the window's own."""
+        self.ledgers = labels
+
     def move(self, before: Row | None, after: Row | None) -> None:
         """Update the counts for a row that was added (`before` is None), changed or removed."""
         was = before.about if before is not None else NONE

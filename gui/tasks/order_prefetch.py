@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine.query import SortKey
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+from gui.engine_link.bridge import Bridge
+from gui.tasks.task_table import TaskTable
 
 FEWEST = 20_000  # fewer rows are sorted at once
 SOON_MS = 1000  # after the list was read, or other columns are shown
@@ -27,9 +25,9 @@ AGAIN_S = 30.0  # at least, before orders that so many changes have spoilt are m
 AGAIN_SHARE = 50  # and so many times as long as the last ones took
 
 
-def attach(window: MainWindow) -> Beforehand:
+def attach(table: TaskTable, bridge: Bridge) -> Beforehand:
     """Begin once the list is read."""
-    return Beforehand(window)
+    return Beforehand(table, bridge)
 
 
 def worth_making(shown: Iterable[str]) -> list[SortKey]:
@@ -48,17 +46,17 @@ class Beforehand(QObject):
 
     turned = Signal()
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, table: TaskTable, bridge: Bridge) -> None:
+        super().__init__(table)
+        self._table = table
         self._steps: Iterator[None] = iter(())
         self._wanted: list[SortKey] = []
         self._looked_at = self._worked = self._spent = 0.0
         self._not_before = 0.0
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._turn)
-        window.loaded.connect(self._look)
-        window.table.header().rearranged.connect(self._look)
+        bridge.loaded.connect(self._look)
+        table.header().rearranged.connect(self._look)
 
     @property
     def is_busy(self) -> bool:
@@ -67,7 +65,7 @@ class Beforehand(QObject):
 
     def _look(self) -> None:
         """The list was read, or heard of, or shows other columns: is anything to be made?"""
-        model, header = self._window.model, self._window.table.header()
+        model, header = self._table.tasks, self._table.header()
         if self._timer.isActive() or model.total < FEWEST:
             return
         shown = [one.key for one in header.columns if header.is_wanted(one.key)]
@@ -81,8 +79,8 @@ class Beforehand(QObject):
         self._note_time()
 
     def _turn(self) -> None:
-        window = self._window
-        if not window.table.isVisible() or window.isMinimized():
+        table = self._table
+        if not table.isVisible() or table.window().isMinimized():
             self._timer.start(HIDDEN_MS)
         elif self._others_work():
             self._timer.start(BUSY_MS)

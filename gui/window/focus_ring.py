@@ -5,8 +5,6 @@ The style's own mark is a tint of 1.1 to 1.6 : 1; this is at least 3 : 1 in ever
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QEvent, QObject, QRect, QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import (
@@ -21,15 +19,12 @@ from shiboken6 import isValid
 
 from gui.style.theme import MORE_CONTRAST, tone
 
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
-
 RINGED = (QAbstractButton, QComboBox, QTabBar)  # a field has its caret
 WIDTH, CORNER = 2.0, 3.0
 NAME = "qt_focus_ring"  # as Qt names what stands inside of a control
 
 
-def attach(_: MainWindow) -> None:
+def attach() -> None:
     """Mark the focus in every window and dialog of the program, from the first window on."""
     app = QApplication.instance()
     assert isinstance(app, QApplication)

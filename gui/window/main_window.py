@@ -1,79 +1,169 @@
-"""The window: where everything stands, and which action does what. Slots are plain."""
+"""The window: its outline at the first paint, its parts, and which action does what.
+
+The first paint waits for this module alone, so nothing here may import the engine's packages.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from PySide6.QtCore import QEvent, Signal
-from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QSize, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QKeyEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QMainWindow, QWidget
 
 from engine.logging.logs import log_path
 from engine.text.catalogue import retold
 from gui.state.preferences import Preferences
 from gui.state.window_state import Memory
-from gui.style.theme import Theme, apply_theme, plain_title
-from gui.window.frame import Frame
+from gui.style.theme import plain_title
+from gui.window.placeholder_rows import Skeleton
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QSplitter, QToolBar, QVBoxLayout
+
     from engine.model.records import Health, TaskView
     from engine.service.feed import Batch
     from gui.commands.bulk_reports import Reports
     from gui.commands.bulk_work import BulkWork
     from gui.commands.copy_rows import Copying
     from gui.commands.requests import Requests
-    from gui.commands.scope import Scope
     from gui.commands.select_started_task import Newcomer
-    from gui.desktop.launch_handling import Arrivals
+    from gui.context.window_context import WindowContext
+    from gui.details.panel import Details
     from gui.engine_link.subscription import Calm
     from gui.filters.active_filter import Narrowing
+    from gui.filters.filter_bar import FilterBar
+    from gui.filters.sidebar import Sidebar
+    from gui.ledgers.ledger_display import LedgerDisplay
+    from gui.settings.shortcuts import Shortcuts
+    from gui.start.launch_handling import Arrivals
+    from gui.style.banners import Banner
     from gui.window.health_banners import Trouble
+    from gui.window.list_area import ListArea
+    from gui.window.status_bar import StatusBar
+
+MIN_WIDTH, MIN_HEIGHT = 900, 560
+FIRST_SIZE = QSize(1180, 760)
+TITLE_HEIGHT = 40  # what a system puts above a window
+SIDEBAR_WIDTH = 190
+BARS_HEIGHT = 130  # menu, toolbar, filter and header: about what stands above the rows
 
 
-class MainWindow(Frame):
-    """One ledger, live. Its `…_wanted` signals ask the program that made it."""
+@dataclass(frozen=True, slots=True)
+class WindowParts:
+    """Everything that the window builder makes for one window. `column` holds the list and the
+    bars around it, `tall` that and the details, `wide` all of it and the sidebar."""
 
-    close_wanted = Signal()
-    quit_wanted = Signal()
-    folder_wanted = Signal(Path)
-    loaded = Signal()
-
+    context: WindowContext
     calm: Calm
-    scope: Scope
+    sidebar: Sidebar
+    filter_bar: FilterBar
+    details: Details
+    banner: Banner
+    undo_bar: Banner
+    status: StatusBar
+    tools: QToolBar
+    area: ListArea
+    column: QVBoxLayout
+    tall: QSplitter
+    wide: QSplitter
     copying: Copying
     narrowing: Narrowing
     newcomer: Newcomer
+    bulk: BulkWork
+    reports: Reports
     requests: Requests
     trouble: Trouble
     arrivals: Arrivals
-    bulk: BulkWork
-    reports: Reports
+    ledger_display: LedgerDisplay
+    shortcuts: Shortcuts
+
+
+class MainWindow(QMainWindow):
+    """One ledger, live. Its `…_wanted` signals ask the program that made it; `painted` comes once.
+
+    It stands where it was left, with an outline, until `take_parts` and `begin`. `pressed_early`
+    holds the keys that nothing in the window took until `forget_early_keys`.
+    """
+
+    painted = Signal()
+    close_wanted = Signal()
+    quit_wanted = Signal()
+    folder_wanted = Signal(Path)
 
     def __init__(
         self, memory: Memory, preferences: Preferences | None = None, root: str = ""
     ) -> None:
-        super().__init__(memory, preferences or Preferences(), root)
+        super().__init__()
+        self.memory, self.preferences = memory, preferences or Preferences()
+        self.furnished = False
+        self._parts: WindowParts | None = None
         self._health: Health | None = None
         self._followed: str | None = None
-        self._seen: TaskView | None = None  # the word about it that the details show
+        self._seen: TaskView | None = None  # the state of it that the details show
+        self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
+        self.resize(first_size(self.screen().availableSize()))
+        self.restoreGeometry(memory.shape("window"))
+        self.setWindowTitle(plain_title(root))  # Qt adds the program's name
+        outline = _Outline(SIDEBAR_WIDTH if memory.flag("sidebar", True) else 0, self)
+        outline.painted.connect(self.painted)
+        self.setCentralWidget(outline)
+        self.pressed_early: dict[int, None] | None = {}
+
+    def take_parts(self, parts: WindowParts) -> None:
+        """Keep the parts, not yet shown, and connect them."""
+        context = self.context = parts.context
+        self.desk, self.bridge = context.services, context.bridge
+        self.model, self.table, self.scope = context.model, context.table, context.scope
+        self.acts, self.beside, self.news_bar = context.actions, context.ledgers, context.news_bar
+        self.calm, self.area, self.details = parts.calm, parts.area, parts.details
+        self.sidebar, self.filter_bar = parts.sidebar, parts.filter_bar
+        self.banner, self.undo_bar = parts.banner, parts.undo_bar
+        self.status, self.tools = parts.status, parts.tools
+        self.middle, self.tall, self.wide = parts.column, parts.tall, parts.wide
+        self.copying, self.narrowing, self.newcomer = (
+            parts.copying,
+            parts.narrowing,
+            parts.newcomer,
+        )
+        self.bulk, self.reports, self.requests = parts.bulk, parts.reports, parts.requests
+        self.trouble, self.arrivals = parts.trouble, parts.arrivals
+        self.ledger_display = parts.ledger_display
+        self._parts = parts
+        self._connect_actions()
+        self._connect_list()
+        self._connect_bridge()
 
     def begin(self) -> None:
         """Everything is made: show it, with nothing selected, until the ledger is open."""
         self._show_selection([])
         self.acts.allow_starts(False)
-        self.show_parts()
+        self._show_parts()
         if self.isActiveWindow():
             self.focusNextChild()  # as Qt does for a window that becomes active
 
-    # connections
+    def _show_parts(self) -> None:
+        """Put them where the outline was."""
+        self.setUpdatesEnabled(False)
+        self.setCentralWidget(self.wide)
+        self.setStatusBar(self.status)
+        self.addToolBar(self.tools)
+        self.furnished = True
+        self.setUpdatesEnabled(True)
 
-    def connect_parts(self) -> None:
-        self._connect_actions()
-        self._connect_list()
-        self._connect_bridge()
+    def forget_early_keys(self) -> None:
+        """Keys that nothing takes mean nothing from now on."""
+        self.pressed_early = None
+
+    def insert_bar(self, bar: QWidget, *, after: QWidget) -> None:
+        """Place a bar in the column of the list, below `after`."""
+        self.middle.insertWidget(self.middle.indexOf(after) + 1, bar)
+
+    # connections
 
     def _connect_actions(self) -> None:
         slots = self._slots()
@@ -82,8 +172,6 @@ class MainWindow(Frame):
         self.acts["sidebar"].toggled.connect(self.sidebar.setVisible)
         self.acts["details"].toggled.connect(self._arrange)
         self.area.populated.connect(self._arrange)
-        for theme, action in self.acts.themes.items():
-            action.triggered.connect(lambda _=False, theme=theme: self.choose_theme(theme))
 
     def _slots(self) -> dict[str, Callable[[], object]]:
         """What each action does."""
@@ -131,6 +219,7 @@ class MainWindow(Frame):
         self.bridge.health.connect(self._show_health)
         self.bridge.events.connect(self.details.show_events)
         self.bridge.unusable.connect(self.area.show_trouble)
+        self.beside.changed.connect(self._show_title)
 
     # what the engine says
 
@@ -146,13 +235,13 @@ class MainWindow(Frame):
         self.bridge.news.emit(news)
         if batch.complete:
             self._show_numbers()
-            self.loaded.emit()
+            self.bridge.loaded.emit()
 
     def _show_health(self, health: Health) -> None:
         self._health = health
         self.status.show_health(health)
         self.trouble.show_health(health)
-        self.show_title()
+        self._show_title()
         self.area.show_root(health.root)
         gone = retold(health.watcher_reason) if health.watcher == "gone" else ""
         self.area.show_gone(gone, others=bool(self.beside.states) or health.away)
@@ -160,7 +249,7 @@ class MainWindow(Frame):
         self.area.show_accepting(accepts)
         self.acts.allow_starts(accepts, retold(health.read_only))
 
-    def show_title(self) -> None:
+    def _show_title(self) -> None:
         """Name the ledgers that are shown; Qt adds the program's name."""
         if self._health is not None:
             self.setWindowTitle(plain_title(self.beside.title(self._health.root)))
@@ -230,12 +319,6 @@ class MainWindow(Frame):
 
     # the window itself
 
-    def choose_theme(self, theme: Theme) -> None:
-        self.memory.theme = theme
-        app = QApplication.instance()
-        assert isinstance(app, QApplication)
-        apply_theme(app, theme)
-
     def _show_folder(self, folder: Path) -> None:
         from gui.style.folders import show_folder
 
@@ -268,17 +351,41 @@ class MainWindow(Frame):
             self._show_folder(self.bridge.engine.folder_of(self._followed))
 
     def remember(self) -> None:
-        """Keep how the window looks for its next start."""
+        """Keep how the window is arranged for its next start."""
+        memory = self.memory
+        memory.keep_shape("window", self.saveGeometry())
         if not self.furnished:
-            self.memory.keep_shape("window", self.saveGeometry())
             return
-        from gui.window.arrangement import remember
+        memory.keep_shape("wide", self.wide.saveState())
+        memory.keep_shape("tall", self.tall.saveState())
+        memory.keep_shape("header", self.table.header().saveState())
+        for pane in ("sidebar", "details"):
+            memory.keep_flag(pane, self.acts[pane].isChecked())
+        memory.keep_sort(self.model.sort_keys)
+        memory.keep_text("filter", self.filter_bar.text)
+        memory.keep_text("sidebar-state", self.sidebar.save_state())
+        memory.keep_text("details-tab", self.details.save_state())
+        memory.save()
 
-        remember(self, self.memory)
+    def regions(self) -> tuple[QWidget, ...]:
+        """What F6 goes through; what is hidden is passed over."""
+        held = map(self.middle.itemAt, range(self.middle.count()))
+        column = [part for item in held if item is not None and (part := item.widget())]
+        return (self.tools, self.sidebar, *column, self.details, self.status)
+
+    def focusNextPrevChild(self, forwards: bool) -> bool:
+        from gui.style.tab_order import step
+
+        return self.furnished and step((self.tools, self.wide, self.status), forwards)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if self.pressed_early is not None:
+            self.pressed_early[event.keyCombination().toCombined()] = None
+        super().keyPressEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange and hasattr(self, "acts"):
+        if event.type() == QEvent.Type.PaletteChange and self._parts is not None:
             self.acts.redraw()
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -286,3 +393,31 @@ class MainWindow(Frame):
         event.ignore()
         self.remember()
         self.close_wanted.emit()
+
+
+def first_size(room: QSize) -> QSize:
+    """For a window that stood nowhere yet, on a screen with this much room; some have too little
+    for any window of ours."""
+    if room.width() < MIN_WIDTH:
+        return FIRST_SIZE
+    return FIRST_SIZE.boundedTo(room - QSize(0, TITLE_HEIGHT))
+
+
+class _Outline(QWidget):
+    """Grey bars where the rows will be."""
+
+    painted = Signal()
+
+    def __init__(self, beside: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._beside = beside
+        self._rows = Skeleton(self)
+        self._told = False
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._rows.setGeometry(self.rect().adjusted(self._beside + 8, BARS_HEIGHT, -8, -32))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self._told:
+            self._told = True
+            QTimer.singleShot(0, self, self.painted.emit)  # the rows are painted after this

@@ -72,7 +72,7 @@ async def _measured(folder: Path) -> dict[str, Any]:
     settings = Settings.at(home=folder / "home")
     session = Session(settings, Memory(folder / "w.ini"), Alarm(), accepts=False)
     loaded = asyncio.Event()
-    session.window.loaded.connect(loaded.set)
+    session.window.bridge.loaded.connect(loaded.set)
     session.open()
     await loaded.wait()
     beat = Heartbeat()

@@ -112,7 +112,7 @@ def begun(window):
             watch(window.table.viewport(), lambda: rows.extend(told()[1:]))
             window.table.viewport().update()
     window.bridge.batch.connect(filled)
-    window.loaded.connect(loaded)
+    window.bridge.loaded.connect(loaded)
 main_window.MainWindow.__init__, main_window.MainWindow.begin = init, begun
 sys.exit(app.main(["--home", sys.argv[2], "--new-window"]))
 """
@@ -133,7 +133,7 @@ async def look(home, idle_s):
         session = Session(Settings.at(home=Path(home)), Memory(Path(place) / "m.ini"), Alarm(),
                           accepts=False)
         loaded = asyncio.Event()
-        session.window.loaded.connect(loaded.set)
+        session.window.bridge.loaded.connect(loaded.set)
         session.open()
         await loaded.wait()
         whole_s, rows = time.perf_counter() - began, session.window.model.rowCount()

@@ -139,7 +139,7 @@ async def test_the_next_window_looks_as_the_last_one_was_left(home: Path) -> Non
         window.filter_bar.set_text("example.com/1")
         window.sidebar.select(("completed",))
         window.acts["sidebar"].setChecked(False)
-        window.choose_theme(Theme.DARK)
+        window.acts.themes[Theme.DARK].trigger()
         assert window.model.rowCount() == 1
         sizes = window.tall.sizes()
     async with opened(home) as session:
@@ -154,7 +154,7 @@ async def test_the_next_window_looks_as_the_last_one_was_left(home: Path) -> Non
         assert window.model.rowCount() == 1
         window.clear_filter()
         assert window.model.rowCount() == len(ids)
-        window.choose_theme(Theme.LIGHT)
+        window.acts.themes[Theme.LIGHT].trigger()
 
 
 async def test_a_filter_without_a_match_says_so_and_can_be_cleared(home: Path) -> None:

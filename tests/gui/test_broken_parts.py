@@ -16,15 +16,15 @@ from gui.desktop.launch_request import Wish
 from gui.startup import window_builder
 from gui.startup.broken_parts import BrokenParts
 from gui.startup.crash_handler import Alarm
-from gui.startup.features import FEATURES
+from gui.startup.window_builder import FEATURES, WindowBuilder
 from gui.startup.window_opening import Doorway
 from gui.state.window_state import Memory
-from gui.window.main_window import MainWindow
+from gui.window.main_window import MainWindow, WindowParts
 from tests.gui.result_ledgers import put_task
 from tests.gui.test_result_tabs import settled
 
 
-def breaks(window: MainWindow) -> None:
+def breaks(window: MainWindow, parts: WindowParts) -> None:
     raise KeyError("a drawer that is not there")
 
 
@@ -48,8 +48,8 @@ async def test_a_part_that_cannot_be_made_is_told_of_and_the_others_are_there(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     put_task(home, 1)
-    half = len(FEATURES) // 2
-    monkeypatch.setattr(window_builder, "FEATURES", (*FEATURES[:half], breaks, *FEATURES[half:]))
+    half, broken = len(FEATURES) // 2, ("broken_part", breaks)
+    monkeypatch.setattr(window_builder, "FEATURES", (*FEATURES[:half], broken, *FEATURES[half:]))
     with caplog.at_level(logging.CRITICAL, logger="gui.startup.broken_parts"):
         async with furnished(home) as (window, door):
             await settled(lambda: window.furnished and window.model.total == 1)
@@ -58,7 +58,7 @@ async def test_a_part_that_cannot_be_made_is_told_of_and_the_others_are_there(
             assert parts.bar.title == "A part of the window is missing"
             said = parts.bar.accessibleName()
             for word in (
-                "test_broken_parts",
+                "broken_part",
                 "KeyError",
                 "window_part_missing",
                 "Start the program",
@@ -81,10 +81,10 @@ async def test_a_window_whose_parts_are_all_there_says_nothing_of_them(home: Pat
 async def test_where_nothing_can_be_made_the_outline_gives_way_to_what_went_wrong(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def nothing(window: MainWindow) -> None:
+    def nothing(builder: WindowBuilder) -> None:
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(window_builder, "_make_list", nothing)
+    monkeypatch.setattr(WindowBuilder, "_make_list", nothing)
     with caplog.at_level(logging.CRITICAL, logger="gui"):
         async with furnished(home) as (window, door):
             await settled(lambda: door.broken)

@@ -21,7 +21,7 @@ from engine.sample.site import Site
 from engine.service.rerun import repeats
 from engine.service.router.connection_state import Beside
 from gui.commands.rerunning import RerunDialog
-from gui.commands.scope import Scope
+from gui.context.scope import Scope
 from gui.details.several import Several
 from gui.tasks.row_query_subject import asked
 from gui.tasks.task_model import TaskModel

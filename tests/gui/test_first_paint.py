@@ -11,7 +11,7 @@ from pathlib import Path
 from PySide6.QtCore import QSize
 
 from engine.model.version import VERSION
-from gui.window.shell import FIRST_SIZE, TITLE_HEIGHT, first_size
+from gui.window.main_window import FIRST_SIZE, TITLE_HEIGHT, first_size
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -42,7 +42,7 @@ def init(window, *args):
     window.painted.connect(lambda: act(window))
 gui.window.main_window.MainWindow.__init__ = init
 if sys.argv[2] == "break":
-    sys.modules["gui.startup.features"] = None
+    sys.modules["gui.startup.window_builder"] = None
 sys.exit(gui.app.main(["--home", sys.argv[1], "--new-window"]))
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
@@ -38,7 +38,7 @@ from tests.gui.test_theme import contrast
 from tests.gui.windows import opened
 
 if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+    pass
 
 
 @pytest.fixture(params=list(product((False, True), repeat=3)), ids=str)
@@ -65,7 +65,7 @@ def made(qtbot: QtBot) -> tuple[QWidget, list[QWidget]]:
     """A window with the controls that a style marks with a tint at most."""
     window = QWidget()
     qtbot.addWidget(window)
-    attach(cast("MainWindow", window))  # any window: the application has one mark for all
+    attach()  # any window: the application has one mark for all
     column = QVBoxLayout(window)
     raised = QToolButton()
     raised.setText("Export")
@@ -126,7 +126,7 @@ def lists() -> list[QAbstractItemView]:
 def test_it_can_be_seen_on_every_list_also_on_an_empty_one(dressed: None, qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
-    attach(cast("MainWindow", window))
+    attach()
     column, first, shown = QVBoxLayout(window), QPushButton("First"), lists()
     for one in (first, *shown):
         column.addWidget(one)
@@ -149,7 +149,7 @@ def test_it_can_be_seen_on_every_list_also_on_an_empty_one(dressed: None, qtbot:
 def test_the_edges_come_back_when_the_rows_go(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
-    attach(cast("MainWindow", window))
+    attach()
     column, first, full = QVBoxLayout(window), QPushButton("First"), lists()[0]
     column.addWidget(first)
     column.addWidget(full)

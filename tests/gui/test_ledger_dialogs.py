@@ -17,12 +17,12 @@ from shiboken6 import isValid
 from engine.service.router.connection_state import Beside
 from gui.app import _parse
 from gui.commands.requests import CancelDialog
+from gui.context.open_ledgers import KEPT
 from gui.desktop.launch_request import Wish, wish_in, wish_of
 from gui.desktop.notifications import News
 from gui.filters.saved_views import SavedView
 from gui.filters.views_menu import Views
 from gui.ledgers.ledger_actions import LedgerActions, LedgerCard
-from gui.ledgers.open_ledgers import KEPT
 from gui.settings.ledgers_page import LedgersPart
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session

@@ -21,10 +21,10 @@ from gui.commands.bulk_reports import Refusals
 from gui.commands.bulk_work import Refusal
 from gui.commands.exporting import ExportDialog
 from gui.commands.force_complete import ForceDialog
+from gui.context.open_ledgers import KEPT
 from gui.filters.facet_tree import COUNT, SIGN
 from gui.ledgers.ledger_actions import LedgerCard
 from gui.ledgers.ledger_trouble import LedgerTrouble
-from gui.ledgers.open_ledgers import KEPT
 from gui.tasks.columns import COLUMN_AT
 from gui.tasks.contract_counts import ContractCounts
 from tests.gui.result_ledgers import put_task

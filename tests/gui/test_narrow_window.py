@@ -15,7 +15,7 @@ from gui.details.events import Events
 from gui.i18n.language import speak
 from gui.ledgers.ledger_trouble import LedgerTrouble
 from gui.style.banners import Banner, Choice
-from gui.window.shell import MIN_HEIGHT, MIN_WIDTH
+from gui.window.main_window import MIN_HEIGHT, MIN_WIDTH
 from tests.gui.side_ledgers import LAPTOP, a_ledger, side_by_side
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import app

@@ -19,6 +19,7 @@ from gui.engine_link.bridge import Bridge
 from gui.i18n.language import speak
 from gui.settings.setting_controls import Number, control_for
 from gui.settings.setting_pages import SettingPages
+from gui.settings.setting_parts import Diagnostics
 from gui.start.estimate import Estimate
 from gui.state.preferences import Preferences
 from gui.window.status_bar import StatusBar
@@ -44,7 +45,9 @@ def place(qtbot: QtBot) -> QWidget:
 
 def number_of(place: QWidget, key: str) -> QSpinBox:
     """The box of this preference, as the settings make it."""
-    items = [item for each in SettingPages().pages() for item in each.items if item.key == key]
+    items = [
+        item for each in SettingPages(Diagnostics).pages() for item in each.items if item.key == key
+    ]
     (control,) = (one.control for one in items if isinstance(one.control, Number))
     box = control_for(control, key, Preferences(), place)
     assert isinstance(box, QSpinBox)

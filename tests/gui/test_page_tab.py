@@ -12,8 +12,7 @@ import pytest
 from PySide6.QtWidgets import QLineEdit
 
 from engine.sample.server import Answer, Request, Server
-from gui.details.page_action import can_be_watched, has_page
-from gui.details.page_tab import PageTab
+from gui.details.page_tab import PageTab, can_be_watched, has_page
 from gui.startup.session import Session
 from tests.gui.task_views import a_view
 from tests.gui.windows import heard, opened, until

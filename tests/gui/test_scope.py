@@ -18,7 +18,7 @@ from engine.model.status import Standing
 from engine.query import Filter
 from engine.service.feed import Batch
 from gui.commands.attention import Acknowledged
-from gui.commands.scope import Counts, Scope
+from gui.context.scope import Counts, Scope
 from gui.startup.session import Session
 from gui.tasks.task_model import TaskModel
 from gui.window.main_window import MainWindow

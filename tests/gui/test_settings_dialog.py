@@ -27,7 +27,8 @@ from engine.model.config import Settings
 from engine.service.engine import Engine
 from gui.commands.help_actions import as_chosen
 from gui.settings.clearing import Clearing
-from gui.settings.setting_pages import CHOSEN_ELSEWHERE, BrowserTest, CarryOver, SettingPages
+from gui.settings.setting_pages import SettingPages
+from gui.settings.setting_parts import CHOSEN_ELSEWHERE, BrowserTest, CarryOver, Diagnostics
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
 from gui.state.preferences import DEFAULTS, Preferences
@@ -54,7 +55,7 @@ def pages(dialog: SettingsDialog) -> list[str]:
 
 
 def test_every_preference_is_in_the_settings_or_chosen_where_it_is_used(qapp: object) -> None:
-    there = {item.key for page in SettingPages().pages() for item in page.items}
+    there = {item.key for page in SettingPages(Diagnostics).pages() for item in page.items}
     chosen_here = {key for key in DEFAULTS if not key.startswith(CHOSEN_ELSEWHERE)}
     assert chosen_here - there == set()
     assert there - set(DEFAULTS) <= {""}
@@ -195,7 +196,7 @@ async def test_search_finds_a_setting_on_its_page_and_hides_the_rest(tmp_path: P
         field.setText("no such thing")
         assert pages(dialog) == []
         field.clear()
-        assert len(pages(dialog)) == len(SettingPages().pages())
+        assert len(pages(dialog)) == len(SettingPages(Diagnostics).pages())
         dialog.accept()
 
 
@@ -242,7 +243,7 @@ async def test_a_time_that_is_none_is_called_so_as_long_as_it_stands_there(tmp_p
 async def test_settings_go_to_another_machine_and_rubbish_changes_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         preferences = session.window.desk.preferences
-        part = CarryOver(session.window)
+        part = CarryOver(session.window.context)
         preferences.set("appearance.density", "roomy")
         part.export_to(str(tmp_path / "out.json"))
         preferences.set("appearance.density", "normal")
@@ -259,7 +260,7 @@ async def test_settings_go_to_another_machine_and_rubbish_changes_nothing(tmp_pa
 async def test_a_browser_that_is_not_there_is_told_by_its_test(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         session.window.desk.preferences.set("browser.path", str(tmp_path / "nowhere"))
-        part = BrowserTest(session.window)
+        part = BrowserTest(session.window.context)
         press(part, "Test the browser")
         while part.said.text() in ("", "Looking…"):
             await asyncio.sleep(0.01)
@@ -303,7 +304,7 @@ async def test_only_what_a_preview_showed_is_cleared_away(tmp_path: Path, trash:
     new = await an_ended_task(home, days_ago=3)
     async with opened(home) as session:
         preferences = session.window.desk.preferences
-        part = Clearing(session.window)
+        part = Clearing(session.window.context)
         clear = next(one for one in part.findChildren(QPushButton) if "trash" in one.text())
         assert not clear.isEnabled(), "what was not shown cannot go"
         press(part, "Preview what would go")
@@ -331,7 +332,7 @@ async def test_an_exception_alone_lets_nothing_go(tmp_path: Path) -> None:
         preferences = session.window.desk.preferences
         preferences.set("retention.days", 0)
         preferences.set("retention.keep", 1)
-        part = Clearing(session.window)
+        part = Clearing(session.window.context)
         press(part, "Preview what would go")
         assert part.said.text() == "Without a limit nothing goes."
         assert part.rules().let_nothing_go

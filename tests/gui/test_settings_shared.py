@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
 from gui.commands.attention import Acknowledged
-from gui.settings.setting_pages import CarryOver
+from gui.settings.setting_parts import CarryOver
 from gui.state.preferences import LOCK_S, Preferences, locked
 from tests.gui.windows import opened, press
 
@@ -165,7 +165,7 @@ async def test_all_defaults_leave_what_a_person_made(tmp_path: Path) -> None:
         preferences.set("views.saved", [view])
         preferences.set(REASONS, ["checked by hand"])
         preferences.set(DENSITY, "roomy")
-        part = CarryOver(session.window)
+        part = CarryOver(session.window.context)
         press(part, "Restore all defaults")
         assert preferences.get(DENSITY, str) == "normal"
         assert preferences.get("views.saved", list) == [view]

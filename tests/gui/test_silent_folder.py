@@ -52,7 +52,7 @@ async def test_a_window_that_opens_on_a_silent_folder_says_so_and_goes_on(tmp_pa
         with dead_mount(root):
             session.open()
             await until(lambda: window.banner.title == SILENT, session.bridge.health)
-        await until(lambda: window.model.rowCount() == 1, window.loaded)
+        await until(lambda: window.model.rowCount() == 1, window.bridge.loaded)
         await until(lambda: not window.banner.title, session.bridge.health)
     finally:
         window.remember()

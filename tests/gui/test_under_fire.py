@@ -149,7 +149,7 @@ async def test_the_first_of_thousands_of_rows_are_there_before_the_last_are_read
     session = Session(Settings.at(home=home), Memory(home.parent / "window.ini"), Alarm())
     told: list[tuple[int, bool]] = []
     session.bridge.batch.connect(lambda batch: told.append((len(batch.views), batch.complete)))
-    loaded = heard(session.window.loaded)
+    loaded = heard(session.window.bridge.loaded)
     session.open()
     await loaded
     await session.close()

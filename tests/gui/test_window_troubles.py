@@ -15,7 +15,7 @@ from engine.model.errors import TaskNotFound
 from engine.model.records import Health
 from engine.text.words import why
 from gui.engine_link.bridge import Bridge
-from gui.settings.setting_pages import BrowserTest
+from gui.settings.setting_parts import BrowserTest
 from gui.settings.settings_dialog import SettingsDialog
 from tests.endless_site import endless
 from tests.gui.live_tasks import FAST, ended, start, written_by_another
@@ -29,7 +29,7 @@ async def test_a_root_that_is_a_file_is_a_sentence_and_heals_by_itself(home: Pat
         window = session.window
         assert window.area.state == "trouble"
         (home / "tasks").unlink()
-        told = heard(window.loaded)
+        told = heard(window.bridge.loaded)
         window.acts["rescan"].trigger()
         await told
         assert window.area.state == "empty"
@@ -45,7 +45,7 @@ async def test_nothing_is_offered_to_start_before_the_ledger_is_open(home: Path)
         (error,) = await told
         assert error.code == "ledger_unusable"
         (home / "tasks").unlink()
-        loaded = heard(session.window.loaded)
+        loaded = heard(session.window.bridge.loaded)
         acts["rescan"].trigger()
         await loaded
         assert acts["new"].isEnabled()

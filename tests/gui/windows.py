@@ -28,7 +28,7 @@ async def opened(home: Path, *, wait: str = "loaded", **more: Any) -> AsyncItera
     """A session on `home`, once its list is complete (or its `unusable` was told)."""
     settings = replace(Settings.at(home=home), **more)
     session = Session(settings, Memory(home.parent / "window.ini"), Alarm())
-    source = session.window.loaded if wait == "loaded" else session.bridge.unusable
+    source = session.window.bridge.loaded if wait == "loaded" else session.bridge.unusable
     told = heard(source)
     session.open()
     try:

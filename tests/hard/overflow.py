@@ -161,7 +161,7 @@ def _serve(home: Path) -> None:
         loop, asked = asyncio.get_running_loop(), asyncio.Queue[str]()
         session = Session(Settings.at(home=home), Memory(home / f"{os.getpid()}.ini"), Alarm())
         loaded = asyncio.Event()
-        session.window.loaded.connect(loaded.set)
+        session.window.bridge.loaded.connect(loaded.set)
         session.open()
         await loaded.wait()
         hear = _told(sys.stdin, lambda line: loop.call_soon_threadsafe(asked.put_nowait, line))

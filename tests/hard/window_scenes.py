@@ -65,7 +65,7 @@ class Stage:
         """The window, once its list is complete."""
         self.session = session = self.open_window()
         loaded = asyncio.Event()
-        session.window.loaded.connect(loaded.set)
+        session.window.bridge.loaded.connect(loaded.set)
         self.beat.take()  # making a window is no part of any scene
         session.window.show()
         await asyncio.sleep(0.1)

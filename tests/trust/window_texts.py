@@ -30,7 +30,7 @@ LIMIT_S = 180.0
 async def texts(app: QApplication, home: Path) -> list[str]:
     """All that the window says while each of its tasks is looked at."""
     session = Session(Settings.at(home=home), Memory(), Alarm())
-    loaded = heard(session.window.loaded)
+    loaded = heard(session.window.bridge.loaded)
     session.open()
     said: list[str] = []
     try:

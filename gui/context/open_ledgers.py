@@ -1,4 +1,4 @@
-"""Additional ledgers of a window: stored in the preferences, and applied to its parts.
+"""Additional ledgers of a window: stored in the preferences, and queried by its parts.
 
 Without additional ledgers no part of the window shows anything about them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from PySide6.QtCore import QObject, Signal
 
@@ -16,14 +16,12 @@ from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.ledger_ids import free_label, is_label, qualified
 from engine.model.records import TaskView
-from engine.query import term
 from engine.service.router.connection_state import Beside, LedgerState
-from gui.filters.facet_items import Lost
-from gui.i18n.ledger_names import LOST, lost_words, summed_up, title_of
-from gui.tasks.facets import OWN, ROOT, group_of
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+from gui.engine_link.bridge import Bridge
+from gui.i18n.ledger_names import title_of
+from gui.state.preferences import Preferences
+from gui.tasks.facets import OWN
+from gui.tasks.task_model import TaskModel
 
 KEPT: Final = "ledgers.beside"
 MOST: Final = 20
@@ -55,26 +53,30 @@ class SideBySide(QObject):
     """Additional ledgers of one window.
 
     `changed` is emitted when a ledger is added, removed or changes state; `renamed` before a label
-    changes, with the old and the new one. The `…_wanted` signals request a dialog: to add one, to
-    change one, the settings page of all.
+    changes, with the old and the new one; `change_begun` and `change_ended` enclose a change of
+    one ledger. The `…_wanted` signals request a dialog: to add one, to change one, the settings
+    page of all.
     """
 
     changed = Signal()
     renamed = Signal(str, str)
+    change_begun = Signal()
+    change_ended = Signal(str, str)
     add_wanted = Signal()
     change_wanted = Signal(str)
     page_wanted = Signal()
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._bridge = window, window.bridge
-        self._locked: frozenset[str] = frozenset()
+    def __init__(
+        self, bridge: Bridge, preferences: Preferences, model: TaskModel, parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._bridge, self._preferences, self._model = bridge, preferences, model
         self._labels: tuple[str, ...] = ()
         self._known: frozenset[str] = frozenset()  # the same as a set; used for every batch
-        self._last_seen: dict[str, int] = {}  # number of tasks of each when last readable
+        self.watched: frozenset[str] = frozenset()  # labels of the read-only ledgers
         self._visiting: set[str] = set()  # shown until the window closes
-        self._bridge.ledgers_changed.connect(self._show)
-        window.desk.preferences.changed.connect(self._follow)
+        self._bridge.ledgers_changed.connect(self._take_states)
+        preferences.changed.connect(self._follow)
 
     @property
     def states(self) -> tuple[LedgerState, ...]:
@@ -90,12 +92,12 @@ class SideBySide(QObject):
 
     @property
     def own_tasks(self) -> int:
-        """The number of listed tasks in the window's own ledger."""
-        return self._window.model.facets.of(OWN, 0)
+        """How many tasks of the list are in the window's own ledger."""
+        return self._model.facets.of(OWN, 0)
 
     def may_change(self, view: TaskView) -> bool:
         """Return whether this task may be changed; not in a read-only ledger."""
-        return view.ledger not in self._locked
+        return view.ledger not in self.watched
 
     def free_label(self, path: Path) -> str:
         """Return an unused label for this folder."""
@@ -104,7 +106,7 @@ class SideBySide(QObject):
     def id_in_list(self, task_id: str) -> str:
         """Return the listed id of this task; "" if it is not listed."""
         ids = (task_id, *(qualified(task_id, label) for label in self._labels))
-        return next((one for one in ids if self._window.model.view_of(one) is not None), "")
+        return next((one for one in ids if self._model.view_of(one) is not None), "")
 
     def title(self, root: str) -> str:
         """Return the window's title: its own ledger at `root`, and the others."""
@@ -122,7 +124,6 @@ class SideBySide(QObject):
     def begin(self) -> None:
         """Show the stored ledgers."""
         self._follow(KEPT)
-        self._leave_what_is_gone()
 
     def visit(self, folders: Iterable[Path]) -> None:
         """Show these folders read-only until the window closes."""
@@ -150,7 +151,7 @@ class SideBySide(QObject):
     def change(self, label: str, wanted: Beside, *, keep: bool = False) -> None:
         """Show this ledger as `wanted`; a temporary one stays temporary unless `keep`."""
         kept = self._kept()
-        chosen = self._window.sidebar.chosen
+        self.change_begun.emit()
         if wanted.label != label:
             self.renamed.emit(label, wanted.label)
         visits = label in self._visiting
@@ -162,14 +163,13 @@ class SideBySide(QObject):
             self._keep([*kept, wanted])
         else:
             self._keep(wanted if one.label == label else one for one in kept)
-        facets = {term(ROOT, label): term(ROOT, wanted.label)}
-        self._window.sidebar.select(facets.get(one, one) for one in chosen)
+        self.change_ended.emit(label, wanted.label)
 
     def _kept(self) -> tuple[Beside, ...]:
-        return kept_in(self._window.desk.preferences.get(KEPT, list))
+        return kept_in(self._preferences.get(KEPT, list))
 
     def _keep(self, beside: Iterable[Beside]) -> None:
-        self._window.desk.preferences.set(KEPT, [_written(one) for one in beside])
+        self._preferences.set(KEPT, [_written(one) for one in beside])
 
     def _follow(self, key: str) -> None:
         """Apply the stored ledgers after a change, an import or a reset."""
@@ -195,48 +195,8 @@ class SideBySide(QObject):
                 state.label, new_label=wanted.label, watch_only=wanted.watch_only
             )
 
-    # Updates of the window's parts.
-
-    def _show(self) -> None:
-        """Update every part after a change of the ledgers."""
-        window, states = self._window, self.states
-        self._show_labels(tuple(one.label for one in states))
-        locked = frozenset(one.label for one in states if one.watch_only)
-        if locked != self._locked:
-            self._locked = locked
-            window.scope.ask_leave(self.may_change)
-        window.status.show_beside(*summed_up(states))
-        window.show_title()
-        self._show_lost()
+    def _take_states(self) -> None:
+        self._labels = tuple(one.label for one in self.states)
+        self._known = frozenset(self._labels)
+        self.watched = frozenset(one.label for one in self.states if one.watch_only)
         self.changed.emit()
-
-    def _show_lost(self) -> None:
-        """Show lost ledgers in the sidebar without a count, since an old one would be wrong."""
-        there = {one.label: one.tasks for one in self.states if one.state not in LOST}
-        self._last_seen = {**self._last_seen, **there}
-        lost = [one for one in self.states if one.state in LOST]
-        known = self._last_seen
-        found = {one.label: Lost(*lost_words(one, known.get(one.label, 0))) for one in lost}
-        self._window.sidebar.show_lost({term(ROOT, label): said for label, said in found.items()})
-
-    def _show_labels(self, labels: tuple[str, ...]) -> None:
-        if labels == self._labels:
-            return
-        window = self._window
-        self._labels = window.model.facets.ledgers = labels
-        self._known = frozenset(labels)
-        window.table.header().show_several(bool(labels))
-        window.copying.show_several(bool(labels))
-        self._leave_what_is_gone()
-        window.narrowing.apply()  # a filter may name an added or removed ledger
-        window.sidebar.show_counts(window.model.counts())
-
-    def _leave_what_is_gone(self) -> None:
-        """Remove filter and sort by ledger that no longer apply, as the user could not see them."""
-        window, labels = self._window, self._labels
-        there = {OWN, *(term(ROOT, label) for label in labels)} if labels else set()
-        chosen = window.sidebar.chosen
-        window.sidebar.select(one for one in chosen if group_of(one) != ROOT or one in there)
-        keys = [key for key in window.model.sort_keys if labels or key[0] != ROOT]
-        if keys != list(window.model.sort_keys):
-            window.model.set_sort(keys)

@@ -1,34 +1,32 @@
-"""Menu that shows the sort keys of the list and sets them by keyboard."""
+"""Menus of the list: the sort keys, set by keyboard, and the columns."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QMenu
 
+from gui.context.actions import Actions
+from gui.context.window_context import WindowContext
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.task_header import next_order
 from gui.tasks.task_order import NEWEST_FIRST
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+from gui.tasks.task_table import TaskTable
 
 
-def attach(window: MainWindow) -> None:
-    SortMenu(window)
+def attach(ctx: WindowContext) -> None:
+    SortMenu(ctx)
 
 
 class SortMenu(QObject):
     """Fill the `Sort by` menu each time it opens, also by its own shortcut."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._table = window.table
-        self._menu = window.acts.menus["sort"]
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._table = ctx.table
+        self._menu = ctx.actions.menus["sort"]
         self._then = QMenu(self.tr("&Then by"), self._menu)
         self._menu.aboutToShow.connect(self._fill)
-        action = window.acts.add("sort_menu", self.tr("S&ort the list…"), ["Ctrl+Shift+S"])
+        action = ctx.actions.add("sort_menu", self.tr("S&ort the list…"), ["Ctrl+Shift+S"])
         action.triggered.connect(lambda _=False: self.open())
 
     def open(self) -> None:
@@ -77,3 +75,14 @@ class SortMenu(QObject):
 
     def _sort(self, keys: list[tuple[str, bool]]) -> None:
         self._table.tasks.set_sort(keys)
+
+
+def follow_table(actions: Actions, table: TaskTable) -> None:
+    """Fill the menu for columns from the table, each time it opens."""
+    columns = actions.menus["columns"]
+    columns.aboutToShow.connect(lambda: _fill_columns(columns, table))
+
+
+def _fill_columns(menu: QMenu, table: TaskTable) -> None:
+    menu.clear()
+    table.header().fill_menu(menu)

@@ -2,66 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QMetaMethod, QObject, QTimer, Signal
-from PySide6.QtGui import QFileOpenEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QObject, QTimer
 
 from engine.model.errors import TaskNotFound
+from gui.context.window_context import WindowContext
 from gui.desktop.launch_request import Wish
-
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+from gui.start.starting import Starting
 
 PATIENCE_MS = 5000  # Wait in ms for a task in a further ledger that is still loading
-
-
-class Opener(QApplication):
-    """Application that receives open and quit requests of the desktop.
-
-    `asked` carries an address to open (macOS). `told_to_quit` reports a log-out or Quit in the
-    dock.
-    """
-
-    asked = Signal(str)
-    told_to_quit = Signal()
-
-    def event(self, event: QEvent) -> bool:
-        # Overridden, because an event filter would be called for every event.
-        if isinstance(event, QFileOpenEvent):
-            self.asked.emit(event.url().toString())
-            return True
-        heard = self.isSignalConnected(QMetaMethod.fromSignal(self.told_to_quit))
-        if event.type() == QEvent.Type.Quit and heard:
-            # Qt would close every window before its tasks have ended, and macOS would end the
-            # process when an accepted event returns.
-            event.ignore()
-            self.told_to_quit.emit()
-            return True
-        return super().event(event)
 
 
 class Arrivals(QObject):
     """Handle launch requests: show tasks after loading, open dialogs, start nothing."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(
+        self,
+        ctx: WindowContext,
+        starting: Starting,
+        show_missing: Callable[[TaskNotFound], object],
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._starting, self._show_missing = ctx, starting, show_missing
         self._awaited: tuple[str, ...] = ()
         self._read = False
         self._to_open = Wish()
         self._opened = False
         self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
         self._patience.timeout.connect(self._give_up)
-        window.loaded.connect(self._end_reading)
-        window.bridge.opened.connect(self._open)
+        ctx.bridge.loaded.connect(self._end_reading)
+        ctx.bridge.opened.connect(self._open)
 
     def take(self, wish: Wish) -> None:
         """Handle a request; tasks are shown after the list is loaded."""
         if wish.beside:
-            self._window.beside.visit(map(Path, wish.beside))
+            self._ctx.ledgers.visit(map(Path, wish.beside))
         if wish.strange:
             self._say(self.tr("This cannot be opened"), wish.strange)
         if wish.tasks:
@@ -76,15 +53,15 @@ class Arrivals(QObject):
 
         An id without a ledger label matches any ledger, preferably the window's own.
         """
-        window = self._window
-        known = list(filter(None, map(window.beside.id_in_list, task_ids)))
+        ctx = self._ctx
+        known = list(filter(None, map(ctx.ledgers.id_in_list, task_ids)))
         if not known:
             return False
-        if any(window.model.row_of(one) < 0 for one in known):
-            window.clear_filter()
-        window.table.select_ids(known)
-        window.table.setFocus()
-        window.acts["details"].setChecked(True)
+        if any(ctx.model.row_of(one) < 0 for one in known):
+            ctx.clear_filter()
+        ctx.table.select_ids(known)
+        ctx.table.setFocus()
+        ctx.actions["details"].setChecked(True)
         return True
 
     def _show_tasks(self) -> None:
@@ -92,7 +69,7 @@ class Arrivals(QObject):
             return
         if self.show_tasks(self._awaited):
             self._awaited = ()
-        elif self._read and not self._window.beside.states:
+        elif self._read and not self._ctx.ledgers.states:
             self._give_up()
         elif self._read and not self._patience.isActive():
             # Further ledgers load without delaying the list, so the task may still arrive.
@@ -101,8 +78,8 @@ class Arrivals(QObject):
     def _give_up(self) -> None:
         if self._awaited:
             task_id, self._awaited = self._awaited[0], ()
-            root = self._window.beside.title(self._window.bridge.look_at_health().root)
-            self._window.trouble.show_missing(TaskNotFound(task_id=task_id, root=root))
+            root = self._ctx.ledgers.title(self._ctx.bridge.look_at_health().root)
+            self._show_missing(TaskNotFound(task_id=task_id, root=root))
 
     def _end_reading(self) -> None:
         self._read = True
@@ -114,10 +91,10 @@ class Arrivals(QObject):
         wish, self._to_open = self._to_open, Wish()
         if not wish.urls and not wish.files:
             return
-        if not self._window.acts["new"].isEnabled():
+        if not self._ctx.actions["new"].isEnabled():
             self._say(self.tr("Nothing new can be started here"), (*wish.urls, *wish.files))
             return
-        starting = self._window.requests.starting
+        starting = self._starting
         if wish.files:
             starting.open_path(Path(wish.files[0]))
         elif len(wish.urls) == 1:
@@ -128,4 +105,4 @@ class Arrivals(QObject):
             self._say(self.tr("One at a time: open these again"), more)
 
     def _say(self, title: str, words: tuple[str, ...]) -> None:
-        self._window.news_bar.tell(title, "\n".join(words), tone_name="warning")
+        self._ctx.news_bar.tell(title, "\n".join(words), tone_name="warning")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject, QSize, Qt
@@ -12,11 +12,46 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolBu
 
 from gui.style.icons import icon
 from gui.style.theme import Theme, plain_tip
-from gui.window.action_places import MENUS, ROW_MENU, TOOL_BAR, TOOL_BAR_END, present
 
 Key = QKeySequence.StandardKey
 TOOL_ICON = 18
 SUB_MENU = "MENU "
+# Where each action is placed: in a menu, on the toolbar, in the menu of a row. "" separates groups.
+MENUS: dict[str, tuple[str, ...]] = {
+    "file": (
+        *("new", "paste", "open_file", "list_mode", ""),
+        *("open", "add_root", "folder", ""),
+        *("export_tasks", "export_list", "", "settings", "", "quit"),
+    ),
+    "edit": (
+        *("undo", ""),
+        *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),
+        *("all", "all_matching", "none", ""),
+        *("find", "filter_by_value", "save_view", "clear_filter"),
+    ),
+    "task": (
+        *("open_result", "watch_page", ""),
+        *("cancel", "stop", "force_stop", "cancel_matching", "force", "resume", ""),
+        *("rerun", "rerun_many", "duplicate", "retry_failed", ""),
+        *("acknowledge", "next_attention", "last_attention", ""),
+        *("task_folder", "delete", "delete_for_good", "", "sample"),
+    ),
+    "view": (
+        *("sidebar", "details", "details_right", "", "MENU sort", "MENU columns", "MENU views"),
+        *("MENU theme", "MENU language", "", "rescan", "", "next_region", "last_region"),
+    ),
+    "tools": ("palette", "", "news", "doctor", "statistics"),
+    "help": ("help", "shortcuts", "", "log", "debug_info", "", "about"),
+}
+TOOL_BAR = ("new", "cancel", "rerun", "force", "", "export_tasks", "folder", "", "palette")
+TOOL_BAR_END = ("watch_page", "rescan", "settings", "sidebar", "details")
+ROW_MENU = (
+    *("open_result", "watch_page", "", "cancel", "stop", "force", "resume", ""),
+    *("rerun", "duplicate", "retry_failed", "", "acknowledge", "filter_by_value", ""),
+    *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),
+    *("export_tasks", "task_folder", "delete"),
+)
+
 NAME = "name"  # the property that holds what an action was called first
 
 
@@ -116,7 +151,7 @@ class Actions(QObject):
         return key in self._by_key or key.removeprefix(SUB_MENU) in self.menus
 
     def titles(self) -> dict[str, str]:
-        """What the menus of the bar are called, by their names in `action_places`."""
+        """What the menus of the bar are called, by their names in `MENUS`."""
         return {
             "file": self.tr("&File"),
             "edit": self.tr("&Edit"),
@@ -173,7 +208,7 @@ class Actions(QObject):
         about.setMenuRole(QAction.MenuRole.AboutRole)
 
     def add_menu(self, name: str, title: str) -> QMenu:
-        """A menu within a menu, placed as `MENU name` in `action_places`."""
+        """A menu within a menu, placed as `MENU name` in `MENUS`."""
         self.menus[name] = menu = QMenu(title, self._window)
         return menu
 
@@ -188,7 +223,7 @@ class Actions(QObject):
         check: bool = False,
     ) -> QAction:
         """One thing to do. `text` stands in menus, `short` on the toolbar and in the tip; `sign`
-        names an icon. Where it is placed is said in `action_places`, by its key."""
+        names an icon. Where it is placed is said in `MENUS`, by its key."""
         action = QAction(text, self._window)
         action.setProperty(NAME, text)  # some say later what exactly they would do
         action.setCheckable(check)
@@ -219,3 +254,16 @@ class Actions(QObject):
                 place.addAction(self.menus[key.removeprefix(SUB_MENU)].menuAction())
             else:
                 place.addAction(self[key])
+
+
+def present(keys: Sequence[str], known: Callable[[str], bool]) -> Iterator[str]:
+    """The keys that are `known`, with one line between two groups and none at the ends."""
+    line = began = False
+    for key in keys:
+        if not key:
+            line = began
+        elif known(key):
+            if line:
+                yield ""
+            yield key
+            line, began = False, True
