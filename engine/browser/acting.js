@@ -1,12 +1,12 @@
-// Getting an element ready to be acted on, and the few acts no mouse or key can do. See `elements.js`.
+// Make an element ready for an action, and perform actions without mouse or key. See `elements.js`.
 ((el, settle) => {
-  // The next moment to look: was a frame painted by then? A crowded machine may take its time.
+  // Wait for the next frame; whether one was painted in time, since a busy machine may be late.
   const frameTurn = () => new Promise((resolve) => {
     const limit = setTimeout(() => resolve(false), 60);
     requestAnimationFrame(() => { clearTimeout(limit); resolve(true); });
   });
 
-  // Where a point of the element's own document lies in the view of the whole page.
+  // Convert a point of the element's document to the coordinates of the whole page's view.
   const offset = (element) => {
     let [x, y] = [0, 0];
     let frame = element.ownerDocument.defaultView.frameElement;
@@ -52,7 +52,7 @@
     return false;
   };
 
-  // A check box that a page has painted itself is often an invisible one beside a visible label.
+  // A custom check box is often an invisible one next to a visible label.
   const stand = (target) => {
     const usable = (one) => one && el.seen(one) && one.getClientRects().length > 0
       && one.getBoundingClientRect().width > 0 && one.getBoundingClientRect().height > 0;
@@ -95,7 +95,7 @@
 
   const told = (target) => el.describe(target, el.roleOf(target) || "text", el.numberOf(target));
 
-  // An animation that has yet to begin keeps its element still until the next frame is painted.
+  // A pending animation keeps its element still until the next frame is painted.
   const begins = (animation) => animation.pending;
   const goesOn = (animation) => animation.playState === "running";
   const animated = (target, how) => {
@@ -105,13 +105,13 @@
     return false;
   };
 
-  // Between two frames nothing moves: only a page that paints none at all is taken at its word,
-  // and not while it has an animation to show, which a crowded machine paints much later.
+  // Nothing moves between two frames: only a page that paints none at all counts as at rest, and
+  // not while an animation is pending, which a busy machine paints much later.
   const UNPAINTED_MS = 1000;
   const unpainted = (target, since) =>
     performance.now() - since > UNPAINTED_MS && !animated(target, goesOn);
 
-  // Waits until the element can be acted on where it stands: shown, at rest, reachable.
+  // Wait until the element can be acted on in its place: shown, at rest, reachable.
   const point = async (ask) => {
     const until = performance.now() + ask.limitMs;
     let before = "";
@@ -127,7 +127,7 @@
       const ready = !found.problem && now === before && (late || rests);
       if (ready || late) {
         if (!ready && !found.problem) found.problem = "moving";
-        // Nothing opens a second window here, so such a link opens where it stands.
+        // No second window may open, so such a link opens in the same tab.
         const link = ready && target.closest("a[target], area[target]");
         if (link && ask.hit) link.target = "_self";
         return { ...found, item: told(target), tag: target.tagName };
@@ -163,7 +163,7 @@
     target.ownerDocument.getSelection().collapseToEnd();
   };
 
-  // Puts the caret where keys shall go; says when this element takes no keys.
+  // Put the caret at the position of input; report an element that takes no keys.
   const edit = (ask) => {
     const target = el.elementOf(ask.ref);
     if (!target) return { stale: true };
@@ -182,7 +182,7 @@
     target.dispatchEvent(new Event("change", { bubbles: true }));
   };
 
-  // Fields with a picker: their parts take keys in the order of the user's language.
+  // Fields with a picker: the order of their parts depends on the user's language.
   const set = (ask) => {
     const target = el.elementOf(ask.ref);
     if (!target) return { stale: true };
@@ -229,7 +229,7 @@
 
   const scrolls = (one) => one.scrollHeight > one.clientHeight + 1
     && /auto|scroll|overlay/.test(getComputedStyle(one).overflowY);
-  // The page itself, or where that does not scroll the largest part of it that does.
+  // The page itself, or its largest scrollable part if the page does not scroll.
   const scroller = () => {
     const page = document.scrollingElement || document.documentElement;
     if (page.scrollHeight > page.clientHeight + 1) return page;
@@ -245,7 +245,7 @@
     return { y: Math.round(part.scrollTop), most: Math.max(0, part.scrollHeight - part.clientHeight) };
   };
 
-  // Ready: loaded, and at rest by the rule of `settle.js`; or what is waited for is there.
+  // Ready: loaded and at rest by the rule of `settle.js`, or the awaited selector matches.
   const LOOK_MS = 50;
   const settled = async (ask) => {
     const until = performance.now() + ask.limitMs;
@@ -258,7 +258,7 @@
     if (ask.waitFor) return { settled: true, held: [], written: false };
     const rest = settle(ask, left, setTimeout);
     const found = await rest.atRest();
-    rest.tell("seen"); // what comes after this is new
+    rest.tell("seen"); // later changes are new
     return found;
   };
 

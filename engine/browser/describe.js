@@ -1,6 +1,6 @@
-// Makes selectors for an element: test id, role and name, text of the nearest item, stable CSS,
-// number among its like, place. Each is the only match at the moment it is made, and none holds
-// a generated id or a state. Runs in a world of its own; what it reads of the page is data.
+// Make selectors for an element: test id, role and name, text of the nearest item, stable CSS,
+// number among similar elements, position. Each is the only match when it is made, and none
+// contains a generated id or a state. Runs in an isolated world; all page content is only data.
 function describer() {
   const TEST_IDS = ["data-testid", "data-test-id", "data-test", "data-qa", "data-cy"];
   const MAX_NAME = 80, MAX_ELEMENTS = 20000, MAX_SAME = 2000, MAX_CSS = 300, MAX_ATTR = 100;
@@ -28,7 +28,7 @@ function describer() {
     gridcell: "td,th",
     row: "tr",
   };
-  // Which of these roles such an element has depends on what stands around it.
+  // The role of such an element depends on its ancestors.
   const UNCERTAIN = "th,td,tr";
   const FROM_CONTENT = new Set(["button", "link", "checkbox", "radio", "tab", "menuitem",
     "menuitemcheckbox", "menuitemradio", "option", "switch", "treeitem", "gridcell", "heading",
@@ -45,7 +45,7 @@ function describer() {
     /[a-z][A-Z][a-z]?[A-Z0-9]|[A-Z]{2}[a-z][A-Z]/,
     /^_.+_[a-z0-9+]{5,}(_\d+)?$/i, /__(?=[A-Za-z0-9+]*[0-9A-Z+])[A-Za-z0-9+]{5}$/,
   ];
-  // Words of classes that say how an element is now, not which one it is.
+  // Words in classes that express an element's state instead of its identity.
   const STATES = new Set(`active inactive selected unselected checked unchecked indeterminate
     disabled enabled open opened closed close expanded collapsed collapsing collapse show shown
     showing hide hidden hiding visible invisible current focus focused focusable hover hovered
@@ -93,18 +93,18 @@ function describer() {
       const all = found(css, 1);
       return all.length === 1 && all[0] === element;
     } catch {
-      return false;  // what made a bad selector of it is the page's own doing
+      return false;  // a page that breaks selectors gets none
     }
   }
 
   const quoted = (text) => '"' + text.replace(/["\\]/g, "\\$&") + '"';
   const plain = (text) => text.replace(/[\s\u00a0\u200b]+/g, " ").trim();
   const isGenerated = (text) => GENERATED.some((sign) => sign.test(text)) || isScrambled(text);
-  // A form's own properties may be its fields.
+  // Fields of a form can shadow the form's own properties.
   const typeOf = (element) => (typeof element.type === "string" ? element.type.toLowerCase() : "");
   const above = (element) => element.parentElement ?? element.getRootNode().host ?? null;
 
-  // The rule of Playwright's own recorder: letters, capitals and digits change too often.
+  // As in Playwright's recorder: a mix of letters, capitals and digits is generated.
   function isScrambled(text) {
     let last = "", changes = 0;
     for (const sign of text) {
@@ -167,7 +167,7 @@ function describer() {
     return element.isContentEditable && element.hasAttribute("contenteditable") ? "textbox" : null;
   }
 
-  // What a reader would hear, or null where that is not certain (a wrong name finds nothing).
+  // The accessible name, or null if it is uncertain (a wrong name matches nothing).
   function wordsIn(node, skip) {
     if (node.nodeType === Node.TEXT_NODE) return node.nodeValue;
     if (node.nodeType !== Node.ELEMENT_NODE || node === skip) return "";
@@ -227,7 +227,7 @@ function describer() {
     return element.getAttribute("title") || element.getAttribute("placeholder");
   }
 
-  // Every element that a selector by this role could mean; null where those are too many.
+  // All elements that a selector by this role could match; null if there are too many.
   function ofRole(role) {
     if (!named.has(role)) {
       const all = found([ROLE_SOURCES[role], `[role=${role}]`].filter(Boolean).join(","), MAX_SAME);
@@ -240,7 +240,7 @@ function describer() {
 
   const isUncertain = (element) => !element.hasAttribute("role") && element.matches(UNCERTAIN);
 
-  // A name that is not certain may be the same one.
+  // An uncertain name may be equal.
   function sameName(one, name) {
     return one.name === null ? (one.element.textContent || "").includes(name) : one.name === name;
   }
@@ -257,7 +257,7 @@ function describer() {
     return { role, name, selector: sure ? `role=${role}[name=${quoted(name)}]` : null };
   }
 
-  // Among those of the same role and name, where it is certain which these are.
+  // The number among elements of the same role and name, if that set is certain.
   function byNumber(element, role, name) {
     if (!role || !isExposed(element)) return null;
     const all = ofRole(role)?.filter((one) => one.exposed);
@@ -271,7 +271,7 @@ function describer() {
     return at < 0 || same.length < 2 ? null : `${what} >> nth=${at}`;
   }
 
-  // What stands in the element itself between its children, as Playwright reads a text.
+  // The element's own text between its children, as Playwright reads it.
   function runsOf(element) {
     if (/^(SCRIPT|STYLE|NOSCRIPT|TEXTAREA|OPTION)$/.test(element.tagName)) return [];
     const runs = [];
@@ -321,7 +321,7 @@ function describer() {
     return all.size === 1 && all.has(element) ? `text=${quoted(text)}` : null;
   }
 
-  // An entry of a list or table, or one of several boxes of the same sort: how such are selected.
+  // Selectors through an entry of a list or table, or through one of several similar boxes.
   function itemTag(element) {
     if (ITEMS.has(element.localName)) return element.localName;
     const role = element.getAttribute("role");
@@ -333,7 +333,7 @@ function describer() {
     return shared ? `${element.localName}.${CSS.escape(shared)}` : null;
   }
 
-  // By a text of its own that no other entry has; never one out of the element that is meant.
+  // By a text that no other entry has, and that is outside the target element.
   function byItemText(item, element) {
     const tag = itemTag(item);
     if (!tag) return null;
@@ -372,7 +372,7 @@ function describer() {
     return nameOf(element, "");
   }
 
-  // Through its entry in a list or table, or through the nearest part of the page with a name.
+  // Through its entry in a list or table, or through the nearest named part of the page.
   function within(element, role, name, text) {
     const ways = [], kinds = new Set();
     let items = 0, steps = 0;
@@ -409,7 +409,7 @@ function describer() {
       if (same?.length === 1) return `role=${role}[name=${quoted(name)}]`;
       if (isItem && all?.length === 1) return `role=${role}`;
     }
-    if (!isItem || text) return null;  // its own text says more than a class
+    if (!isItem || text) return null;  // its own text is more specific than a class
     for (const css of [...strongCss(element), ...weakCss(element), CSS.escape(element.localName)]) {
       if (onlyWithin(scope, found(css, MAX_SAME), element)) return css;
     }
@@ -425,7 +425,7 @@ function describer() {
     return [...element.classList].filter((one) => !isGenerated(one) && !isState(one));
   }
 
-  // What somebody gave to this element to tell it from all others.
+  // Attributes that identify this element.
   function* strongCss(element) {
     const tag = CSS.escape(element.localName);
     const test = testId(element);
@@ -483,7 +483,7 @@ function describer() {
     return outer && onlyInside(host, path, element) ? `${outer} ${path}` : null;
   }
 
-  // As Playwright reads it: a blank between two steps goes through shadow trees, too.
+  // As in Playwright: a blank between two steps also crosses shadow roots.
   function onlyInside(host, css, element) {
     const all = [...host.querySelectorAll(css)];
     for (const root of shadowTrees()) {
@@ -492,7 +492,7 @@ function describer() {
     return all.length === 1 && all[0] === element;
   }
 
-  // Only tags and places: nothing of it can repeat what somebody typed.
+  // Tags and positions only, so that typed text is never repeated.
   function pathOf(element) {
     const parts = [];
     for (let at = element; at && at !== document.documentElement; at = at.parentElement) {

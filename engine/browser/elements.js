@@ -1,5 +1,5 @@
-// What an element is to somebody who cannot see it: role, name, state. Runs in a world of our own.
-// Every element that was told once keeps its number for as long as its document lives.
+// The accessible description of an element: role, name, state. Runs in an isolated world. Every
+// reported element keeps its number for the lifetime of its document.
 (() => {
   const NAME_LIMIT = 300;
   const VALUE_LIMIT = 500;
@@ -46,7 +46,7 @@
     }
   };
 
-  // The tree as it is shown: open shadow roots and what is slotted into them; frames apart.
+  // The tree as displayed: open shadow roots and their slotted content, without frames.
   const childrenOf = (node) => {
     if (node.shadowRoot) return node.shadowRoot.childNodes;
     if (node.tagName === "DETAILS" && !node.open) return node.querySelectorAll(":scope > summary");
@@ -92,7 +92,7 @@
     return clickable(element);
   };
 
-  // Nothing tells which elements scripts listen on; these signs are what people go by, too.
+  // Event listeners cannot be listed; these signs of clickability are visible to people too.
   const clickable = (element) => {
     if (element.tagName === "LABEL" || element.tagName === "BODY" || element.tagName === "HTML") return "";
     if (element.hasAttribute("onclick") || element.tabIndex >= 0 && element.hasAttribute("tabindex")) {
@@ -133,7 +133,7 @@
     return "";
   };
 
-  // Once a secret, always one: pages show a password by turning its field into a plain one.
+  // A secret stays one: pages reveal a password by changing its field's type.
   const secrets = new WeakSet();
   const isSecret = (element) => {
     if (element.tagName !== "INPUT" && element.tagName !== "TEXTAREA") return false;
@@ -213,7 +213,7 @@
     }
   };
 
-  // number -> element; a page that drops an element does not have to keep it for us.
+  // number -> element, weakly: it must not keep elements that the page removed.
   const numbers = new WeakMap();
   const elements = new Map();
   let next = 0;

@@ -1,19 +1,19 @@
-// Tells which elements the pointer had to be over, outermost first, for another one to be there:
-// menus that open, and buttons of a row that show only while the mouse is over it. Style sheets
-// say it with :hover; what scripts do is seen by what they changed right after the pointer came.
+// Find the elements, outermost first, that the pointer must be over for another one to appear:
+// menus that open, and buttons of a row that are visible on hover only. Style sheets use :hover;
+// effects of scripts are detected by changes right after the pointer arrived.
 function hoverer() {
   const SHOWING = ["display", "visibility", "pointer-events", "height", "max-height", "width",
     "max-width", "transform", "translate", "scale", "clip", "clip-path", "left", "right", "top",
     "bottom", "content-visibility"];
   const MAX_RULES = 20000, MAX_DEEP = 4, ANSWER_MS = 500, QUIET_MS = 1000;
   const CHANGES = ["class", "style", "hidden", "open"];
-  const shown = new WeakMap();  // what a script put there or changed -> what the pointer was over
+  const shown = new WeakMap();  // added or changed element -> element under the pointer
   const unread = new Set();  // hosts of style sheets that cannot be read
   let over = null, last = null, overAt = -1e9, pressedAt = -1e9;
 
   const above = (element) => element.parentElement ?? element.getRootNode().host ?? null;
 
-  // At its commas, but for those inside of brackets and quotation marks.
+  // Split at commas outside brackets and quotation marks.
   function parts(selectors) {
     const all = [];
     let part = "", depth = 0, quote = "";
@@ -50,7 +50,7 @@ function hoverer() {
     try {
       if (!sheet.disabled) yield* rulesOf(sheet.cssRules, "", left);
     } catch {
-      unread.add(hostOf(sheet));  // of another site: what it says cannot be read
+      unread.add(hostOf(sheet));  // of another site, so its rules cannot be read
     }
   }
 
@@ -82,7 +82,7 @@ function hoverer() {
 
   const always = (selector) => selector.replaceAll(":hover", ":is(*)");
 
-  // The nearest element, or one before it, that the selector means up to its :hover.
+  // The nearest element, or an earlier one, that matches the selector up to its :hover.
   function hovered(element, selector) {
     const end = selector.lastIndexOf(":hover") + ":hover".length;
     const rest = /^[^\s>+~)]*/.exec(selector.slice(end))[0];
@@ -128,7 +128,7 @@ function hoverer() {
     return all;
   }
 
-  // A page that comes, or moves, under a mouse at rest is no answer to the mouse.
+  // A page that loads or moves under a resting mouse is no effect of the mouse.
   function entered(event) {
     if (!event.isTrusted || event.pointerType !== "mouse") return;
     const hasMoved = last && (last.x !== event.screenX || last.y !== event.screenY);

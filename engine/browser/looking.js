@@ -1,4 +1,4 @@
-// What a page says, in reading order, and which elements it has. See `elements.js`.
+// A page's text in reading order, with its elements. See `elements.js`.
 ((el) => {
   const DEPTH = 500;
   const NESTED = "a[href], button, input, select, textarea, [role=button], [role=link], [onclick]";
@@ -59,7 +59,7 @@
     reading.flush();
   };
 
-  // A label is told by its field's name; what else stands in it (the field, a link) is not.
+  // A label is reported as its field's name; other content of it (the field, a link) is not.
   const isToldByField = (element) =>
     element.tagName === "LABEL" && element.control && el.seen(element.control);
 
@@ -123,7 +123,7 @@
     return { ...page(), ...position(), lines, items, cut };
   };
 
-  // Everything that can be looked for: what has a role, and the smallest blocks that hold text.
+  // Everything that can be searched: elements with a role, and the smallest blocks of text.
   let listed = [];
   const everything = (root, visit, depth = 0, above = -1) => {
     if (depth > DEPTH || LEFT(root)) return;
@@ -142,7 +142,7 @@
     listed = [];
     const found = [];
     let cut = false;
-    // `above` is the nearest listed element that this one stands in.
+    // `above` is the nearest listed ancestor.
     const visit = (element, above) => {
       if (found.length >= ask.most) cut = true;
       if (cut || !el.seen(element)) return null;
@@ -164,7 +164,7 @@
 
   const number = (ask) => ({ refs: ask.at.map((at) => (listed[at] ? el.numberOf(listed[at]) : 0)) });
 
-  // A picture shows what a screen shows; a secret in a plain field is covered while it is taken.
+  // A picture shows the visible part; a secret in a plain field is covered meanwhile.
   let covered = [];
   const cover = ({ on }) => {
     for (const [field, before] of covered) field.style.webkitTextSecurity = before;
@@ -178,7 +178,7 @@
     return { fields: covered.length };
   };
 
-  // What must not be told anywhere else: the page's own words may repeat it.
+  // Secret values, because the page's own text may repeat them.
   const secretFields = () => {
     const found = [];
     const look = (root) => {

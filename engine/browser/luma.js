@@ -1,4 +1,4 @@
-// The average lumas of a PNG on a grid, row by row; runs in an empty page of our own browser.
+// Average lumas of a PNG on a grid, row by row; runs in an empty page of the product's browser.
 async ([base64, grid]) => {
   const packed = Uint8Array.from(atob(base64), (sign) => sign.charCodeAt(0));
   const blob = new Blob([packed], { type: "image/png" });
@@ -7,7 +7,7 @@ async ([base64, grid]) => {
   const { width, height } = bitmap;
   const sums = new Float64Array(grid * grid);
   const counts = new Float64Array(grid * grid);
-  // In bands: the pixels of a long page would not fit into one canvas.
+  // In bands, because the pixels of a long page do not fit into one canvas.
   const band = Math.min(height, 256);
   const canvas = new OffscreenCanvas(width, band);
   const pen = canvas.getContext("2d", { willReadFrequently: true });

@@ -1,4 +1,4 @@
-// Draws boxes over a picture, in a world that the page's scripts cannot reach into.
+// Draw boxes over a picture, in an isolated world that page scripts cannot access.
 (async (png, boxes) => {
   const bytes = Uint8Array.from(atob(png), (sign) => sign.charCodeAt(0));
   const drawn = await createImageBitmap(new Blob([bytes], { type: "image/png" }));

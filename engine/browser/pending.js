@@ -1,7 +1,7 @@
-// Put into every document before its own scripts run: knows which requests these have under way,
-// which timers, how full its storage was, what the page said when its markup was read, whether it is on its way to another
-// one, and how many windows it wanted to open. While a page waits for an answer, no observer can
-// tell it from one that is ready, so `settle.js` asks here. Nothing is judged here, only told.
+// Runs in every document before its own scripts: tracks pending requests and timers, the initial
+// use of storage, the text when the markup was parsed, pending navigation, and windows that the
+// page tried to open. No observer can tell a page that waits for a response from one that is at
+// rest, so `settle.js` reads these values. They are only reported here, not judged.
 ((name) => {
   const { apply, get } = Reflect;
   const { stringify } = JSON;
@@ -10,11 +10,11 @@
   const [Url, Told, Weak] = [window.URL, window.CustomEvent, window.WeakRef];
   const textOf = Object.getOwnPropertyDescriptor(Node.prototype, "textContent").get;
   const within = (type, node, key, ...given) => apply(get(type.prototype, key), node, given);
-  const MOST = 1000; // of what is remembered of each sort
+  const MOST = 1000; // entries of each kind
 
-  // --- requests: fetch, XMLHttpRequest, and scripts that a script asks for ---
+  // --- requests: fetch, XMLHttpRequest, and scripts added by scripts ---
   const begun = new Set();
-  const answered = new Set(); // what was answered once: only the first answer of each is news
+  const answered = new Set(); // requests answered once: only their first response counts
   let endedAt = -Infinity;
   let newsAt = -Infinity;
   const withoutQuery = (address) => address.replace(/[?#].*/s, "");
@@ -33,8 +33,8 @@
     return request;
   };
 
-  // The answer's head settles the promise; its body has come when the browser measures it. What
-  // the page makes of that comes a little later.
+  // The response's head settles the promise; its body is complete when the browser measures it. The
+  // page's reaction follows a little later.
   const SOON_MS = 80;
   const soon = (request) => later(request.end, SOON_MS);
   const plain = (address) => new Url(address, document.baseURI).href.replace(/#.*/s, "");
@@ -52,7 +52,7 @@
   }).observe({ type: "resource" });
   const begin = ([asked, options]) => {
     const one = asked instanceof Request ? asked : null;
-    if (options?.keepalive ?? one?.keepalive) return null; // sent for its own sake
+    if (options?.keepalive ?? one?.keepalive) return null; // its response does not matter
     const method = options?.method ?? one?.method ?? "GET";
     const request = track("fetch", method, one ? one.url : asked, options?.body);
     const signal = options?.signal ?? one?.signal;
@@ -93,7 +93,7 @@
     },
   });
 
-  // Of those in the markup the load event tells; one that `innerHTML` makes never runs.
+  // The load event covers scripts in the markup; one set by `innerHTML` never runs.
   const source = Object.getOwnPropertyDescriptor(HTMLScriptElement.prototype, "src");
   const isConnected = Object.getOwnPropertyDescriptor(Node.prototype, "isConnected").get;
   Object.defineProperty(HTMLScriptElement.prototype, "src", {
@@ -108,8 +108,8 @@
     }),
   });
 
-  // --- workers: what they ask nobody sees from here, so that their answer stands for it ---
-  const workers = new WeakMap(); // each with its address, and what it was asked last
+  // --- workers: their requests are invisible here, so their messages count instead ---
+  const workers = new WeakMap(); // each with its address and its last message
   const expect = (worker, method) => {
     const known = workers.get(worker);
     if (!known) return;
@@ -122,7 +122,7 @@
       construct(target, given, made) {
         const worker = Reflect.construct(target, given, made);
         workers.set(worker, { address: `${given[0]}`, request: null });
-        const answered = () => { // what the page asks for with the answer is a request of its own
+        const answered = () => { // a request made in the handler counts by itself
           const known = workers.get(worker);
           if (known.request) soon(known.request);
           known.request = null;
@@ -130,7 +130,7 @@
         for (const end of ["message", "messageerror", "error"]) {
           within(EventTarget, worker, "addEventListener", end, answered);
         }
-        expect(worker, "START"); // it may tell something unasked
+        expect(worker, "START"); // it may post a message unasked
         return worker;
       },
     });
@@ -151,7 +151,7 @@
     });
   }
 
-  // --- timers: when each is due ---
+  // --- timers and their due times ---
   const timers = new Map();
   const due = (id, ms) => {
     const at = now();
@@ -169,7 +169,7 @@
     timers.delete(given[0]);
     return apply(target, self, given);
   };
-  const idle = new Set(); // a busy machine may let these wait for long
+  const idle = new Set(); // a busy machine may delay these for long
   const idly = (target, self, [then, ...more]) => {
     if (typeof then !== "function" || idle.size >= MOST) return apply(target, self, [then, ...more]);
     let id = null;
@@ -198,7 +198,7 @@
   for (const [one, watch] of Object.entries(watched)) {
     window[one] = new Proxy(window[one], { apply: watch });
   }
-  // In how many ms the next one is due that comes once; null without any.
+  // The delay in ms of the next one-time timer; null without any.
   const nextDue = (at) => {
     let next = idle.size ? 0 : null;
     for (const then of timers.values()) {
@@ -209,7 +209,7 @@
   };
   const comesAgain = () => [...timers.values()].includes(Infinity);
 
-  // --- where the page goes ---
+  // --- navigation ---
   let leftAt = -Infinity;
   let movedAt = -Infinity; // within its document, to another address
   const stays = () => { leftAt = -Infinity; };
@@ -217,7 +217,7 @@
     const { sameDocument, url } = event.destination;
     if (sameDocument || event.downloadRequest !== null || !/^https?:/.test(url)) return;
     leftAt = now();
-    // whether a listener of the page takes it over or calls it off is known after all were asked
+    // known only after all listeners ran, whether one handles or cancels it
     later(() => { if (event.defaultPrevented || event.signal.aborted) stays(); });
   });
   for (const end of ["navigatesuccess", "navigateerror", "currententrychange"]) {
@@ -235,7 +235,7 @@
     },
   });
 
-  // --- how full the page's storage was when it was first asked for; earlier pages filled it ---
+  // --- use of the page's storage before its first access; earlier pages filled it ---
   const MOST_KEYS = 10_000;
   let stored = 0;
   const size = (storage) => {
@@ -251,7 +251,7 @@
     const { get: open, ...rest } = Object.getOwnPropertyDescriptor(window, one);
     let known = false;
     const opened = (target, self, given) => {
-      const storage = apply(target, self, given); // throws where there is none
+      const storage = apply(target, self, given); // throws without storage
       if (!known) {
         known = true;
         try { stored = Math.max(stored, size(storage)); } catch { /* then nobody can write */ }
@@ -261,9 +261,9 @@
     Object.defineProperty(window, one, { ...rest, get: new Proxy(open, { apply: opened }) });
   }
 
-  // --- what the page says: how many characters, without white space, scripts and styles ---
+  // --- the page's text: number of characters, without white space, scripts and styles ---
   const roots = [];
-  let shadowAt = -Infinity; // when something changed where no observer of a document looks
+  let shadowAt = -Infinity; // time of the last change in a shadow root
   const shadows = new MutationObserver(() => { shadowAt = now(); });
   Element.prototype.attachShadow = new Proxy(Element.prototype.attachShadow, {
     apply(target, self, given) {
@@ -292,7 +292,7 @@
     }
     return length;
   };
-  let first = 0; // when all of the markup was there and none of its deferred scripts had run
+  let first = 0; // text size after the markup, before its deferred scripts
   let loadedAt = -Infinity;
   const read = () => { try { first = lettersSaid(); } catch { first = 0; } };
   const state = () => get(Document.prototype, "readyState", document);
@@ -313,7 +313,7 @@
     return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, stored, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
-    if (event.detail === "seen") { // what comes from now on is new
+    if (event.detail === "seen") { // later changes are new
       movedAt = -Infinity;
       return read();
     }

@@ -1,4 +1,4 @@
-// Whatever a script gives, as JSON text of bounded size: runs in the page, and is only data.
+// Convert a script's result of any type to JSON text of bounded size; runs in the page.
 ((most) => {
   const DEPTH = 8;
   const ITEMS = 1000;

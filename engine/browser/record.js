@@ -1,7 +1,7 @@
-// Tells of what the operator does with this document. Only what the browser itself says came
-// from a person counts (isTrusted), and a field's value only once a person has touched the
-// field: scripts of the page can fire events, too. An element is described when the pointer goes
-// down on it or a key is pressed in it: later the page has answered, and it may look different.
+// Report the operator's actions in this document. Only events that the browser marks as a person's
+// (isTrusted) count, and a field's value only after a person has touched the field, because page
+// scripts can dispatch events too. An element is described at pointer down or key down: later the
+// page has reacted, and the element may look different.
 function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   const KEYS = new Set(["Enter", "Escape", "Tab", "Backspace", "Delete", "F1", "F2", "F3", "F4",
     "F6", "F7", "F8", "F9", "F10"]);
@@ -19,15 +19,15 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   const SCROLL_MS = 150, INTENT_MS = 600, LABEL_MS = 60, MOVED_PX = 6;
   const ANY_SECRET = /^(cc-|one-time-code|current-password|new-password)/;
 
-  const touched = new WeakSet();  // fields that a person has really put a hand on
-  const secret = new WeakSet();  // what was a password field once stays one
+  const touched = new WeakSet();  // fields that a person has used
+  const secret = new WeakSet();  // a password field stays one
   const positions = new WeakMap();
   let intent = -1e9, scrolled = null, scrollTimer = 0;
   let pressed = null, label = null, clicked = null, typing = null;
-  let held = null;  // what the pointer went down on: the element, its name at that moment, where
+  let held = null;  // pointer-down target: the element, its description then, the position
   let draggedAt = -1e9;
-  let choosing = null;  // a list or a field for files that was clicked: what is chosen comes later
-  let keyed = null;  // what had the focus when the last key went down, and its name at that moment
+  let choosing = null;  // a clicked list or file field, whose choice follows later
+  let keyed = null;  // the focus at the last key down, and its description then
 
   function say(kind, told) {
     if (kind !== "type") typing = null;
@@ -101,15 +101,15 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     return box.width > 0 && box.height > 0 && style.visibility === "visible" && style.opacity !== "0";
   }
 
-  // What shows only while the mouse is over another element: a replay moves it there first.
+  // Elements visible only on hover: a replay moves the mouse there first.
   function sayHovers(mine) {
     for (const name of mine?.over ?? []) say("hover", { target: name });
     if (mine?.unread?.length) say("unread", { values: mine.unread.slice(0, 20) });
     if (mine) mine.over = mine.unread = [];
   }
 
-  // Some pages answer to the press: they take away what was clicked, or cover it with a menu, and
-  // the browser tells of no click there, and of no change of a box.
+  // Some pages react to the press by removing or covering the clicked element, and then the browser
+  // fires neither click nor change event.
   function onRelease(event) {
     const mine = held;
     if (!event.isTrusted || !mine || isDrag(event) || isMoved(event)) return;
@@ -126,8 +126,8 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     }, 0);
   }
 
-  // It was dragged where it has moved, or was let go over something else. A hand that trembles
-  // on a button makes a click, and who selects letters drags nothing.
+  // Dragged if it has moved, or was released over another element. A tremor on a button makes a
+  // click, and selecting letters is no drag.
   function isDrag(event) {
     const { element, box, x, y } = held;
     const isField = editable(element) || ["input", "select"].includes(element.localName);
@@ -142,7 +142,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     return true;
   }
 
-  // What lies under it; null where the pixels count, as on the track of a slider or on a map.
+  // The element below; null if pixels count, as on the track of a slider or on a map.
   function dropPlace(event) {
     const own = held.element;
     if (own.matches("[role=slider],[aria-valuenow]")) return null;
@@ -164,7 +164,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
       dx: Math.round(event.clientX - mine.x), dy: Math.round(event.clientY - mine.y) });
   }
 
-  // Of a drag that the browser makes itself there is no release.
+  // A drag by the browser itself has no release event.
   function onDrop(event) {
     touch(event);
     const onto = elementAt(target(event));
@@ -173,7 +173,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     sayDrag(event, held.element.contains(onto) ? null : onto);
   }
 
-  // A field for files tells of them itself.
+  // A file field has an event of its own.
   function onFiles(event, onto) {
     const files = [...event.dataTransfer?.files ?? []];
     if (!files.length || onto.type === "file") return;
@@ -218,15 +218,15 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
       atEnd: isAtEnd(element) });
   }
 
-  // The click that follows the press: on the same element, unless the page took that away.
+  // The click after the press: on the same element, unless the page removed it.
   function takeHeld(element) {
     const mine = held;
     if (!mine || (mine.element !== element && mine.element.isConnected)) return null;
     if (![mine.control, mine.element].some((one) => one && isBox(one))) held = null;
-    return mine;  // of a box it stays until the change is told of
+    return mine;  // a check box keeps it until its change event
   }
 
-  // Where the click put the caret of an editor: a replay clicks the middle of it.
+  // The caret position after a click in an editor: a replay clicks the middle.
   function isAtEnd(element) {
     const field = editable(element), caret = getSelection();
     if (!field?.isContentEditable || !caret.isCollapsed || !field.contains(caret.focusNode)) return false;
@@ -236,14 +236,14 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     return !rest.toString().trim();
   }
 
-  // A click on a label makes the browser click its field, too: that is one click of a person.
+  // A click on a label makes the browser click its field too: that is one click by a person.
   function fromLabel(event, element) {
     if (!label || label.control !== element || event.timeStamp - label.at > LABEL_MS) return false;
     clicked = element;
     return true;
   }
 
-  // Enter in a field clicks the form's button; the key is what the person did.
+  // Enter in a field clicks the form's button; the recorded action is the key.
   function fromKey(event, element) {
     return event.detail === 0 && event.pointerId === -1 && pressed !== null && pressed !== element;
   }
@@ -262,7 +262,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
       return;
     }
     flush();
-    // Described once, not with every letter; and before the page answers to what was typed.
+    // Described once instead of at every letter, and before the page reacts to the text.
     if (typing?.element !== element) typing = { element, target: nameOfField(element) };
     const text = element.value;
     tellTyped(text, false);
@@ -278,8 +278,8 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
       text: text.slice(0, maxText), cut: text.length > maxText });
   }
 
-  // What an editor holds is made by its script out of keys: the keys are kept, not what it holds.
-  let owed = null;  // a letter whose key was told of: the event that follows says it again
+  // An editor's script makes its content from keys: the keys are recorded, not the content.
+  let owed = null;  // a letter already reported by its key; the next event repeats it
 
   function write(element, text) {
     if (!text) return;
@@ -324,7 +324,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     }
   }
 
-  // Text that comes out of the clipboard is told as typed, and what goes there changes nothing.
+  // Pasted text is reported as typed; copying changes nothing.
   function isEditorKey(event, isHeld) {
     if (event.key.length > 1) return KEYS.has(event.key) || ARROWS.has(event.key);
     const low = event.key.toLowerCase();
@@ -333,7 +333,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
 
   function onChange(event) {
     const element = elementAt(target(event));
-    // Only a person chooses files; the field itself is often hidden behind a button.
+    // Only a person can choose files; the field itself is often hidden behind a button.
     if (!event.isTrusted || !element || !(touched.has(element) || element.type === "file")) return;
     if (isBox(element)) onCheck(element);
     if (element.localName === "select") {
@@ -351,7 +351,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     }
   }
 
-  // A value that a program made up is another one the next time; then the option's words count.
+  // A generated value differs the next time, so the option's label is used.
   function optionValue(option) {
     const isWords = option.label && (!option.value || isGenerated(option.value));
     return (isWords ? option.label : option.value).slice(0, 500);
@@ -364,7 +364,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   }
 
   function onCheck(element) {
-    if (clicked !== element && pressed !== element) return;  // a script did it
+    if (clicked !== element && pressed !== element) return;  // made by a script
     const name = (label?.control === element && label.name) || nameBefore(element);
     const mine = held;
     held = null;
@@ -397,7 +397,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     if (!element || !matters(event, element)) return;
     const told = { target: keyed.name, key: keyName(event) };
     if (event.key === "Enter" && !event.ctrlKey && element.localName === "textarea") {
-      // There it is text, unless the page makes something else of it.
+      // There it is text, unless the page handles it differently.
       setTimeout(() => { if (event.defaultPrevented) { flush(); say("key", told); } }, 0);
       return;
     }
@@ -419,7 +419,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     return KEYS.has(key);
   }
 
-  // There the key becomes a click (or opens a list), and that is what is told.
+  // There the key becomes a click (or opens a list), which is reported instead.
   function isPressable(element) {
     const role = roleOf(element);
     return element.localName === "summary" || element.localName === "select" ||
@@ -440,7 +440,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     positions.set(node, { x: node.scrollLeft, y: node.scrollTop });
     if (!scrolled && event.timeStamp - intent > INTENT_MS) return;
     if (scrolled && scrolled.node !== node) flush();
-    intent = event.timeStamp;  // a smooth scroll goes on after the hand has left the wheel
+    intent = event.timeStamp;  // a smooth scroll continues after the wheel stops
     scrolled ??= { node, whole: event.target === document, ...before };
     clearTimeout(scrollTimer);
     scrollTimer = setTimeout(flush, SCROLL_MS);
@@ -460,7 +460,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
     if (event.navigationType === "traverse") say("traverse", { byPerson: event.userInitiated });
   }
 
-  // By these a replay will know that it has come to this page.
+  // A replay recognises this page by these.
   function onReady() {
     if (window !== window.top || !location.protocol.startsWith("http")) return;
     const signs = [...document.querySelectorAll("h1,h2")].slice(0, 4);
@@ -483,7 +483,7 @@ function record(tell, { describe, roleOf, isGenerated }, hovers, maxText) {
   }
 
   arm();
-  // document.open() takes all listeners away; a new root element tells that it happened.
+  // document.open() removes all listeners; a new root element reveals it.
   new MutationObserver(arm).observe(document, { childList: true });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", onReady);
   else onReady();

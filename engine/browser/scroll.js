@@ -1,4 +1,4 @@
-// Scrolls the page; where the page itself cannot move, the box in the middle of the window.
+// Scroll the page, or the box in the middle of the window if the page itself cannot scroll.
 ([direction, amount]) => {
   const across = direction === "left" || direction === "right";
   const sign = direction === "up" || direction === "left" ? -1 : 1;

@@ -1,14 +1,14 @@
-// Runs inside the page, in a world of our own: waits until a page whose load event has fired is
-// at rest. `take.js` and the tabs of agents share this rule, and `pending.js` knows what it asks.
+// Runs inside the page, in an isolated world: wait until a page is at rest after its load event.
+// `take.js` and agent tabs share this rule; `pending.js` supplies its data.
 //
-// A page whose text was there with its markup is at rest when nothing changed for `settleMs`. One
-// that scripts wrote, or whose address they changed, needs `RENDERED_MS` without new text or a
-// first answer. No page is at rest while a request of its own waits for an answer that is younger
-// than `requestMs`, nor, for as long, while it shows nothing and something may still come.
+// A page whose text came with its markup is at rest when nothing changed for `settleMs`. One that
+// scripts wrote, or whose address they changed, needs `RENDERED_MS` without new text or a first
+// response. No page is at rest while a request of its own younger than `requestMs` is pending, nor,
+// for the same time, while it shows nothing and content may still arrive.
 ((ask, left, later) => {
   const RENDERED_MS = 500;
-  const STEPS_MS = 2_000; // for what is written step by step, each on a timer of its own
-  const HELD_MS = 1_000; // for answers that are known to be held open, or beside the matter
+  const STEPS_MS = 2_000; // for text written step by step, by one timer each
+  const HELD_MS = 1_000; // for requests known to be held open, or irrelevant ones
   const THIN = 200; // letters; a page with fewer may be a frame that waits for its content
   const LOOK_MS = 50;
   const MOST = 5_000;
@@ -22,7 +22,7 @@
     Reflect.get(Document.prototype, name, owner).apply(owner, given);
   const pageDoes = (name, ...given) => documentDoes(document, name, ...given);
 
-  // Asks `pending.js`; null where it does not run, as in a sandbox without scripts.
+  // Read `pending.js`; null where it does not run, as in a sandbox without scripts.
   const tellOf = (owner, detail) => {
     let told = null;
     const hear = (event) => {
@@ -33,10 +33,10 @@
     documentDoes(owner, "removeEventListener", ask.pending, hear);
     return told;
   };
-  // Frames of the page's own origin that a reader sees: their text is kept with the page's.
+  // Visible frames of the page's own origin, whose text is part of the page's.
   const frames = () => {
     const owners = [document];
-    for (const owner of owners) { // which grows by the frames in frames
+    for (const owner of owners) { // grows by nested frames
       for (const frame of documentDoes(owner, "querySelectorAll", "iframe, frame")) {
         const inner = owners.length <= MOST_FRAMES && seen(frame) ? frame.contentDocument : null;
         if (inner !== null) owners.push(inner);
@@ -57,7 +57,7 @@
     return told;
   };
 
-  // The names of a form's fields hide the form's own properties, in every world.
+  // The names of a form's fields shadow the form's own properties, in every world.
   const does = (element, name, ...given) =>
     Reflect.get(Element.prototype, name, element).apply(element, given);
   const property = (name) => Object.getOwnPropertyDescriptor(Element.prototype, name).get;
@@ -66,7 +66,7 @@
   const seen = (element) => does(element, "checkVisibility", { visibilityProperty: true });
   const hasSize = (element) => {
     const { width, height } = does(element, "getBoundingClientRect");
-    // one whose picture is not loaded may have no size; a counting pixel says that it has none
+    // an image may have no size before it has loaded; a tracking pixel declares that
     const unknown = tag(element) === "IMG" && !width && !height && !does(element, "hasAttribute", "width");
     return unknown || (width > 1 && height > 1);
   };
@@ -93,7 +93,7 @@
     .some((one) => shadowOf.call(one) !== null && shows(shadowOf.call(one)));
   const shows = (root) =>
     showsText(root) || showsPicture(root) || showsBackground(root) || inShadows(root);
-  // Does a reader see text or a picture?
+  // Whether text or an image is visible.
   const showing = () => {
     const root = page("body") ?? page("documentElement");
     return root !== null && (!(root instanceof HTMLElement) || tag(root) === "FRAMESET" || shows(root));
@@ -110,7 +110,7 @@
       return true;
     }
   };
-  // Under which a request is known again on other pages: numbers and keys in it may differ.
+  // The name of a request across pages: its numbers and keys may differ.
   const shape = (text) => text.replace(/[\w-]*\d[\w-]*/g, "*");
   const sum = (text) => {
     let found = 0;
@@ -128,8 +128,8 @@
   const atRest = () => new Promise((resolve, reject) => {
     const began = performance.now();
     let last = began;
-    let said = null; // letters, when they were counted last
-    let saidAt = began; // when they changed
+    let said = null; // number of letters at the last count
+    let saidAt = began; // time of their last change
     let rendered = ask.written === true;
     let dirty = true;
     const touch = () => { last = performance.now(); dirty = true; };
@@ -143,20 +143,20 @@
       resolve({ settled, held, written });
     };
 
-    // What changed in what the page says, since it was asked for the last time.
+    // Changes of the page's text since the last call.
     const listen = (told) => {
       if (told.said === null) return;
       if (said === null ? told.said !== told.first : told.said !== said) saidAt = last;
       said = told.said;
       rendered ||= told.first === 0 && said > 0 || isMore(told.first, said);
     };
-    // The requests that are still waited for, and those that ran over their limit.
+    // Pending requests that are waited for, and those beyond their limit.
     const sorted = (told, isShowing) => {
       const isWhole = isShowing && !rendered && said >= THIN;
       const shown = isShowing && !pageDoes("querySelector", BUSY);
       const waited = [];
       const over = [];
-      const silent = []; // workers owe no answer: a page that has none of them is whole as well
+      const silent = []; // workers need not respond: a page may be complete without them
       for (const request of told.open) {
         const beside = isWhole && (request.age >= HELD_MS && !isOwn(request));
         const known = shown && request.age >= HELD_MS && ask.held.includes(nameOf(request));
@@ -169,7 +169,7 @@
       }
       return { waited, over, silent };
     };
-    // What is open that long while the text stays as it is, is held open on purpose.
+    // A request open that long while the text is stable is held open on purpose.
     const learnt = (over) => {
       const held = performance.now() - saidAt >= ask.requestMs / 2 && !pageDoes("querySelector", BUSY);
       return held ? over.filter(({ address }) => address).map(nameOf) : [];

@@ -1,6 +1,6 @@
-// Documents as they are shown: open shadow roots with what is slotted into them, and the documents
-// of frames that the page's own origin may read. Runs in a world of our own. What the prototypes
-// have no form's field can hide.
+// Documents as displayed: open shadow roots with their slotted content, and the documents of frames
+// that the page's own origin may read. Runs in an isolated world. Prototype methods are used,
+// because the fields of a form cannot shadow them.
 (() => {
   const MAX_ROOTS = 10_000;
   const MAX_FRAMES = 100;
@@ -8,7 +8,7 @@
   const ofNode = (name, node) => Reflect.get(Node.prototype, name, node);
   const ofElement = (name, element) => Reflect.get(Element.prototype, name, element);
   const ofDocument = (name, owner) => Reflect.get(Document.prototype, name, owner);
-  // Read once: it is asked of every element of every page.
+  // Read once, because they are used for every element of every page.
   const shadowOf = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
   const tag = (element) => ofElement("tagName", element);
   const isElement = (node) => ofNode("nodeType", node) === 1;
@@ -27,8 +27,8 @@
   const hidden = (element) =>
     !ofElement("checkVisibility", element).call(element) && styleOf(element).display !== "contents";
 
-  // Of a document or of a shadow root, without what stands in other roots. A frame's document is
-  // of another realm: its classes are none of ours.
+  // Of a document or a shadow root, without nested roots. A frame's document belongs to another
+  // realm, so `instanceof` fails for it.
   const isDocument = (node) => ofNode("nodeType", node) === 9;
   const query = (root, selector) => Reflect
     .get((isDocument(root) ? Document : DocumentFragment).prototype, "querySelectorAll", root)
@@ -38,7 +38,7 @@
     return isDocument(root) ? ofDocument("getElementsByTagName", root).call(root, "*") : query(root, "*");
   };
 
-  // The open shadow roots of a document, or of one element, those inside of others too.
+  // The open shadow roots of a document or an element, nested ones included.
   const rootsOf = (owner) => {
     const own = isElement(owner) ? ofElement("shadowRoot", owner) : null;
     const found = own ? [own] : [];
@@ -71,7 +71,7 @@
     return ofNode("childNodes", node);
   };
 
-  // The words of a document with the breaks between them, after the rules of `innerText`.
+  // The words of a document with the breaks between them, by the rules of `innerText`.
   class Lines {
     constructor(most) {
       this.out = [];
@@ -141,7 +141,7 @@
   const LINES = /^(block|flex|grid|list-item|table|flow-root|table-caption)/;
   const OWN = /^inline-(block|flex|grid|table)/;
 
-  // A formula's variable of one letter is shown in italics of its own.
+  // A formula's one-letter variable is displayed in italics.
   const italic = (text) => {
     const sign = text.trim();
     if (sign.length !== 1) return text;
@@ -151,7 +151,7 @@
     return sign >= "a" && sign <= "z" ? String.fromCodePoint(0x1d44e + at - 97) : text;
   };
 
-  // Begins an element; hands back what its end does, or null where nothing inside is shown.
+  // Begin an element; return the function that ends it, or null if its content is hidden.
   const begin = (element, style, lines, state) => {
     const name = tag(element);
     const visible = style.visibility === "visible";
@@ -239,7 +239,7 @@
     return { text: lines.out.join(""), cut: open.length > 0 };
   };
 
-  // A copy of what is shown, as plain elements of a document that runs nothing.
+  // A copy of the displayed content, as plain elements of an inert document.
   const copyOf = (root, keep, most) => {
     const inert = document.implementation.createHTMLDocument("");
     const whole = inert.importNode(root, false);
@@ -276,7 +276,7 @@
     return { copy: whole, cut: open.length > 0 };
   };
 
-  // The whole markup with its shadow roots as declarative ones, whatever is shown of it.
+  // The whole markup with its shadow roots as declarative ones, hidden content included.
   const markupOf = (owner) => {
     const root = ofDocument("documentElement", owner);
     if (!root) return "";
@@ -292,7 +292,7 @@
     return end < 0 ? shell : shell.slice(0, end) + inside + shell.slice(end);
   };
 
-  // The documents of a page's frames that may be read and are seen, in order, frames of frames too.
+  // The readable and visible frame documents of a page, in order, nested ones included.
   const framesOf = (owner, depth = 0, found = []) => {
     if (depth >= MAX_FRAME_DEPTH) return found;
     for (const frame of query(owner, "iframe, frame")) {

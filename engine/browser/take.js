@@ -1,11 +1,11 @@
-// Runs inside the page, in a world of its own: waits until the page is ready, then hands over
-// what a reader would see. The page's scripts can neither see nor replace anything in here.
+// Runs inside the page, in an isolated world: wait until the page is ready, then extract its
+// visible content. The page's scripts can neither read nor replace anything here.
 (async (ask) => {
   const started = performance.now();
   const left = () => ask.limitMs - (performance.now() - started);
 
-  // The names of a page's images and forms hide the document's own properties, and those of a
-  // form's fields hide the form's, in every world; what the prototypes have they cannot hide.
+  // The names of images and forms shadow the document's own properties, and those of a form's
+  // fields the form's, in every world; they cannot shadow the prototypes' methods.
   const page = (name) => Reflect.get(Document.prototype, name, document);
   const pageDoes = (name, ...given) => page(name).apply(document, given);
   const does = (element, name, ...given) =>
@@ -14,7 +14,7 @@
   const tag = (element) => tagOf.call(element);
   const everything = (element) => does(element, "getElementsByTagName", "*");
 
-  // In a sandbox without scripts no timer runs and no event is heard; only frames are drawn.
+  // In a sandbox without scripts no timer runs and no event arrives; only frames are painted.
   const numb = origin === "null";
   const later = (then, ms) => {
     if (!numb) return setTimeout(then, ms);
@@ -23,7 +23,7 @@
     look();
   };
 
-  // More than is ever kept: waiting for the rest would only fill the memory.
+  // More than is ever kept: waiting for the rest would only use memory.
   const isTooLarge = () => {
     const root = page("documentElement");
     if (!root) return false;
@@ -36,8 +36,8 @@
 
   let cutOff = ask.cutOff;
 
-  // Ready: the load event has fired and the page is at rest, by the rule of `settle.js`.
-  // Before the load event nothing is observed: a parser's thousands of changes would all be told.
+  // Ready: the load event has fired and the page is at rest, by the rule of `settle.js`. Nothing is
+  // observed before the load event, because a parser reports thousands of changes.
   const loaded = () => new Promise((resolve) => {
     if (page("readyState") === "complete") return resolve(!cutOff);
     if (cutOff) return resolve(false);
@@ -78,7 +78,7 @@
     }
   };
 
-  // What a link is called: its words, else those of its picture.
+  // A link's name: its words, or those of its image.
   const nameOf = (anchor) => {
     const level = (text) => text.slice(0, 4096).replace(/\s+/g, " ").trim().slice(0, 512).toWellFormed();
     const words = level(Reflect.get(Node.prototype, "textContent", anchor));
@@ -87,7 +87,7 @@
     return level(does(picture, "getAttribute", "alt") || does(anchor, "getAttribute", "aria-label") || "");
   };
 
-  // Frames are pages of their own: of the same host they are followed like links.
+  // Frames are pages of their own: those of the same host are followed like links.
   const addressOf = (element) => {
     const name = tag(element);
     const isFrame = name === "FRAME" || name === "IFRAME";
@@ -119,7 +119,7 @@
     return found;
   };
 
-  // What is over the limit is cut off before it costs a layout, a copy and a transport.
+  // Text beyond the limit is cut before it costs a layout, a copy and a transfer.
   const cutAfter = (node, body) => {
     const rest = pageDoes("createRange");
     rest.setStartAfter(node);
@@ -163,7 +163,7 @@
     else if (name === "IMG" && element.hasAttribute("src")) twin.setAttribute("src", web(element.src));
   };
 
-  // The clone's elements stand in the same order as the live ones, so the two lists run together.
+  // The clone's elements have the same order as the live ones, so both lists run in parallel.
   const visible = (root) => {
     const copy = does(root, "cloneNode", true);
     const live = everything(root);
@@ -182,7 +182,7 @@
     return copy;
   };
 
-  // Text and markup of one document: of a plain one as the browser gives them.
+  // Text and markup of one document: of a plain one as the browser returns them.
   const taken = (owner, roots) => {
     const body = Reflect.get(Document.prototype, "body", owner);
     const root = Reflect.get(Document.prototype, "documentElement", owner);
@@ -196,7 +196,7 @@
     return { text: said.text, copy: made.copy, wasCut };
   };
 
-  // What the frames show stands behind what the page itself shows, in their order.
+  // The content of frames follows that of the page itself, in order.
   const joined = (own, others) => {
     const texts = [own.text, ...others.map((one) => one.text)].filter((text) => text.trim());
     if (others.length && own.copy) {
@@ -218,11 +218,11 @@
   };
 
   const cookieChars = () => {
-    try { return page("cookie").length; } catch { return 0; } // a sandbox has none
+    try { return page("cookie").length; } catch { return 0; } // unavailable in a sandbox
   };
 
-  // Did the page's own host refuse a part of it, as it does when it is sent too many cookies?
-  // 0 is what stands there when it hung up.
+  // Whether the page's own host refused a part of it, as with too many cookies; the status is 0 if
+  // it closed the connection.
   const isPartRefused = ({ name, responseStatus }) =>
     (responseStatus === 0 || ask.refusals.includes(responseStatus)) &&
     name.startsWith(`${location.origin}/`);
@@ -247,7 +247,8 @@
     html: html.slice(0, ask.maxHtml).toWellFormed(),
     text: text.slice(0, ask.maxText).toWellFormed(),
     truncated: wasCut || !isWhole || html.length > ask.maxHtml || text.length > ask.maxText,
-    // One text each: neither has a line break, and thousands of values cost more on their way.
+    // One text each: no value contains a line break, and thousands of values take longer to
+    // transfer.
     links: found.size ? [...found.keys()].join("\n") : null,
     linkTexts: [...found.values()].join("\n"),
     frames,

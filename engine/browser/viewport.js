@@ -1,4 +1,4 @@
-// What of the page a screen shows now, in document order: see docs/commands.md for the shape.
+// The part of the page visible now, in document order: see docs/commands.md for the format.
 (limits) => {
   const width = window.innerWidth, height = window.innerHeight;
   const round = Math.round;
@@ -16,7 +16,7 @@
   };
   const attributes = (element) => {
     const found = {};
-    // What stands in a field is the visitor's; only what a button says is the page's.
+    // A field's content is the visitor's; only a button's label is the page's.
     const says = element.tagName === "BUTTON" || ["button", "submit", "reset"].includes(element.type);
     for (const name of KEPT) {
       if (name === "value" && !says) continue;
