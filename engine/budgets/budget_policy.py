@@ -79,7 +79,7 @@ def allows(policy: object, url: str) -> bool:
     )
 
 
-def strays(policy: object, args: Mapping[str, Any]) -> bool:
+def leaves_domains(policy: object, args: Mapping[str, Any]) -> bool:
     """Return whether a call with these arguments goes to an address outside the policy."""
     given = args.get("url", args.get("href"))
     return given is not None and not (isinstance(given, str) and allows(policy, given))

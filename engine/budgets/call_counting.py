@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from engine.budgets.budget_policy import DOMAINS, Policy, defaulted, strays
+from engine.budgets.budget_policy import DOMAINS, Policy, defaulted, leaves_domains
 from engine.budgets.time_limit import began_ms, is_envelope, lasted_ms, number
 
 Level = Literal["ok", "warning", "exceeded"]
@@ -64,7 +64,7 @@ class Gauge:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BudgetStatus:
     """All budgets of a task at one moment; the worst of them is its `status`."""
 
     gauges: tuple[Gauge, ...]
@@ -124,47 +124,47 @@ def fold(meta: Mapping[str, Any], call: ToolCall, now_ms: float) -> dict[str, An
     """
     counters = counted(meta, call)
     after = {**meta, "counters": counters}
-    standing = _standing(after, now_ms, astray=strays(_policy(meta), call.args))
+    budget_status = _evaluate(after, now_ms, outside=leaves_domains(_policy(meta), call.args))
     event = {
         "ts": round(now_ms),
         "tool": call.tool,
         "ok": call.ok,
-        "summary": _told(call, standing),
+        "summary": _event_summary(call, budget_status),
     }
     recent = meta.get("recent_events")
     return {
         "counters": counters,
-        **verdict(standing),
+        **verdict(budget_status),
         "recent_events": [*(recent if isinstance(recent, list) else []), event][-RECENT:],
         "last_tool_name": call.tool,
         "last_activity_at": round(now_ms),
     }
 
 
-def verdict(standing: Standing) -> dict[str, Any]:
+def verdict(budget_status: BudgetStatus) -> dict[str, Any]:
     """Format a standing as record fields; None deletes a field."""
     return {
-        "budget_status": standing.status,
-        "budget_exceeded": list(standing.exceeded) or None,
-        "recommended_next": standing.recommended_next,
+        "budget_status": budget_status.status,
+        "budget_exceeded": list(budget_status.exceeded) or None,
+        "recommended_next": budget_status.recommended_next,
     }
 
 
-def at(meta: Mapping[str, Any], now_ms: float) -> Standing:
+def at(meta: Mapping[str, Any], now_ms: float) -> BudgetStatus:
     """Evaluate the budgets of a record now, also without a call since.
 
     For an ended task this is the status at its end.
     """
     found = meta.get("budget_exceeded")
-    return _standing(meta, now_ms, astray=isinstance(found, list) and DOMAINS in found)
+    return _evaluate(meta, now_ms, outside=isinstance(found, list) and DOMAINS in found)
 
 
-def before(meta: Mapping[str, Any]) -> Standing:
+def before(meta: Mapping[str, Any]) -> BudgetStatus:
     """Evaluate the budgets when the record was last written, to detect a change since."""
     return at(meta, number(meta.get("last_activity_at")) or began_ms(meta))
 
 
-def rises(old: Standing, new: Standing) -> bool:
+def rises(old: BudgetStatus, new: BudgetStatus) -> bool:
     """Return whether a budget got worse, or the overall status changed."""
     order = ("ok", "warning", "exceeded")
     worse = any(order.index(new.level(g.key)) > order.index(old.level(g.key)) for g in new.gauges)
@@ -185,16 +185,16 @@ def observes(call: ToolCall) -> bool:
 
 def counted(meta: Mapping[str, Any], call: ToolCall) -> Counters:
     """Add `call` to the counters; streaks that it breaks are reset to 0."""
-    old, looks = counters_of(meta), observes(call)
+    old, observing = counters_of(meta), observes(call)
     again = meta.get("last_tool_name") == call.tool and old["toolCalls"] > 0
     return {
         **old,
         "toolCalls": old["toolCalls"] + 1,
-        "actionCalls": old["actionCalls"] + (not looks),
-        "observationCalls": old["observationCalls"] + looks,
+        "actionCalls": old["actionCalls"] + (not observing),
+        "observationCalls": old["observationCalls"] + observing,
         "failureCalls": old["failureCalls"] + (not call.ok),
         "consecutiveSameTool": old["consecutiveSameTool"] + 1 if again else 1,
-        "observationStreak": old["observationStreak"] + 1 if looks else 0,
+        "observationStreak": old["observationStreak"] + 1 if observing else 0,
         "failureStreak": 0 if call.ok else old["failureStreak"] + 1,
         "sameUrlNavigations": _visited(old["sameUrlNavigations"], call),
     }
@@ -224,7 +224,7 @@ def _visited(visits: dict[str, int], call: ToolCall) -> dict[str, int]:
     return visits
 
 
-def _standing(meta: Mapping[str, Any], now_ms: float, *, astray: bool) -> Standing:
+def _evaluate(meta: Mapping[str, Any], now_ms: float, *, outside: bool) -> BudgetStatus:
     policy, counters = _policy(meta), counters_of(meta)
     envelope = is_envelope(meta)
     lasted = lasted_ms(meta, now_ms)
@@ -234,13 +234,13 @@ def _standing(meta: Mapping[str, Any], now_ms: float, *, astray: bool) -> Standi
         if (limit := policy.get(key)) is not None and (envelope or key in FOR_BODIES)
     ]
     if DOMAINS in policy:
-        gauges.append(Gauge(DOMAINS, int(astray), None, "exceeded" if astray else "ok"))
+        gauges.append(Gauge(DOMAINS, int(outside), None, "exceeded" if outside else "ok"))
     every = policy.get(EVERY)
     if every is not None and envelope:
         calls = counters["toolCalls"]
         due = calls > 0 and calls % every == 0
         gauges.append(Gauge(EVERY, calls % every, every, "warning" if due else "ok"))
-    return Standing(tuple(gauges))
+    return BudgetStatus(tuple(gauges))
 
 
 def _gauge(key: str, value: int, limit: int) -> Gauge:
@@ -256,11 +256,11 @@ def _policy(meta: Mapping[str, Any]) -> Policy:
     return defaulted(meta.get("policy"), envelope=is_envelope(meta))
 
 
-def _told(call: ToolCall, standing: Standing) -> str:
-    told = f"{call.tool} {'ok' if call.ok else 'error'} durationMs={round(call.duration_ms)}"
+def _event_summary(call: ToolCall, budget_status: BudgetStatus) -> str:
+    summary = f"{call.tool} {'ok' if call.ok else 'error'} durationMs={round(call.duration_ms)}"
     if call.summary:
-        told += f" {call.summary}"
-    for word, keys in (("exceeded", standing.exceeded), ("warning", standing.warning)):
+        summary += f" {call.summary}"
+    for word, keys in (("exceeded", budget_status.exceeded), ("warning", budget_status.warning)):
         if keys:
-            return f"{told} budget_{word}={','.join(keys)}"
-    return told
+            return f"{summary} budget_{word}={','.join(keys)}"
+    return summary

@@ -17,13 +17,13 @@ def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
     """
     ended_ms = number(meta.get("ended_at"))
     until_ms = now_ms if ended_ms is None else ended_ms
-    told = max(0, until_ms - began_ms(meta))
+    stored = max(0, until_ms - began_ms(meta))
     ours = meta.get("engine")
     given = ours if isinstance(ours, Mapping) else {}
     measured, at = number(given.get("lasted_ms")), number(given.get("lasted_at"))
     if measured is None or at is None:
-        return told
-    return min(measured + max(0, until_ms - at), max(measured, told))
+        return stored
+    return min(measured + max(0, until_ms - at), max(measured, stored))
 
 
 def runs_out_at(meta: Mapping[str, Any]) -> float | None:

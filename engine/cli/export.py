@@ -19,8 +19,8 @@ from rich.progress import Progress as Bars
 
 from engine.cli.calls import Interrupts, call
 from engine.cli.escaped import as_json as print_json
-from engine.export.exporter import Exported, Watch
-from engine.export.output import leave_nothing
+from engine.export.exporter import Exported, ExportProgress
+from engine.export.output import remove_staged
 from engine.model.config import Settings
 from engine.model.display import display, display_lines
 from engine.service.engine import Engine
@@ -34,11 +34,11 @@ def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool)
     output = given["output"]
 
     async def work(engine: Engine) -> Exported:
-        order, watch = order_of(given), Watch()
+        order, watch = order_of(given), ExportProgress()
         if output in (None, "-"):
             with Interrupts(watch.stop.set), _standard_output() as out:
                 return await engine.exports.to_stream(order, out, watch=watch)
-        with Interrupts(watch.stop.set, leave_nothing), _Bar(watch, shown=not as_json):
+        with Interrupts(watch.stop.set, remove_staged), _Bar(watch, shown=not as_json):
             place = Path(output)
             return await engine.exports.to_file(order, place, force=given["force"], watch=watch)
 
@@ -62,7 +62,7 @@ def _tell(made: Exported) -> None:
 class _Bar:
     """Progress bar of the read bytes, on a terminal only."""
 
-    def __init__(self, watch: Watch, *, shown: bool) -> None:
+    def __init__(self, watch: ExportProgress, *, shown: bool) -> None:
         columns = (BarColumn(bar_width=30), DownloadColumn(), TextColumn("{task.fields[rows]}"))
         self._bars = Bars(
             *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
@@ -70,7 +70,7 @@ class _Bar:
         self._bar = self._bars.add_task("", total=None, rows="")
         self._shown = shown and sys.stderr.isatty()
         if self._shown:
-            watch.told = self._told
+            watch.on_progress = self._told
 
     def _told(self, rows: int, done: int, total: int) -> None:
         self._bars.update(self._bar, completed=done, total=total, rows=say("export.so_far", n=rows))

@@ -109,17 +109,17 @@ class ContractCompanion:
         self._named: dict[object, str] | None = None
         self._refusal: ErrorInfo | None = None
 
-    def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
+    def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         self._waiting.extend(_page_states(unit))
         self._record(SHORT_S)
         return ""
 
-    def tick(self) -> StopReason:
+    def on_tick(self) -> StopReason:
         if self._waiting:
             self._record(SHORT_S)
         return ""
 
-    def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
+    def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
         """Return the guard's refusal as the error of the task; computed once, kept for a retry."""
         if self._refusal is None:
             over = _over_limit(head)
@@ -134,7 +134,7 @@ class ContractCompanion:
                 self._refusal = ErrorInfo(message=message, code=BULK_INCOMPLETE)
         return self._refusal
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         """Record the remaining pages before the guard is checked."""
         self._record(SHORT_S)
 

@@ -57,13 +57,13 @@ def place(settings: Settings) -> list[Finding]:
 def _facts(root: Path) -> str:
     facts = os.stat(root)
     ours = not hasattr(os, "geteuid") or facts.st_uid == os.geteuid()
-    told = {
+    facts_shown = {
         "owner": say("doctor.folder.you" if ours else "doctor.folder.other"),
         "disk": disk_kind(root) or say("doctor.folder.unknown"),
     }
     if os.name != "posix":
-        return say("doctor.folder", **told)
-    return say("doctor.folder.mode", mode=f"{stat.S_IMODE(facts.st_mode):04o}", **told)
+        return say("doctor.folder", **facts_shown)
+    return say("doctor.folder.mode", mode=f"{stat.S_IMODE(facts.st_mode):04o}", **facts_shown)
 
 
 def _room(root: Path) -> list[Finding]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from engine import budgets
-from engine.budgets import Standing, ToolCall
-from engine.budgets.envelopes import Lasting, apply, edge_events
+from engine.budgets import BudgetStatus, ToolCall
+from engine.budgets.envelopes import DurationMeter, apply, edge_events
 from engine.kinds.context import StopReason
 from engine.ledger import changes
 from engine.ledger.ledger import Ledger
@@ -43,69 +43,69 @@ class BudgetObserver:
         self._enforce = enforce
         self._now_ms = now_ms
         self._monotonic = monotonic
-        self._lasting = Lasting(monotonic, asleep_s=ASLEEP_S)
+        self._durations = DurationMeter(monotonic, asleep_s=ASLEEP_S)
         self._meta: dict[str, Any] = {}
         self._failed = 0
         self._dirty = False
         self._written = float("-inf")
 
-    def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
+    def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         """Count a finished unit, and return the reason if the task has to end now."""
         address = unit.get("final_url") or unit.get("url")
         args = {"url": address} if isinstance(address, str) and address else {}
         ok, self._failed = units.failed <= self._failed, units.failed
-        meta = self._known()
+        meta = self._record()
         old, now = budgets.before(meta), self._now_ms()
-        self._lasting.measure(meta, now)
+        self._durations.measure(meta, now)
         apply(meta, budgets.fold(meta, ToolCall(str(meta.get("kind")), args, ok), now))
         self._dirty = True
-        return self._judged(old, budgets.at(meta, now))
+        return self._apply_status(old, budgets.at(meta, now))
 
-    def tick(self) -> StopReason:
+    def on_tick(self) -> StopReason:
         """Check the time limit, and write the counters when that is due."""
-        meta = self._known()
+        meta = self._record()
         old, now = budgets.before(meta), self._now_ms()
         # The clock was set: readers must use the measured time.
-        if self._lasting.measure(meta, now):
+        if self._durations.measure(meta, now):
             self._dirty = True
         new = budgets.at(meta, now)
         meta["last_activity_at"] = now
         if (new.exceeded, new.warning) != (old.exceeded, old.warning):
             apply(meta, budgets.verdict(new))
             self._dirty = True
-        return self._judged(old, new)
+        return self._apply_status(old, new)
 
-    def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
+    def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
         """Return None: a budget never refuses a finished result."""
         return None
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         """Write the last counts before the terminal record."""
         if self._meta:
             self._write()
 
-    def _judged(self, old: Standing, new: Standing) -> StopReason:
-        edge = edge_events(old, new)
-        if edge:
-            self._ledger.note(self._task_id, edge)
+    def _apply_status(self, old: BudgetStatus, new: BudgetStatus) -> StopReason:
+        transition = edge_events(old, new)
+        if transition:
+            self._ledger.note(self._task_id, transition)
         if self._dirty and self._monotonic() - self._written >= WRITE_S:
             self._write()
         return "budget" if self._enforce and new.status == "exceeded" else ""
 
-    def _known(self) -> dict[str, Any]:
+    def _record(self) -> dict[str, Any]:
         """Record as read when this task began; from then on it is counted here."""
         if not self._meta:
             self._meta = self._ledger.read_raw(self._task_id)
         return self._meta
 
     def _write(self) -> None:
-        told = {name: self._meta.get(name) for name in KEPT}
+        counters = {name: self._meta.get(name) for name in KEPT}
         ours = changes.engine_of(self._meta)
         measured: dict[str, Any] = {name: ours[name] for name in MEASURED if name in ours}
         self._dirty, self._written = False, self._monotonic()
 
         def write(raw: dict[str, Any]) -> None:
-            apply(raw, told)
+            apply(raw, counters)
             changes.engine_of(raw).update(measured)
 
         self._ledger.mutate(self._task_id, write)

@@ -36,12 +36,12 @@ class Executor:
         ledger: Ledger,
         tools: Tools,
         clock: Clock,
-        told: Callable[[TaskId], None],
+        on_change: Callable[[TaskId], None],
     ) -> None:
         self._ledger = ledger
         self._tools = tools
         self._clock = clock
-        self._told = told
+        self._on_change = on_change
         self._slots = asyncio.Semaphore(tools.settings.slots)
         self._work: dict[TaskId, asyncio.Task[None]] = {}
         self._running: dict[TaskId, Runner] = {}
@@ -82,8 +82,8 @@ class Executor:
         if runner is not None and runner.is_waiting:
             return Ownership(Owner.AWAY, AWAY_WORDS)
         # Its last write may be newer than the record that the caller read.
-        lately = time.monotonic() - self._ended_at.get(task_id, -SETTLED_S) < SETTLED_S
-        if task_id in self._work or lately:
+        just_ended = time.monotonic() - self._ended_at.get(task_id, -SETTLED_S) < SETTLED_S
+        if task_id in self._work or just_ended:
             return Ownership(Owner.HERE, "")
         return Ownership(Owner.NOBODY, "the program that ran it has no such run any more")
 
@@ -108,11 +108,11 @@ class Executor:
         found, self._newly_lost = self._newly_lost, []
         return found
 
-    def ask_to_stop(self, task_id: TaskId) -> None:
+    def request_stop(self, task_id: TaskId) -> None:
         """Stop a run whose folder is absent, at once; it ends when the folder is back."""
         runner = self._running.get(task_id)
         if runner is not None:
-            runner.ask_to_stop()
+            runner.request_stop()
 
     def nudge(self, task_id: TaskId) -> None:
         """Notify the task's runner that its meta.json changed (a cancel request, mostly)."""
@@ -141,7 +141,7 @@ class Executor:
             return
         _, late = await asyncio.wait(work, timeout=grace_s)
         for runner in tuple(self._running.values()):
-            runner.wait_no_more()
+            runner.give_up_waiting()
         for task in late:
             task.cancel()
         if late:
@@ -151,10 +151,10 @@ class Executor:
         # The queue first: a job that waits for its turn must not hold a slot.
         async with self._turn(job.queue), self._slots:
             context = TaskContext(
-                self._ledger, job.task_id, self._clock, self._told, job.observers, job.budgets
+                self._ledger, job.task_id, self._clock, self._on_change, job.observers, job.budgets
             )
             context.scrub = job.kind.scrub(job.args)
-            runner = Runner(self._ledger, job, self._tools, context, self._note_trouble)
+            runner = Runner(self._ledger, job, self._tools, context, self._report_trouble)
             self._running[job.task_id] = runner
             showing = self._tools.browser.live_views
             showing.begin(job.task_id)
@@ -168,7 +168,7 @@ class Executor:
                         self.unsettled.add(job.task_id)
                 self._running.pop(job.task_id, None)
                 showing.end(job.task_id)
-                self._told(job.task_id)
+                self._on_change(job.task_id)
 
     @asynccontextmanager
     async def _turn(self, queue: str | None) -> AsyncIterator[None]:
@@ -186,9 +186,9 @@ class Executor:
         self._ended_at = {k: v for k, v in self._ended_at.items() if now - v < SETTLED_S}
         self._ended_at[task_id] = now
         self._work.pop(task_id, None)
-        self._told(task_id)
+        self._on_change(task_id)
         if not work.cancelled() and work.exception() is not None:
             log.error("task %s: its runner failed", task_id, exc_info=work.exception())
 
-    def _note_trouble(self, sentence: str) -> None:
+    def _report_trouble(self, sentence: str) -> None:
         self.trouble = sentence

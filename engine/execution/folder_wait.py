@@ -22,21 +22,21 @@ from engine.model.records import TaskId
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.1  # interval of checks for the folder's return
+CHECK_S: Final = 0.1  # interval of checks for the folder's return
 REMOVED_S: Final = 1.0  # a folder that is replaced by a copy is missing for a moment
 COPIED_S: Final = 3.0  # another folder may take this long to be complete
-AGAIN_S: Final = 0.05
-MOST_AGAIN: Final = 100  # retries of a write that fails although the folder is there
+RETRY_S: Final = 0.05
+MAX_RETRIES: Final = 100  # retries of a write that fails although the folder is there
 PHASE: Final = "ledger"  # of the `log` event about the absence
 
 
 class FolderWait:
-    """Folder state of one run. `lost` is why the run was given up, `since` when the folder
-    vanished.
+    """Presence of one run's folder, and the wait for its return.
 
-    `told` gets a sentence while the folder is absent, and an empty one when it is back; `hold` is
-    called with True and False to pause the deadlines meanwhile. `kept` is the number of units that
-    the run has written into the folder.
+    `lost` is why the run was given up, `since` when the folder vanished. `report` gets a sentence
+    while the folder is absent, and an empty one when it is back; `hold` is called with True and
+    False to pause the deadlines meanwhile. `stored_units` returns the number of units that the run
+    has written into the folder.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class FolderWait:
         ledger: Ledger,
         task_id: TaskId,
         limit_s: float,
-        told: Callable[[str], None],
+        report: Callable[[str], None],
         hold: Callable[[bool], None],
-        kept: Callable[[], int],
+        stored_units: Callable[[], int],
     ) -> None:
         self._ledger, self._task_id, self._limit_s = ledger, task_id, limit_s
-        self._told, self._hold, self._kept = told, hold, kept
-        self._turn = asyncio.Lock()
+        self._report, self._hold, self._stored_units = report, hold, stored_units
+        self._lock = asyncio.Lock()
         self._folder: HeldFolder | None = None
-        self._again = 0
+        self._retries = 0
         self.since: float | None = None
         self.lost: EngineError | None = None
 
@@ -64,14 +64,14 @@ class FolderWait:
         if self._folder is not None:
             self._folder.close()
 
-    def wait_no_more(self) -> None:
+    def give_up_waiting(self) -> None:
         """Give up at the next check; the limit becomes the time waited until now."""
         waited_s = time.monotonic() - self.since if self.since is not None else self._limit_s
         self._limit_s = min(self._limit_s, round(waited_s, 1))
 
-    def good(self) -> None:
+    def reset_retries(self) -> None:
         """Reset the retry count after a successful write."""
-        self._again = 0
+        self._retries = 0
 
     async def wait_out(self, error: EngineError) -> None:
         """Return once the folder is there, and the write that raised `error` can be repeated.
@@ -84,19 +84,19 @@ class FolderWait:
             raise self.lost
         if not may_be_away(error) or self._folder is None:
             raise error
-        async with self._turn:
+        async with self._lock:
             if self.lost is not None:
                 raise self.lost
-            found = await asyncio.to_thread(self._folder.check)
-            if found is not Presence.THERE or self.since is not None:
-                await self._until_there(self._folder, found)
-            elif isinstance(error, LedgerWriteFailed) or self._again >= MOST_AGAIN:
+            presence = await asyncio.to_thread(self._folder.check)
+            if presence is not Presence.THERE or self.since is not None:
+                await self._wait_for_folder(self._folder, presence)
+            elif isinstance(error, LedgerWriteFailed) or self._retries >= MAX_RETRIES:
                 raise error
             else:
-                self._again += 1
-                await asyncio.sleep(AGAIN_S)
+                self._retries += 1
+                await asyncio.sleep(RETRY_S)
 
-    async def _until_there(self, folder: HeldFolder, found: Presence) -> None:
+    async def _wait_for_folder(self, folder: HeldFolder, presence: Presence) -> None:
         """Wait for the folder. A cancelled wait keeps `since`, so that the next one continues
         it."""
         if self.since is None:
@@ -104,23 +104,23 @@ class FolderWait:
             log.warning("task %s: %s, waiting", self._task_id, AWAY_WORDS)
         self._hold(True)
         try:
-            while found is not Presence.THERE:
-                self._check(found, time.monotonic() - self.since)
-                await asyncio.sleep(LOOK_S)
-                found = await asyncio.to_thread(folder.check)
+            while presence is not Presence.THERE:
+                self._check(presence, time.monotonic() - self.since)
+                await asyncio.sleep(CHECK_S)
+                presence = await asyncio.to_thread(folder.check)
             lasted_s = time.monotonic() - self.since
             missing = await self._missing(folder)
-            await asyncio.to_thread(self._returned, lasted_s, missing)
+            await asyncio.to_thread(self._note_return, lasted_s, missing)
         finally:
             self._hold(False)
-            self._told("")
+            self._report("")
         self.since = None
         if missing:
             raise UnitsMissing(task_id=self._task_id, number=missing)
 
-    def _check(self, found: Presence, lasted_s: float) -> None:
+    def _check(self, presence: Presence, lasted_s: float) -> None:
         """Raise when the folder will not come back."""
-        if found is Presence.REMOVED and lasted_s >= REMOVED_S:
+        if presence is Presence.REMOVED and lasted_s >= REMOVED_S:
             self.lost = TaskRemoved(task_id=self._task_id)
         elif lasted_s >= self._limit_s:
             self.lost = LedgerAway(
@@ -130,7 +130,7 @@ class FolderWait:
             self.since = None
             log.warning("task %s: given up: %s", self._task_id, self.lost)
             raise self.lost
-        self._told(f"{AWAY_WORDS}, waiting")
+        self._report(f"{AWAY_WORDS}, waiting")
 
     async def check(self) -> None:
         """Check for another folder in place of this one that no write has noticed.
@@ -139,9 +139,9 @@ class FolderWait:
             UnitsMissing: it is an older one.
         """
         folder = self._folder
-        if folder is None or self._turn.locked():
+        if folder is None or self._lock.locked():
             return
-        async with self._turn:
+        async with self._lock:
             if await asyncio.to_thread(folder.check) is Presence.THERE and (
                 missing := await self._missing(folder)
             ):
@@ -156,17 +156,19 @@ class FolderWait:
         while (missing := await asyncio.to_thread(self._count_missing)) > 0:
             if time.monotonic() > until:
                 break
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_S)
         return missing
 
     def _count_missing(self) -> int:
-        kept = self._kept()  # first: a unit may be added while the others are counted
+        stored_units = (
+            self._stored_units()
+        )  # first: a unit may be added while the others are counted
         try:
-            return max(0, kept - sum(1 for _ in self._ledger.raw_pages(self._task_id)))
+            return max(0, stored_units - sum(1 for _ in self._ledger.raw_pages(self._task_id)))
         except EngineError:
             return 0
 
-    def _returned(self, lasted_s: float, missing: int) -> None:
+    def _note_return(self, lasted_s: float, missing: int) -> None:
         if self._ledger.lease is not None:
             self._ledger.lease.renew()  # a copy that came back has an unlocked lease
         note = f"{AWAY_WORDS}: the run waited {lasted_s:.1f} s for it"

@@ -79,27 +79,27 @@ class Runner:
         self._tools = tools
         self._context = context
         self._trouble = trouble
-        self._look = asyncio.Event()
-        self._asked = asyncio.Event()
+        self._read_now = asyncio.Event()
+        self._stop_requested = asyncio.Event()
         self._fault: UnitsMissing | None = None
         self._folder = FolderWait(
             ledger, job.task_id, tools.settings.away_s, trouble, context.hold, lambda: context.lines
         )
         context.folder = self._folder
         self._lost: TaskRecord | None = None
-        self._why: StopReason = "cancelled"
+        self._stop_reason: StopReason = "cancelled"
         self._began = 0.0
 
     def nudge(self) -> None:
-        self._look.set()
+        self._read_now.set()
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Stop now, without reading meta.json: its folder is absent, and the end waits for it."""
-        self._asked.set()
+        self._stop_requested.set()
 
-    def wait_no_more(self) -> None:
+    def give_up_waiting(self) -> None:
         """Give up on an absent folder, because the program ends."""
-        self._folder.wait_no_more()
+        self._folder.give_up_waiting()
 
     @property
     def lost(self) -> EngineError | None:
@@ -159,21 +159,23 @@ class Runner:
         cancelled: asyncio.CancelledError | None = None
         body = asyncio.create_task(self._body(), name=f"body {self._job.task_id}")
         watcher = asyncio.create_task(self._watch(), name=f"cancel watch {self._job.task_id}")
-        asked = asyncio.create_task(self._asked.wait(), name=f"asked {self._job.task_id}")
+        requested = asyncio.create_task(
+            self._stop_requested.wait(), name=f"asked {self._job.task_id}"
+        )
         try:
-            await asyncio.wait({body, watcher, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({body, watcher, requested}, return_when=asyncio.FIRST_COMPLETED)
             if not body.done():
-                self._context.stop(self._why)
+                self._context.stop(self._stop_reason)
                 await asyncio.wait({body}, timeout=HARD_STOP_S)
         except asyncio.CancelledError as error:
             cancelled = error  # raised again once the pages are settled
             self._context.stop()
-        for task in (body, watcher, asked):
+        for task in (body, watcher, requested):
             task.cancel()
-        ended, *_ = await asyncio.gather(body, watcher, asked, return_exceptions=True)
+        ended, *_ = await asyncio.gather(body, watcher, requested, return_exceptions=True)
         if self._fault is not None:
-            told = ErrorInfo(message=str(self._fault), code=self._fault.code)
-            return Outcome(Status.FAILED, error=told), cancelled
+            missing = ErrorInfo(message=str(self._fault), code=self._fault.code)
+            return Outcome(Status.FAILED, error=missing), cancelled
         return ended if isinstance(ended, Outcome) else self._cut_short(ended), cancelled
 
     def _cut_short(self, ended: BaseException) -> Outcome:
@@ -181,7 +183,7 @@ class Runner:
         if isinstance(ended, asyncio.CancelledError) and self._context.stopping:
             return _stopped(self._context.stop_reason)
         log.error("task %s: its body broke down", self._job.task_id, exc_info=ended)
-        return _unexpected(ended)
+        return _internal_error(ended)
 
     async def _body(self) -> Outcome:
         job, context = self._job, self._context
@@ -196,19 +198,19 @@ class Runner:
             return Outcome(Status.FAILED, error=ErrorInfo(message=str(error), code=error.code))
         except Exception as error:  # a defect of ours must end as a state that the user can see
             log.exception("task %s: its body failed", job.task_id)
-            return _unexpected(error)
+            return _internal_error(error)
         return _stopped(context.stop_reason, head)
 
     async def _watch(self) -> None:
         """Return when a stop was requested, or another process ended the task."""
         seen: object = None
-        while not self._why_by_clock(await self._context.tick()):
+        while not self._is_stop(await self._context.tick()):
             try:
                 async with asyncio.timeout(LOOK_S):
-                    await self._look.wait()
+                    await self._read_now.wait()
             except TimeoutError:
                 pass
-            self._look.clear()
+            self._read_now.clear()
             try:
                 await self._folder.check()
                 stamp = await asyncio.to_thread(self._ledger.stamp, self._job.task_id)
@@ -221,10 +223,10 @@ class Runner:
                 self._fault = error
                 return
             except EngineError as error:
-                if not await self._may_look_again(error):
+                if not await self._can_watch_on(error):
                     return
 
-    async def _may_look_again(self, error: EngineError) -> bool:
+    async def _can_watch_on(self, error: EngineError) -> bool:
         """Wait while the folder is absent; False when it is gone and the work is pointless."""
         try:
             await self._folder.wait_out(error)
@@ -241,14 +243,14 @@ class Runner:
             self._lost = record
         elif record.cancel_requested_at is None and record.engine is not None:
             if record.engine.forced_at is not None:
-                self._why = "forced"
+                self._stop_reason = "forced"
             elif record.engine.stop_requested_at is not None:
-                self._why = "stopped"
-            return self._why != "cancelled"
+                self._stop_reason = "stopped"
+            return self._stop_reason != "cancelled"
         return record.is_terminal or record.cancel_requested_at is not None
 
-    def _why_by_clock(self, reason: StopReason) -> bool:
-        self._why = reason or self._why
+    def _is_stop(self, reason: StopReason) -> bool:
+        self._stop_reason = reason or self._stop_reason
         return bool(reason)
 
     async def _settle(self, outcome: Outcome) -> TaskRecord | None:
@@ -258,7 +260,7 @@ class Runner:
             try:
                 return await asyncio.to_thread(self._write_end, outcome)
             except TransitionError:
-                await self._tell_lost()
+                await self._log_ownership_lost()
                 return None
             except EngineError as error:
                 if not await self._can_go_on(error):
@@ -266,8 +268,8 @@ class Runner:
 
     async def _wait_out(self, error: EngineError) -> None:
         """Report the obstacle (a full disk, a lock) and pause before the next try."""
-        said = str(error)
-        self._trouble(said if said.startswith(error.title) else f"{error.title}: {said}")
+        text = str(error)
+        self._trouble(text if text.startswith(error.title) else f"{error.title}: {text}")
         log.warning("task %s: %s; trying again", self._job.task_id, error)
         await asyncio.sleep(AGAIN_S)
 
@@ -277,7 +279,7 @@ class Runner:
             raise TransitionError(subject=task_id, source=self._lost.status, target=outcome.status)
         self._context.flush()
         self._context.ended()
-        outcome = self._judged(outcome)
+        outcome = self._check_contracts(outcome)
         head = outcome.head if outcome.head is not None else self._partial(outcome)
         # A completed task has a result, even an empty one.
         whole = outcome.status is Status.COMPLETED
@@ -292,7 +294,7 @@ class Runner:
         self._trouble("")
         return record
 
-    def _judged(self, outcome: Outcome) -> Outcome:
+    def _check_contracts(self, outcome: Outcome) -> Outcome:
         """Let the contracts refuse a COMPLETED outcome; its result is kept in any case."""
         if outcome.status is not Status.COMPLETED or self._context.stop_reason == "forced":
             return outcome
@@ -325,7 +327,7 @@ class Runner:
         head = self._job.kind.partial(self._job.args, pages, stopped_by, duration_ms)
         return {**head, **own_id(self._job.kind.name, self._job.task_id)}
 
-    async def _tell_lost(self) -> None:
+    async def _log_ownership_lost(self) -> None:
         status = self._lost.status if self._lost else "ended"
         error = OwnershipLost(task_id=self._job.task_id, status=status)
         log.warning("%s", error)
@@ -346,7 +348,7 @@ def _stopped(reason: StopReason, head: Head | None = None) -> Outcome:
     return Outcome(Status.COMPLETED, head)
 
 
-def _unexpected(error: BaseException) -> Outcome:
+def _internal_error(error: BaseException) -> Outcome:
     name = type(error).__name__
     message = f"An unexpected {name} ended the task; the log has the details."
     return Outcome(Status.FAILED, error=ErrorInfo(message=message, code="internal_error"))

@@ -54,7 +54,7 @@ class TaskContext:
         self._observers = observers
         self.scrub = Scrub(())  # secrets that the task was given
         self._writing = threading.Lock()
-        self._left: list[tuple[deque[Step], Units]] = []
+        self._unwritten: list[tuple[deque[Step], Units]] = []
         self.lines = 0  # units in pages.jsonl
         self.folder: FolderWait | None = None
 
@@ -93,23 +93,25 @@ class TaskContext:
         try:
             # Threads would overtake each other, and progress would decrease.
             async with self._order:
-                reason = await self._kept(steps, units)
+                reason = await self._store(steps, units)
         except asyncio.CancelledError:
             if self.folder is not None and self.folder.since is not None:
-                self._left.append((steps, units))  # accepted already: it is written before the end
+                self._unwritten.append(
+                    (steps, units)
+                )  # accepted already: it is written before the end
             raise
         self._nudge(self._id)
         if reason:
             self.stop(reason)
 
-    async def _kept(self, steps: deque[Step], units: Units) -> StopReason:
-        before, self.units = self.units, units
+    async def _store(self, steps: deque[Step], units: Units) -> StopReason:
+        previous, self.units = self.units, units
         whole = len(steps)
         try:
-            return await self._write(partial(self._through, steps))
+            return await self._write(partial(self._run_steps, steps))
         except EngineError:
             if len(steps) == whole:
-                self.units = before  # a page that could not be written does not count
+                self.units = previous  # a page that could not be written does not count
             raise
 
     async def reached(self, message: str) -> None:
@@ -117,8 +119,8 @@ class TaskContext:
         async with self._order:
             last = self.units
             self.units = Units(last.done, last.total, message, last.failed)
-            told = self.clean(_progress(self.units))
-            await self._write(partial(self._ledger.append_event, self.task_id, "progress", told))
+            data = self.clean(_progress(self.units))
+            await self._write(partial(self._ledger.append_event, self.task_id, "progress", data))
         self._nudge(self._id)
 
     async def rest(self, pages: list[dict[str, Any]]) -> None:
@@ -129,8 +131,8 @@ class TaskContext:
             self.lines += len(pages)
 
     async def log(self, phase: str, note: str, **data: object) -> None:
-        said = self.clean({"phase": phase, "note": note, **data})
-        await self._write(partial(self._ledger.append_event, self.task_id, "log", said))
+        data = self.clean({"phase": phase, "note": note, **data})
+        await self._write(partial(self._ledger.append_event, self.task_id, "log", data))
 
     def clean(self, given: Any) -> Any:
         """Remove the task's given secrets from a record or a text."""
@@ -149,30 +151,30 @@ class TaskContext:
         """Write, and retry after an absence of the task's folder."""
         while True:
             try:
-                found = await _to_its_end(write)
+                found = await _write_shielded(write)
             except EngineError as error:
                 if self.folder is None:
                     raise
                 await self.folder.wait_out(error)
             else:
                 if self.folder is not None:
-                    self.folder.good()
+                    self.folder.reset_retries()
                 return found
 
     def flush(self) -> None:
         """Write the pages whose body ended while their folder was absent; for a thread."""
-        while self._left:
-            steps, units = self._left[0]
-            self._through(steps)
+        while self._unwritten:
+            steps, units = self._unwritten[0]
+            self._run_steps(steps)
             self.units = max(self.units, units, key=lambda one: one.done)
-            del self._left[0]
+            del self._unwritten[0]
 
     async def tick(self) -> StopReason:
         """Let the companions check the clock; return the reason to stop, mostly none."""
         if not self._observers or (self.folder is not None and self.folder.since is not None):
             return ""
         async with self._order:
-            return await asyncio.to_thread(self._told, lambda one: one.tick())
+            return await asyncio.to_thread(self._notify_observers, lambda one: one.on_tick())
 
     def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
         """Reason why the task may not be COMPLETED, from the first companion that refuses; for a
@@ -183,7 +185,7 @@ class TaskContext:
         """
         for observer in self._observers:
             try:
-                refused = observer.refuses(head)
+                refused = observer.refusal(head)
             except (LockTimeout, LedgerWriteFailed):
                 raise
             except EngineError as error:
@@ -196,15 +198,15 @@ class TaskContext:
         """Notify the companions that the work is over; for a thread."""
         for observer in self._observers:
             try:
-                observer.ended()
+                observer.on_end()
             except EngineError as error:
                 log.warning("task %s: %s", self._id, error)
 
-    def _told(self, tell: Callable[[TaskObserver], StopReason]) -> StopReason:
+    def _notify_observers(self, call: Callable[[TaskObserver], StopReason]) -> StopReason:
         found: StopReason = ""
         for observer in self._observers:
             try:
-                found = tell(observer) or found
+                found = call(observer) or found
             except EngineError as error:
                 log.warning("task %s: could not be counted: %s", self._id, error)
         return found
@@ -218,16 +220,20 @@ class TaskContext:
             self.lines += 1
             return ""
 
-        def tell() -> StopReason:
+        def report() -> StopReason:
             self._ledger.append_event(self.task_id, "progress", progress)
             return ""
 
         def count() -> StopReason:
-            return self._told(lambda one: one.kept(page, units)) if self._observers else ""
+            return (
+                self._notify_observers(lambda one: one.on_unit(page, units))
+                if self._observers
+                else ""
+            )
 
-        return deque((append, tell, count))
+        return deque((append, report, count))
 
-    def _through(self, steps: deque[Step]) -> StopReason:
+    def _run_steps(self, steps: deque[Step]) -> StopReason:
         found: StopReason = ""
         with self._writing:
             while steps:
@@ -237,22 +243,22 @@ class TaskContext:
 
 
 def _progress(units: Units) -> dict[str, Any]:
-    told: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
+    data: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
     if units.failed:
-        told["unitsFailed"] = units.failed
+        data["unitsFailed"] = units.failed
     if units.message:
-        told["message"] = units.message
-    return told
+        data["message"] = units.message
+    return data
 
 
-async def _to_its_end(write: Callable[[], T]) -> T:
+async def _write_shielded(write: Callable[[], T]) -> T:
     """Write on a thread; the write completes even if the caller is cancelled."""
     writing = asyncio.get_running_loop().run_in_executor(None, write)
-    writing.add_done_callback(_hear)
+    writing.add_done_callback(_retrieve_exception)
     return await asyncio.shield(writing)
 
 
-def _hear(writing: asyncio.Future[Any]) -> None:
+def _retrieve_exception(writing: asyncio.Future[Any]) -> None:
     """Retrieve the exception of an abandoned write, which the loop would log with a traceback."""
     if not writing.cancelled():
         writing.exception()

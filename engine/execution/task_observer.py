@@ -16,21 +16,21 @@ class TaskObserver(Protocol):
     count.
     """
 
-    def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
+    def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         """Handle a stored unit; return the reason why the task has to stop now, mostly none."""
         ...
 
-    def tick(self) -> StopReason:
-        """Handle the passing of time (about four times a second); returns as `kept` does."""
+    def on_tick(self) -> StopReason:
+        """Handle the passing of time (about four times a second); returns as `on_unit` does."""
         ...
 
-    def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
+    def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
         """Return why a task that would be COMPLETED now has to be FAILED, or None.
 
         `head` is that of its result (the summary of a crawl), where the body produced one.
         """
         ...
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         """Handle the end of the work; the terminal meta comes next."""
         ...

@@ -26,8 +26,8 @@ from engine.model.records import PAGES_NAME, TaskRecord, Unreadable
 from engine.results.findings import Findings
 
 Keep = Callable[[Row], bool]  # returns whether to export this unit
-Told = Callable[[int, int, int], None]  # rows written, bytes read, bytes in total
-TELL_S: Final = 0.1
+OnProgress = Callable[[int, int, int], None]  # rows written, bytes read, bytes in total
+PROGRESS_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +72,18 @@ class Exported(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Watch:
+class ExportProgress:
     """Progress callback, called about ten times a second, and a stop flag checked at each row.
 
     `keep` filters the units: the file then has a part of the result.
     """
 
-    told: Told = lambda *_: None
+    on_progress: OnProgress = lambda *_: None
     keep: Keep | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
 
-def mistakes(order: Order, to_file: bool) -> tuple[Problem, ...]:
+def order_problems(order: Order, to_file: bool) -> tuple[Problem, ...]:
     """Collect the mistakes in an order before anything is read."""
     found: list[Problem] = []
     form = FORMATS.get(order.format)
@@ -100,7 +100,7 @@ def mistakes(order: Order, to_file: bool) -> tuple[Problem, ...]:
 
 
 def export_file(
-    ledger: LedgerReader, order: Order, place: Path, watch: Watch, *, force: bool = False
+    ledger: LedgerReader, order: Order, place: Path, watch: ExportProgress, *, force: bool = False
 ) -> Exported:
     """Export to the file `place` atomically.
 
@@ -115,14 +115,16 @@ def export_file(
     return made.report(str(place))
 
 
-def export_stream(ledger: LedgerReader, order: Order, out: BinaryIO, watch: Watch) -> Exported:
+def export_stream(
+    ledger: LedgerReader, order: Order, out: BinaryIO, watch: ExportProgress
+) -> Exported:
     """Stream a text format into `out`; raises as `export_file`, and OSError."""
     made = _Export(ledger, order, watch, to_file=False)
     made.write(out)
     return made.report("-")
 
 
-def _nothing(record: TaskRecord | Unreadable) -> NothingToExport:
+def _nothing_error(record: TaskRecord | Unreadable) -> NothingToExport:
     """Choose the error: only a live task may have something later."""
     if isinstance(record, TaskRecord) and record.is_terminal:
         return NothingKept(task_id=record.task_id, status=record.status)
@@ -132,8 +134,10 @@ def _nothing(record: TaskRecord | Unreadable) -> NothingToExport:
 class _Export:
     """Export with all checks in the constructor, before a file is created."""
 
-    def __init__(self, ledger: LedgerReader, order: Order, watch: Watch, *, to_file: bool) -> None:
-        problems = mistakes(order, to_file)
+    def __init__(
+        self, ledger: LedgerReader, order: Order, watch: ExportProgress, *, to_file: bool
+    ) -> None:
+        problems = order_problems(order, to_file)
         if problems:
             raise InvalidArguments(problems)
         self._order, self._watch = order, watch
@@ -145,7 +149,7 @@ class _Export:
         self._is_ours = ours and self._findings.place == PAGES_NAME
         self._about = about(record, self._findings.head(), time.time() * 1000)
         if not self._findings.place:
-            raise _nothing(record)
+            raise _nothing_error(record)
         self._tally = Tally()
         self._columns = self._chosen(kind)
 
@@ -193,8 +197,8 @@ class _Export:
         added = {}
         if self._format.task_columns or self._order.columns:
             added = {"task_id": self._about.task_id, "task_status": self._about.status}
-        known = None if self._format.whole or self._order.columns else self._known()
-        findings, tally, told_s, keep = self._findings, self._tally, 0.0, self._watch.keep
+        known = None if self._format.whole or self._order.columns else self._known_fields()
+        findings, tally, reported_s, keep = self._findings, self._tally, 0.0, self._watch.keep
         for row in findings.rows():
             if self._watch.stop.is_set():
                 raise ExportStopped(rows=tally.rows)
@@ -204,12 +208,12 @@ class _Export:
                 tally.fields_left.update(row.keys() - known)
             yield clean(row) | added
             tally.rows += 1
-            if (now_s := time.monotonic()) - told_s > TELL_S:
-                told_s = now_s
-                self._watch.told(tally.rows, findings.done, findings.size)
-        self._watch.told(tally.rows, findings.size, findings.size)
+            if (now_s := time.monotonic()) - reported_s > PROGRESS_S:
+                reported_s = now_s
+                self._watch.on_progress(tally.rows, findings.done, findings.size)
+        self._watch.on_progress(tally.rows, findings.size, findings.size)
 
-    def _known(self) -> frozenset[str]:
+    def _known_fields(self) -> frozenset[str]:
         """Fields that have a column, or are omitted on purpose."""
         bulky = columns_for(self._about.kind, ())
         return frozenset(column.name.partition(".")[0] for column in (*self._columns, *bulky))

@@ -17,13 +17,13 @@ from engine.export.columns import Column
 from engine.export.errors import ExportStopped
 from engine.export.exporter import (
     FORMATS,
-    TELL_S,
+    PROGRESS_S,
     Exported,
+    ExportProgress,
     Order,
-    Watch,
     export_file,
     export_stream,
-    mistakes,
+    order_problems,
 )
 from engine.export.output import new_file
 from engine.export.table import About, Row, Table, Tally, iso
@@ -42,7 +42,9 @@ BLOCK: Final = 1024 * 1024
 _PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # not compressible any further
 
 
-def zip_folder(ledger: LedgerReader, task_id: str, out: BinaryIO, watch: Watch) -> Exported:
+def zip_folder(
+    ledger: LedgerReader, task_id: str, out: BinaryIO, watch: ExportProgress
+) -> Exported:
     """Write every file of the task into `out`, in blocks.
 
     Raises:
@@ -65,7 +67,7 @@ def zip_folder(ledger: LedgerReader, task_id: str, out: BinaryIO, watch: Watch) 
                         raise ExportStopped(rows=number)
                     inside.write(block)
                     done += len(block)
-                    watch.told(number, done, whole)
+                    watch.on_progress(number, done, whole)
     return Exported(task_id, "zip", "", len(files), False, "", [])
 
 
@@ -85,14 +87,20 @@ LEDGER: Final = Column("ledger", 18)  # only where tasks of several ledgers are 
 
 
 def export_list(
-    views: Sequence[TaskView], order: Order, place: Path, root: Path, watch: Watch, *, force: bool
+    views: Sequence[TaskView],
+    order: Order,
+    place: Path,
+    root: Path,
+    watch: ExportProgress,
+    *,
+    force: bool,
 ) -> Exported:
     """Write these tasks to the file `place` atomically.
 
     Raises:
         InvalidArguments, ExportExists, ExportRefused, ExportFailed, ExportStopped: see there.
     """
-    problems = mistakes(order, True)
+    problems = order_problems(order, True)
     if problems:
         raise InvalidArguments(problems)
     form, tally = FORMATS[order.format], Tally()
@@ -121,18 +129,20 @@ def _about(number: int) -> About:
     )
 
 
-def _rows(views: Sequence[TaskView], tally: Tally, watch: Watch, *, several: bool) -> Iterator[Row]:
-    told_s = 0.0
+def _rows(
+    views: Sequence[TaskView], tally: Tally, watch: ExportProgress, *, several: bool
+) -> Iterator[Row]:
+    reported_s = 0.0
     for view in views:
         if watch.stop.is_set():
             raise ExportStopped(rows=tally.rows)
         ledger = {LEDGER.name: view.ledger or HERE} if several else {}
         yield redact.value(row_of(view) | ledger)
         tally.rows += 1
-        if (now_s := time.monotonic()) - told_s > TELL_S:
-            told_s = now_s
-            watch.told(tally.rows, tally.rows, len(views))
-    watch.told(tally.rows, len(views), len(views))
+        if (now_s := time.monotonic()) - reported_s > PROGRESS_S:
+            reported_s = now_s
+            watch.on_progress(tally.rows, tally.rows, len(views))
+    watch.on_progress(tally.rows, len(views), len(views))
 
 
 def row_of(view: TaskView) -> dict[str, Any]:
@@ -140,8 +150,8 @@ def row_of(view: TaskView) -> dict[str, Any]:
     entry, units = view.entry, view.units
     row: dict[str, Any] = {column.name: None for column in COLUMNS}
     if isinstance(entry, Unreadable):
-        said = {"status": "unreadable", "error": entry.reason}
-        return row | {"task_id": plain_id(entry.task_id), **said}
+        unreadable_row = {"status": "unreadable", "error": entry.reason}
+        return row | {"task_id": plain_id(entry.task_id), **unreadable_row}
     if units is not None:
         row |= {"done": units.done, "total": units.total, "failed": units.failed}
     return row | {
@@ -195,10 +205,10 @@ class Exports:
         self._aliases = TaskAliases()
 
     async def to_file(
-        self, order: Order, place: Path, *, force: bool = False, watch: Watch | None = None
+        self, order: Order, place: Path, *, force: bool = False, watch: ExportProgress | None = None
     ) -> Exported:
         """Write the file `place` atomically; see `exporter.export_file` for errors."""
-        active_watch = watch or Watch()
+        active_watch = watch or ExportProgress()
 
         def work() -> Exported:
             reader = LedgerReader(self._root)
@@ -221,10 +231,10 @@ class Exports:
         place: Path,
         *,
         force: bool = False,
-        watch: Watch | None = None,
+        watch: ExportProgress | None = None,
     ) -> Exported:
         """Write the list of these tasks; see `export_list` for errors."""
-        active_watch = watch or Watch()
+        active_watch = watch or ExportProgress()
         work = partial(export_list, views, order, place, self._root, active_watch, force=force)
         try:
             return await asyncio.to_thread(work)
@@ -232,10 +242,10 @@ class Exports:
             active_watch.stop.set()
 
     async def to_stream(
-        self, order: Order, out: BinaryIO, *, watch: Watch | None = None
+        self, order: Order, out: BinaryIO, *, watch: ExportProgress | None = None
     ) -> Exported:
         """Stream a text format into `out`; see `exporter.export_stream` for errors."""
-        active_watch = watch or Watch()
+        active_watch = watch or ExportProgress()
 
         def work() -> Exported:
             reader = LedgerReader(self._root)

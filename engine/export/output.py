@@ -17,7 +17,7 @@ _NEW = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES}
-_UNFINISHED: set[Path] = set()  # files that this process is writing
+_STAGED: set[Path] = set()  # files that this process is writing
 
 
 @contextmanager
@@ -29,20 +29,20 @@ def new_file(place: Path, root: Path, *, force: bool) -> Iterator[BinaryIO]:
         ExportRefused: a folder, a device, or a place inside the ledger at `root`.
         ExportFailed: the system refuses (no room, no such folder).
     """
-    target = _judged(place, root, force)
+    target = _checked_target(place, root, force)
     # A random name, because the target's may be as long as a name can be.
     staged = target.with_name(f".export-{secrets.token_hex(8)}.part")
-    _UNFINISHED.add(staged)
+    _STAGED.add(staged)
     try:
         with _staged(staged) as out:
             yield out
-        _put(staged, target, force)
+        _publish(staged, target, force)
     except FileExistsError:
         raise ExportExists(path=str(place)) from None
     except OSError as error:
         raise ExportFailed(path=str(place), reason=error.strerror or str(error)) from error
     finally:
-        _drop(staged)
+        _discard(staged)
 
 
 def check_outside(place: Path, roots: Iterable[str]) -> None:
@@ -52,19 +52,19 @@ def check_outside(place: Path, roots: Iterable[str]) -> None:
         raise ExportRefused(path=str(place), reason="it is inside the ledger")
 
 
-def leave_nothing() -> None:
+def remove_staged() -> None:
     """Remove the staged files, for code that ends the process without leaving its blocks."""
-    for staged in tuple(_UNFINISHED):
-        _drop(staged)
+    for staged in tuple(_STAGED):
+        _discard(staged)
 
 
-def _drop(staged: Path) -> None:
-    _UNFINISHED.discard(staged)
+def _discard(staged: Path) -> None:
+    _STAGED.discard(staged)
     with suppress(OSError):
         os.unlink(staged)
 
 
-def _judged(place: Path, root: Path, force: bool) -> Path:
+def _checked_target(place: Path, root: Path, force: bool) -> Path:
     if "\0" in str(place):
         raise ExportRefused(path=str(place), reason="no name of a file holds a NUL")
     target = Path(os.path.realpath(place))  # a link of the user's own is followed
@@ -89,7 +89,7 @@ def _staged(staged: Path) -> Iterator[BinaryIO]:
         os.fsync(out.fileno())
 
 
-def _put(staged: Path, target: Path, force: bool) -> None:
+def _publish(staged: Path, target: Path, force: bool) -> None:
     if force or os.name == "nt":  # Windows' rename does not replace
         (os.replace if force else os.rename)(staged, target)
         return

@@ -65,7 +65,7 @@ def write_html(out: BinaryIO, table: Table) -> None:
     """Write the report row by row; the template escapes every value."""
     from jinja2 import Environment, StrictUndefined
 
-    house = Environment(
+    environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -73,7 +73,7 @@ def write_html(out: BinaryIO, table: Table) -> None:
         keep_trailing_newline=True,
     )
     about = table.about
-    pieces = house.from_string(TEMPLATE).generate(
+    pieces = environment.from_string(TEMPLATE).generate(
         title=_shown(about.name or about.url or f"{about.kind} {about.task_id}"),
         partial=about.partial,
         note=about.note,
@@ -89,9 +89,9 @@ def write_html(out: BinaryIO, table: Table) -> None:
 
 def facts(about: About) -> list[tuple[str, str]]:
     """List the facts about the task as names and texts; empty ones are omitted."""
-    told = {name: getattr(about, name) for name in about.__struct_fields__ if name != "summary"}
-    told.update({f"summary.{name}": value for name, value in about.summary.items()})
-    return [(name, text_of(value)) for name, value in told.items() if value not in ("", None)]
+    values = {name: getattr(about, name) for name in about.__struct_fields__ if name != "summary"}
+    values.update({f"summary.{name}": value for name, value in about.summary.items()})
+    return [(name, text_of(value)) for name, value in values.items() if value not in ("", None)]
 
 
 def _cells(table: Table) -> Iterator[list[str]]:

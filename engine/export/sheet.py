@@ -31,22 +31,22 @@ def write_xlsx(out: BinaryIO, table: Table, *, most_rows: int = ROWS) -> None:
     from xlsxwriter.exceptions import FileCreateError
 
     with tempfile.TemporaryDirectory(prefix="export-", ignore_cleanup_errors=True) as place:
-        lent = _Lent(out)
-        book = Workbook(lent, {"constant_memory": True, "tmpdir": place})
+        detachable = _DetachableFile(out)
+        book = Workbook(detachable, {"constant_memory": True, "tmpdir": place})
         try:
             _Sheets(book, table, most_rows).fill()
             book.close()
         except FileCreateError as error:
             raise _cause(error) from error
         finally:
-            lent.take_back()
-            _let_go(book)
+            detachable.detach()
+            _abandon(book)
 
 
-class _Lent:
+class _DetachableFile:
     """File proxy whose writes can be discarded, because the library's packer closes too late.
 
-    After `take_back` it only counts bytes: without a valid position the packer prints an error that
+    After `detach` it only counts bytes: without a valid position the packer prints an error that
     cannot be caught.
     """
 
@@ -54,7 +54,7 @@ class _Lent:
         self._out: BinaryIO | None = out
         self._at = 0
 
-    def take_back(self) -> None:
+    def detach(self) -> None:
         self._out = None
 
     def write(self, data: bytes) -> int:
@@ -77,7 +77,7 @@ class _Lent:
             self._out.flush()
 
 
-def _let_go(book: Any) -> None:
+def _abandon(book: Any) -> None:
     """Close the files of an unfinished workbook, and prevent its destructor from finishing it."""
     book.fileclosed = True
     for sheet in book.worksheets():
@@ -87,8 +87,8 @@ def _let_go(book: Any) -> None:
 
 def _cause(error: Exception) -> OSError:
     """Return the system error that the library wraps."""
-    said = error.args[0] if error.args else None
-    return said if isinstance(said, OSError) else OSError(str(error))
+    cause = error.args[0] if error.args else None
+    return cause if isinstance(cause, OSError) else OSError(str(error))
 
 
 class _Sheets:
@@ -114,7 +114,7 @@ class _Sheets:
             at += 1
             if self._has_links:
                 self._put_links(row)
-        self._tell()
+        self._write_facts()
 
     def _put_links(self, row: Row) -> None:
         """Write each link of a page as a row, preceded by the page's address."""
@@ -163,14 +163,14 @@ class _Sheets:
             style = self._quoted if begins_formula(text) else None
             sheet.write_string(row, column, text, style)
 
-    def _tell(self) -> None:
+    def _write_facts(self) -> None:
         about: Worksheet = self._book.add_worksheet(ABOUT)
         about.set_column(0, 0, 16)
         about.set_column(1, 1, 100)
-        told = facts(self._table.about)
-        told += [("note", note) for note in self._table.tally.notes()]
-        told.append(("rows", str(self._table.tally.rows)))
-        for at, (name, text) in enumerate(told):
+        rows = facts(self._table.about)
+        rows += [("note", note) for note in self._table.tally.notes()]
+        rows.append(("rows", str(self._table.tally.rows)))
+        for at, (name, text) in enumerate(rows):
             about.write_string(at, 0, text_of(name)[:CHARS], self._bold)
             self._put(about, at, 1, text)
 

@@ -55,16 +55,16 @@ class Tally:
 
     def notes(self) -> list[str]:
         """List in sentences what this file omits."""
-        said: list[str] = []
+        notes: list[str] = []
         if self.cells_cut:
             message = "export.cut.one" if self.cells_cut == 1 else "export.cut"
-            said.append(ENGLISH[message].format(count=self.cells_cut))
+            notes.append(ENGLISH[message].format(count=self.cells_cut))
         if self.sheets > 1:
-            said.append(ENGLISH["export.sheets"].format(count=self.sheets))
+            notes.append(ENGLISH["export.sheets"].format(count=self.sheets))
         if self.fields_left:
             names = display(", ".join(sorted(self.fields_left)), 300)
-            said.append(ENGLISH["export.fields"].format(names=names))
-        return said
+            notes.append(ENGLISH["export.fields"].format(names=names))
+        return notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def about(record: TaskRecord | Unreadable, head: Row, now_ms: float) -> About:
     if isinstance(record, Unreadable):
         raise TaskUnreadable(task_id=record.task_id, reason=record.reason, path=record.path)
     summary = head.get("summary")
-    told = {
+    values = {
         "task_id": record.task_id,
         "kind": record.kind,
         "status": record.status,
@@ -110,7 +110,7 @@ def about(record: TaskRecord | Unreadable, head: Row, now_ms: float) -> About:
         "error": record.error.message if record.error else "",
         "summary": summary if isinstance(summary, dict) else {},
     }
-    return About(**redact.value(told))
+    return About(**redact.value(values))
 
 
 def _note(record: TaskRecord) -> str:

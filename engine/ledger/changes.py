@@ -81,7 +81,7 @@ def begin(raw: dict[str, Any], lease: Lease, now_ms: int) -> None:
     engine_of(raw).update(owner_fields(lease))
 
 
-def ask_to_stop(raw: dict[str, Any], now_ms: int, reason: str | None = None) -> None:
+def request_stop(raw: dict[str, Any], now_ms: int, reason: str | None = None) -> None:
     """Cancel a PENDING task or an envelope at once, else record a request; the first one is kept.
 
     `reason` is redacted already.

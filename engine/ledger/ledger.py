@@ -149,7 +149,7 @@ class Ledger(LedgerReader):
         """
         why = redact.text(reason)[:REASON_CHARACTERS] if reason else None
         commit = self._commit(
-            task_id, lambda raw: changes.ask_to_stop(raw, self._now_ms(), why), How(durable=True)
+            task_id, lambda raw: changes.request_stop(raw, self._now_ms(), why), How(durable=True)
         )
         if commit.changed:
             events: list[tuple[str, dict[str, Any] | None]] = []

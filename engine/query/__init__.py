@@ -18,7 +18,7 @@ from engine.query.errors import (
 )
 from engine.query.fields import FIELDS
 from engine.query.match import Filter
-from engine.query.mistakes import as_words, mended, unknown_values
+from engine.query.mistakes import as_words, corrected, unknown_values
 from engine.query.order import (
     Order,
     SortKey,
@@ -30,7 +30,7 @@ from engine.query.order import (
 )
 from engine.query.subject import ADDRESSES, Subject, haystack, host_of, subject
 from engine.query.syntax import term
-from engine.query.words import Match, Searched, keep, match, terms
+from engine.query.words import Match, Searchable, keep, match, terms
 
 __all__ = [
     "ADDRESSES",
@@ -44,7 +44,7 @@ __all__ = [
     "Order",
     "QueryError",
     "QueryTooLong",
-    "Searched",
+    "Searchable",
     "SortKey",
     "Subject",
     "UnclosedMark",
@@ -54,12 +54,12 @@ __all__ = [
     "as_words",
     "by_values",
     "completion",
+    "corrected",
     "haystack",
     "host_of",
     "in_order",
     "keep",
     "match",
-    "mended",
     "names_in_order",
     "place",
     "subject",

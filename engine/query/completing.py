@@ -45,11 +45,11 @@ class Completion:
 
 
 def completion(
-    text: str, cursor: int, known: Mapping[str, Iterable[str]], *, asked: bool = False
+    text: str, cursor: int, known: Mapping[str, Iterable[str]], *, offer_all: bool = False
 ) -> Completion:
     """Complete the query at `cursor`.
 
-    `known` gives the existing values of fields without a fixed set; `asked` offers every field
+    `known` gives the existing values of fields without a fixed set; `offer_all` offers every field
     where no word was begun. With a single ledger `root` is of no use: it is offered where it is
     `known`.
     """
@@ -61,7 +61,7 @@ def completion(
     assert after is not None
     word = begun[0].lstrip("-")
     start = cursor - len(word)
-    if not word and not asked:
+    if not word and not offer_all:
         return Completion(start, cursor)
     key = key_of(word)
     if key is None:

@@ -36,7 +36,7 @@ class Field:
 
     `values` are completion offers. The result of an `ages` field changes with time, that of a
     `counts` field with progress. An `alike` field has one result for all tasks of one state, kind,
-    host and budget; the text of a `said` field is in the haystack, too.
+    host and budget; the text of a `in_haystack` field is in the haystack, too.
     """
 
     make: Callable[[Term], Test]
@@ -46,7 +46,7 @@ class Field:
     ages: bool = False
     counts: bool = False
     alike: bool = False
-    said: bool = False
+    in_haystack: bool = False
 
 
 def _plain(term: Term, example: str) -> Term:
@@ -208,12 +208,12 @@ FIELDS: Final[Mapping[str, Field]] = {
     "host": Field(
         _host, "*.example.com", "the host of its address, with or without the port", alike=True
     ),
-    "url": Field(_url, "/docs/", "a part of its address", said=True),
-    "id": Field(_id, "3fa1c0", "the beginning of its id", said=True),
-    "name": Field(_name, "nightly", "a part of its name", said=True),
-    "objective": Field(_objective, "prices", "a part of its objective", said=True),
+    "url": Field(_url, "/docs/", "a part of its address", in_haystack=True),
+    "id": Field(_id, "3fa1c0", "the beginning of its id", in_haystack=True),
+    "name": Field(_name, "nightly", "a part of its name", in_haystack=True),
+    "objective": Field(_objective, "prices", "a part of its objective", in_haystack=True),
     "phase": Field(_phase, "verify", "the phase of an envelope", PHASES),
-    "error": Field(_error, "timeout", "a part of its error, or the error's code", said=True),
+    "error": Field(_error, "timeout", "a part of its error, or the error's code", in_haystack=True),
     "code": Field(_code, "orphaned", "the error's code", ("orphaned",)),
     "budget": Field(
         _budget, "exceeded", "ok, near or exceeded", ("ok", "near", "exceeded"), alike=True

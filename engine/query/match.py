@@ -21,10 +21,10 @@ from engine.query.parse import parse
 from engine.query.subject import CUT, Seen, Subject, subject, took_all
 from engine.query.syntax import And, Node, Not, Or, Term, Text, written
 from engine.query.values import Compared, glob, has_glob, span
-from engine.query.words import Searched
+from engine.query.words import Searchable
 
 
-class Listed(Searched, Seen, Protocol):
+class Listed(Searchable, Seen, Protocol):
     """Row of a list; `about` is equal for all rows of one state, kind, host and budget.
 
     It may change only together with these.
@@ -67,19 +67,19 @@ class Filter:
                 other mistakes.
         """
         try:
-            return cls._understood(text)
+            return cls._parsed(text)
         except QueryError as first:
             first.also = others(text, first)
             raise
 
     @classmethod
-    def _understood(cls, text: str) -> Filter:
+    def _parsed(cls, text: str) -> Filter:
         node = parse(text)
         parts = node.parts if isinstance(node, And) else (node,)
         words = [each for each in parts if isinstance(each, Text) and _is_word(each)]
         rest = [each for each in parts if each not in words]
         made = [(each, _test(each)) for each in rest]
-        asked = [FIELDS[key] for key in _keys(node)]  # all are known: their tests were built
+        offer_all = [FIELDS[key] for key in _keys(node)]  # all are known: their tests were built
         since = [each for each in rest if isinstance(each, Term) and each.key in SINCE]
         took = [each for each in rest if isinstance(each, Term) and each.key in TOOK_KEYS]
         aside = [*since, *took]
@@ -90,11 +90,11 @@ class Filter:
             alike=tuple(test for each, test in made if _is_alike(each)),
             since=tuple((SINCE[each.key], span(each, "")) for each in since),
             took=tuple(span(each, "") for each in took),
-            hints=tuple(map(_hint, filter(_is_said, rest))),
+            hints=tuple(map(_hint, filter(_is_in_haystack, rest))),
             parts=tuple(written(And((each,))) for each in parts),  # an OR gets brackets
             conditions=frozenset(map(written, rest)),
-            ages=any(field.ages for field in asked),
-            counts=any(field.counts for field in asked),
+            ages=any(field.ages for field in offer_all),
+            counts=any(field.counts for field in offer_all),
         )
 
     def passes(self, one: Subject, now_ms: float) -> bool:
@@ -131,7 +131,7 @@ class Filter:
             kept = [one for one in kept if word in one.haystack]
         if self.alike:
             some = {one.about: one for one in kept}
-            good = {about for about, one in some.items() if self._are_alike(ask(one), now_ms)}
+            good = {about for about, one in some.items() if self._matches_about(ask(one), now_ms)}
             kept = [one for one in kept if one.about in good]
         for name, compared in self.since:
             moments = list(map(attrgetter(name), kept))
@@ -154,7 +154,7 @@ class Filter:
             found, took = compress(found, passed), compress(took, passed)
         return found
 
-    def _are_alike(self, one: Subject, now_ms: float) -> bool:
+    def _matches_about(self, one: Subject, now_ms: float) -> bool:
         return all(test(one, now_ms) for test in self.alike)
 
     def narrows(self, wider: Filter) -> bool:
@@ -171,8 +171,8 @@ def _is_alike(node: Node) -> bool:
     return all(FIELDS[key].alike for key in _keys(node)) and not any(_texts(node))
 
 
-def _is_said(node: Node) -> bool:
-    return isinstance(node, Term) and FIELDS[node.key].said
+def _is_in_haystack(node: Node) -> bool:
+    return isinstance(node, Term) and FIELDS[node.key].in_haystack
 
 
 def _hint(node: Node) -> str:

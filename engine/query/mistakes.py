@@ -18,7 +18,7 @@ _KEY = re.compile(r"[A-Za-z_]+(?=:)")
 _VALUE = re.compile(r"[^\s()\":]*:[^\s()\"]*")
 
 
-def mended(text: str, error: QueryError) -> str:
+def corrected(text: str, error: QueryError) -> str:
     """Correct `text` to its probable meaning; empty when there is none."""
     at, near = error.position, str(error.fields.get("near") or "")
     if isinstance(error, UnclosedMark):
@@ -52,7 +52,7 @@ def test_of(term: Term) -> Test:
     """
     field = FIELDS.get(term.key)
     if field is None:
-        near = _near(term.key)
+        near = _nearest_field(term.key)
         hint = f"Try {near}:" if near else f"Known: {', '.join(FIELDS)}."
         raise UnknownField(term.at, given=term.key, hint=hint, near=near)
     return field.make(term)
@@ -92,7 +92,7 @@ def _of_terms(text: str) -> Iterator[QueryError]:
             yield error
 
 
-def _near(key: str) -> str:
+def _nearest_field(key: str) -> str:
     """Find the field with the most similar name, if any."""
     begun = [name for name in FIELDS if name.startswith(key)]
     return next(iter(begun or difflib.get_close_matches(key, FIELDS, 1)), "")

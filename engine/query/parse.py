@@ -113,9 +113,9 @@ class _Reader:
     def whole(self) -> Node:
         if not self._tokens:
             return EVERYTHING
-        node = self._either("")
+        node = self._parse_or("")
         left = self._peek()
-        if left is not None:  # `_either` stops early before a closing bracket only
+        if left is not None:  # `_parse_or` stops early before a closing bracket only
             raise UnclosedMark(left.at, mark="bracket", at=left.at + 1)
         return node
 
@@ -126,55 +126,55 @@ class _Reader:
             if token.kind != "word" or token.text in KEYWORDS:
                 continue
             try:
-                node = self._term(token)
+                node = self._parse_term(token)
             except QueryError as error:
                 yield error
                 continue
             if isinstance(node, Term):
                 yield node
 
-    def _either(self, after: str) -> Node:
-        parts = [self._both(after)]
-        while self._take_word("OR"):
-            parts.append(self._both("OR"))
-        return parts[0] if len(parts) == 1 else Or(tuple(_spread(parts, Or)))
+    def _parse_or(self, after: str) -> Node:
+        parts = [self._parse_and(after)]
+        while self._accept_word("OR"):
+            parts.append(self._parse_and("OR"))
+        return parts[0] if len(parts) == 1 else Or(tuple(_flatten(parts, Or)))
 
-    def _both(self, after: str) -> Node:
-        parts = [self._one(after)]
+    def _parse_and(self, after: str) -> Node:
+        parts = [self._parse_one(after)]
         while True:
-            if self._take_word("AND"):
-                parts.append(self._one("AND"))
+            if self._accept_word("AND"):
+                parts.append(self._parse_one("AND"))
                 continue
             token = self._peek()
             if token is None or token.kind == ")" or _is_word(token, "OR"):
                 break
-            parts.append(self._one(""))
-        return parts[0] if len(parts) == 1 else And(tuple(_spread(parts, And)))
+            parts.append(self._parse_one(""))
+        return parts[0] if len(parts) == 1 else And(tuple(_flatten(parts, And)))
 
-    def _one(self, after: str) -> Node:
+    def _parse_one(self, after: str) -> Node:
         token = self._peek()
         if token is None or token.kind == ")" or _is_word(token, "OR") or _is_word(token, "AND"):
             self._missing(after, token)
         self._next += 1
         if token.kind == "-" or _is_word(token, "NOT"):
-            return self._deeper(
-                token, lambda: Not(self._one("NOT" if token.text == "NOT" else "-"))
+            return self._nested(
+                token, lambda: Not(self._parse_one("NOT" if token.text == "NOT" else "-"))
             )
         if token.kind == "(":
-            return self._deeper(token, lambda: self._bracket(token))
+            return self._nested(token, lambda: self._parse_bracket(token))
         if token.kind == "quoted":
             return Text(token.text, True, token.at)
-        return self._term(token)
+        return self._parse_term(token)
 
-    def _bracket(self, opened: Token) -> Node:
-        node = self._either("(")
+    def _parse_bracket(self, opened: Token) -> Node:
+        node = self._parse_or("(")
         token = self._peek()
         if token is None or token.kind != ")":
             raise UnclosedMark(opened.at, mark="bracket", at=opened.at + 1)
         self._next += 1
         return node
 
-    def _term(self, token: Token) -> Node:
+    def _parse_term(self, token: Token) -> Node:
         key = key_of(token.text)
         if key is None:
             return Text(token.text, False, token.at)
@@ -189,7 +189,7 @@ class _Reader:
             raise MissingPart(token.at + len(token.text), after=f"{key}:{comparison}")
         return Term(key.lower(), value, comparison, quoted, token.at)
 
-    def _deeper(self, token: Token, read: Callable[[], Node]) -> Node:
+    def _nested(self, token: Token, read: Callable[[], Node]) -> Node:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise QueryTooLong(token.at, limit=f"{MAX_DEPTH} levels")
@@ -203,7 +203,7 @@ class _Reader:
             raise UnclosedMark(at, mark="bracket", at=at + 1)
         raise MissingPart(at, after=after or "The beginning")
 
-    def _take_word(self, word: str) -> bool:
+    def _accept_word(self, word: str) -> bool:
         token = self._peek()
         if token is None or not _is_word(token, word):
             return False
@@ -218,7 +218,7 @@ def _is_word(token: Token, word: str) -> bool:
     return token.kind == "word" and token.text == word
 
 
-def _spread(parts: list[Node], kind: type[And] | type[Or]) -> Iterator[Node]:
+def _flatten(parts: list[Node], kind: type[And] | type[Or]) -> Iterator[Node]:
     """Flatten `a (b c)` to `a b c`: redundant brackets are dropped."""
     for part in parts:
         if isinstance(part, (And, Or)) and isinstance(part, kind):

@@ -9,15 +9,15 @@ from typing import Protocol, TypeVar
 _WORDS = re.compile(r'"([^"]*)"?|([^\s"]+)')
 
 
-class Searched(Protocol):
+class Searchable(Protocol):
     """Object searched by quick words: text that was folded once by `haystack`."""
 
     @property
     def haystack(self) -> str: ...
 
 
-Match = Callable[[Searched], bool]
-S = TypeVar("S", bound=Searched)
+Match = Callable[[Searchable], bool]
+S = TypeVar("S", bound=Searchable)
 
 
 def terms(text: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from engine.results.units import unit_of
 
 Change = Literal["added", "removed", "changed"]
 KEPT: Final = 20_000  # differences that are stored; further ones are only counted
-_TOLD_EACH: Final = 500
+_PROGRESS_EVERY: Final = 500
 
 Run = tuple[LedgerReader, str]  # a task and the reader of its ledger
 Facts = tuple[str, str, bytes]  # the response, the title, a hash of the text
@@ -43,11 +43,12 @@ class Differences(msgspec.Struct, frozen=True):
 
 
 def differences(
-    before: Run, after: Run, told: Callable[[int], None], stop: threading.Event
+    before: Run, after: Run, on_progress: Callable[[int], None], stop: threading.Event
 ) -> Differences:
     """Compare run `before` with run `after`, unit by unit, by their addresses.
 
-    `told` is called with the number of units read. The result is incomplete once `stop` is set.
+    `on_progress` is called with the number of units read. The result is incomplete once `stop`
+    is set.
     """
     found: list[Difference] = []
     counts = {"added": 0, "removed": 0, "changed": 0, "same": 0}
@@ -57,31 +58,31 @@ def differences(
         if len(found) < KEPT:
             found.append(one)
 
-    known = dict(_facts(before, told, stop))
+    known = dict(_facts(before, on_progress, stop))
     read = len(known)
-    for name, facts in _facts(after, lambda more: told(read + more), stop):
+    for name, facts in _facts(after, lambda more: on_progress(read + more), stop):
         old = known.pop(name, None)
         if old is None:
             note(Difference("added", display(name, 500), "", _words(facts)))
         elif old == facts:
             counts["same"] += 1
         else:
-            told_apart = _words(old), _words(facts)
-            note(Difference("changed", display(name, 500), *told_apart, old[2] != facts[2]))
+            both_words = _words(old), _words(facts)
+            note(Difference("changed", display(name, 500), *both_words, old[2] != facts[2]))
     for name, old in known.items():
         note(Difference("removed", display(name, 500), _words(old), ""))
     return Differences(tuple(found), **counts)
 
 
 def _facts(
-    run: Run, told: Callable[[int], None], stop: threading.Event
+    run: Run, on_progress: Callable[[int], None], stop: threading.Event
 ) -> Iterator[tuple[str, Facts]]:
     seen: set[str] = set()
     for number, (row, at) in enumerate(UnitReader(*run).rows()):
         if stop.is_set():
             return
-        if number % _TOLD_EACH == 0:
-            told(number)
+        if number % _PROGRESS_EVERY == 0:
+            on_progress(number)
         unit = unit_of(row, number, at)
         if unit.name in seen:
             continue

@@ -54,12 +54,12 @@ def find_in(
     opened: Callable[[], BinaryIO],
     needle: str,
     start: int,
-    told: Callable[[int, int], None],
+    on_progress: Callable[[int, int], None],
     stop: threading.Event,
 ) -> int:
     """Find the next byte offset of `needle` from `start`, ignoring case; -1 for none.
 
-    `told` is called with (bytes read, file size) after each block.
+    `on_progress` is called with (bytes read, file size) after each block.
     """
     wanted = needle.encode().lower()
     with opened() as file:
@@ -73,5 +73,5 @@ def find_in(
                 return at - len(kept) + found
             at += len(block)
             kept = data[len(data) - len(wanted) + 1 :] if len(wanted) > 1 else b""
-            told(at, size)
+            on_progress(at, size)
     return -1

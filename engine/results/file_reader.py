@@ -32,7 +32,7 @@ T = TypeVar("T")
 PART_S, LONGEST_S = 0.05, 0.4
 MOST_VALUE: Final = 8 * 1024 * 1024  # bytes of one value that is read whole
 MOST_INNER: Final = 64 * 1024 * 1024  # of a string that contains JSON
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 class HitPart(msgspec.Struct, frozen=True):
@@ -80,11 +80,11 @@ class TaskFileReader:
         self,
         before: str,
         after: str,
-        told: Callable[[int], None],
+        on_progress: Callable[[int], None],
         *,
         earlier: TaskFileReader | None = None,
     ) -> Differences:
-        """Compare two runs; `told` is called on the thread with the number of units read.
+        """Compare two runs; `on_progress` is called on the thread with the number of units read.
 
         `earlier` reads the run `before`, where that is in another ledger.
         """
@@ -92,7 +92,7 @@ class TaskFileReader:
 
         def work(stop: threading.Event) -> Differences:
             runs = (there._reader(), before), (self._reader(), after)
-            return differences(*runs, told, stop)
+            return differences(*runs, on_progress, stop)
 
         return await _stopping(work)
 
@@ -111,10 +111,12 @@ class TaskFileReader:
             lambda: read_part(self._reader(), task_id, name, start, most)
         )
 
-    async def find(self, task_id: str, name: str, needle: str, start: int, told: Told) -> int:
+    async def find(
+        self, task_id: str, name: str, needle: str, start: int, on_progress: OnProgress
+    ) -> int:
         """Find the next byte offset of `needle` in a file; -1 for none."""
         return await _stopping(
-            lambda stop: find_in(lambda: self.open(task_id, name), needle, start, told, stop)
+            lambda stop: find_in(lambda: self.open(task_id, name), needle, start, on_progress, stop)
         )
 
     async def picture(self, task_id: str, name: str) -> bytes | None:

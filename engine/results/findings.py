@@ -37,11 +37,11 @@ class Findings:
         self._task_id = task_id
         self._key = traits_of(kind).result_key or None
         self.key = self._key or "units"
-        self.place = self._find(kind)
+        self.place = self._source(kind)
         self.size = ledger.file_size(task_id, self.place) if self.place else 0
         self.done = 0
 
-    def _find(self, kind: str) -> str:
+    def _source(self, kind: str) -> str:
         if next(self._ledger.raw_pages(self._task_id), None) is not None:
             return PAGES_NAME
         if self._ledger.has_result(self._task_id):
@@ -166,8 +166,8 @@ def _unwrapped(pieces: Iterator[str]) -> Iterator[tuple[str, JsonText]]:
     if inner.peek() in ("{", "["):
         yield from _members(inner)
     elif inner.peek():  # plain text becomes a JSON string
-        said = msgspec.json.encode(without_surrogates(inner.rest(TEXT_CHARS))).decode()
-        yield "text", JsonText(iter([said]))
+        encoded = msgspec.json.encode(without_surrogates(inner.rest(TEXT_CHARS))).decode()
+        yield "text", JsonText(iter([encoded]))
     for _ in pieces:
         pass
 

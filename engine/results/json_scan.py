@@ -177,13 +177,13 @@ class Scan:
 
 def unescaped(inside: bytes) -> str:
     """Unescape the inside of a string; half an escape at its end is dropped."""
-    said = inside.decode("utf-8", "replace")
+    text = inside.decode("utf-8", "replace")
     for cut in range(13):
         try:
-            return str(json.loads(f'"{said[: len(said) - cut]}"', strict=False))
+            return str(json.loads(f'"{text[: len(text) - cut]}"', strict=False))
         except ValueError:
             continue
-    return said
+    return text
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:

@@ -17,7 +17,9 @@ MOST_TEXT: Final = 8 * 1024 * 1024  # bytes of one string that is searched
 MOST_NEST: Final = 1024 * 1024  # bytes of an object that is searched at once
 _PAUSE: Final = 200  # values between two pauses
 _AROUND: Final = 60
-_HIDDEN = re.compile(rb"\\u00[2-7]")  # an escaped character that could have been written directly
+_ESCAPED_PLAIN = re.compile(
+    rb"\\u00[2-7]"
+)  # an escaped character that could have been written directly
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
@@ -66,8 +68,8 @@ class Search:
         """Search one value iteratively, because its depth is untrusted."""
         floor = len(self._nests)
         while True:
-            yield from self._one()
-            while len(self._nests) > floor and not self._goes_on():
+            yield from self._search_value()
+            while len(self._nests) > floor and not self._next_member():
                 self._nests.pop()
                 self._stack.pop()
             if len(self._nests) == floor:
@@ -75,7 +77,7 @@ class Search:
             if self._nests[-1]:
                 yield from self._key()
 
-    def _one(self) -> Iterator[Hit | None]:
+    def _search_value(self) -> Iterator[Hit | None]:
         self._seen += 1
         if self._seen % _PAUSE == 0:
             yield None
@@ -83,7 +85,7 @@ class Search:
         if first in (b"{", b"["):
             whole = self._scan.nest(MOST_NEST) if self._bytes else None
             if whole is not None:
-                yield from self._within(whole)
+                yield from self._search_nested(whole)
                 return
             self._scan.step()
             self._nests.append(first == b"{")
@@ -91,17 +93,17 @@ class Search:
         elif first == b'"':
             yield from self._text()
         else:
-            said = self._scan.literal().decode("utf-8", "replace")
-            if not said:
+            text = self._scan.literal().decode("utf-8", "replace")
+            if not text:
                 raise Broken(self._scan.place)
-            yield from self._judge(said)
+            yield from self._match(text)
 
-    def _within(self, whole: bytes) -> Iterator[Hit | None]:
+    def _search_nested(self, whole: bytes) -> Iterator[Hit | None]:
         """Search an object or array only if its bytes may match.
 
         Nearly all are skipped whole, which takes a tenth of the time.
         """
-        if self._bytes not in whole.lower() and not _HIDDEN.search(whole):
+        if self._bytes not in whole.lower() and not _ESCAPED_PLAIN.search(whole):
             return
         inner = Search(Scan(lambda at: whole[at:]), self._needle)
         inner._bytes = b""
@@ -109,7 +111,7 @@ class Search:
             steps = () if hit is None else (*self._stack, *hit.steps)
             yield None if hit is None else Hit(steps, hit.preview)
 
-    def _goes_on(self) -> bool:
+    def _next_member(self) -> bool:
         """Move to the next member of the innermost container; False at its end."""
         found = self._scan.peek()
         if found == b",":
@@ -141,13 +143,13 @@ class Search:
             return
         if len(raw) > BLOCK:
             yield None
-        said = raw[1:-1]
-        yield from self._judge(
-            unescaped(said) if b"\\" in said else said.decode("utf-8", "replace")
+        text = raw[1:-1]
+        yield from self._match(
+            unescaped(text) if b"\\" in text else text.decode("utf-8", "replace")
         )
 
-    def _judge(self, said: str) -> Iterator[Hit]:
-        found = said.casefold().find(self._needle)
+    def _match(self, text: str) -> Iterator[Hit]:
+        found = text.casefold().find(self._needle)
         if found >= 0:
-            around = said[max(0, found - _AROUND) : found + len(self._needle) + _AROUND]
+            around = text[max(0, found - _AROUND) : found + len(self._needle) + _AROUND]
             yield Hit(tuple(self._stack), display(around, 3 * _AROUND))

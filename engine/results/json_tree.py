@@ -89,27 +89,27 @@ def _node(scan: Scan, step: Step, inside: tuple[int, ...]) -> Node:
     first, start = scan.peek(), scan.place
     kind: Kind
     if first in _NESTS:
-        kind, said = _NESTS[first], _own(scan.start_of(_PREVIEW_CHARS))
+        kind, text = _NESTS[first], _trim(scan.start_of(_PREVIEW_CHARS))
     elif first == b'"':
-        said = scan.start_of_text(_PREVIEW_CHARS)
-        kind = "json" if said.lstrip()[:1] in ("{", "[") else "text"
+        text = scan.start_of_text(_PREVIEW_CHARS)
+        kind = "json" if text.lstrip()[:1] in ("{", "[") else "text"
     else:
-        said = scan.start_of(_PREVIEW_CHARS)
+        text = scan.start_of(_PREVIEW_CHARS)
         for mark in ",}]\n\r\t ":
-            said = said.partition(mark)[0]
-        kind = "number" if said[:1] in "-0123456789" else "word"
-    return Node(step, kind, start, display(said, _PREVIEW_CHARS), inside)
+            text = text.partition(mark)[0]
+        kind = "number" if text[:1] in "-0123456789" else "word"
+    return Node(step, kind, start, display(text, _PREVIEW_CHARS), inside)
 
 
-def _own(said: str) -> str:
+def _trim(text: str) -> str:
     """Cut text behind the value's end from a short preview."""
-    data = said.encode()
+    data = text.encode()
     short = Scan(lambda at: data[at:])
     try:
         for _ in short.skip():
             pass
     except Broken:
-        return said
+        return text
     return data[: short.place].decode()
 
 

@@ -126,7 +126,7 @@ class UnitFilter:
         return cls(kinds, tuple(text.casefold().split()), by_answer)
 
     @property
-    def lets_all_pass(self) -> bool:
+    def matches_all(self) -> bool:
         return not self.kinds and not self.words
 
     def passes(self, unit: Unit) -> bool:

@@ -27,7 +27,7 @@ STILL_WRITING_MS: Final = 60_000  # after its terminal meta an owner adds an eve
 DEAD_LOCK_S: Final = 60.0  # OpenChrome renews the time of its lock every few seconds
 
 
-class Kept(StrEnum):
+class KeepReason(StrEnum):
     """Reason why a task stays, whatever the rules say."""
 
     LIVING = "living"  # not ended, or in an unknown state
@@ -38,18 +38,18 @@ class Kept(StrEnum):
     GONE = "gone"  # another program removed it first
 
 
-def judged(ledger: LedgerReader, found: Found, now_ms: float) -> Ended | Kept:
+def judge(ledger: LedgerReader, found: Found, now_ms: float) -> Ended | KeepReason:
     """Judge one task of a listing: its facts for the rules, or the reason why it stays."""
     record, mark = found.entry, found.stamp
     if isinstance(record, Unreadable) or mark is None:
-        return Kept.UNREADABLE
+        return KeepReason.UNREADABLE
     if not record.is_terminal:
-        return Kept.LIVING
+        return KeepReason.LIVING
     ended_at = _ended_at(record, mark)
     if just_ended(ledger, record, mark, now_ms):
-        return Kept.JUST_ENDED
+        return KeepReason.JUST_ENDED
     size = _free_size(ledger, record.task_id)
-    if isinstance(size, Kept):
+    if isinstance(size, KeepReason):
         return size
     name = (record.engine.name if record.engine else None) or record.url or record.objective or ""
     return Ended(
@@ -69,37 +69,37 @@ def just_ended(ledger: LedgerReader, record: TaskRecord, mark: Stamp, now_ms: fl
     return lately and not _owner_is_dead(ledger, record)
 
 
-def unheld(ledger: LedgerReader, task_id: str) -> Kept | None:
+def lock_verdict(ledger: LedgerReader, task_id: str) -> KeepReason | None:
     """Return None for a folder without a lock. Raises OSError where that cannot be read."""
     try:
         with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
-            return Kept.LOCKED if _is_held(folder) else None
+            return KeepReason.LOCKED if _is_locked(folder) else None
     except FileNotFoundError:
-        return Kept.GONE
+        return KeepReason.GONE
 
 
-def _free_size(ledger: LedgerReader, task_id: str) -> int | Kept:
+def _free_size(ledger: LedgerReader, task_id: str) -> int | KeepReason:
     """Return the size of a folder without a lock."""
     try:
         with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
-            return Kept.LOCKED if _is_held(folder) else size_of(folder)
+            return KeepReason.LOCKED if _is_locked(folder) else size_of(folder)
     except FileNotFoundError:
-        return Kept.GONE
+        return KeepReason.GONE
     except (OSError, Unusable):
-        return Kept.UNREADABLE
+        return KeepReason.UNREADABLE
 
 
-def judged_again(ledger: LedgerReader, one: Ended, now_ms: float) -> Kept | None:
+def judge_again(ledger: LedgerReader, one: Ended, now_ms: float) -> KeepReason | None:
     """Judge a task again right before removal: the reason why it has to stay, or None."""
     if not is_task_id(one.task_id):
         raise NotATaskId(given=one.task_id)
     found = ledger.read_many([one.task_id])
     if not found:
-        return Kept.GONE
+        return KeepReason.GONE
     if found[0].stamp != one.stamp:
-        return Kept.CHANGED
-    verdict = judged(ledger, found[0], now_ms)
-    return verdict if isinstance(verdict, Kept) else None
+        return KeepReason.CHANGED
+    verdict = judge(ledger, found[0], now_ms)
+    return verdict if isinstance(verdict, KeepReason) else None
 
 
 def size_of(folder: Folder) -> int:
@@ -115,16 +115,16 @@ def size_of(folder: Folder) -> int:
     return total
 
 
-def _is_held(folder: Folder) -> bool:
+def _is_locked(folder: Folder) -> bool:
     """Return whether the folder is locked; OpenChrome's directory counts until it is surely
     dead."""
     with suppress(FileNotFoundError):
         age_s = age_clock_ms() / 1_000 - folder.facts(PEERS).st_mtime
-        return age_s < DEAD_LOCK_S or _ours_is_held(folder)
-    return _ours_is_held(folder)
+        return age_s < DEAD_LOCK_S or _own_lock_is_held(folder)
+    return _own_lock_is_held(folder)
 
 
-def _ours_is_held(folder: Folder) -> bool:
+def _own_lock_is_held(folder: Folder) -> bool:
     return is_locked(folder, OURS) is not False
 
 

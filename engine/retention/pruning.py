@@ -23,7 +23,7 @@ from engine.model.errors import EngineError, TaskNotFound
 from engine.model.records import TaskRecord
 from engine.retention import removal
 from engine.retention.errors import TaskStays
-from engine.retention.judging import Kept, judged, judged_again, just_ended, unheld
+from engine.retention.judging import KeepReason, judge, judge_again, just_ended, lock_verdict
 from engine.retention.rules import Ended, Rules, chosen
 
 
@@ -60,8 +60,8 @@ def preview(ledger: LedgerReader, rules: Rules, now_ms: float) -> Preview:
     ended: list[Ended] = []
     kept: Counter[str] = Counter()
     for found in ledger.read_many([task_id for task_id, _ in ledger.scan()]):
-        verdict = judged(ledger, found, now_ms)
-        if isinstance(verdict, Kept):
+        verdict = judge(ledger, found, now_ms)
+        if isinstance(verdict, KeepReason):
             kept[verdict.value] += 1
         else:
             ended.append(verdict)
@@ -82,18 +82,18 @@ def prune(
     gone: list[Ended] = []
     stayed: list[tuple[str, str]] = []
     refused: list[Refused] = []
-    let_go = removal.delete if delete else removal.to_trash
+    remove = removal.delete if delete else removal.to_trash
     if delete:
         removal.sweep(ledger.root)
     for one in shown.tasks:
         if stop():
             break
         try:
-            why = judged_again(ledger, one, now_ms())
+            why = judge_again(ledger, one, now_ms())
             if why is not None:
                 stayed.append((one.task_id, why.value))
                 continue
-            let_go(ledger.root, one.task_id)
+            remove(ledger.root, one.task_id)
         except EngineError as error:  # an error of one task must not stop the others
             refused.append(Refused(one.task_id, error))
         else:
@@ -130,9 +130,9 @@ class Retention:
 # Removal of one task that a person points at: to the trash, or for good.
 
 WHY = {
-    Kept.LIVING: "it has not ended",
-    Kept.LOCKED: "another program is changing it right now",
-    Kept.JUST_ENDED: "the program that ran it may still be writing; try again in a minute",
+    KeepReason.LIVING: "it has not ended",
+    KeepReason.LOCKED: "another program is changing it right now",
+    KeepReason.JUST_ENDED: "the program that ran it may still be writing; try again in a minute",
 }
 
 
@@ -150,8 +150,8 @@ def discard(root: Path, task_id: str, *, delete: bool, settled: bool) -> None:
     found = ledger.read_many([task_id])
     if not found:
         raise TaskNotFound(task_id=task_id, root=str(root))
-    why = _stays(ledger, found[0], settled)
-    if why is Kept.GONE:
+    why = _keep_reason(ledger, found[0], settled)
+    if why is KeepReason.GONE:
         raise TaskNotFound(task_id=task_id, root=str(root))
     if why is not None:
         raise TaskStays(task_id=task_id, reason=WHY[why])
@@ -161,14 +161,14 @@ def discard(root: Path, task_id: str, *, delete: bool, settled: bool) -> None:
         removal.to_trash(root, task_id)
 
 
-def _stays(ledger: LedgerReader, found: Found, settled: bool) -> Kept | None:
+def _keep_reason(ledger: LedgerReader, found: Found, settled: bool) -> KeepReason | None:
     record = found.entry
     if isinstance(record, TaskRecord):
         if not record.is_terminal:
-            return Kept.LIVING
+            return KeepReason.LIVING
         stamp = None if settled else found.stamp
         if stamp is not None and just_ended(ledger, record, stamp, age_clock_ms()):
-            return Kept.JUST_ENDED
+            return KeepReason.JUST_ENDED
     with suppress(OSError):
-        return unheld(ledger, record.task_id)
+        return lock_verdict(ledger, record.task_id)
     return None

@@ -13,8 +13,8 @@ from typing import Final
 from engine.ledger.files import Folder
 from engine.retention.errors import DeleteFailed, NoTrash
 
-_DOOMED: Final = ".pruned-"
-_NAME = re.compile(rf"{re.escape(_DOOMED)}[0-9a-f]{{16}}-[0-9a-f]{{8}}", re.ASCII)
+_REMOVAL_PREFIX: Final = ".pruned-"
+_NAME = re.compile(rf"{re.escape(_REMOVAL_PREFIX)}[0-9a-f]{{16}}-[0-9a-f]{{8}}", re.ASCII)
 
 
 def to_trash(root: Path, task_id: str) -> None:
@@ -42,13 +42,13 @@ def delete(root: Path, task_id: str) -> None:
     Raises:
         DeleteFailed: the system refuses; `path` is the remaining folder.
     """
-    doomed = f"{_DOOMED}{task_id}-{secrets.token_hex(4)}"
+    renamed = f"{_REMOVAL_PREFIX}{task_id}-{secrets.token_hex(4)}"
     place = root / task_id
     try:
         with Folder.at(str(root)) as top:
             top.enter(task_id).close()  # a folder, and no link to one
-            top.rename(task_id, doomed)
-        place = root / doomed
+            top.rename(task_id, renamed)
+        place = root / renamed
         shutil.rmtree(place)
     except OSError as error:
         reason = error.strerror or str(error)

@@ -30,7 +30,7 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True):
     status: tuple[str, ...] = ()
 
     @property
-    def let_nothing_go(self) -> bool:
+    def is_empty(self) -> bool:
         return self.older_than_ms is None and self.keep is None and self.max_bytes is None
 
 
@@ -66,7 +66,7 @@ def rules_of(
             problems.append(Problem("status", "unknown_status", message))
     age_ms, size = _span(older_than, problems), _size(max_size, problems)
     rules = Rules(older_than_ms=age_ms, keep=keep, max_bytes=size, status=words)
-    if rules.let_nothing_go and not problems:
+    if rules.is_empty and not problems:
         message = "say what may go: --older-than 30d, --keep 100 or --max-size 2GB"
         problems.append(Problem("", "missing", message))
     if problems:
@@ -76,7 +76,7 @@ def rules_of(
 
 def chosen(ended: Sequence[Ended], rules: Rules, now_ms: float) -> list[Ended]:
     """Select the tasks to remove, oldest first."""
-    if rules.let_nothing_go:
+    if rules.is_empty:
         return []
     newest = sorted(ended, key=lambda one: (-one.ended_at, one.task_id))
     if rules.status:

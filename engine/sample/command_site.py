@@ -80,8 +80,8 @@ def _search(request: Request) -> Answer:
 
 
 def _health(request: Request) -> Answer:
-    told = {"status": "ok", "requestId": request.headers.get("x-request-id", "")}
-    return Answer(json.dumps(told).encode(), content_type="application/json")
+    health = {"status": "ok", "requestId": request.headers.get("x-request-id", "")}
+    return Answer(json.dumps(health).encode(), content_type="application/json")
 
 
 PAGES: Final[Mapping[str, Callable[[Request], Answer]]] = {
@@ -94,7 +94,7 @@ PAGES: Final[Mapping[str, Callable[[Request], Answer]]] = {
 }
 
 
-def desk_answer(request: Request) -> Answer | None:
+def command_answer(request: Request) -> Answer | None:
     """Answer a path of these pages; None for any other."""
     maker = PAGES.get(request.path)
     return maker(request) if maker is not None else None

@@ -75,18 +75,18 @@ def is_late(tree: str, number: int) -> bool:
 @lru_cache(maxsize=4096)
 def paragraphs(number: int) -> tuple[str, ...]:
     """Build three paragraphs, the same on every run."""
-    told = []
+    texts = []
     for part in range(3):
         seed = number * 31 + part * 7
         bird, place = _BIRDS[seed % 10], _PLACES[seed % 7]
         doing, sky = _DOINGS[seed % 4], _SKIES[seed % 5]
-        told.append(
+        texts.append(
             f"Note {number}.{part + 1}: {sky} over {place}. A {bird} {doing}, and a second {bird} "
             f"kept to the far side. Counted {seed % 23 + 2} in {seed % 50 + 10} minutes; "
             f"the glass stood at {980 + seed % 50}."
         )
-    told.append(f"This {marker(number)}.")
-    return tuple(told)
+    texts.append(f"This {marker(number)}.")
+    return tuple(texts)
 
 
 @lru_cache(maxsize=4096)
@@ -127,13 +127,13 @@ def _links(tree: str, number: int, pages: int) -> list[dict[str, str]]:
 
 def page_json(tree: str, number: int, pages: int) -> bytes:
     """JSON that the script of a late page fetches."""
-    told = {
+    texts = {
         "title": title_of(number),
         "paragraphs": paragraphs(number),
         "home": path_of(tree, 0),
         "links": _links(tree, number, pages),
     }
-    return json.dumps(told).encode()
+    return json.dumps(texts).encode()
 
 
 def shell(title: str, body: str, *, home: str = "/", head: str = "") -> bytes:

@@ -17,7 +17,7 @@ from importlib.resources import files
 from types import FrameType, TracebackType
 from typing import Self
 
-from engine.sample.command_site import desk_answer
+from engine.sample.command_site import command_answer
 from engine.sample.oddities import odd_answer
 from engine.sample.pages import TREES, page_html, page_json, path_of, shell
 from engine.sample.server import HTML, Answer, Request, Server
@@ -110,7 +110,7 @@ class Site:
             return self._busy(request)
         if request.path.startswith("/sitemaps/"):
             return sitemap_answer(request) or _MISSING
-        made = self._page(request) or desk_answer(request)
+        made = self._page(request) or command_answer(request)
         made = made or shop_answer(request) or odd_answer(request)
         return _ASSETS.get(request.path) or made or _MISSING
 
@@ -150,16 +150,16 @@ class Site:
         return urlset(self.url + path_of("page", number) for number in range(self.pages + 1))
 
 
-def asked_to_end() -> threading.Event:
+def stop_event() -> threading.Event:
     """Return an event that is set once this process is interrupted or terminated."""
-    told = threading.Event()
+    stopping = threading.Event()
 
     def leave(number: int, frame: FrameType | None) -> None:
-        told.set()
+        stopping.set()
 
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, leave)
-    return told
+    return stopping
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -170,14 +170,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pages", type=int, default=50, help="pages in each tree, beside its root")
     parser.add_argument("--crawl-delay", type=float, help="seconds, said in robots.txt")
     given = parser.parse_args(argv)
-    told = asked_to_end()
+    stopping = stop_event()
     try:
         with Site(
             given.pages, host=given.host, port=given.port, crawl_delay=given.crawl_delay
         ) as site:
             sys.stdout.write(f"{site.url}\n")
             sys.stdout.flush()
-            while not told.wait(0.5):  # a bare wait() cannot be interrupted on Windows
+            while not stopping.wait(0.5):  # a bare wait() cannot be interrupted on Windows
                 pass
     except OSError as refused:
         reason = refused.strerror or refused

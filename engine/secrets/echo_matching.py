@@ -28,44 +28,56 @@ class Echoes:
     def __init__(self, values: Iterable[str], whole: Iterable[str] = ()) -> None:
         values = list(dict.fromkeys(values))
         self._search = Search([value for value in values if len(value.strip()) >= _WORD])
-        found = {level for value in values if len(level := _level(value)) >= SHORTEST}
+        found = {
+            normalised for value in values if len(normalised := _normalised(value)) >= SHORTEST
+        }
         self._values = [value for value in found if len(value) >= _WORD]
         words = "|".join(re.escape(value) for value in found if len(value) < _WORD)
         self._words = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
         ungrouped = (_GROUPS.sub("", value) for value in self._values)
         self._numbers = [one for one in ungrouped if one.isdigit() and len(one) >= _DIGITS]
-        self._whole = {level for one in whole if len(level := _level(one)) >= SHORTEST}
+        self._whole = {
+            normalised for one in whole if len(normalised := _normalised(one)) >= SHORTEST
+        }
 
     def __bool__(self) -> bool:
         return bool(self._values or self._words or self._whole)
 
     def within(self, texts: Sequence[str]) -> set[int]:
         """Indexes of texts that show one of the values, alone or together with their neighbours."""
-        levels = [_level(text) for text in texts]
-        found = {at for at, level in enumerate(levels) if self._is_one(texts[at], level)}
-        found |= _found(levels, self._values)
-        found |= self._spelt(texts)
+        normalised_texts = [_normalised(text) for text in texts]
+        found = {
+            at
+            for at, normalised in enumerate(normalised_texts)
+            if self._matches_alone(texts[at], normalised)
+        }
+        found |= _covered_by(normalised_texts, self._values)
+        found |= self._matches_spelled(texts)
         if self._numbers:
-            found |= _found([_GROUPS.sub("", level) for level in levels], self._numbers)
+            found |= _covered_by(
+                [_GROUPS.sub("", normalised) for normalised in normalised_texts], self._numbers
+            )
         return found
 
-    def _spelt(self, texts: Sequence[str]) -> set[int]:
+    def _matches_spelled(self, texts: Sequence[str]) -> set[int]:
         """Indexes of texts that show a value in another spelling, alone and joined."""
         found = {at for at, text in enumerate(texts) if self._search.spans(text)}
         starts = list(accumulate(map(len, texts), initial=0))[:-1]
         for begin, end, _ in self._search.spans("".join(texts)):
-            found |= _reached(starts, begin, end)
+            found |= _covered(starts, begin, end)
         return found
 
-    def _is_one(self, text: str, level: str) -> bool:
-        return level in self._whole or bool(self._words and self._words.search(text.casefold()))
+    def _matches_alone(self, text: str, normalised: str) -> bool:
+        return normalised in self._whole or bool(
+            self._words and self._words.search(text.casefold())
+        )
 
 
-def _level(text: str) -> str:
+def _normalised(text: str) -> str:
     return _GAPS.sub("", text.casefold())
 
 
-def _found(texts: Sequence[str], values: Iterable[str]) -> set[int]:
+def _covered_by(texts: Sequence[str], values: Iterable[str]) -> set[int]:
     """Indexes of texts that a value covers in their concatenation."""
     whole = "".join(texts)
     starts = list(accumulate(map(len, texts), initial=0))[:-1]
@@ -73,11 +85,11 @@ def _found(texts: Sequence[str], values: Iterable[str]) -> set[int]:
     for value in values:
         at = whole.find(value)
         while at >= 0:
-            found |= _reached(starts, at, at + len(value))
+            found |= _covered(starts, at, at + len(value))
             at = whole.find(value, at + 1)
     return found
 
 
-def _reached(starts: Sequence[int], begin: int, end: int) -> set[int]:
+def _covered(starts: Sequence[int], begin: int, end: int) -> set[int]:
     """Indexes of texts that the range from `begin` to `end` of their concatenation covers."""
     return set(range(bisect_right(starts, begin) - 1, bisect_right(starts, end - 1)))

@@ -64,7 +64,7 @@ class DecodedText:
         parts: list[str] = []
         length = last = 0
         for found in pattern.finditer(text):
-            sign = _sign(found)
+            sign = _decoded(found)
             if sign is None:
                 continue
             begin, end = found.span()
@@ -75,7 +75,7 @@ class DecodedText:
             length, last = length + 1, end
         self.plain = "".join([*parts, text[last:]])
 
-    def place(self, at: int) -> int:
+    def original_offset(self, at: int) -> int:
         """Map an offset of the decoded text to the original one."""
         part = bisect_right(self._plain_at, at) - 1
         return self._text_at[part] + at - self._plain_at[part]
@@ -93,7 +93,7 @@ def readings(text: str) -> Iterator[DecodedText]:
             yield found
 
 
-def _sign(found: re.Match[str]) -> str | None:
+def _decoded(found: re.Match[str]) -> str | None:
     """Decode an escape; None where it is invalid."""
     kind, digits = str(found.lastgroup), found[str(found.lastgroup)]
     code = int(digits, {"number": 10, "octal": 8}.get(kind, 16))
@@ -133,8 +133,10 @@ class Search:
         found = list(self._found(text))
         for reading in readings(text):
             for begin, end, which in self._found(reading.plain):
-                found.append(Span(reading.place(begin), reading.place(end), which))
-        return _apart(found)
+                found.append(
+                    Span(reading.original_offset(begin), reading.original_offset(end), which)
+                )
+        return _merged(found)
 
     def _found(self, text: str) -> Iterator[Span]:
         for which, form in self._forms:
@@ -159,7 +161,7 @@ def _may_be_port(value: str) -> bool:
     return value.isascii() and value.isdigit() and len(value) <= 5
 
 
-def _apart(found: list[Span]) -> list[Span]:
+def _merged(found: list[Span]) -> list[Span]:
     """Merge overlapping spans."""
     kept: list[Span] = []
     for one in sorted(found, key=lambda span: (span.begin, -span.end, span.which)):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from weakref import WeakValueDictionary
 
-from engine.budgets.envelopes import Envelopes, EnvelopeState, Lasting, has_budget, state_of
+from engine.budgets.envelopes import DurationMeter, Envelopes, EnvelopeState, has_budget, state_of
 from engine.contracts.contract_views import RunView
 from engine.contracts.forced_completion import Force
 from engine.contracts.lifecycle import LinkedRuns, Runs
@@ -49,7 +49,7 @@ class Steering(Minding):
         self._keeper.settle_lost = self._settle_lost
         self._executor: Executor | None = None
         self._accepting: set[asyncio.Task[TaskRecord]] = set()  # callers may be gone
-        self._lasting = Lasting()
+        self._lasting = DurationMeter()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -117,7 +117,7 @@ class Steering(Minding):
         executor = self._executor
         if executor is None or not executor.owns(task_id):
             raise (executor.lost(task_id) if executor is not None else None) or error
-        executor.ask_to_stop(task_id)
+        executor.request_stop(task_id)
         await asyncio.sleep(AWAY_LOOK_S)
 
     async def cancel_all(self, task_ids: Iterable[str], reason: str | None = None) -> Stopped:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.export.exporter import Exported, Keep, Order, Watch
+from engine.export.exporter import Exported, ExportProgress, Keep, Order
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.ledger_ids import plain_id
@@ -132,8 +132,8 @@ class Job(QObject):
             self._done += 1
             self.moved.emit(self._done, 0.0)
 
-    def _watch(self, keep: Keep | None) -> Watch:
-        return Watch(lambda _, done, size: self._told.emit(done / max(1, size)), keep)
+    def _watch(self, keep: Keep | None) -> ExportProgress:
+        return ExportProgress(lambda _, done, size: self._told.emit(done / max(1, size)), keep)
 
 
 def file_name(view: TaskView, form: str) -> str:

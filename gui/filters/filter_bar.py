@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from engine.query import Offer, QueryError, as_words, completion, mended
+from engine.query import Offer, QueryError, as_words, completion, corrected
 from engine.text import words
 from gui.filters.filter_chips import Condition, FilterChips
 from gui.i18n import language
@@ -64,7 +64,7 @@ class FilterBox(QLineEdit):
         elif event.key() == Qt.Key.Key_Down:
             self.escaped.emit()
         elif event.key() == Qt.Key.Key_Space and _with_control(event):
-            self._offer(asked=True)
+            self._offer(offer_all=True)
         else:
             super().keyPressEvent(event)
 
@@ -89,8 +89,8 @@ class FilterBox(QLineEdit):
             return taken
         return False
 
-    def _offer(self, *, asked: bool = False) -> None:
-        found = completion(self.text(), self.cursorPosition(), self._known(), asked=asked)
+    def _offer(self, *, offer_all: bool = False) -> None:
+        found = completion(self.text(), self.cursorPosition(), self._known(), offer_all=offer_all)
         if self._offers is None:
             if not found.offers:
                 return
@@ -287,7 +287,7 @@ class FilterBar(QWidget):
 
     def _mended(self) -> str:
         """Return the query with the first fixable error corrected."""
-        return next(filter(None, (mended(self._told, one) for one in self._mistakes)), "")
+        return next(filter(None, (corrected(self._told, one) for one in self._mistakes)), "")
 
     def _quoted(self) -> str:
         return as_words(self._told)

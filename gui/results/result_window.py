@@ -300,7 +300,7 @@ class ResultWindow(InOrder, QWidget):
 
     def _export(self, kept: UnitFilter | None) -> None:
         if self._view is not None:
-            self._around.export(self._view, None if kept and kept.lets_all_pass else kept)
+            self._around.export(self._view, None if kept and kept.matches_all else kept)
 
     def _find(self) -> None:
         current = self.tabs.currentWidget()

@@ -61,7 +61,7 @@ class Clearing(Part):
     def preview(self) -> None:
         """Request the tasks that the rules would delete."""
         rules = self.rules()
-        if rules.let_nothing_go:
+        if rules.is_empty:
             self.say(self.tr("Without a limit nothing goes."))
             return
         self._begin(self.tr("Looking at all ended tasks…"))

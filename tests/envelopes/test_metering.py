@@ -157,22 +157,22 @@ def test_the_record_is_written_at_most_once_a_second_and_at_the_end(ledger: Ledg
     written = set()
     for number in range(200):
         clocks.ms += 50
-        meter.kept({"url": f"http://a.test/{number}"}, Units(done=number + 1))
+        meter.on_unit({"url": f"http://a.test/{number}"}, Units(done=number + 1))
         written.add(ledger.read_raw(task_id)["counters"]["toolCalls"])  # each write has its own
     assert 9 <= len(written) <= 12  # ten seconds
     assert ledger.read_raw(task_id)["counters"]["toolCalls"] < 200
-    meter.ended()
+    meter.on_end()
     assert ledger.read_raw(task_id)["counters"]["toolCalls"] == 200
 
 
 def test_what_was_counted_just_before_a_pause_is_written_by_the_clock(ledger: Ledger) -> None:
     clocks = Clocks()
     task_id, meter = metered(ledger, clocks, {"maxToolCalls": 9}, enforce=False)
-    meter.kept({}, Units(done=1))
-    meter.kept({}, Units(done=2))
+    meter.on_unit({}, Units(done=1))
+    meter.on_unit({}, Units(done=2))
     assert ledger.read_raw(task_id)["counters"]["toolCalls"] == 1
     clocks.ms += 1_000
-    assert meter.tick() == ""
+    assert meter.on_tick() == ""
     assert ledger.read_raw(task_id)["counters"]["toolCalls"] == 2
 
 
@@ -183,11 +183,11 @@ def test_time_running_out_is_an_edge_of_its_own(ledger: Ledger, root: Path, enfo
     answers = []
     for _ in range(5):
         clocks.ms += 300
-        answers.append(meter.tick())
+        answers.append(meter.on_tick())
     assert answers == ["", "", "", "budget" if enforce else "", "budget" if enforce else ""]
     assert told(root.parent, task_id) == [("ok", "warning"), ("warning", "exceeded")]
     clocks.ms += 1_000  # the record follows as soon as it may be written again
-    meter.tick()
+    meter.on_tick()
     assert ledger.read_raw(task_id)["budget_status"] == "exceeded"
 
 
@@ -196,10 +196,10 @@ def test_failures_of_units_make_the_streak(ledger: Ledger) -> None:
     task_id, meter = metered(ledger, clocks, {"maxFailureStreak": 2}, enforce=True)
     failed = [1, 2, 2, 3, 4, 5]
     answers = [
-        meter.kept({}, Units(done=done, failed=count)) for done, count in enumerate(failed, 1)
+        meter.on_unit({}, Units(done=done, failed=count)) for done, count in enumerate(failed, 1)
     ]
     assert answers == ["", "", "", "", "", "budget"]
-    meter.ended()
+    meter.on_end()
     assert ledger.read_raw(task_id)["counters"]["failureCalls"] == 5
 
 

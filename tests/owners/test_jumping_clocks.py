@@ -16,7 +16,7 @@ import pytest
 
 from engine import budgets
 from engine.budgets import ToolCall
-from engine.budgets.envelopes import EnvelopeRequest, Envelopes, Lasting
+from engine.budgets.envelopes import DurationMeter, EnvelopeRequest, Envelopes
 from engine.execution.budget_observer import ASLEEP_S, BudgetObserver
 from engine.ledger import lock, machine
 from engine.ledger.files import Folder
@@ -130,7 +130,7 @@ def metered(ledger: Ledger, clocks: Clocks, limit_ms: int) -> tuple[str, BudgetO
     times = {"started_at": clocks.wall, "last_activity_at": clocks.wall}
     ledger.mutate(task_id, lambda raw: raw.update(times))
     meter = BudgetObserver(ledger, task_id, True, now_ms=clocks.now_ms, monotonic=clocks.awake_s)
-    assert meter.tick() == ""
+    assert meter.on_tick() == ""
     return task_id, meter
 
 
@@ -143,11 +143,11 @@ def test_a_jump_uses_up_none_of_a_runs_time_and_gives_none_either(
     task_id, meter = metered(ledger, clocks, 1_000)
     clocks.work(500)
     clocks.jump(jump_ms)
-    assert meter.tick() == ""
-    assert meter.kept({"url": "http://a.test/"}, Units(done=1)) == ""
+    assert meter.on_tick() == ""
+    assert meter.on_unit({"url": "http://a.test/"}, Units(done=1)) == ""
     clocks.work(1_000)
-    assert meter.tick() == "budget"
-    meter.ended()
+    assert meter.on_tick() == "budget"
+    meter.on_end()
     raw = ledger.read_raw(task_id)
     assert raw["budget_exceeded"] == ["maxWallMs"]
     assert raw["engine"]["lasted_ms"] == 1_500
@@ -161,11 +161,11 @@ def test_a_run_whose_process_stood_still_has_the_time_that_it_worked(ledger: Led
     _, meter = metered(ledger, clocks, 1_000)
     for _ in range(3):
         clocks.work(250)
-        assert meter.tick() == ""
+        assert meter.on_tick() == ""
         clocks.work(round(ASLEEP_S * 1_000) + 1)  # stopped, and then continued
-        assert meter.tick() == ""
+        assert meter.on_tick() == ""
     clocks.work(500)
-    assert meter.tick() == "budget"
+    assert meter.on_tick() == "budget"
 
 
 @pytest.mark.case("R30")
@@ -175,7 +175,7 @@ def test_others_see_within_a_second_how_long_a_run_has_really_lasted(ledger: Led
     clocks.work(1_000)
     clocks.jump(DAY_MS)
     assert budgets.at(ledger.read_raw(task_id), clocks.wall).status == "exceeded"
-    meter.tick()
+    meter.on_tick()
     assert budgets.at(ledger.read_raw(task_id), clocks.wall).status == "ok"
 
 
@@ -183,7 +183,7 @@ def test_others_see_within_a_second_how_long_a_run_has_really_lasted(ledger: Led
 @pytest.mark.parametrize("jump_ms", [DAY_MS, -DAY_MS])
 def test_a_jump_uses_up_none_of_an_envelopes_time(ledger: Ledger, jump_ms: int) -> None:
     clocks = Clocks()
-    lasting = Lasting(clocks.awake_s)
+    lasting = DurationMeter(clocks.awake_s)
     envelopes = Envelopes(ledger, now_ms=clocks.now_ms, lasting=lasting)
     asked = EnvelopeRequest("look around", policy={"maxWallMs": 1_000})
     task_id = envelopes.start(asked).task_id
@@ -208,13 +208,13 @@ def test_a_jump_uses_up_none_of_an_envelopes_time(ledger: Ledger, jump_ms: int) 
 def test_after_a_restart_an_envelope_goes_on_from_what_was_measured(ledger: Ledger) -> None:
     clocks = Clocks()
     asked = EnvelopeRequest("look around", policy={"maxWallMs": 10_000})
-    first = Envelopes(ledger, now_ms=clocks.now_ms, lasting=Lasting(clocks.awake_s))
+    first = Envelopes(ledger, now_ms=clocks.now_ms, lasting=DurationMeter(clocks.awake_s))
     task_id = first.start(asked).task_id
     clocks.work(1_000)
     clocks.jump(DAY_MS)
     first.update(task_id, note="before the end of the first program")
     clocks.work(2_000)
-    second = Envelopes(ledger, now_ms=clocks.now_ms, lasting=Lasting(clocks.awake_s))
+    second = Envelopes(ledger, now_ms=clocks.now_ms, lasting=DurationMeter(clocks.awake_s))
     second.update(task_id, note="of the second")
     assert ledger.read_raw(task_id)["engine"]["lasted_ms"] == 3_000
     clocks.jump(-DAY_MS)
@@ -224,7 +224,7 @@ def test_after_a_restart_an_envelope_goes_on_from_what_was_measured(ledger: Ledg
 
 
 def test_a_task_without_a_budget_of_time_is_not_measured(ledger: Ledger) -> None:
-    envelopes = Envelopes(ledger, lasting=Lasting())
+    envelopes = Envelopes(ledger, lasting=DurationMeter())
     task_id = envelopes.start(EnvelopeRequest("look")).task_id
     envelopes.record(task_id, ToolCall("find"))
     assert "lasted_ms" not in ledger.read_raw(task_id)["engine"]

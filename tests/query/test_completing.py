@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.query import FIELDS, Filter, QueryError, as_words, completion, mended, term
+from engine.query import FIELDS, Filter, QueryError, as_words, completion, corrected, term
 from engine.query.fields import OFFERED
 
 KNOWN = {"host": ["shop.example.com", "docs.example.org"], "kind": ["crawl", "my kind"]}
 
 
-def offered(text: str, *, asked: bool = False) -> list[str]:
-    return [offer.text for offer in completion(text, len(text), KNOWN, asked=asked).offers]
+def offered(text: str, *, offer_all: bool = False) -> list[str]:
+    return [offer.text for offer in completion(text, len(text), KNOWN, offer_all=offer_all).offers]
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_what_may_follow_is_offered(text: str, offers: list[str]) -> None:
 
 
 def test_every_field_is_offered_to_who_asks_with_nothing_begun() -> None:
-    assert set(offered("shop ", asked=True)) <= {f"{name}:" for name in FIELDS}
-    assert offered("", asked=True)[:2] == ["status:", "kind:"]
+    assert set(offered("shop ", offer_all=True)) <= {f"{name}:" for name in FIELDS}
+    assert offered("", offer_all=True)[:2] == ["status:", "kind:"]
 
 
 def test_an_offer_takes_the_place_of_what_was_begun_and_leads_on() -> None:
@@ -85,7 +85,7 @@ def test_every_offered_value_is_understood() -> None:
 def test_a_mistake_is_mended_where_one_can_tell_what_was_meant(text: str, right: str) -> None:
     with pytest.raises(QueryError) as caught:
         Filter.of(text)
-    assert mended(text, caught.value) == right
+    assert corrected(text, caught.value) == right
     if right:
         Filter.of(right)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from engine.export.exporter import Order, Watch, export_file, export_stream
+from engine.export.exporter import ExportProgress, Order, export_file, export_stream
 from engine.ledger.reader import LedgerReader
 
 XML = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -23,7 +23,7 @@ def streamed(
     ledger: LedgerReader, task_id: str, form: str, *columns: str, bom: bool = False
 ) -> str:
     out = io.BytesIO()
-    export_stream(ledger, Order(task_id, form, columns, bom), out, Watch())
+    export_stream(ledger, Order(task_id, form, columns, bom), out, ExportProgress())
     return out.getvalue().decode()
 
 
@@ -39,7 +39,7 @@ def jsonl_rows(text: str) -> list[dict[str, Any]]:
 def workbook(
     ledger: LedgerReader, task_id: str, place: Path, *columns: str
 ) -> dict[str, list[Any]]:
-    export_file(ledger, Order(task_id, "xlsx", columns), place, Watch(), force=True)
+    export_file(ledger, Order(task_id, "xlsx", columns), place, ExportProgress(), force=True)
     return sheets(place)
 
 

@@ -17,13 +17,13 @@ from engine.export.errors import (
     ExportStopped,
     ResultDamaged,
 )
-from engine.export.exporter import FORMATS, Order, Watch, export_file
+from engine.export.exporter import FORMATS, ExportProgress, Order, export_file
 from engine.export.exports import Exports
 from tests.results.conftest import page
 
 
 def exported(ledger, task_id: str, place: Path, form: str = "csv", *, force: bool = False):
-    return export_file(ledger, Order(task_id, form), place, Watch(), force=force)
+    return export_file(ledger, Order(task_id, form), place, ExportProgress(), force=force)
 
 
 def raises(error: Exception):
@@ -60,7 +60,7 @@ def test_a_file_that_comes_while_we_write_is_kept(
     if not links:
         monkeypatch.setattr(os, "link", raises(OSError(errno.EPERM, "no links here")))
     place = tmp_path / "out.csv"
-    watch = Watch(told=lambda *_: place.write_text("quicker") and None)
+    watch = ExportProgress(on_progress=lambda *_: place.write_text("quicker") and None)
     with pytest.raises(ExportExists):
         export_file(ledger, Order(crawled(page(1)), "csv"), place, watch)
     assert place.read_text() == "quicker"
@@ -79,8 +79,8 @@ def test_a_file_system_without_links_gets_its_file_too(
 def test_an_export_that_is_stopped_leaves_no_file(ledger, crawled, tmp_path, form) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    watch = Watch()
-    watch.told = lambda rows, *_: watch.stop.set() if rows else None
+    watch = ExportProgress()
+    watch.on_progress = lambda rows, *_: watch.stop.set() if rows else None
     task_id = crawled(*(page(n) for n in range(30)))
     with pytest.raises(ExportStopped):
         export_file(ledger, Order(task_id, form), out / "a", watch)
@@ -131,8 +131,8 @@ def test_a_workbook_leaves_nothing_in_the_temporary_folder(
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    watch = Watch()
-    watch.told = lambda rows, *_: watch.stop.set() if rows else None
+    watch = ExportProgress()
+    watch.on_progress = lambda rows, *_: watch.stop.set() if rows else None
     task_id = crawled(*(page(n) for n in range(5)))
     exported(ledger, task_id, tmp_path / "a.xlsx", "xlsx")
     with pytest.raises(ExportStopped):
@@ -191,13 +191,13 @@ async def test_who_leaves_an_export_leaves_no_thread_writing(ledger, crawled, tm
     out = tmp_path / "out"
     out.mkdir()
     began, loop = asyncio.Event(), asyncio.get_running_loop()
-    watch = Watch()
+    watch = ExportProgress()
 
     def told(*_: object) -> None:
         loop.call_soon_threadsafe(began.set)
         watch.stop.wait(60)
 
-    watch.told = told
+    watch.on_progress = told
     order = Order(crawled(page(1), page(2), page(3)), "csv")
     work = asyncio.create_task(Exports(ledger.root).to_file(order, out / "a.csv", watch=watch))
     await began.wait()
@@ -212,24 +212,24 @@ async def test_who_leaves_an_export_leaves_no_thread_writing(ledger, crawled, tm
 def test_staging_happens_beside_the_place(ledger, crawled, tmp_path, monkeypatch) -> None:
     """A rename from another disk would copy, and could break off in the middle."""
     staged: list[str] = []
-    put = output._put
+    put = output._publish
 
     def seen(source, *rest):
         staged.append(str(source))
         put(source, *rest)
 
-    monkeypatch.setattr(output, "_put", seen)
+    monkeypatch.setattr(output, "_publish", seen)
     exported(ledger, crawled(page(1)), tmp_path / "a.csv")
     assert Path(staged[0]).parent == tmp_path
 
 
 def test_a_name_may_be_as_long_as_the_system_takes(ledger, crawled, tmp_path) -> None:
     place = tmp_path / ("\U0001f600" * 62 + ".csv")  # 252 bytes
-    export_file(ledger, Order(crawled(page(1)), "csv"), place, Watch())
+    export_file(ledger, Order(crawled(page(1)), "csv"), place, ExportProgress())
     assert place.exists()
     assert not [*tmp_path.glob(".export-*")]
 
 
 def test_a_name_with_a_nul_is_refused(ledger, crawled, tmp_path) -> None:
     with pytest.raises(ExportRefused, match="NUL"):
-        export_file(ledger, Order(crawled(page(1)), "csv"), tmp_path / "a\0b.csv", Watch())
+        export_file(ledger, Order(crawled(page(1)), "csv"), tmp_path / "a\0b.csv", ExportProgress())

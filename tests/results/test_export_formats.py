@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser
 from engine.export import cells, sheet
 from engine.export.columns import TASK_COLUMNS
 from engine.export.errors import NothingToExport, ResultDamaged
-from engine.export.exporter import FORMATS, Order, Watch, export_file
+from engine.export.exporter import FORMATS, ExportProgress, Order, export_file
 from engine.model.errors import InvalidArguments, TaskNotFound
 from engine.model.records import ErrorInfo, Status
 from tests.results.conftest import page, wrapped
@@ -111,7 +111,7 @@ def test_fields_that_came_too_late_for_a_column_are_named(ledger, crawled, tmp_p
 
     pages = [*(page(n) for n in range(LOOKED_AT)), page(9, late=1)]
     task_id = crawled(*pages, status=None)
-    made = export_file(ledger, Order(task_id, "csv"), tmp_path / "a.csv", Watch())
+    made = export_file(ledger, Order(task_id, "csv"), tmp_path / "a.csv", ExportProgress())
     assert made.notes == ["Fields without a column were left out: late (they are in jsonl)."]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.export.errors import ExportExists, ExportRefused, ExportStopped
-from engine.export.exporter import FORMATS, Order, Watch
+from engine.export.exporter import FORMATS, ExportProgress, Order
 from engine.export.exports import Exports
 from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 from engine.results.units import UnitFilter
@@ -68,7 +68,7 @@ async def test_a_list_does_not_replace_a_file_unless_told(ledger, tmp_path) -> N
 
 
 async def test_a_list_that_is_stopped_leaves_nothing(ledger, tmp_path) -> None:
-    watch = Watch()
+    watch = ExportProgress()
     watch.stop.set()
     with pytest.raises(ExportStopped):
         await written(ledger, VIEWS, "jsonl", tmp_path / "list.jsonl", watch=watch)
@@ -79,7 +79,7 @@ async def test_only_what_passes_the_filter_is_written(ledger, crawled, tmp_path)
     task_id = crawled(page(1), page(2, status=404, error="HTTP 404"), page(3))
     wanted = UnitFilter.of(frozenset({"4xx"}), "", by_answer=True)
     place = tmp_path / "part.jsonl"
-    watch = Watch(keep=wanted.wants)
+    watch = ExportProgress(keep=wanted.wants)
     done = await Exports(ledger.root).to_file(Order(task_id, "jsonl"), place, watch=watch)
     assert done.rows == 1
     assert json.loads(place.read_text())["url"] == "http://site.test/2"
@@ -94,7 +94,7 @@ async def test_a_folder_becomes_a_zip_without_locks_and_links(ledger, crawled, t
     secret.write_text("secret")
     (folder / "link.txt").symlink_to(secret)
     told: list[tuple[int, int]] = []
-    watch = Watch(lambda _, done, size: told.append((done, size)))
+    watch = ExportProgress(lambda _, done, size: told.append((done, size)))
     place = tmp_path / "task.zip"
     await Exports(ledger.root).to_file(Order(task_id, "zip"), place, watch=watch)
     with zipfile.ZipFile(place) as archive:
@@ -121,7 +121,7 @@ async def test_a_zip_that_is_left_leaves_no_half_file(ledger, crawled, tmp_path)
         loop.call_soon_threadsafe(begun.set)
         watch.stop.wait(60)
 
-    watch = Watch(told)
+    watch = ExportProgress(told)
     work = asyncio.create_task(
         Exports(ledger.root).to_file(Order(task_id, "zip"), out / "task.zip", watch=watch)
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.export.exporter import FORMATS, Order, Watch, export_file
+from engine.export.exporter import FORMATS, ExportProgress, Order, export_file
 from engine.results.findings import Findings, is_json
 from tests.results.conftest import page
 
@@ -40,7 +40,7 @@ def test_an_export_takes_no_more_memory_for_more_pages(ledger, crawled, tmp_path
         task_id = crawled(*pages(number), status=None)
         order = Order(task_id, form)
         work = lambda order=order: export_file(  # noqa: E731
-            ledger, order, tmp_path / "a", Watch(), force=True
+            ledger, order, tmp_path / "a", ExportProgress(), force=True
         )
         peaks.append(peak_of(work))
     assert peaks[1] - peaks[0] < SPARE_BYTES, peaks

@@ -18,7 +18,7 @@ from engine.ledger.reader import LedgerReader
 from engine.model.records import Status
 from engine.retention import removal
 from engine.retention.errors import DeleteFailed, NoTrash
-from engine.retention.judging import STILL_WRITING_MS, Kept
+from engine.retention.judging import STILL_WRITING_MS, KeepReason
 from engine.retention.pruning import preview, prune
 from engine.retention.rules import Rules
 from tests.results.conftest import page
@@ -80,7 +80,7 @@ def test_what_lives_or_is_not_known_stays(ledger, crawled, with_result) -> None:
     (ledger.root / broken / "meta.json").write_text("{")
     shown = preview(ledger, ALL, later())
     assert ids(shown.tasks) == [gone]
-    assert shown.kept == {Kept.LIVING: 3, Kept.UNREADABLE: 1}
+    assert shown.kept == {KeepReason.LIVING: 3, KeepReason.UNREADABLE: 1}
 
 
 def test_what_is_no_task_is_not_touched(ledger, crawled, tmp_path) -> None:
@@ -129,7 +129,7 @@ def test_deleting_follows_no_link_out_of_the_folder(ledger, crawled, tmp_path) -
 def test_what_its_living_owner_has_just_ended_stays_for_a_minute(ledger, crawled) -> None:
     task_id = crawled(page(1))
     shown = preview(ledger, ALL, now())
-    assert (shown.tasks, shown.kept) == ((), {Kept.JUST_ENDED: 1})
+    assert (shown.tasks, shown.kept) == ((), {KeepReason.JUST_ENDED: 1})
     assert ids(preview(ledger, ALL, later()).tasks) == [task_id]
 
 
@@ -161,8 +161,8 @@ def test_what_another_process_has_locked_stays(ledger, crawled, trash) -> None:
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        assert preview(ledger, ALL, later()).kept == {Kept.LOCKED: 1}
-        assert prune(ledger, shown, now_ms=later).stayed == ((task_id, Kept.LOCKED),)
+        assert preview(ledger, ALL, later()).kept == {KeepReason.LOCKED: 1}
+        assert prune(ledger, shown, now_ms=later).stayed == ((task_id, KeepReason.LOCKED),)
     finally:
         holder.communicate(timeout=60)
     assert ids(prune(ledger, shown, now_ms=later).gone) == [task_id]
@@ -172,7 +172,7 @@ def test_what_openchrome_has_locked_stays_until_its_lock_is_long_dead(ledger, cr
     task_id = crawled(page(1))
     lock = ledger.root / task_id / ".lock.lock"
     lock.mkdir()
-    assert preview(ledger, ALL, later()).kept == {Kept.LOCKED: 1}
+    assert preview(ledger, ALL, later()).kept == {KeepReason.LOCKED: 1}
     os.utime(lock, (time.time() - 90,) * 2)
     assert ids(preview(ledger, ALL, later()).tasks) == [task_id]
 
@@ -186,7 +186,7 @@ def test_what_changed_since_the_preview_stays(ledger, crawled, trash) -> None:
     removal.delete(ledger.root, removed)
     done = prune(ledger, shown, now_ms=later)
     assert ids(done.gone) == [same]
-    assert set(done.stayed) == {(changed, Kept.CHANGED), (removed, Kept.GONE)}
+    assert set(done.stayed) == {(changed, KeepReason.CHANGED), (removed, KeepReason.GONE)}
     assert meta.exists()
 
 

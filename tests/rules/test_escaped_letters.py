@@ -122,7 +122,7 @@ def test_what_is_not_the_value_stays_as_the_page_wrote_it(text: str) -> None:
 @given(text=st.text(st.sampled_from("Wn7!%\\xu0&#;25{}[] 419aAmp"), max_size=60))
 def test_every_place_of_a_reading_is_one_of_the_text(text: str) -> None:
     for reading in readings(text):
-        places = [reading.place(at) for at in range(len(reading.plain) + 1)]
+        places = [reading.original_offset(at) for at in range(len(reading.plain) + 1)]
         assert places == sorted(places)
         assert places[0] in (0, len(text)) or reading.plain
         assert places[-1] == len(text)

@@ -39,7 +39,7 @@ class Companion:
         refusal: ErrorInfo | None = None,
         broken: bool = False,
     ) -> None:
-        self.stop_after, self.reason, self.refusal, self.broken = (
+        self.stop_after, self.reason, self._refusal, self.broken = (
             stop_after,
             reason,
             refusal,
@@ -49,19 +49,19 @@ class Companion:
         self.over = False
         self.clock: StopReason = ""
 
-    def kept(self, unit: Mapping[str, Any], units: Units) -> StopReason:
+    def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         self.kept_units.append(unit)
         if self.broken:
             raise LedgerWriteFailed(path="x", reason="no room")
         return self.reason if units.done == self.stop_after else ""
 
-    def tick(self) -> StopReason:
+    def on_tick(self) -> StopReason:
         return self.clock
 
-    def refuses(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
-        return self.refusal
+    def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
+        return self._refusal
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         self.over = True
 
 

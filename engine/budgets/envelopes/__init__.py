@@ -9,15 +9,15 @@ from engine.budgets.envelopes.envelope_requests import PHASES, EnvelopeRequest, 
 from engine.budgets.envelopes.envelope_state import EnvelopeState, has_budget, state_of
 from engine.budgets.envelopes.envelopes import Envelopes, apply, edge_events
 from engine.budgets.envelopes.errors import EnvelopeEnded, NotAnEnvelope
-from engine.budgets.envelopes.task_duration import Lasting
+from engine.budgets.envelopes.task_duration import DurationMeter
 
 __all__ = [
     "PHASES",
+    "DurationMeter",
     "EnvelopeEnded",
     "EnvelopeRequest",
     "EnvelopeState",
     "Envelopes",
-    "Lasting",
     "NotAnEnvelope",
     "ToolCall",
     "apply",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from engine import budgets
-from engine.budgets import Standing, ToolCall
+from engine.budgets import BudgetStatus, ToolCall
 from engine.budgets.envelopes.envelope_requests import (
     NOTE_CHARACTERS,
     EnvelopeRequest,
@@ -18,7 +18,7 @@ from engine.budgets.envelopes.envelope_requests import (
 )
 from engine.budgets.envelopes.envelope_state import EnvelopeState, state_of
 from engine.budgets.envelopes.errors import EnvelopeEnded, NotAnEnvelope
-from engine.budgets.envelopes.task_duration import Lasting
+from engine.budgets.envelopes.task_duration import DurationMeter
 from engine.ledger import changes
 from engine.ledger.ledger import Ledger
 from engine.ledger.machine import wall_ms
@@ -48,7 +48,7 @@ class Envelopes:
         pid: int | None = None,
         guard: Guard = lambda meta: None,
         now_ms: Callable[[], int] = wall_ms,
-        lasting: Lasting | None = None,
+        lasting: DurationMeter | None = None,
     ) -> None:
         self._ledger = ledger
         self._pid = os.getpid() if pid is None else pid
@@ -63,7 +63,7 @@ class Envelopes:
             LedgerReadOnly, LedgerWriteFailed: it could not be written.
         """
         now = self._now_ms()
-        asked = {
+        initial = {
             "objective": redact.text(request.objective),
             "phase": request.phase or "explore",
             "policy": budgets.defaulted(request.policy, envelope=True),
@@ -72,15 +72,15 @@ class Envelopes:
             "status": Status.RUNNING.value,
             "pid": self._pid,
             "started_at": now,
-            **asked,
+            **initial,
             "counters": budgets.no_calls(),
             "budget_status": "ok",
             "recent_events": [],
         }
-        record = self._ledger.create(ENVELOPE, asked, engine=engine, now_ms=now, fields=fields)
+        record = self._ledger.create(ENVELOPE, initial, engine=engine, now_ms=now, fields=fields)
         known = {"task_id": record.task_id, "kind": ENVELOPE, "created_at": now}
         self._measured({**fields, **known}, now)  # the measurement starts now
-        told = {"objective": asked["objective"], "phase": asked["phase"]}
+        told = {"objective": initial["objective"], "phase": initial["phase"]}
         self._ledger.note(record.task_id, [("started", told)])
         return record
 
@@ -94,11 +94,11 @@ class Envelopes:
         """
         checked_update(phase, note)
         clean = _bounded(note) if note is not None else None
-        edge: Events = []
+        transition: Events = []
 
         def change(raw: dict[str, Any]) -> None:
-            edge.clear()
-            _expect_open(raw, task_id)
+            transition.clear()
+            _require_open(raw, task_id)
             now, old = self._now_ms(), budgets.before(raw)
             self._measured(raw, now)
             if phase is not None:
@@ -108,11 +108,11 @@ class Envelopes:
             new = budgets.at(raw, now)
             apply(raw, budgets.verdict(new))
             raw["last_activity_at"] = now
-            edge.extend(edge_events(old, new))
+            transition.extend(edge_events(old, new))
 
         record = self._ledger.mutate(task_id, change)
-        said = {"phase": record.phase, **({"note": clean} if clean is not None else {})}
-        self._ledger.note(task_id, [("log", said), *edge])
+        data = {"phase": record.phase, **({"note": clean} if clean is not None else {})}
+        self._ledger.note(task_id, [("log", data), *transition])
         return record
 
     def finish(self, task_id: str, outcome: str, *, note: str | None = None) -> TaskRecord:
@@ -126,11 +126,11 @@ class Envelopes:
         """
         status = checked_outcome(outcome, note)
         if status is Status.COMPLETED:
-            self._ask_guard(task_id)
+            self._check_guard(task_id)
         clean = _bounded(note) if note is not None else None
 
         def change(raw: dict[str, Any]) -> None:
-            _expect_open(raw, task_id)
+            _require_open(raw, task_id)
             now = self._now_ms()
             self._measured(raw, now)
             changes.end(raw, status, now, error=None, units=None, result_path=None)
@@ -142,8 +142,8 @@ class Envelopes:
         record = self._ledger.mutate(task_id, change, durable=True)
         if self._lasting is not None:
             self._lasting.forget(task_id)
-        said = {"note": clean} if clean is not None else None
-        self._ledger.note(task_id, [(record.status.lower(), said)], durable=True)
+        data = {"note": clean} if clean is not None else None
+        self._ledger.note(task_id, [(record.status.lower(), data)], durable=True)
         return record
 
     def expect(self, task_id: str) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class Envelopes:
             NotAnEnvelope, EnvelopeEnded, NotATaskId, TaskNotFound, TaskUnreadable.
         """
         raw = self._ledger.read_raw(task_id)
-        _expect_open(raw, task_id)
+        _require_open(raw, task_id)
         return raw
 
     def record(self, task_id: str | None, call: ToolCall) -> EnvelopeState | None:
@@ -166,21 +166,21 @@ class Envelopes:
         """
         if task_id is None:
             return None
-        clean = _clean(call)
+        clean = _redacted_call(call)
         folded: dict[str, Any] = {}
-        edge: Events = []
+        transition: Events = []
 
         def change(raw: dict[str, Any]) -> None:
-            edge.clear()
-            _expect_open(raw, task_id)
+            transition.clear()
+            _require_open(raw, task_id)
             now, old = self._now_ms(), budgets.before(raw)
             self._measured(raw, now)
             apply(raw, budgets.fold(raw, clean, now))
-            edge.extend(edge_events(old, budgets.before(raw)))
+            transition.extend(edge_events(old, budgets.before(raw)))
             folded.update(raw)
 
         self._ledger.mutate(task_id, change)
-        self._ledger.note(task_id, [("tool_call", _told(clean)), *edge])
+        self._ledger.note(task_id, [("tool_call", _call_data(clean)), *transition])
         return state_of(folded, self._now_ms())
 
     def state(self, task_id: str) -> EnvelopeState:
@@ -200,7 +200,7 @@ class Envelopes:
             self._lasting.measure(meta, now_ms)
         return meta
 
-    def _ask_guard(self, task_id: str) -> None:
+    def _check_guard(self, task_id: str) -> None:
         refusal = self._guard({**self.expect(task_id), "task_id": task_id})
         if refusal is not None:
             raise refusal
@@ -215,7 +215,7 @@ def apply(raw: dict[str, Any], fields: Mapping[str, Any]) -> None:
             raw[name] = value
 
 
-def edge_events(old: Standing, new: Standing) -> Events:
+def edge_events(old: BudgetStatus, new: BudgetStatus) -> Events:
     """Build the `budget` event of a change, or nothing."""
     if not budgets.rises(old, new):
         return []
@@ -230,7 +230,7 @@ def edge_events(old: Standing, new: Standing) -> Events:
     return [("budget", data)]
 
 
-def _expect_open(raw: Mapping[str, Any], task_id: str) -> None:
+def _require_open(raw: Mapping[str, Any], task_id: str) -> None:
     if raw.get("kind") != ENVELOPE:
         raise NotAnEnvelope(task_id=task_id, kind=str(raw.get("kind")))
     if raw.get("status") not in LIVE:
@@ -249,7 +249,7 @@ def _bounded(text: str) -> str:
     return redact.text(text)[:NOTE_CHARACTERS]
 
 
-def _clean(call: ToolCall) -> ToolCall:
+def _redacted_call(call: ToolCall) -> ToolCall:
     args = {
         name: {"_length": len(item)} if name in _TYPED and isinstance(item, str) else item
         for name, item in call.args.items()
@@ -259,7 +259,7 @@ def _clean(call: ToolCall) -> ToolCall:
     )
 
 
-def _told(call: ToolCall) -> dict[str, Any]:
+def _call_data(call: ToolCall) -> dict[str, Any]:
     """Data of a `tool_call` event: OpenChrome's fields and the shortened arguments."""
     data: dict[str, Any] = {
         "tool": call.tool,

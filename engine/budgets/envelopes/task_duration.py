@@ -20,7 +20,7 @@ DRIFT_MS: Final = 2_000  # smaller differences from the stored times are not wri
 _MOST: Final = 10_000  # tasks that one process remembers
 
 
-class Lasting:
+class DurationMeter:
     """Measures the tasks of this process. Safe to share between threads.
 
     `asleep_s` is for callers with a fixed interval: a longer gap means that the process itself was
@@ -43,20 +43,20 @@ class Lasting:
         policy = meta.get("policy")
         if not isinstance(policy, Mapping) or policy.get("maxWallMs") is None:
             return False
-        told = budgets.lasted_ms(meta, now_ms)
-        lasted = self._lasted_ms(str(meta.get("task_id")), told)
+        stored = budgets.lasted_ms(meta, now_ms)
+        lasted = self._lasted_ms(str(meta.get("task_id")), stored)
         changes.engine_of(meta).update(lasted_ms=round(lasted), lasted_at=now_ms)
-        return abs(told - lasted) > DRIFT_MS
+        return abs(stored - lasted) > DRIFT_MS
 
     def forget(self, task_id: str) -> None:
         """Drop a task that has ended."""
         with self._lock:
             self._seen.pop(task_id, None)
 
-    def _lasted_ms(self, task_id: str, told: float) -> float:
+    def _lasted_ms(self, task_id: str, stored: float) -> float:
         with self._lock:
             now_s = self._awake_s()
-            lasted, seen_s = self._seen.pop(task_id, (told, now_s))
+            lasted, seen_s = self._seen.pop(task_id, (stored, now_s))
             if now_s - seen_s <= self._asleep_s:
                 lasted += (now_s - seen_s) * 1_000
             self._seen[task_id] = lasted, now_s

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from engine.contracts.contract_views import ContractView, RunView
 from engine.contracts.forced_completion import Force
 from engine.contracts.forcing import Guard, Prospect
-from engine.export.exporter import Exported, Order, Watch
+from engine.export.exporter import Exported, ExportProgress, Order
 from engine.export.exports import Exports
 from engine.export.output import check_outside
 from engine.kinds.context import Clock
@@ -44,8 +44,7 @@ from engine.model.records import (
 from engine.query import Filter
 from engine.results.differences import Differences
 from engine.results.file_parts import FileFacts, FilePart
-from engine.results.file_reader import HitPart, TaskFileReader
-from engine.results.file_reader import Told as FileTold
+from engine.results.file_reader import HitPart, OnProgress, TaskFileReader
 from engine.results.json_tree import Node, Rest
 from engine.results.unit_rows import UnitPart
 from engine.results.units import Unit
@@ -198,9 +197,11 @@ class ReadingOfAll(TaskFileReader):
     async def part(self, task_id: str, name: str, start: int, most: int) -> FilePart:
         return await self._door.ask(TaskFileReader.part, as_it_is, task_id, name, start, most)
 
-    async def find(self, task_id: str, name: str, needle: str, start: int, told: FileTold) -> int:
+    async def find(
+        self, task_id: str, name: str, needle: str, start: int, on_progress: OnProgress
+    ) -> int:
         return await self._door.ask(
-            TaskFileReader.find, as_it_is, task_id, name, needle, start, told
+            TaskFileReader.find, as_it_is, task_id, name, needle, start, on_progress
         )
 
     async def picture(self, task_id: str, name: str) -> bytes | None:
@@ -258,7 +259,7 @@ class ExportsOfAll(Exports):
         self._near = near
 
     async def to_file(
-        self, order: Order, place: Path, *, force: bool = False, watch: Watch | None = None
+        self, order: Order, place: Path, *, force: bool = False, watch: ExportProgress | None = None
     ) -> Exported:
         await self._near.check_outside(place)
         there = self._near.of(order.task_id)
@@ -275,13 +276,13 @@ class ExportsOfAll(Exports):
         place: Path,
         *,
         force: bool = False,
-        watch: Watch | None = None,
+        watch: ExportProgress | None = None,
     ) -> Exported:
         await self._near.check_outside(place)
         return await super().list_to_file(views, order, place, force=force, watch=watch)
 
     async def to_stream(
-        self, order: Order, out: BinaryIO, *, watch: Watch | None = None
+        self, order: Order, out: BinaryIO, *, watch: ExportProgress | None = None
     ) -> Exported:
         there = self._near.of(order.task_id)
         if there is None:
