@@ -1,4 +1,4 @@
-"""What people type or copy when they mean a web address."""
+"""Completion and recognition of typed or pasted web addresses."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from ipaddress import ip_address
 
 from engine.model import urls
 
-MAX_CHARS = 2000  # longer texts from the clipboard are something else
+MAX_CHARS = 2000  # Longer clipboard texts are no addresses
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
 _HOST = re.compile(r"^[\w-]+(\.[\w-]+)+$")
 
 
 def complete(typed: str) -> str:
-    """`example.com` → `https://example.com`; what has a scheme already stays as it is.
+    """Add a missing scheme: `example.com` → `https://example.com`.
 
-    This machine and bare numbers seldom speak TLS, so they get http.
+    Localhost and IP addresses rarely support TLS, so they get http.
     """
     text = typed.strip()
     if not text or _SCHEME.match(text):
@@ -37,7 +37,7 @@ def _is_near(text: str) -> bool:
 
 
 def address_in(text: str) -> str:
-    """The web address that `text` is, ready to start with; empty when it is none."""
+    """Return the completed web address of `text`, or an empty string."""
     text = text.strip()
     if not text or len(text) > MAX_CHARS or any(letter.isspace() for letter in text):
         return ""

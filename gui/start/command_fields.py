@@ -1,4 +1,4 @@
-"""One command as a form: its tool, why, and the arguments that this tool takes."""
+"""Form of one command: tool, intention and the arguments of the tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEVERAL: Final = ("files", "alternatives", "target_alternatives")
 
 
 class CommandFields(QWidget):
-    """Shows one command; `edited` carries what it has become, `rebuilt` tells of new fields."""
+    """Editor of one command; `edited` carries its new state, `rebuilt` reports new fields."""
 
     edited = Signal(object)
     rebuilt = Signal()
@@ -51,12 +51,12 @@ class CommandFields(QWidget):
         return self._fields[key]
 
     def field_of(self, path: str) -> Field:
-        """The field of this argument; its path begins behind `commands[3].`."""
+        """Return the field of an argument; `path` starts after `commands[3].`."""
         key = path.removeprefix("args.").split("[")[0].split(".")[0]
         return self.intention if key == "intention" else self._fields.get(key, self.tool)
 
     def show_command(self, command: Any) -> None:
-        """Show this one; nothing is told of what was shown before."""
+        """Show a command without emitting changes of the previous one."""
         self._showing = True
         self._command = dict(command) if isinstance(command, Mapping) else {}
         combo = self.tool.editor
@@ -68,7 +68,7 @@ class CommandFields(QWidget):
         self._showing = False
 
     def show_problems(self, problems: Iterable[Problem]) -> None:
-        """Show each mistake under its field; their paths begin behind `commands[3].`."""
+        """Show each problem at its field; paths start after `commands[3].`."""
         found: dict[str, list[str]] = {}
         for problem in problems:
             key = problem.path.removeprefix("args.").split("[")[0].split(".")[0]
@@ -86,7 +86,7 @@ class CommandFields(QWidget):
         return dict(args) if isinstance(args, Mapping) else {}
 
     def _build(self) -> None:
-        """The fields of the tool that is chosen, filled from the command."""
+        """Create and fill the fields of the selected tool."""
         old, self._rest = self._rest, QWidget(self)
         self._fields = {}
         for name, facts in ACTIONS.get(tool_of(self._command), {}).items():

@@ -1,4 +1,4 @@
-"""A command task as a form: its words, the table of its commands, and the one that is edited."""
+"""Form of a command task: name, command table, the edited command and variables."""
 
 from __future__ import annotations
 
@@ -34,17 +34,16 @@ from gui.style.editors import NameLine, Rows
 from gui.style.theme import MOST_CHARS, plain_label, plain_tip
 from gui.style.themed_icons import wear
 
-# The variables of a command task as lines of a form: a name, a value, and whether to hide it.
-#
-# No value is ever kept, hidden or not: a preset has the names, and asks for the values again.
+# Variables of a command task as lines with name, value and a secret switch. No value is saved,
+# hidden or not: a preset keeps the names only.
 
 PATH: Final = "variables"
-MOST: Final = 200  # lines; a task with more is edited as JSON
+MOST: Final = 200  # A task with more variables is edited as JSON
 _NAME_CHARS: Final = 24
 
 
 class VariableTable(QWidget):
-    """`edited` tells that other names or values stand there now."""
+    """Table of variables; `edited` reports changed names or values."""
 
     edited = Signal()
 
@@ -72,13 +71,13 @@ class VariableTable(QWidget):
 
     @property
     def values(self) -> dict[str, Any]:
-        """Names and values as the request wants them; a line without a name says nothing."""
+        """The variables as the request expects them, without unnamed lines."""
         found = {line.name.text().strip(): line.given for line in self.lines}
         found.pop("", None)
         return {**found, **self._rest}
 
     def fill(self, values: Mapping[str, Any]) -> None:
-        """Show these; what was taken out of a kept request has to be typed again."""
+        """Show these variables; redacted values must be typed again."""
         for line in tuple(self.lines):
             self._drop(line)
         named = list(values.items())
@@ -87,7 +86,7 @@ class VariableTable(QWidget):
         self._rest = dict(named[MOST:])
 
     def add(self) -> VariableLine:
-        """One more line, at the end."""
+        """Append a line."""
         line = VariableLine(self)
         self.lines.append(line)
         row = self._grid.rowCount()
@@ -98,7 +97,7 @@ class VariableTable(QWidget):
         return line
 
     def show_problems(self, problems: Iterable[Problem]) -> None:
-        """Say what is wrong with them."""
+        """Show the problems of the variables."""
         names = Counter(line.name.text().strip() for line in self.lines)
         twice = self.tr("{0}: this name is there twice")
         said = [twice.format(name) for name, number in names.items() if name and number > 1]
@@ -127,14 +126,14 @@ class VariableTable(QWidget):
 
 
 class VariableLine(QWidget):
-    """The parts of one line; they stand in the table's grid."""
+    """Widgets of one line, placed in the grid of the table."""
 
     edited = Signal()
     removed = Signal()
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.hide()  # only its parts are seen
+        self.hide()  # Only its parts are visible
         self._before: tuple[str, Any] = ("", "")
         self.name, self.value = NameLine(parent), NameLine(parent)
         self.secret = QCheckBox(self.tr("Secret"), parent)
@@ -161,7 +160,7 @@ class VariableLine(QWidget):
 
     @property
     def given(self) -> Any:
-        """The value: as it was given while nobody has typed another one."""
+        """The value, unchanged until the user edits it."""
         shown, value = self._before
         return value if self.value.text() == shown else self.value.text()
 
@@ -170,7 +169,8 @@ class VariableLine(QWidget):
         if holds_mark(value):
             self.secret.setChecked(True)
             self.value.setPlaceholderText(self.tr("has to be typed again"))
-            self._before = ("", value)  # the mark, so that nobody starts with nothing instead
+            # Keep the redaction mark, so that the task cannot start with an empty value.
+            self._before = ("", value)
             return
         self.value.setText(display(value if isinstance(value, str) else f"{value}", MOST_CHARS))
         self._before = (self.value.text(), value)
@@ -192,7 +192,7 @@ REDACT: Final = "redact_content"
 
 
 class CommandForm(QWidget):
-    """Everything that nobody edits stays as it was given."""
+    """Form that keeps everything it cannot edit."""
 
     changed = Signal()
     left = Signal(str)
@@ -256,7 +256,7 @@ class CommandForm(QWidget):
 
     @property
     def args(self) -> dict[str, Any]:
-        """The task's document as it stands."""
+        """The document of the task."""
         words = {key: self._fields[key].value for key in _WORDS}
         kept = {key: value for key, value in words.items() if value or key in self._given}
         redact = self._fields[REDACT].value
@@ -269,11 +269,11 @@ class CommandForm(QWidget):
 
     @property
     def _is_odd(self) -> bool:
-        """Are the variables that were given no names and values, and so kept as they came?"""
+        """True for given variables that are no mapping, which are kept unchanged."""
         return not isinstance(self._given.get(PATH, {}), Mapping)
 
     def fill(self, args: Mapping[str, Any], *, whole: bool = False) -> None:
-        """Show a task's document."""
+        """Show the document of a task."""
         self._given = dict(args) if whole or "commands" in args else {}
         for key in _WORDS:
             self._fields[key].hold(args.get(key) or "")
@@ -288,7 +288,7 @@ class CommandForm(QWidget):
         self.changed.emit()
 
     def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Show each mistake in its row and under its field; returns those that belong to none."""
+        """Show each problem in its row and at its field; return those without a field."""
         self._problems = tuple(problems)
         by_row: dict[int, list[str]] = {}
         rest: list[Problem] = []
@@ -310,7 +310,7 @@ class CommandForm(QWidget):
         return rest
 
     def field_of(self, path: str) -> QWidget | None:
-        """What shows a mistake with this path: a field, the table of commands, the variables."""
+        """Return the widget for a problem path: a field, the command table or the variables."""
         found = _PLACE.fullmatch(path)
         if found and int(found[1]) == self.current:
             return self.one.field_of(found[2] or "")
@@ -319,7 +319,7 @@ class CommandForm(QWidget):
         return self.variables if path.startswith(PATH) else self._fields.get(path)
 
     def reveal(self, path: str) -> QWidget | None:
-        """The same, unfolded, with the command of the mistake being edited."""
+        """Return the same widget, expanded and with its command selected."""
         found = _PLACE.fullmatch(path)
         if found:
             self._select(int(found[1]))
@@ -329,12 +329,12 @@ class CommandForm(QWidget):
 
     @property
     def current(self) -> int:
-        """The row that is edited; -1 without one."""
+        """The edited row, or -1."""
         index = self.table.currentIndex()
         return index.row() if index.isValid() else -1
 
     def add(self) -> None:
-        """A new command behind the one that is edited."""
+        """Insert a command after the edited one."""
         at = self.current + 1
         self.rows.insert(at, FIRST)
         self._select(at)
@@ -356,7 +356,7 @@ class CommandForm(QWidget):
             self.changed.emit()
 
     def shift(self, by: int) -> None:
-        """The command that is edited, up or down."""
+        """Move the edited command up or down."""
         at = self.current
         if at >= 0:
             self._select(self.rows.move(at, by))

@@ -1,4 +1,4 @@
-"""The commands of a task as a table: what each does, why, and what is wrong with it."""
+"""Table model of the commands of a task, with their problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_PARENT: Final = QModelIndex()
 
 
 def tool_of(command: Any) -> tuple[str, str]:
-    """The tool of a command and its action; empty where it says none."""
+    """Return tool and action of a command, empty where missing."""
     if not isinstance(command, Mapping):
         return "", ""
     args = command.get("args")
@@ -28,7 +28,7 @@ def tool_of(command: Any) -> tuple[str, str]:
 
 
 class CommandRows(QAbstractTableModel):
-    """Holds the commands as they were given: what nobody edits stays as it came."""
+    """Commands in their given form; unedited parts stay unchanged."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -36,7 +36,7 @@ class CommandRows(QAbstractTableModel):
         self._mistakes: dict[int, str] = {}
 
     def show(self, commands: Sequence[Any]) -> None:
-        """These and no others."""
+        """Replace all commands."""
         self.beginResetModel()
         self.commands = list(commands)
         self._mistakes = {}
@@ -53,14 +53,14 @@ class CommandRows(QAbstractTableModel):
         self.endRemoveRows()
 
     def move(self, at: int, by: int) -> int:
-        """Move a command up or down by one; where it stands then."""
+        """Move a command by one row and return its new row."""
         to = at + by
         if not (0 <= at < len(self.commands) and 0 <= to < len(self.commands)):
             return at
         self.beginMoveRows(NO_PARENT, at, at, NO_PARENT, to + (1 if by > 0 else 0))
         self.commands.insert(to, self.commands.pop(at))
         self.endMoveRows()
-        self._repaint(min(at, to), max(at, to))  # their numbers
+        self._repaint(min(at, to), max(at, to))  # Repaint the row numbers
         return to
 
     def replace(self, at: int, command: Mapping[str, Any]) -> None:
@@ -68,7 +68,7 @@ class CommandRows(QAbstractTableModel):
         self._repaint(at, at)
 
     def show_mistakes(self, mistakes: Mapping[int, str]) -> None:
-        """What is wrong, by the command's place."""
+        """Show problems by row."""
         if mistakes == self._mistakes:
             return
         self._mistakes = dict(mistakes)

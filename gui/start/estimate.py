@@ -1,4 +1,4 @@
-"""How long a task will take, by how long the last ones of its kind took at the same host."""
+"""Estimated duration of a task, from recent tasks of its kind and host."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from engine.text.words import count, span, unit_word
 from gui.engine_link.bridge import Bridge
 
 MOST_HOSTS: Final = 2_000
-MOST_RUNS: Final = 7  # of one host, the newest
-REST_MS: Final = 500  # without a part: then the reading is over, or stands still
-AT_ONCE: Final = 200  # tasks: about a millisecond
+MOST_RUNS: Final = 7  # Latest runs kept for each host
+REST_MS: Final = 500  # Pause after which loading counts as finished or stalled
+AT_ONCE: Final = 200  # Tasks, which take about a millisecond
 
 
 class Run(NamedTuple):
-    """One that was completed: its units (pages), and ms from its start to its end."""
+    """A completed task with its units (pages) and its duration in ms."""
 
     task_id: str
     units: int
@@ -29,22 +29,22 @@ class Run(NamedTuple):
 
 
 class Estimate(QObject):
-    """Listens to the list; keeps the last completed tasks of each kind and host.
+    """Keep the last completed tasks of each kind and host.
 
-    What a ledger holds when it is read waits until that is over: the list has to stand first.
+    Tasks of a loading ledger are processed afterwards, because the list comes first.
     """
 
     def __init__(self, bridge: Bridge, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runs: dict[tuple[str, str], deque[Run]] = {}
-        self._unread: deque[TaskView] = deque()  # the newest come first
+        self._unread: deque[TaskView] = deque()  # Newest first
         self._whole = False
         self._rest = QTimer(self, singleShot=True)
         self._rest.timeout.connect(self._read_on)
         bridge.news.connect(self.hear)
 
     def hear(self, batch: Batch) -> None:
-        """Note what was completed, or keep it for later while a ledger is being read."""
+        """Record completed tasks, later for those of a loading ledger."""
         if batch.complete and self._whole:
             for view in batch.views:
                 self._note(view, newest=True)
@@ -57,10 +57,10 @@ class Estimate(QObject):
         for _ in range(min(AT_ONCE, len(self._unread))):
             self._note(self._unread.popleft(), newest=False)
         if self._unread:
-            self._rest.start(0)  # Qt has its turn
+            self._rest.start(0)  # Qt processes events
 
     def words(self, asked: Asked, number: int = 1) -> str:
-        """What to expect of this request, or of `number` like it; empty where nobody knows."""
+        """Return the estimate for this request or `number` such requests, empty if unknown."""
         if number > 1:
             return self._of_list(asked, number)
         url = asked.args.get("url") or asked.args.get("sitemap_url")
@@ -77,7 +77,7 @@ class Estimate(QObject):
         return words.format(count(most), unit, span(max(1000.0, most * _middle(paces))))
 
     def _of_list(self, asked: Asked, number: int) -> str:
-        """They may be at as many hosts: only how much it can become is certain."""
+        """Return the total size only, because a list may address many hosts."""
         most = asked.args.get("max_pages")
         if not isinstance(most, int):
             return ""
@@ -86,7 +86,7 @@ class Estimate(QObject):
         return words.format(count(number), count(most), unit_word(asked.kind, most), total)
 
     def _by_pause(self, asked: Asked) -> str:
-        """At least so long: between two pages of a host there is a pause."""
+        """Return the minimum duration, from the delay between pages of a host."""
         pages, pause = asked.args.get("max_pages"), asked.args.get("delay_ms")
         if not isinstance(pages, int) or not isinstance(pause, int):
             return ""
@@ -122,7 +122,7 @@ class Estimate(QObject):
 
 
 def _host(url: str) -> str:
-    """For each task of a ledger that is read: at a tenth of the time of `urlsplit`."""
+    """Return the host of a URL, ten times as fast as `urlsplit`, for loading ledgers."""
     rest = url.partition("://")[2] or url
     for end in "/?#":
         rest = rest.partition(end)[0]

@@ -1,4 +1,4 @@
-"""One line of a form: its name, its editor, a hint, and its mistake right below it."""
+"""One field of a form: label, editor, hint and error message."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from gui.style.theme import MOST_CHARS, plain_label
 
 EDITOR_HEIGHT = 28
 MOST_LINES = 500
-MOST_PROSE = 1_000_000  # a script is shown whole
-MOST_NUMBER = 2_000_000_000  # what a spin box can hold
+MOST_PROSE = 1_000_000  # Long enough for a whole script
+MOST_NUMBER = 2_000_000_000  # Limit of a spin box
 
 
 class Field(QWidget):
-    """An editor with a key of the request; `mistake` shows what is wrong with it."""
+    """Editor for one key of the request; `mistake` is its error message."""
 
     changed = Signal()
     left = Signal()
@@ -36,7 +36,7 @@ class Field(QWidget):
     def __init__(self, key: str, name: str, editor: QWidget, hint: str = "") -> None:
         super().__init__()
         self.key, self.editor = key, editor
-        self._given: tuple[Any, ...] = ()  # what the editor has no place for
+        self._given: tuple[Any, ...] = ()  # Value that the editor cannot show
         self._hint = plain_label(hint, tone="muted", wrap=True)
         self._hint.setVisible(bool(hint))
         self._mistake = plain_label(tone="bad", wrap=True)
@@ -62,13 +62,13 @@ class Field(QWidget):
 
     @property
     def label(self) -> str:
-        """What it is called in the form."""
+        """The label in the form."""
         own = self.editor.text() if isinstance(self.editor, QCheckBox) else ""
         return self.name.text() or own
 
     @property
     def value(self) -> Any:
-        """What stands in the editor, as the request wants it."""
+        """The value in the form of the request."""
         return self._given[0] if self._given else _read(self.editor)
 
     @value.setter
@@ -78,12 +78,11 @@ class Field(QWidget):
 
     @property
     def is_strange(self) -> bool:
-        """Does it hold what its editor has no place for?"""
+        """True while it holds a value that its editor cannot show."""
         return bool(self._given)
 
     def hold(self, value: Any) -> None:
-        """Show what was given, also what is none of this field's values: it is kept as it came,
-        and shown as it was written, until something else is put there."""
+        """Show a given value; an invalid one is kept and shown as text until it is edited."""
         self.value = value
         shown = _read(self.editor)
         exact = isinstance(self.editor, QComboBox)
@@ -117,7 +116,7 @@ class Field(QWidget):
         return self._mistake.text()
 
     def show_mistake(self, sentence: str) -> None:
-        """Show what is wrong, or nothing."""
+        """Show an error message, or none."""
         self._mistake.show_text(sentence)
         self.editor.setAccessibleDescription(sentence or self._hint.text())
         self._mistake.setVisible(bool(sentence))
@@ -127,13 +126,13 @@ class Field(QWidget):
         if event.type() == QEvent.Type.FocusOut:
             self.left.emit()
         if event.type() == QEvent.Type.Wheel and not self.editor.hasFocus():
-            event.ignore()  # who scrolls the form must not turn its numbers
+            event.ignore()  # Scrolling the form must not change its numbers
             return True
         return False
 
 
 def number(least: int, most: int, value: int, suffix: str = "") -> QSpinBox:
-    """A spin box; the mouse wheel changes it only when it has the focus."""
+    """Return a spin box that ignores the mouse wheel without focus."""
     box = QSpinBox()
     box.setRange(least, min(most, MOST_NUMBER))
     box.setValue(value)
@@ -144,14 +143,14 @@ def number(least: int, most: int, value: int, suffix: str = "") -> QSpinBox:
 
 
 def number_or_none(least: int, most: int, none: str, suffix: str = "") -> QSpinBox:
-    """As `number`, but at its lowest step it says `none` and means that nothing is set."""
+    """Return a spin box whose minimum shows the text `none` and means None."""
     box = number(least - 1, most, least - 1, suffix)
     box.setSpecialValueText(none)
     return box
 
 
 def choice(options: tuple[tuple[str, str], ...]) -> QComboBox:
-    """A drop-down of (value, words)."""
+    """Return a combo box of (value, text) pairs."""
     box = QComboBox()
     for value, words in options:
         box.addItem(words, value)
@@ -159,7 +158,7 @@ def choice(options: tuple[tuple[str, str], ...]) -> QComboBox:
 
 
 def _changes(editor: QWidget) -> Any:
-    """The signal that says: something else stands there now."""
+    """Return the editor's change signal."""
     if isinstance(editor, OwnEditor):
         return editor.edited
     if isinstance(editor, QSpinBox):
@@ -181,7 +180,7 @@ def _read(editor: QWidget) -> Any:
     if isinstance(editor, QComboBox):
         return editor.currentData()
     if isinstance(editor, QCheckBox):
-        return editor.isChecked()  # a box that is ticked in part holds something else: `hold`
+        return editor.isChecked()  # A partially checked box holds another value, see `hold`
     if isinstance(editor, Patterns):
         return editor.lines()
     if isinstance(editor, QPlainTextEdit):
@@ -193,10 +192,10 @@ def _read(editor: QWidget) -> Any:
 
 
 def _write(editor: QWidget, value: Any) -> None:
-    """Show `value`; one of another shape (it may come from a folder) changes nothing.
+    """Show `value`; a value of another type, as from a file, changes nothing.
 
-    Signs that lie (a direction override in an address) are replaced here too, in sight: what
-    stands in the field is what is asked for.
+    Deceptive characters (such as a direction override) are replaced visibly, because the field's
+    text is the request.
     """
     if isinstance(editor, OwnEditor):
         editor.put(value)
@@ -212,7 +211,7 @@ def _write(editor: QWidget, value: Any) -> None:
 
 
 def _is_shown(shown: Any, value: Any) -> bool:
-    """Is `value` what stands there, or (a text) what of it can be looked at?"""
+    """Return whether the editor shows `value`, exactly or as displayable text."""
     if isinstance(shown, str):
         return isinstance(value, str)
     if isinstance(shown, list):

@@ -1,4 +1,4 @@
-"""A part of a form that is folded away until it is wanted; a mistake in it unfolds it."""
+"""Collapsible part of a form, expanded by an error inside."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QToolButton, QVBoxLayout, 
 from gui.start.field import Field
 from gui.style.themed_icons import wear
 
-HALF = 240  # pixels of a form that a box to tick may take up beside another one
+HALF = 240  # Largest width in pixels of a check box that shares a row
 
 
 class Fold(QWidget):
-    """A heading that shows and hides what is in `column`."""
+    """Heading that expands and collapses `column`."""
 
     unfolded = Signal(bool)
 
@@ -47,7 +47,7 @@ class Fold(QWidget):
         self.toggle.setChecked(True)
 
     def holds(self, widget: QWidget) -> bool:
-        """Is it one of those that are folded away with this?"""
+        """Return whether `widget` is inside the collapsible part."""
         return self.inner.isAncestorOf(widget)
 
     def _show(self, shown: bool) -> None:
@@ -57,19 +57,19 @@ class Fold(QWidget):
 
 
 class LateFold(Fold):
-    """One whose inside is made when it is first needed: 2 ms for each field that nobody opens."""
+    """Collapsible part created on first use, since each hidden field costs 2 ms."""
 
     is_made = False
 
     def need(self) -> None:
-        """Make the inside, unless it is there."""
+        """Create the content once."""
         if not self.is_made:
             self.is_made = True
             self.make_inside()
 
-    @abstractmethod  # held by the type checker: Qt's metaclass takes no other
+    @abstractmethod  # Enforced by the type checker, because Qt's metaclass excludes ABCMeta
     def make_inside(self) -> None:
-        """Fill `column`."""
+        """Fill `column` with the content."""
 
     def _show(self, shown: bool) -> None:
         self.need()
@@ -77,13 +77,13 @@ class LateFold(Fold):
 
 
 def grid_of(*fields: Field, columns: int = 2) -> QGridLayout:
-    """Fields side by side, each name above its editor; boxes to tick carry their own words."""
+    """Return a grid of fields with labels above; check boxes have their own text."""
     grid = QGridLayout()
     grid.setHorizontalSpacing(16)
     grid.setVerticalSpacing(10)
     place = 0
     for field in fields:
-        whole = _is_long(field)  # its words cannot be broken, and would push the others aside
+        whole = _is_long(field)  # Its text cannot wrap and would squeeze the other fields
         if whole and place % columns:
             place += columns - place % columns
         cell = QVBoxLayout()
@@ -100,5 +100,5 @@ def grid_of(*fields: Field, columns: int = 2) -> QGridLayout:
 
 
 def _is_long(field: Field) -> bool:
-    """Is it a box whose words are longer than half of a form is wide?"""
+    """Return whether the field is a check box wider than half a form."""
     return isinstance(field.editor, QCheckBox) and field.editor.sizeHint().width() > HALF

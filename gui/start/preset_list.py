@@ -1,4 +1,4 @@
-"""Beside the form: presets, what was started last, and files; one click fills the form."""
+"""List of presets, recent requests and files, which fill the form."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gui.style.question import Question
 from gui.style.theme import plain_label, plain_tip
 from gui.style.themed_icons import wear
 
-# Another name for a preset of the start dialog.
+# Dialog for renaming a preset.
 
 _FIELD_HEIGHT = 28
 
 
 class PresetName(Question):
-    """Asks what the preset `title` is to be called, and says when that replaces another one."""
+    """Dialog for the new name of a preset, with a warning about a replaced one."""
 
     def __init__(self, presets: Presets, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,7 +40,7 @@ class PresetName(Question):
         self._lay_out()
         self.add_button("", self.tr("Cancel"))
         self._ok = self.add_button("rename", self.tr("Rename"))
-        self._ok.setDefault(True)  # Esc still renames nothing
+        self._ok.setDefault(True)  # Esc cancels
         self.name.textChanged.connect(self._judge)
         self.name.returnPressed.connect(self._ok.click)
         self.when_answered(
@@ -69,13 +69,13 @@ class PresetName(Question):
 
 WIDTH: Final = 200
 TITLE_CHARS: Final = 44
-MOST_NAMED: Final = 5  # addresses of a list
+MOST_NAMED: Final = 5  # Addresses of a list
 LINE_CHARS: Final = 200
 _KEPT = Qt.ItemDataRole.UserRole
 
 
 class Shelf(QWidget):
-    """`chosen` carries what was clicked on; `file_wanted` asks for a file."""
+    """List of presets and recent requests; `chosen` carries one, `file_wanted` requests a file."""
 
     chosen = Signal(object)
     file_wanted = Signal()
@@ -104,7 +104,7 @@ class Shelf(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Show the lists as they are now."""
+        """Update both lists."""
         self._fill(self.presets, self._presets.presets)
         self._fill(self.recent, self._presets.recent)
         self._none.setVisible(not self.presets.count())
@@ -190,7 +190,7 @@ class Shelf(QWidget):
 
 
 def about(asked: Asked) -> str:
-    """What a request is about, in a few words of its own."""
+    """Return a short description of a request."""
     args = asked.args
     told = (
         asked.name,

@@ -1,6 +1,6 @@
-"""Requests that a person keeps: presets by name, and the last ones that were started.
+"""Saved requests: named presets and recently started ones.
 
-Kept in the preferences, without anything secret: what was taken out has to be typed in again.
+They are stored in the preferences without secrets, which must be typed again.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from gui.state.preferences import Preferences
 MOST_RECENT: Final = 20
 MOST_PRESETS: Final = 50
 MOST_TITLE: Final = 60
-MOST_LISTED: Final = 200_000  # characters of addresses: the preferences hold 1 MiB
+MOST_LISTED: Final = 200_000  # Limit in characters of addresses, because the preferences hold 1 MiB
 PRESETS, RECENT = "start.presets", "start.recent"
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One request; `title` is a preset's name, `lost` says that a secret was taken out,
-    `replaced` that another preset had this name until now, `refused` that there was no room.
+    """A saved request.
 
-    With `urls` it was a list: `asked` for each of them, of `listed` in all.
+    `title` is the preset's name, `lost` marks removed secrets, `replaced` a replaced preset of this
+    name, `refused` a lack of room. With `urls` it was a list: `asked` for each address, of `listed`
+    in all.
     """
 
     asked: Asked
@@ -43,7 +44,7 @@ class Kept:
 
 
 class Presets(QObject):
-    """`changed` when a list is another one; damaged entries are passed over."""
+    """Presets and recent requests; `changed` reports changes, damaged entries are skipped."""
 
     changed = Signal()
 
@@ -53,16 +54,16 @@ class Presets(QObject):
 
     @property
     def presets(self) -> tuple[Kept, ...]:
-        """By name."""
+        """The presets by name."""
         return tuple(sorted(self._read(PRESETS), key=lambda kept: kept.title.casefold()))
 
     @property
     def recent(self) -> tuple[Kept, ...]:
-        """The newest first, each once."""
+        """The recent requests, newest first, without duplicates."""
         return tuple(self._read(RECENT))[:MOST_RECENT]
 
     def keep(self, title: str, asked: Asked) -> Kept:
-        """Keep a preset; one of the same name is replaced, and none goes for want of room."""
+        """Save a preset, replacing one of this name; a full list refuses new ones."""
         title = title.strip()[:MOST_TITLE]
         entry = {"title": title, **_entry(asked)}
         known = self._raw(PRESETS)
@@ -74,7 +75,7 @@ class Presets(QObject):
         return replace(_kept(entry) or Kept(asked, title), replaced=replaced)
 
     def rename(self, title: str, wanted: str) -> None:
-        """Call the preset `wanted`; another one of that name goes. No name changes nothing."""
+        """Rename a preset, replacing another of that name; an empty name changes nothing."""
         wanted = wanted.strip()[:MOST_TITLE]
         if not wanted or wanted == title:
             return
@@ -85,15 +86,15 @@ class Presets(QObject):
         )
 
     def forget(self, title: str) -> None:
-        """Let a preset go."""
+        """Delete a preset."""
         self._write(PRESETS, [one for one in self._raw(PRESETS) if one.get("title") != title])
 
     def remember(self, asked: Asked) -> None:
-        """It was started: the first of the recent ones."""
+        """Add a started request to the recent ones."""
         self.put(_entry(asked))
 
     def put(self, entry: dict[str, Any]) -> None:
-        """The first of the recent ones from now on."""
+        """Add an entry at the start of the recent ones."""
         others = [one for one in self._raw(RECENT) if _about(one) != _about(entry)]
         self._write(RECENT, list(_fitting([entry, *others]))[:MOST_RECENT])
 
@@ -113,8 +114,10 @@ class Presets(QObject):
 
 
 def list_entry(requests: Sequence[Asked]) -> dict[str, Any]:
-    """One entry for the tasks of a list, which differ in their address only; takes milliseconds
-    for a long one, so it is for a thread."""
+    """Return one entry for the requests of a list, which differ only in their address.
+
+    Slow for a long list, for a worker thread.
+    """
     first = requests[0]
     entry = _entry(replace(first, args={k: v for k, v in first.args.items() if k != "url"}))
     room, urls, lost = MOST_LISTED, list[str](), False
@@ -139,7 +142,7 @@ def _about(entry: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _fitting(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Those for which there is room: old lists go first, they are the long ones."""
+    """Yield the entries that fit; older lists are dropped first."""
     room = MOST_LISTED
     for entry in entries:
         urls = entry.get("urls")

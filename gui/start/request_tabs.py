@@ -1,4 +1,4 @@
-"""A request in two shapes that stay in step: as a form, and as JSON."""
+"""A request in two synchronised tabs: form and JSON."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from gui.start.request_form import RequestForm
 from gui.style.fonts import fixed_pitch
 from gui.style.theme import plain_label
 
-# A request as JSON, to be read, pasted and edited; its mistakes with line and column.
+# JSON editor of a request, which shows errors with line and column.
 
-# Where each value of a JSON text stands, so that a mistake can be shown at its line.
+# Offsets of the values in a JSON text, for errors by line.
 
-MOST_CHARS: Final = 200_000  # a longer text gets no places: finding them would hold up the window
+# Offsets of a longer text are not computed, because that blocks the window.
+MOST_CHARS: Final = 200_000
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
 _VALUE: Final = re.compile(r"[^\s,\]}]+")
 _BLANKS: Final = re.compile(r"\s*")
 
 
 def places(text: str) -> dict[str, int]:
-    """The offset of every value by its path (`args.tabs[2].url`). `text` has to be valid JSON."""
+    """Return the offset of every value by path (`args.tabs[2].url`); `text` is valid JSON."""
     found: dict[str, int] = {}
     if len(text) <= MOST_CHARS:
         _walk(text, 0, "", found)
@@ -38,13 +39,13 @@ def places(text: str) -> dict[str, int]:
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """Both from 1 on."""
+    """Return line and column, counted from 1."""
     before = text[:offset]
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
 
 def _walk(text: str, at: int, path: str, found: dict[str, int]) -> int:
-    """Note what stands at `at`; the offset behind it."""
+    """Record the value at `at` and return the offset after it."""
     at = _skip(text, at)
     found[path] = at
     if text[at] == "{":
@@ -58,7 +59,7 @@ def _walk(text: str, at: int, path: str, found: dict[str, int]) -> int:
 
 
 def _string(text: str, at: int) -> tuple[str, int]:
-    """The string that begins at `at`, and the offset behind it."""
+    """Return the string at `at` and the offset after it."""
     value, end = json.JSONDecoder().raw_decode(text, at)
     return str(value), end
 
@@ -90,12 +91,12 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-PAUSE_MS: Final = 150  # of typing, until the text is read again
+PAUSE_MS: Final = 150  # Pause in typing before the text is parsed
 MOST_SHOWN: Final = 4
 
 
 class JsonPane(QWidget):
-    """`asked` is the request that stands there, None while it is none."""
+    """JSON editor; `asked` is its request, or None for invalid JSON."""
 
     changed = Signal()
 
@@ -128,20 +129,20 @@ class JsonPane(QWidget):
         return self._mistakes.text()
 
     def show_request(self, asked: Asked) -> None:
-        """Write down this request."""
+        """Show a request as JSON."""
         self.asked, self.refusal = asked, ()
         self.text.setPlainText(text_of(asked))
         self._timer.stop()
         self.show_problems(())
 
     def settle(self) -> None:
-        """Read what was typed now, without waiting for a pause."""
+        """Parse the text now, without waiting for a pause."""
         if self._timer.isActive():
             self._timer.stop()
             self._read()
 
     def show_problems(self, problems: Iterable[Problem]) -> None:
-        """Show each mistake with the line where it stands."""
+        """Show each problem with its line."""
         listed = list(problems)
         known = self._places() if listed and self.asked is not None else {}
         lines, offsets = [], []
@@ -182,7 +183,7 @@ class JsonPane(QWidget):
 
 
 def _offset(path: str, known: dict[str, int]) -> int | None:
-    """Where it stands; of what is missing, where it would belong."""
+    """Return the offset of a value, or of the nearest parent of a missing one."""
     head = path.split(".")[0].split("[")[0]
     first = path if head in TERMS and head in known else f"args.{path}"
     nearest = (one for each in (first, path) for one in _upwards(each) if one in known)
@@ -190,7 +191,7 @@ def _offset(path: str, known: dict[str, int]) -> int | None:
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """`a.b[2].c`, `a.b[2]`, `a.b`, but not what holds everything."""
+    """Yield `a.b[2].c`, `a.b[2]` and `a.b`, without the root."""
     while path and path != "args":
         yield path
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
@@ -201,8 +202,10 @@ JSON: Final = 1
 
 
 class RequestTabs(QTabWidget):
-    """`turned` when the other shape is shown; `stuck` when the JSON is no request that the form
-    could show, and therefore stays in sight."""
+    """Tabs for form and JSON; `turned` reports a switch, `stuck` a refused one.
+
+    Invalid JSON cannot be shown in the form, so the JSON tab stays open.
+    """
 
     turned, stuck = Signal(), Signal()
 
@@ -223,27 +226,27 @@ class RequestTabs(QTabWidget):
 
     @property
     def in_json(self) -> bool:
-        """Is it the JSON that is shown?"""
+        """True while the JSON tab is shown."""
         return self.currentIndex() == JSON
 
     @property
     def asked(self) -> Asked | None:
-        """The request that stands there; None while the JSON is none."""
+        """The request of the current tab, or None for invalid JSON."""
         return self.json.asked if self.in_json else self.form.asked
 
     @property
     def refusal(self) -> tuple[Problem, ...]:
-        """Why the JSON is no request."""
+        """The problems of invalid JSON."""
         return self.json.refusal if self.in_json else ()
 
     def show_request(self, asked: Asked, *, whole: bool) -> None:
-        """Show it in both; what the form cannot show is left out, or kept if `whole`."""
+        """Show a request in both tabs; what the form cannot show is dropped, or kept if `whole`."""
         self.form.show_request(asked, whole=whole)
         if self.in_json:
             self.json.show_request(self.form.asked)
 
     def _turn(self, tab: int) -> None:
-        """The same request on the other side; a text that is none stays where it is."""
+        """Copy the request to the other tab; invalid JSON prevents the switch."""
         if self._staying:
             return
         if tab == JSON:

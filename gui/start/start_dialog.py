@@ -1,4 +1,4 @@
-"""The dialog that starts tasks of every kind: as a form or as JSON, the same request in both."""
+"""Start dialog for all kinds of tasks, as form or JSON."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from gui.style.drop_target import Dropping
 from gui.style.tab_order import chain
 from gui.style.theme import heading, plain_label, plain_tip
 
-SIZE, MARGIN = QSize(900, 720), 60  # pixels of the screen that stay free
-LONG, PAUSE_MS = 100, 150  # commands; judging a thousand takes 15 ms
-SAID_MS = 800  # who stopped typing for so long is told what is wrong with the address
+SIZE, MARGIN = QSize(900, 720), 60  # Pixels of the screen to keep free
+LONG, PAUSE_MS = 100, 150  # Commands; validating a thousand takes 15 ms
+SAID_MS = 800  # Pause in ms after which address errors are shown
 
 
 class Why(NamedTuple):
-    """What keeps a request from being started, and the path of the argument that it is about."""
+    """The reason that prevents a start, with the path of its argument."""
 
     reason: str = ""
     path: str = ""
@@ -44,8 +44,10 @@ Check = Callable[[Asked], tuple[Problem, ...]]
 
 
 class StartDialog(QDialog):
-    """Asks for a task. `wanted` carries the request, `many_wanted` several; the answer comes by
-    `accept_task`, `show_refusal` or `show_error`, and only the first closes it."""
+    """Start dialog; `wanted` carries a request, `many_wanted` several.
+
+    The answer comes by `accept_task`, `show_refusal` or `show_error`, and only the first closes it.
+    """
 
     wanted, many_wanted = Signal(object), Signal(object)
     stop_wanted, file_wanted = Signal(), Signal()
@@ -70,36 +72,37 @@ class StartDialog(QDialog):
         self.footer = StartFooter(self)
         self.start, self.offer = self.footer.start, self.addresses.offer
         self._lay_out()
-        self.resize(self.sizeHint())  # Qt itself takes at most two thirds of the screen
+        self.resize(self.sizeHint())  # By default Qt limits a dialog to two thirds of the screen
         self._connect()
         self._show_kind()
         self.form.focus()
         self._judge()
 
-    # filling it
+    # Filling the form.
 
     def show_request(self, asked: Asked, note: str = "", *, whole: bool = False) -> None:
-        """Show a request; `note` is what a person should know of it before it starts.
+        """Show a request with a `note` to read before the start.
 
-        What the form cannot show is left out, or kept (and seen in the JSON) if `whole`.
+        What the form cannot show is dropped, or kept (and visible in the JSON) if `whole`.
         """
         self._filling = True
         self.tabs.show_request(asked, whole=whole)
         self._filling = False
         self.show_note(note)
         self.form.focus()
-        self._judging |= whole and not self.addresses.lacks_address  # nobody is typing it
+        # The request is not being typed, so its problems are shown.
+        self._judging |= whole and not self.addresses.lacks_address
         self._judge()
 
     def show_note(self, note: str) -> None:
-        """What a person should know of this request; nothing for none."""
+        """Show a note on this request, or none."""
         self._note.show_text(note)
         self._note.setVisible(bool(note))
 
-    # the answer
+    # Answers of the engine.
 
     def accept_task(self, record: TaskRecord) -> None:
-        """The task is on disk: done, or ready for another one."""
+        """Close after a started task, or prepare the form for another one."""
         if not self._again:
             self.accept()
             return
@@ -112,18 +115,18 @@ class StartDialog(QDialog):
         self.form.focus()
 
     def show_refusal(self, mistakes: InvalidArguments) -> None:
-        """Show each mistake under its field, those of no field above; nothing was started."""
+        """Show validation errors at their fields, others in the banner."""
         self._busy(False)
         self._judging = True
         self._place(mistakes.problems)
 
     def show_error(self, error: EngineError) -> None:
-        """Something else went wrong; what was typed stays."""
+        """Show another error and keep the form."""
         self._busy(False)
         self.banner.tell(language.title(error), language.told(error), tone_name="bad")
 
     def end_list(self, started: int, error: EngineError | None) -> None:
-        """The list is started, or as far as it went; the rest stays in the form."""
+        """Close after a started list, or keep the remaining addresses in the form."""
         self._busy(False)
         total = len(self.addresses.many.found.urls)
         if error is None and started >= self.footer.expected:
@@ -136,7 +139,7 @@ class StartDialog(QDialog):
         self.footer.tell(words.format(started, total))
 
     def ask(self, *, again: bool = False) -> None:
-        """Start it, once, or show what is still wrong."""
+        """Start the request once, or show its problems."""
         if self._waiting:
             return
         self._said.stop()
@@ -155,18 +158,18 @@ class StartDialog(QDialog):
 
     @property
     def is_locked(self) -> bool:
-        """Is a list being started? What stands there is what is being started then."""
+        """True while a list is being started, so that the form must not change."""
         return self._waiting and self.footer.expected > 1
 
     def reject(self) -> None:
-        """Esc and Cancel: stop starting a list, or close."""
+        """Stop starting a list, or close the dialog (Esc and Cancel)."""
         if self.is_locked:
             self.stop_wanted.emit()
         else:
             super().reject()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter on a request that cannot be started yet says what is wrong with it."""
+        """Show the problems when Enter is pressed on an invalid request."""
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if enter and not self.start.isEnabled():
             self.ask()
@@ -177,7 +180,7 @@ class StartDialog(QDialog):
         screen = QGuiApplication.primaryScreen().availableSize()
         return SIZE.boundedTo(QSize(screen.width(), screen.height() - MARGIN))
 
-    # how it is made
+    # Construction.
 
     def _lay_out(self) -> None:
         right = QVBoxLayout()
@@ -228,12 +231,12 @@ class StartDialog(QDialog):
         chain(self.tabs, self.footer, self.shelf)
 
     def _turn(self) -> None:
-        # what was written as JSON was written whole: nobody is in the middle of typing it
+        # A request written as JSON is complete, so its problems are shown.
         self._judging |= not self.tabs.in_json and not self.addresses.lacks_address
         self._judge()
 
     def _take(self, kept: Kept) -> None:
-        """A preset or a recent request was chosen."""
+        """Show a chosen preset or recent request."""
         self.tabs.setCurrentIndex(FORM)
         self.addresses.switch.setChecked(False)
         self.show_request(kept.asked, self._words.lacking(kept), whole=True)
@@ -241,7 +244,7 @@ class StartDialog(QDialog):
             self.addresses.start_list("\n".join(kept.urls))
 
     def _keep(self, title: str) -> None:
-        self.json.settle()  # what is typed there is read after a pause only
+        self.json.settle()  # JSON is otherwise parsed after a pause
         asked = self.tabs.asked
         self.footer.tell_kept(self._presets.keep(title, asked) if asked is not None else None)
 
@@ -250,23 +253,23 @@ class StartDialog(QDialog):
             self.form[key].value = complete(self.form[key].value)
             self._speak_up()
 
-    # what is wrong
+    # Validation.
 
     def _hear(self) -> None:
-        """Something was typed; a long list of commands is judged in a pause."""
+        """Validate after an edit, a long list of commands after a pause."""
         rows = len(self.form.body.args.get("commands", ())) if self.form.kind == COMMANDS else 0
         self._later.start() if rows > LONG else self._judge()
         self._said.start()
 
     def _speak_up(self) -> None:
-        """An address was typed: say what is wrong, instead of waiting for more."""
+        """Show the problems of a typed address."""
         self._said.stop()
         if self.form.typed_addresses:
             self._judging = True
             self._judge()
 
     def _judge(self) -> None:
-        """Ask the engine what it would say, and show it without getting in the way of typing."""
+        """Validate the request and show its problems, unless the user is typing."""
         if self._filling or self._waiting:
             return
         self._later.stop()
@@ -283,7 +286,7 @@ class StartDialog(QDialog):
         self.about_changed.emit(None if problems else asked)
 
     def _reason(self, asked: Asked | None, problems: tuple[Problem, ...]) -> str:
-        """Why it cannot be started now; empty when it can."""
+        """Return the reason that prevents a start, or an empty string."""
         if not self.tabs.in_json and self.addresses.obstacle:
             return self.addresses.obstacle
         if problems:
@@ -296,15 +299,17 @@ class StartDialog(QDialog):
         return ""
 
     def _show_reason(self) -> None:
-        """Name in the footer why it cannot be started, unless the field is in sight and is still
-        being filled in; the JSON names its mistakes itself."""
+        """Show the reason in the footer, unless its field is visible and being edited.
+
+        The JSON tab shows its problems itself.
+        """
         widget = self._widget_of(self._why.path)
         unseen = self.isVisible() and widget is not None and not self.form.is_in_sight(widget)
         told = (self._judging or unseen) and not self.tabs.in_json
         self.footer.show_reason(self._why.reason if told and not self._waiting else "")
 
     def _go_to_reason(self) -> None:
-        """Show the mistake where it is: unfolded, scrolled to, and told at its field."""
+        """Show the problem at its field, expanded and scrolled to."""
         self._judging = True
         self._judge()
         if self.addresses.obstacle:
@@ -314,7 +319,7 @@ class StartDialog(QDialog):
         self._show_reason()
 
     def _widget_of(self, path: str) -> QWidget | None:
-        """What shows a mistake with this path; a list of addresses has a place of its own."""
+        """Return the widget for a problem path; a list of addresses has its own."""
         if path == "url" and self.addresses.is_many:
             return self.addresses.many.text
         return self.form.field_of(path) if path else None

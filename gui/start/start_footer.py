@@ -1,4 +1,4 @@
-"""The foot of the start dialog: what to expect, keeping a preset, and the buttons."""
+"""Footer of the start dialog: estimate, preset button, start buttons."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from gui.style.themed_icons import wear
 
 
 class StartFooter(QWidget):
-    """`keep_wanted` carries the name under which the form is to be kept."""
+    """Footer; `keep_wanted` carries the name of a new preset."""
 
     keep_wanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.expected = 0  # how many tasks the list that is being started makes
+        self.expected = 0  # Number of tasks of the list that is being started
         self._number = 0
         self._told, self._place = _muted(), _muted()
         self.reason = ElidedLink(self)
@@ -59,21 +59,21 @@ class StartFooter(QWidget):
         return self._told.text()
 
     def tell(self, text: str) -> None:
-        """One line beside the buttons."""
+        """Show a line of text next to the buttons."""
         self._told.show_text(text)
 
     @property
     def place(self) -> str:
-        """Where it will be started, as it is told; empty while there is one place only."""
+        """The shown target ledger, empty with a single ledger."""
         return self._place.text()
 
     def show_place(self, words: str) -> None:
-        """Where it will be started; nothing where that is clear."""
+        """Show the target ledger, or nothing."""
         self._place.show_text(words)
         self._place.setVisible(bool(words))
 
     def tell_kept(self, kept: Kept | None) -> None:
-        """A preset was kept, perhaps not with all that stood in the form; or none was."""
+        """Report a saved preset, with removed secrets, or none."""
         if kept is None:
             self.tell(self.tr("Not kept: the JSON is no request."))
             return
@@ -91,19 +91,19 @@ class StartFooter(QWidget):
         self.tell(words.format(kept.title))
 
     def allow(self, allowed: bool, why_not: str) -> None:
-        """May it be started? Else the tip says why not."""
+        """Enable the start buttons, or show the reason in their tool tip."""
         tip = why_not or plain_tip(self.tr("Start (Ctrl+Enter)"))
         for button in (self.start, self.another):
             button.setEnabled(allowed)
             button.setToolTip(tip)
 
     def show_reason(self, reason: str) -> None:
-        """Name what keeps it from starting, where a person does not see it; a click goes there."""
+        """Show the reason that prevents a start; a click leads to its field."""
         self.reason.show_text(reason)
         self.reason.setVisible(bool(reason))
 
     def show_list(self, number: int) -> None:
-        """How many tasks will be started at once; 0 or 1 is nothing to speak of."""
+        """Show the number of tasks on the button, if there are several."""
         self._number = number
         self.another.setVisible(number < 2)
         if not self.progress.isVisible():
@@ -115,7 +115,7 @@ class StartFooter(QWidget):
         self.tell(self.tr("{0} of {1} started").format(count(done), count(total)))
 
     def busy(self, busy: bool, number: int = 0) -> None:
-        """It is being started; a list of more than one can be stopped."""
+        """Show that a start is in progress; several tasks can be stopped."""
         if busy:
             self.expected = number
         several = busy and number > 1
@@ -179,7 +179,7 @@ class StartFooter(QWidget):
 
 
 class _Title(NameLine):
-    """`left` by Escape, which closes no dialog here: the form would be lost with it."""
+    """Name field that emits `left` on Escape instead of closing the dialog."""
 
     left = Signal()
 

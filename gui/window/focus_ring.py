@@ -1,6 +1,6 @@
-"""Where the keyboard is: a ring round the control that has the focus, for who goes by keys.
+"""Focus ring around the focused control for keyboard users.
 
-The style's own mark is a tint of 1.1 to 1.6 : 1; this is at least 3 : 1 in every palette.
+The style's own mark has a contrast of 1.1 to 1.6 : 1; this one has at least 3 : 1 in every palette.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from shiboken6 import isValid
 
 from gui.style.theme import MORE_CONTRAST, tone
 
-RINGED = (QAbstractButton, QComboBox, QTabBar)  # a field has its caret
+RINGED = (QAbstractButton, QComboBox, QTabBar)  # Text fields show a cursor instead
 WIDTH, CORNER = 2.0, 3.0
-NAME = "qt_focus_ring"  # as Qt names what stands inside of a control
+NAME = "qt_focus_ring"  # Prefix that Qt uses for parts of a control
 
 
 def attach() -> None:
-    """Mark the focus in every window and dialog of the program, from the first window on."""
+    """Mark the focus in all windows and dialogs, from the first window on."""
     app = QApplication.instance()
     assert isinstance(app, QApplication)
     if not app.property(NAME):
@@ -34,9 +34,9 @@ def attach() -> None:
 
 
 class FocusMark(QObject):
-    """Moves one ring along with the focus, where that was moved by keys.
+    """Move one ring with the keyboard focus.
 
-    It lives as long as the application: windows tell of their focus while they are destroyed.
+    It lives as long as the application, since windows change focus while they are destroyed.
     """
 
     def __init__(self, app: QApplication) -> None:
@@ -45,7 +45,8 @@ class FocusMark(QObject):
         app.focusChanged.connect(self._follow)
 
     def _follow(self, _: QWidget | None, now: QWidget | None) -> None:
-        if self._ring is not None and isValid(self._ring):  # its control may be gone, and it too
+        # The ring is deleted together with its control.
+        if self._ring is not None and isValid(self._ring):
             self._ring.hide()
             self._ring.deleteLater()
         self._ring = _mark_of(now) if now is not None else None
@@ -60,11 +61,10 @@ def _mark_of(widget: QWidget) -> _Ring | _Edges | None:
 
 
 class _Edges(QObject):
-    """The four edges of a list. Its row alone does not tell: it looks the same without the focus,
-    and an empty list has none.
+    """Edges around a list, whose current row alone does not show the focus.
 
-    They keep to the frame, because over the rows they would make each scroll a repaint. Where
-    that is not enough (no current row, no frame, more contrast) they are as wide as any ring.
+    They stay on the frame, because over the rows each scroll would repaint them. Without a current
+    row or a frame, or with high contrast, they are as wide as any ring.
     """
 
     def __init__(self, view: QAbstractItemView) -> None:
@@ -78,7 +78,7 @@ class _Edges(QObject):
         self._place()
 
     def hide(self) -> None:
-        """Take them away at once."""
+        """Hide and delete the edges."""
         for edge in self._edges:
             edge.hide()
             edge.deleteLater()
@@ -91,10 +91,10 @@ class _Edges(QObject):
 
     def _place(self) -> None:
         view = self._view
-        if not isValid(view):  # its model tells of its end while it goes
+        if not isValid(view):  # The model emits signals while the view is deleted
             return
         whole = view.rect()
-        # where there is more contrast, the frame itself is as strong as any mark of its width
+        # With high contrast the frame itself is as strong as a mark of its width.
         app = QApplication.instance()
         strong = app is not None and bool(app.property(MORE_CONTRAST))
         thin = view.currentIndex().isValid() and not strong
@@ -126,7 +126,7 @@ class _Edge(QWidget):
 
 
 class _Ring(QWidget):
-    """Lies over its control, which it follows because it is a part of it."""
+    """Ring over its control, which is its parent."""
 
     def __init__(self, control: QWidget) -> None:
         super().__init__(control)

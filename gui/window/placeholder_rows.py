@@ -1,4 +1,4 @@
-"""Grey bars where rows will be, while they are read: the first thing that is ever painted."""
+"""Placeholder for rows while they load, painted in the first paint."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ BARS = ((0.04, 0.10), (0.17, 0.42), (0.62, 0.78), (0.84, 0.90), (0.93, 0.98))
 
 
 class Skeleton(QWidget):
-    """Grey bars where rows will be: the ledger is being read."""
+    """Grey bars at the place of rows, while the ledger loads."""
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        # Paths and brushes alone: a pen, or a colour to fill with, makes Qt load all of its own
-        # names, 45 ms of a first paint.
+        # Only paths and brushes: a pen or a fill colour makes Qt load all its names, 45 ms of the
+        # first paint.
         painter, ground, grey = QPainter(self), QPainterPath(), QPalette()
         ground.addRect(QRectF(self.rect()))
         painter.fillPath(ground, self.palette().base())

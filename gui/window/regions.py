@@ -1,4 +1,4 @@
-"""F6 goes round the window's regions, so that a keyboard reaches all of them without Tab."""
+"""Focus cycle through the regions of the window (F6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gui.style.tab_order import stops_in
 
 
 def step_region(regions: Sequence[QWidget], step: int) -> None:
-    """Put the focus into the next visible region (or the previous one, `step` -1)."""
+    """Focus the next visible region, or the previous one with `step` -1."""
     shown = [region for region in regions if region.isVisible()]
     if not shown:
         return
@@ -29,5 +29,5 @@ def _holds(region: QWidget, focus: QWidget | None) -> bool:
 
 
 def _first_stop(region: QWidget) -> QWidget | None:
-    """The first widget in `region` that takes the focus by Tab."""
+    """Return the first widget of `region` that accepts Tab."""
     return next(stops_in(region), None)
