@@ -52,7 +52,7 @@ from gui.start.launch_handling import Arrivals
 from gui.startup import early_keys
 from gui.style.banners import Banner
 from gui.style.icons import window_icon
-from gui.tasks import contract_counts, order_prefetch
+from gui.tasks import column_prefetch, contract_counts
 from gui.tasks.columns import COLUMNS
 from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
@@ -281,7 +281,7 @@ def _notifications(_: MainWindow, p: WindowParts) -> None:
 FEATURES: tuple[tuple[str, Attach], ...] = (
     ("start_actions", lambda _, p: start_actions.attach(p.context, p.requests.starting)),
     ("list_menus", lambda _, p: list_menus.attach(p.context)),
-    ("order_prefetch", lambda _, p: order_prefetch.attach(p.context.table, p.context.bridge)),
+    ("column_prefetch", lambda _, p: column_prefetch.attach(p.context.table, p.context.bridge)),
     ("attention", _attention),
     ("bulk_bar", _bulk_bar),
     ("several", lambda _, p: several.attach(p.context, p.details)),

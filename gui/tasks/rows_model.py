@@ -13,7 +13,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt
 
 from engine.model.records import TaskView
-from engine.query import Filter, SortKey
+from engine.query import Filter
 from gui.style.item_roles import ALIGNMENT, DISPLAY, ROOT, SPOKEN, SPOKEN_MORE, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip
 from gui.tasks.columns import COLUMNS, hint, spoken
@@ -165,18 +165,17 @@ class RowsModel(QAbstractItemModel):
         """The number of all tasks, shown or hidden."""
         return len(self._order.rows)
 
-    def make_beforehand(self, wanted: Sequence[SortKey]) -> Iterator[None]:
-        """Prepare the orders of `wanted` in steps of some 2 ms."""
-        return self._order.make_beforehand(wanted)
+    def prepare_columns(self, keys: Sequence[str]) -> Iterator[None]:
+        """Read these sort columns in short steps."""
+        return self._order.prepare_columns(keys)
 
-    @property
-    def lacks_an_order(self) -> bool:
-        """True while an order that was requested in advance is not ready."""
-        return self._order.lacks_an_order
+    def lacks_columns(self, keys: Sequence[str]) -> bool:
+        """Return whether any of these sort columns has not been read."""
+        return self._order.lacks_columns(keys)
 
-    def forget_orders(self) -> None:
-        """Clear all cached orders, for example after all rows were replaced."""
-        self._order.forget_orders()
+    def drop_columns(self) -> None:
+        """Drop all sort columns, which the next sort reads again."""
+        self._order.drop_columns()
 
     # Methods that Qt calls.
 

@@ -6,9 +6,7 @@ answered in one comprehension over 100,000 rows, only what is odd by that functi
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import nan
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from engine.model.records import TASK_RUN, TaskRecord
@@ -75,17 +73,6 @@ def average(rows: Sequence[Row]) -> list[float | None]:
         done / ms * 1000 if ms and (done := row.done) else None
         for row, ms in zip(rows, lasted(rows), strict=True)
     ]
-
-
-def averages(rows: Sequence[Row], took: Iterable[float]) -> array[float]:
-    """`average` of rows that `took` so long each; not-a-number for what has none."""
-    return array(
-        "d",
-        [
-            units.done / ms * 1000 if ms > 0 and (units := row.view.units) and units.done else nan
-            for row, ms in zip(rows, took, strict=True)
-        ],
-    )
 
 
 def failures(rows: Sequence[Row]) -> list[int | None]:

@@ -14,12 +14,12 @@ from heapq import heappop, heappush
 from engine.model.pace import STALL_MIN_MS, Pace
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.model.status import changes_at
-from engine.query import Filter, SortKey, in_order, names_in_order, place
+from engine.query import Filter, SortKey, in_order, place
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.facets import FacetCounts
-from gui.tasks.order_cache import KnownOrders, orders_of
 from gui.tasks.row import FACET_BIT, Row, make_row, moved_on
 from gui.tasks.row_query_subject import asked
+from gui.tasks.sort_columns import SortColumns, orders_of
 
 _MANY = 4  # more than a 4th of all rows
 NEWEST_FIRST: tuple[SortKey, ...] = (("age", False),)
@@ -43,8 +43,7 @@ class TaskOrder:
         self._paces: dict[str, Pace] = {}
         self._masks: dict[int, int] = {}  # how many rows have exactly these facets
         self._counts: dict[str, int] | None = None  # until one of them changes
-        # A filter that is taken back, and an order that was there before, need no sort.
-        self._known = KnownOrders(self.rows)
+        self._columns = SortColumns(self.rows)
         self.facets = FacetCounts()
         self.filter = Filter.of("")
         self._narrowed = False
@@ -128,7 +127,7 @@ class TaskOrder:
             self._judge_anew.discard(task_id)
             self._count(before, after)
         self.rows[task_id] = after
-        self._known.note(before, after)
+        self._columns.note(after)
         return before, after
 
     def forget(self, task_id: str) -> bool:
@@ -136,7 +135,7 @@ class TaskOrder:
         row = self.rows.pop(task_id, None)
         if row is None:
             return False
-        self._known.forget(task_id)
+        self._columns.forget(task_id)
         self._count(row, None)
         self._paces.pop(task_id, None)
         self.unread.pop(task_id, None)
@@ -184,18 +183,16 @@ class TaskOrder:
         self.sort_keys = known or NEWEST_FIRST
         self._orders = orders_of(self.sort_keys)
 
-    def make_beforehand(self, wanted: Sequence[SortKey]) -> Iterator[None]:
-        """Make the order by each of these, a little with each step, so that a sort finds it."""
-        self._known.wanted = tuple((key,) for key in wanted)
-        return self._known.make_wanted()
+    def prepare_columns(self, keys: Sequence[str]) -> Iterator[None]:
+        """Read these sort columns in steps, so that a later sort is fast."""
+        return self._columns.prepare(keys)
 
-    def forget_orders(self) -> None:
-        self._known.forget_all()
+    def lacks_columns(self, keys: Sequence[str]) -> bool:
+        """Return whether any of these sort columns has not been read."""
+        return self._columns.lacks(keys)
 
-    @property
-    def lacks_an_order(self) -> bool:
-        """Has one of those that were to be made beforehand still, or again, to be made?"""
-        return self._known.lacks()
+    def drop_columns(self) -> None:
+        self._columns.drop()
 
     @property
     def follows_progress(self) -> bool:
@@ -214,7 +211,7 @@ class TaskOrder:
     def passing(self, now_ms: float) -> list[Row]:
         """All rows that pass the filter now, as they came."""
         self._read_all(now_ms)
-        took = self._known.took(self._paces, now_ms) if self.filter.took else None
+        took = self._columns.took(self._paces, now_ms) if self.filter.took else None
         return self.filter.keep(self.rows.values(), now_ms, asked, took)
 
     def _read_all(self, now_ms: float) -> None:
@@ -227,13 +224,11 @@ class TaskOrder:
         """The ids that pass the filter, in order, made from scratch."""
         if not self.filter.parts:
             self._read_all(now_ms)
-            return self._known.of(self.sort_keys)
+            return self._columns.of(self.sort_keys)
         rows = self.passing(now_ms)
         if len(rows) == len(self.rows):
-            return self._known.of(self.sort_keys)
-        if self._known.has(self.sort_keys):
-            return self._known.only(rows, self.sort_keys)
-        return names_in_order([row.task_id for row in rows], rows, self._orders)
+            return self._columns.of(self.sort_keys)
+        return self._columns.only(rows, self.sort_keys)
 
     def replace(self, ids: list[str]) -> None:
         # A set of all is made far quicker in the order that memory has.
@@ -255,7 +250,7 @@ class TaskOrder:
         return not self.ids or self._place(self.ids[-1]) <= self._place(row.task_id)
 
     def _place(self, task_id: str) -> tuple[object, ...]:
-        return (*place(self._orders, self.rows[task_id]), self._known.arrival[task_id])
+        return (*place(self._orders, self.rows[task_id]), self._columns.arrival[task_id])
 
     def _pace(self, task_id: str, view: TaskView, now_ms: float) -> Pace | None:
         entry = view.entry

@@ -1,10 +1,9 @@
 """What the live table costs: loading, sorting, filtering, a whole frame, and a flood of news.
 
 Times are processor time of the window's thread, so that a busy machine changes them less; `busy`
-is what it works in one flush, repaint included. Of each sort first what it costs cold, when
-nothing is known of any order, then as an operator meets it: once the
-orders of the usual columns have been made in slices, as the window does while nobody works
-(they take `made beforehand` in all, and the loop waits for one `slice` at the most).
+is what it works in one flush, repaint included. Of each sort first what it costs cold, when no
+column has been read, then with columns that were read in slices, as the window does in idle time
+(they take `columns read` in all, and the loop waits for one `step` at the most).
 """
 
 from __future__ import annotations
@@ -139,15 +138,15 @@ class Bench:
         self.flood()
 
     def sorts(self) -> None:
-        """Each of them cold, with the usual columns' orders made beforehand, and used before."""
+        """Each of them cold, with the columns read in slices, and used before."""
         spent: dict[str, list[list[float]]] = {}
         for _ in range(ROUNDS):
             cold = []
             for keys in SORTS:
-                self.model.forget_orders()
+                self.model.drop_columns()
                 cold.append(self._sorted(keys))
-            self.model.forget_orders()
-            self._make_beforehand()
+            self.model.drop_columns()
+            self._read_columns()
             for keys, first in zip(SORTS, cold, strict=True):
                 name = "+".join(key for key, _ in keys)
                 times = [first, self._sorted(keys), self._sorted(keys)]
@@ -156,11 +155,11 @@ class Bench:
         for name, rounds in spent.items():
             cold, ready, again = ([times[at] for times in rounds] for at in range(3))
             self.note(f"sort by {name}, cold", f"sort_{name}_cold", cold)
-            self.note("  as an operator meets it", f"sort_{name}", ready)
+            self.note("  with its columns read", f"sort_{name}", ready)
             self.note("  used before", f"sort_{name}_again", again)
             self.facts[f"sort_{name}_cold_{self.count // 1000}k_ratio"] = min(cold) / floor
-        self.note("made beforehand, in all", "beforehand", self.made)
-        self.note("  one step of it", "beforehand_step", self.steps)
+        self.note("columns read, in all", "columns_read", self.made)
+        self.note("  one step of it", "columns_read_step", self.steps)
 
     def _sorted(self, keys: list[tuple[str, bool]]) -> float:
         """ms of this sort, from another order."""
@@ -170,14 +169,15 @@ class Bench:
         self.app.processEvents()
         return spent
 
-    def _make_beforehand(self) -> None:
-        from gui.tasks.order_prefetch import worth_making
+    def _read_columns(self) -> None:
+        from gui.tasks.column_prefetch import EXPENSIVE
 
         header = self.table.header()
         shown = [one.key for one in header.columns if header.is_wanted(one.key)]
-        steps = self.model.make_beforehand(worth_making(shown))
+        keys = (*shown, *EXPENSIVE, "host")
+        steps = self.model.prepare_columns(keys)
         spent = [cpu_ms(partial(next, steps, None))]
-        while self.model.lacks_an_order:
+        while self.model.lacks_columns(keys):
             spent.append(cpu_ms(partial(next, steps, None)))
         self.made.append(sum(spent))
         self.steps += spent

@@ -1,4 +1,4 @@
-"""Orders that are kept and mended are those that a sort from scratch makes, whatever changes."""
+"""Orders made from sort columns equal those of a sort from scratch, after any change."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
-from engine.query import Filter, by_values, in_order
+from engine.query import Filter, in_order
 from gui.tasks.columns import COLUMNS
-from gui.tasks.incremental_sort import sorted_slowly
-from gui.tasks.order_cache import orders_of
 from gui.tasks.row import make_row
+from gui.tasks.sort_columns import orders_of
 from gui.tasks.sort_values import VALUES
 from gui.tasks.task_order import TaskOrder
 from tests.gui.task_views import NOW
@@ -75,8 +74,8 @@ CHANGES = st.lists(
         st.integers(0, 40),  # that one is gone
         st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), min_size=1, max_size=3),
         st.sampled_from(("", "status:failed", "took:>1s", "took:>=0s took:<9s", "e took:=0s")),
-        st.tuples(st.sets(st.tuples(st.sampled_from(KEYS), st.booleans())), st.integers(0, 9)),
-        st.none(),  # a few more steps of what is made beforehand
+        st.tuples(st.sets(st.sampled_from(KEYS)), st.integers(0, 9)),
+        st.none(),  # a few more steps of the prefetch
     ),
     max_size=60,
 )
@@ -95,7 +94,7 @@ def test_whatever_came_went_or_moved_the_order_is_that_of_a_new_sort(changes: li
         elif isinstance(change, list):
             order.set_sort(change)
         elif isinstance(change, tuple):
-            steps = order.make_beforehand(sorted(change[0]))
+            steps = order.prepare_columns(sorted(change[0]))
             some(steps, change[1])
         elif change is None:
             some(steps, 3)
@@ -112,13 +111,13 @@ def test_whatever_came_went_or_moved_the_order_is_that_of_a_new_sort(changes: li
 
 @settings(max_examples=40)
 @given(st.lists(views(), min_size=1, max_size=25), st.sampled_from(KEYS), st.booleans(), st.data())
-def test_an_order_that_was_made_beforehand_is_that_of_a_sort_and_stays_it(
+def test_an_order_from_a_column_read_in_steps_is_that_of_a_sort(
     told: list[TaskView], key: str, down: bool, data: Any
 ) -> None:
     order = TaskOrder()
     for view in told:
         order.take(view, NOW)
-    steps = order.make_beforehand([(key, data.draw(st.booleans()))])
+    steps = order.prepare_columns([key])
     some(steps, data.draw(st.integers(0, 12)))
     for change in data.draw(st.lists(st.one_of(views(), st.integers(0, 40)), max_size=6)):
         if isinstance(change, int):
@@ -126,7 +125,6 @@ def test_an_order_that_was_made_beforehand_is_that_of_a_sort_and_stays_it(
         else:
             order.take(change, NOW)
     some(steps, 10**6)
-    assert not order.lacks_an_order
     further = data.draw(st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=2))
     order.set_sort([(key, down), *further])
     wanted = in_order(list(order.rows.values()), orders_of(order.sort_keys))
@@ -163,11 +161,11 @@ def test_most_go_and_the_rest_is_put_in_order_by_what_is_its_own() -> None:
     assert 2 < len(passing) < len(order.rows)
 
 
-def test_most_go_while_an_order_is_made_beforehand_and_it_is_given_up() -> None:
+def test_most_rows_are_removed_while_a_column_is_read_in_steps() -> None:
     order = TaskOrder()
     for number in range(3000):
         order.take(ended(number, number * 7919 % 6007), NOW)
-    steps = order.make_beforehand([("took", False), ("task", False)])
+    steps = order.prepare_columns(["took", "task"])
     some(steps, 2)
     for number in range(2900):
         assert order.forget(f"{number:05x}")
@@ -187,22 +185,3 @@ def test_most_go_and_others_come_and_equals_still_stand_as_they_came() -> None:
             assert order.forget(names[at - 1500])
     order.set_sort([("status", False)])
     assert order.arranged(NOW) == [*names[:1], *names[4500:]]
-
-
-@given(
-    st.lists(st.lists(st.none() | st.integers(0, 5) | st.integers(0, 10**5), max_size=300)),
-    st.booleans(),
-)
-def test_a_slow_sort_says_what_a_sort_at_once_says(
-    parts: list[list[int | None]], down: bool
-) -> None:
-    count = iter(range(10**6))
-    numbered = [([next(count) for _ in part], part) for part in parts]
-    steps = sorted_slowly(reversed(numbered) if down else numbered, descending=down)
-    try:
-        while True:
-            next(steps)
-    except StopIteration as made:
-        found = made.value
-    values = [value for part in parts for value in part]
-    assert found.tolist() == by_values(range(len(values)), values, descending=down)

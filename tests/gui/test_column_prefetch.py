@@ -1,4 +1,4 @@
-"""The orders of a long list are ready once nobody works, and nothing is made for a hidden one."""
+"""The sort columns of a long list are read in idle time, and not for a hidden window."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gui.startup.session import Session
-from gui.tasks import order_prefetch
-from gui.tasks.order_prefetch import Beforehand
+from gui.tasks import column_prefetch
+from gui.tasks.column_prefetch import ColumnPrefetch
 from tests.engines import until
 from tests.gui.windows import opened
 from tests.watch.folders import write_meta
@@ -16,11 +16,11 @@ from tests.watch.folders import write_meta
 
 @pytest.fixture(autouse=True)
 def _a_few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order_prefetch, "FEWEST", 5)
-    monkeypatch.setattr(order_prefetch, "SOON_MS", 0)
-    monkeypatch.setattr(order_prefetch, "BUSY_MS", 5)
-    monkeypatch.setattr(order_prefetch, "BUSY_SHARE", 2.0)  # however slow the machine is
-    monkeypatch.setattr(order_prefetch, "HIDDEN_MS", 5)
+    monkeypatch.setattr(column_prefetch, "FEWEST", 5)
+    monkeypatch.setattr(column_prefetch, "SOON_MS", 0)
+    monkeypatch.setattr(column_prefetch, "BUSY_MS", 5)
+    monkeypatch.setattr(column_prefetch, "BUSY_SHARE", 2.0)  # however slow the machine is
+    monkeypatch.setattr(column_prefetch, "HIDDEN_MS", 5)
 
 
 def ledger(place: Path) -> Path:
@@ -29,20 +29,20 @@ def ledger(place: Path) -> Path:
     return place / "home"
 
 
-def maker_of(session: Session) -> Beforehand:
-    found = session.window.findChild(Beforehand)
-    assert isinstance(found, Beforehand)
+def prefetch_of(session: Session) -> ColumnPrefetch:
+    found = session.window.findChild(ColumnPrefetch)
+    assert isinstance(found, ColumnPrefetch)
     return found
 
 
 def is_ready(session: Session, *keys: str) -> bool:
-    return not list(session.window.model.make_beforehand([(key, False) for key in keys]))
+    return not session.window.model.lacks_columns(keys)
 
 
 async def test_every_column_in_sight_can_be_sorted_by_without_a_sort(tmp_path: Path) -> None:
     async with opened(ledger(tmp_path)) as session:
-        maker = maker_of(session)
-        await until(lambda: not maker.is_busy)
+        prefetch = prefetch_of(session)
+        await until(lambda: not prefetch.is_busy)
         columns = session.window.table.header().columns
         assert is_ready(session, *[one.key for one in columns if not one.hidden])
         assert not is_ready(session, "host")
@@ -50,36 +50,36 @@ async def test_every_column_in_sight_can_be_sorted_by_without_a_sort(tmp_path: P
 
 async def test_a_column_that_is_shown_later_is_made_ready_too(tmp_path: Path) -> None:
     async with opened(ledger(tmp_path)) as session:
-        maker = maker_of(session)
-        await until(lambda: not maker.is_busy)
+        prefetch = prefetch_of(session)
+        await until(lambda: not prefetch.is_busy)
         session.window.table.header().show_column("host", True)
-        assert maker.is_busy
-        await until(lambda: not maker.is_busy)
+        assert prefetch.is_busy
+        await until(lambda: not prefetch.is_busy)
         assert is_ready(session, "host")
 
 
 async def test_nothing_is_made_while_the_window_is_hidden(tmp_path: Path) -> None:
     async with opened(ledger(tmp_path)) as session:
-        maker, window = maker_of(session), session.window
-        await until(lambda: not maker.is_busy)
+        prefetch, window = prefetch_of(session), session.window
+        await until(lambda: not prefetch.is_busy)
         window.hide()
         window.table.header().show_column("host", True)
         turns: list[None] = []
-        maker.turned.connect(lambda: turns.append(None))
+        prefetch.turned.connect(lambda: turns.append(None))
         await until(lambda: len(turns) > 5)
-        assert maker.is_busy
+        assert prefetch.is_busy
         window.show()
-        await until(lambda: not maker.is_busy)
+        await until(lambda: not prefetch.is_busy)
         assert is_ready(session, "host")
 
 
 async def test_nothing_is_made_while_the_window_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(order_prefetch, "BUSY_SHARE", -1.0)
+    monkeypatch.setattr(column_prefetch, "BUSY_SHARE", -1.0)
     async with opened(ledger(tmp_path)) as session:
-        maker, turns = maker_of(session), list[None]()
-        maker.turned.connect(lambda: turns.append(None))
+        prefetch, turns = prefetch_of(session), list[None]()
+        prefetch.turned.connect(lambda: turns.append(None))
         await until(lambda: len(turns) > 5)
-        assert maker.is_busy
+        assert prefetch.is_busy
         assert not is_ready(session, "task")
