@@ -16,7 +16,7 @@ LIMITS: Final = (
     "engine.browser.chromium.driver.ANSWER_S",
     "engine.browser.chromium.driver.ASKED_S",
     "engine.browser.egress.navigation_filter.FRAMES_S",
-    "engine.browser.egress.navigation_filter.SAY_S",
+    "engine.browser.egress.navigation_filter.SEND_S",
     "engine.browser.chromium.launch.ANSWER_S",
     "engine.browser.chromium.launch.LAUNCH_S",
     "engine.browser.chromium.locate.VERSION_LIMIT_S",

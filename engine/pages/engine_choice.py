@@ -353,12 +353,12 @@ class Loader:
         if static.status == 0:
             return rendered
         size = len(static.html) + len(rendered.html)
-        told = Comparison(False)
+        comparison = Comparison(False)
         if static.runs:
-            told = await off_the_loop(size, compared, static, rendered)
-        self._choice.learn(static, told)
+            comparison = await off_the_loop(size, compared, static, rendered)
+        self._choice.learn(static, comparison)
         # An equal page is reported like all the pages that rely on this comparison.
-        found = static if told.equal and rendered.screenshot is None else rendered
+        found = static if comparison.equal and rendered.screenshot is None else rendered
         found.compared = True
         return found
 

@@ -173,7 +173,7 @@ def _joined(own: Extracted, inner: Sequence[Extracted], most: int) -> Extracted:
         links_over=over + max(0, len(links) - MAX_LINKS),
         anchors=kept,
         edited=own.edited,
-        frames=sum(says(each.content) for each in inner),
+        frames=sum(has_words(each.content) for each in inner),
     )
 
 
@@ -191,7 +191,7 @@ def _contents(
     return _fitted(whole, most)
 
 
-def says(content: str | dict[str, Any]) -> bool:
+def has_words(content: str | dict[str, Any]) -> bool:
     """Return whether the content has any words."""
     if isinstance(content, str):
         return bool(content.strip())
@@ -221,8 +221,8 @@ class _Page:
         cut = cut or self._fetched.truncated or len(self._html) < len(self._fetched.html)
         anchors, lost = _within(self.anchors, MAX_LINK_BYTES)
         counts = (self.links_skipped, self.links_over)
-        told = (self.links, self.links_found, cut or lost, *counts, anchors)
-        return Extracted(self.title, content, *told, edited=self.edited)
+        fields = (self.links, self.links_found, cut or lost, *counts, anchors)
+        return Extracted(self.title, content, *fields, edited=self.edited)
 
     def markdown(self) -> str:
         from html_to_markdown import convert
@@ -265,11 +265,11 @@ class _Page:
             ],
             "paragraphs": [text for p in body.css("p") if (text := _words(p))],
             "links": list(self.anchors),
-            "images": list(self._told_images(body)),
+            "images": list(self._images(body)),
             "blocks": blocks,
         }
 
-    def _told_images(self, body: LexborNode) -> Iterator[dict[str, str]]:
+    def _images(self, body: LexborNode) -> Iterator[dict[str, str]]:
         for image in body.css("img[src]")[:MAX_LINKS]:
             address = self._address(image.attributes.get("src") or "")
             if address is not None:
@@ -374,8 +374,8 @@ def _is_unshown_in(html: str) -> bool:
 
 def _is_invisible(node: LexborNode) -> bool:
     """Return whether its style hides it and descendants without own visibility."""
-    said = _VISIBILITY.findall(node.attributes.get("style") or "")
-    return bool(said) and said[-1].lower() in {"hidden", "collapse"}
+    values = _VISIBILITY.findall(node.attributes.get("style") or "")
+    return bool(values) and values[-1].lower() in {"hidden", "collapse"}
 
 
 def _most(addresses: Sequence[Address]) -> int:

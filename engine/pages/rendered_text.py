@@ -267,17 +267,17 @@ class Walk:
             if token is None:
                 break
             at = token.end()
-            said, closing, name, attributes = token.groups()
-            if "<" in said:
-                said = _PLAIN_TAG.sub("", said)
-            if said and (self._preserved or not lines.line_start or said.strip(_SPACES)):
-                self._say(unescaped(said))
+            text, closing, name, attributes = token.groups()
+            if "<" in text:
+                text = _PLAIN_TAG.sub("", text)
+            if text and (self._preserved or not lines.line_start or text.strip(_SPACES)):
+                self._add_text(unescaped(text))
             if closing:
                 if stack and (frame := stack.pop()) is not None:
                     self._close(frame)
             elif name:
                 at = self._open_tag(name, attributes, at, tag_by_tag)
-        self._say(unescaped(html[at:]))
+        self._add_text(unescaped(html[at:]))
 
     def _open_tag(self, name: str, attributes: str, at: int, tag_by_tag: bool) -> int:
         """Begin an element, by the short path if possible; return the next position."""
@@ -293,7 +293,7 @@ class Walk:
             self._stack.append(None)
         return at
 
-    def _say(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if self._mode in _SILENT or (self._mode == "table" and _BLANKS.fullmatch(text)):
             return
         if self._transform:
@@ -336,7 +336,7 @@ class Walk:
             self._mode = "details"
         if name in _RAW:
             inside = self._behind(name, at) - len(f"</{name}>")
-            self._say(self._html[at:inside])
+            self._add_text(self._html[at:inside])
             return inside
         return at
 

@@ -43,8 +43,8 @@ class Rules(NamedTuple):
     @property
     def delay_s(self) -> float:
         """The Crawl-delay for this crawler, in seconds, at most 30."""
-        asked = None if self.parsed is None else self.parsed.crawl_delay(self.agent)
-        return min(asked or 0.0, MAX_CRAWL_DELAY_S)
+        delay = None if self.parsed is None else self.parsed.crawl_delay(self.agent)
+        return min(delay or 0.0, MAX_CRAWL_DELAY_S)
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
@@ -63,21 +63,21 @@ class Robots:
         self._fetcher = fetcher
         self._retries = retries
         self._rules: dict[str, Rules] = {}
-        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def rules(self, address: Address) -> Rules:
         """Return the rules of `address`' origin; concurrent calls share one request."""
         origin = address.origin
-        async with self._asking[origin]:
+        async with self._locks[origin]:
             if origin not in self._rules:
-                self._rules[origin] = await self._ask(origin)
+                self._rules[origin] = await self._fetch_rules(origin)
             return self._rules[origin]
 
     def known(self, address: Address) -> Rules | None:
         """Return the rules if they are already fetched."""
         return self._rules.get(address.origin)
 
-    async def _ask(self, origin: str) -> Rules:
+    async def _fetch_rules(self, origin: str) -> Rules:
         try:
             fetched = await self._fetched(f"{origin}/robots.txt")
         except AddressBlocked as failed:

@@ -249,7 +249,7 @@ class StaticFetcher:
             if response.status not in _REDIRECTS or not location:
                 return response, address
             response.release()
-            url = _led_to(address.asked, location)
+            url = _redirect_target(address.asked, location)
             url += f"#{fragment}" if fragment and "#" not in location else ""
         raise PageError("redirects", "too many redirects")
 
@@ -262,7 +262,7 @@ class StaticFetcher:
                 _target(address), allow_redirects=False, headers=self._auth(address)
             )
         except (aiohttp.ClientError, ValueError, OSError) as failed:
-            raise _translated(failed) from failed
+            raise _page_error(failed) from failed
 
     def _auth(self, address: Address) -> dict[str, str] | None:
         given = self._credentials
@@ -368,7 +368,7 @@ async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:
         return _Body(parts, True, False)
     except (aiohttp.ClientError, OSError, ValueError) as failed:
         if not parts:
-            raise _translated(failed) from failed
+            raise _page_error(failed) from failed
         return _Body(parts, True, False, cut_off=True)
     return _Body(parts, False, True)
 
@@ -406,8 +406,8 @@ def judge(html: str) -> Judged:
     if not runs:
         return Judged(False)
     href = "" if base is None else base.attributes.get("href") or ""
-    told = " ".join(sorted(runs))[:MAX_RUNS_CHARS]
-    return Judged(True, told, names_in(html), scripts, href)
+    names = " ".join(sorted(runs))[:MAX_RUNS_CHARS]
+    return Judged(True, names, names_in(html), scripts, href)
 
 
 def _add_style(fetched: Fetched) -> None:
@@ -466,7 +466,7 @@ def retry_after(header: str) -> float | None:
     return max(0.0, at.timestamp() - time.time())
 
 
-def _led_to(base: str, location: str) -> str:
+def _redirect_target(base: str, location: str) -> str:
     """Resolve a `Location` header; bytes outside ASCII are percent-encoded."""
     if not location.isascii():
         location = quote(location.encode("utf-8", "surrogateescape"), safe=_ASCII)
@@ -489,7 +489,7 @@ def _target(address: Address) -> YarlURL:
     return URL.build(scheme=scheme, authority=place, path=path, encoded=True)
 
 
-def _translated(failed: Exception) -> EngineError:
+def _page_error(failed: Exception) -> EngineError:
     """Map a library error to a page error in one sentence, without internal details."""
     import aiohttp
 

@@ -97,7 +97,7 @@ class Rule(NamedTuple):
     selector: str  # empty if only a browser can evaluate it
     names: tuple[str, ...]
     rank: tuple[int, int, int, int]  # layer, ids, classes, tags
-    said: tuple[tuple[str, str, bool], ...]  # property, value, whether it is important
+    declarations: tuple[tuple[str, str, bool], ...]  # property, value, whether it is important
 
 
 class Sheet(NamedTuple):
@@ -111,38 +111,38 @@ def parse_sheet(css: str) -> Sheet:
     """Parse the rules of a style sheet that can change a page's text."""
     rules: list[Rule] = []
     imports: list[str] = []
-    for selectors, said, within in _blocks(css[:MAX_SHEET_CHARS], imports):
+    for selectors, declarations, within in _blocks(css[:MAX_SHEET_CHARS], imports):
         if not _STRANGE.search(selectors):
-            made = (_rule(selector, said, within) for selector in _split(selectors))
+            made = (_rule(selector, declarations, within) for selector in _split(selectors))
             rules += (rule for rule in made if rule is not None)
         if len(rules) >= MAX_SELECTORS:
             break
     return Sheet(tuple(rules), tuple(imports))
 
 
-_Said = tuple[tuple[str, str, bool], ...]
+_Declarations = tuple[tuple[str, str, bool], ...]
 
 
 class _Open(NamedTuple):
     """An open block: "group", "layer", "doubt", "rule" or "skip", and its selectors.
 
-    `selectors` are its own, or those of the rule around it; `said` are its declarations so far.
+    `selectors` are its own, or those of the rule around it; `declarations` are those so far.
     """
 
     kind: str
     selectors: str
-    said: list[tuple[str, str, bool]]
+    declarations: list[tuple[str, str, bool]]
 
 
-def _blocks(css: str, imports: list[str]) -> Iterator[tuple[str, _Said, frozenset[str]]]:
+def _blocks(css: str, imports: list[str]) -> Iterator[tuple[str, _Declarations, frozenset[str]]]:
     """Yield each block's selectors, its supported declarations, and the kinds around it."""
     open_: list[_Open] = []
     for text, sign in _pieces(css):
         block = open_[-1] if open_ else _Open("group", "", [])
         if block.selectors and sign != "{":
-            block.said.extend(_declared(text))
+            block.declarations.extend(_declared(text))
         # The end of the block, or nested content before later declarations.
-        if block.said and sign != ";":
+        if block.declarations and sign != ";":
             yield _closed(block, open_)
         if sign == "{":
             open_.append(_opened(text, block) if len(open_) < MAX_PARTS else _SKIPPED)
@@ -152,10 +152,10 @@ def _blocks(css: str, imports: list[str]) -> Iterator[tuple[str, _Said, frozense
             imports += _imported(text)
 
 
-def _closed(block: _Open, around: Iterable[_Open]) -> tuple[str, _Said, frozenset[str]]:
-    said = tuple(block.said)
-    block.said.clear()
-    return block.selectors, said, frozenset(each.kind for each in around)
+def _closed(block: _Open, around: Iterable[_Open]) -> tuple[str, _Declarations, frozenset[str]]:
+    declarations = tuple(block.declarations)
+    block.declarations.clear()
+    return block.selectors, declarations, frozenset(each.kind for each in around)
 
 
 def _opened(prelude: str, around: _Open) -> _Open:
@@ -240,7 +240,7 @@ def _split(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _rule(selector: str, said: _Said, within: frozenset[str]) -> Rule | None:
+def _rule(selector: str, declarations: _Declarations, within: frozenset[str]) -> Rule | None:
     """Return the rule of a selector in blocks of the kinds `within`; None without effect."""
     selector = _NOT_NEVER.sub("", selector)
     if not selector or len(selector) > MAX_SELECTOR_CHARS:
@@ -249,22 +249,22 @@ def _rule(selector: str, said: _Said, within: frozenset[str]) -> Rule | None:
     if _NEVER.search(plain) or plain.count("(") > MAX_PARTS:
         return None
     if "doubt" in within or ":has(" in plain.lower():
-        return _doubtful(plain, said)
+        return _doubtful(plain, declarations)
     if len(_PARTS.split(_ARGUMENTS.sub("", plain))) > MAX_PARTS:
         return None
     counted = _WHERE.sub("", plain)
     weight = (len(pattern.findall(counted)) for pattern in (_IDS, _CLASSES, _TAGS))
     names = tuple(dict.fromkeys(_NAMES.findall(_outer(plain))))
     ids, classes, tags = weight
-    return Rule(selector, names, (int("layer" not in within), ids, classes, tags), said)
+    return Rule(selector, names, (int("layer" not in within), ids, classes, tags), declarations)
 
 
-def _doubtful(plain: str, said: _Said) -> Rule | None:
+def _doubtful(plain: str, declarations: _Declarations) -> Rule | None:
     """Return a rule that may hide or show text under a condition that only a browser knows."""
-    if not any(name in {"display", "visibility"} for name, *_ in said):
+    if not any(name in {"display", "visibility"} for name, *_ in declarations):
         return None
     sure = plain if _ALL_NEEDED.fullmatch(plain) else _outer(plain)
-    return Rule("", tuple(dict.fromkeys(_NAMES.findall(sure))), (0, 0, 0, 0), said)
+    return Rule("", tuple(dict.fromkeys(_NAMES.findall(sure))), (0, 0, 0, 0), declarations)
 
 
 def _outer(selector: str) -> str:
@@ -519,7 +519,7 @@ def _is_in(html: str, name: str, known: dict[str, bool]) -> bool:
 
 
 def _set(won: dict[str, tuple[_Weight, str]], rule: Rule, number: int) -> None:
-    for name, value, important in rule.said:
+    for name, value, important in rule.declarations:
         weight = (important, rule.rank, number)
         if name not in won or won[name][0] <= weight:
             won[name] = (weight, value)

@@ -77,7 +77,7 @@ class Instance:
         self._opening = asyncio.Lock()
         self._ours = 0  # number of pages that `new_page` is opening
         self._closing: asyncio.Task[None] | None = None
-        self._strays: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self.crash: PageError | None = None  # the crash of one of its pages since `clear`
         context.on("close", self._on_gone)
         context.on("page", self._on_page)
@@ -192,9 +192,9 @@ class Instance:
         its browser is ended.
         """
         self.gone.set()
-        for stray in self._strays:
-            stray.cancel()
-        await asyncio.gather(*self._strays, return_exceptions=True)
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         for tab in self._tabs.values():
             self.chromium.navigation_filter.dismiss(tab.frame_id)
         self._tabs.clear()
@@ -208,10 +208,10 @@ class Instance:
 
     async def _adopt(self, page: Page) -> None:
         wire = await self.context.new_cdp_session(page)
-        told = await wire.send("Target.getTargetInfo")
-        frame_id = str(told["targetInfo"]["targetId"])
+        info = await wire.send("Target.getTargetInfo")
+        frame_id = str(info["targetInfo"]["targetId"])
         # A window that a page opens requests its document before it can be admitted.
-        context = str(told["targetInfo"].get("browserContextId", "")) if self.keeps_windows else ""
+        context = str(info["targetInfo"].get("browserContextId", "")) if self.keeps_windows else ""
         policy, known = self.options.policy, self.options.credentials
         tab_filter = TabFilter(policy, known, lambda: frames_of(wire), context, self._listener)
         self._tabs[page] = _Tab(page, wire, frame_id, tab_filter)
@@ -225,9 +225,9 @@ class Instance:
         if self._ours and page not in self._tabs:
             return  # `new_page` adopts it
         wanted = self.headed or (self.options.windows and len(self.pages) < MAX_WINDOWS)
-        self._do_aside(self._adopt_stray(page) if wanted else _close_page(page))
+        self._run_in_background(self._adopt_opened(page) if wanted else _close_page(page))
 
-    async def _adopt_stray(self, page: Page) -> None:
+    async def _adopt_opened(self, page: Page) -> None:
         try:
             await self._adopt(page)
         except Error:
@@ -246,12 +246,12 @@ class Instance:
         self.crash = PageTooHeavy() if too_heavy else PageError("crash", "the page crashed")
         if not self.headed:
             self._dead.add(page)
-            self._do_aside(_close_page(page))
+            self._run_in_background(_close_page(page))
 
-    def _do_aside(self, work: Coroutine[Any, Any, None]) -> None:
-        stray = asyncio.create_task(work, name="a window that a page opened, or a dead one")
-        self._strays.add(stray)
-        stray.add_done_callback(self._strays.discard)
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="a window that a page opened, or a dead one")
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _on_closed(self, page: Page) -> None:
         self._dead.discard(page)

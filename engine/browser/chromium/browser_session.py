@@ -159,21 +159,21 @@ class BrowserSession:
     async def aclose(self) -> None:
         """End all started processes within 5 s, by force if necessary."""
         self._closed = True
-        self._call_off_start()
+        self._cancel_start()
         deadline = asyncio.get_running_loop().time() + CLOSE_S
         running = tuple(self._running.values())
         self._running.clear()
         await asyncio.gather(*(one.kill() for one in running), self._upkeep.stop(STOP_S))
         await self._end_driver(max(0.5, deadline - asyncio.get_running_loop().time()))
-        await self._no_start_left(max(0.5, deadline - asyncio.get_running_loop().time()))
+        await self._wait_for_start(max(0.5, deadline - asyncio.get_running_loop().time()))
         await self.proxy.close()
         self._state = "idle"
 
-    def _call_off_start(self) -> None:
+    def _cancel_start(self) -> None:
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(asyncio.get_running_loop().time())
 
-    async def _no_start_left(self, limit_s: float) -> None:
+    async def _wait_for_start(self, limit_s: float) -> None:
         """Wait for a cancelled start to undo its work."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s), self._starting:
@@ -197,9 +197,9 @@ class BrowserSession:
             running = self._running.get(variant)
             if running is None or not running.alive:
                 return await self._start(variant)
-            return await self._renewed(running, variant) if running.worn else running
+            return await self._replace_worn(running, variant) if running.worn else running
 
-    async def _renewed(self, worn: Chromium, variant: BrowserVariant) -> Chromium:
+    async def _replace_worn(self, worn: Chromium, variant: BrowserVariant) -> Chromium:
         """Replace a worn browser by a fresh one; keep it if the start fails."""
         try:
             return await self._start(variant)

@@ -21,7 +21,7 @@ async def close_context(chromium: Chromium, context: BrowserContext, limit_s: fl
     """
     # Playwright answers a second `close` at once, so the first task must be kept.
     closing = asyncio.create_task(context.close(), name="close a context")
-    closing.add_done_callback(_hear)
+    closing.add_done_callback(_retrieve_error)
     try:
         async with chromium.within(limit_s):
             await asyncio.wait({closing}, timeout=CALM_S)
@@ -34,6 +34,6 @@ async def close_context(chromium: Chromium, context: BrowserContext, limit_s: fl
         closing.cancel()
 
 
-def _hear(closing: asyncio.Future[Any]) -> None:
+def _retrieve_error(closing: asyncio.Future[Any]) -> None:
     if not closing.cancelled():
         closing.exception()  # it closed with its browser

@@ -58,7 +58,7 @@ class CookieJar:
             if kept > MAX_BYTES:
                 named = ("name", "domain", "path", "partitionKey")
                 told = {name: cookie[name] for name in named if name in cookie}
-                await self._ask("Network.deleteCookies", told)
+                await self._send("Network.deleteCookies", told)
         return True
 
     async def _oldest_first(self) -> dict[str, int]:
@@ -67,14 +67,14 @@ class CookieJar:
         `document.cookie` is the only place where the browser shows their age.
         """
         wanted = {"expression": "document.cookie", "returnByValue": True}
-        told = (await self._ask("Runtime.evaluate", wanted)).get("result", {}).get("value")
+        told = (await self._send("Runtime.evaluate", wanted)).get("result", {}).get("value")
         texts = told.split("; ") if isinstance(told, str) else ()
         return {text: at for at, text in enumerate(texts)}
 
     async def _cookies(self, url: str) -> list[dict[str, Any]]:
-        return list((await self._ask("Network.getCookies", {"urls": [url]})).get("cookies", ()))
+        return list((await self._send("Network.getCookies", {"urls": [url]})).get("cookies", ()))
 
-    async def _ask(self, what: str, given: dict[str, Any]) -> dict[str, Any]:
+    async def _send(self, what: str, given: dict[str, Any]) -> dict[str, Any]:
         try:
             async with asyncio.timeout(LOOK_S):
                 return dict(await self._wire.send(what, given) or {})

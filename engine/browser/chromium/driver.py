@@ -60,7 +60,7 @@ class Driver:
         Raises:
             BrowserFailed: the driver did not start, or not within `limit_s`.
         """
-        _look_for_node()
+        _check_node()
         async with _turns():
             return await cls._start(_Start(), limit_s)
 
@@ -70,23 +70,23 @@ class Driver:
             # Playwright may raise anything here; `wait` retrieves no exception.
             await asyncio.wait({start.task}, timeout=limit_s)
         except asyncio.CancelledError:
-            await _to_its_end(asyncio.create_task(cls._call_off(start)))
+            await _finish(asyncio.create_task(cls._cancel(start)))
             raise
         if start.ready:
             return cls._of(start, start.process())
         reason = _reason(start.task) if start.task.done() else f"no answer within {limit_s:.0f} s"
-        await _to_its_end(asyncio.create_task(cls._call_off(start)))
-        reason = await asyncio.to_thread(_what_node_says) or reason
+        await _finish(asyncio.create_task(cls._cancel(start)))
+        reason = await asyncio.to_thread(_node_error) or reason
         raise BrowserFailed(reason=f"its driver does not start: {reason}")
 
     @classmethod
     def _of(cls, start: _Start, process: psutil.Process | None) -> Driver:
         playwright = start.task.result()
-        _hear_of_its_end(playwright)
+        _retrieve_end_error(playwright)
         return cls(playwright, process, start.tasks())
 
     @classmethod
-    async def _call_off(cls, start: _Start) -> None:
+    async def _cancel(cls, start: _Start) -> None:
         """End a start at any stage, at once, because nothing depends on it yet."""
         process = await start.cut_off()
         if start.ready:
@@ -104,8 +104,8 @@ class Driver:
             return False
         try:
             async with asyncio.timeout(ANSWER_S):
-                asked = await self.playwright.request.new_context()
-                await asked.dispose()
+                request = await self.playwright.request.new_context()
+                await request.dispose()
         except (TimeoutError, Error):
             return False
         return True
@@ -124,7 +124,7 @@ class Driver:
         """End the driver and its browsers, by force after `limit_s`."""
         tree = _tree(self._process)
         stopping = asyncio.create_task(self.playwright.stop(), name="stop the driver")
-        stopping.add_done_callback(_hear)
+        stopping.add_done_callback(_retrieve_error)
         try:
             await asyncio.wait({stopping}, timeout=limit_s)
             end([*tree, *_tree(self._process)])  # also a browser that started meanwhile
@@ -148,9 +148,9 @@ class _Start:
 
     def __init__(self) -> None:
         self._children = {child.pid for child in psutil.Process().children()}
-        self._others = _playwrights_tasks()
+        self._others = _playwright_tasks()
         self.task = asyncio.create_task(async_playwright().start(), name="start the driver")
-        self.task.add_done_callback(_hear)
+        self.task.add_done_callback(_retrieve_error)
 
     @property
     def ready(self) -> bool:
@@ -161,7 +161,7 @@ class _Start:
         return _driver_process(self._children)
 
     def tasks(self) -> Tasks:
-        return _playwrights_tasks() - self._others
+        return _playwright_tasks() - self._others
 
     async def cut_off(self) -> psutil.Process | None:
         """End the process as soon as it exists; Playwright stops when its pipe closes."""
@@ -184,7 +184,7 @@ def _turns() -> asyncio.Lock:
     return _TURNS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
-def _playwrights_tasks() -> Tasks:
+def _playwright_tasks() -> Tasks:
     """Return the tasks with which Playwright starts drivers and reads from them.
 
     Playwright exposes none of them, and reports its stop before they have ended.
@@ -207,7 +207,7 @@ async def _settled(tasks: Iterable[asyncio.Task[Any]]) -> None:
             one.cancel()
 
 
-async def _to_its_end(ending: asyncio.Task[None]) -> None:
+async def _finish(ending: asyncio.Task[None]) -> None:
     """Wait for a task in spite of cancellation; it is bounded, and interrupted it leaks a process.
 
     Raises:
@@ -217,10 +217,10 @@ async def _to_its_end(ending: asyncio.Task[None]) -> None:
         await asyncio.wait({ending})
     finally:
         if not ending.done():
-            await _to_its_end(ending)
+            await _finish(ending)
 
 
-def _look_for_node() -> None:
+def _check_node() -> None:
     """Check Node.js first, because Playwright's failing start leaves a traceback to the loop."""
     try:
         node = compute_driver_executable()[0]
@@ -232,13 +232,13 @@ def _look_for_node() -> None:
         )
 
 
-def _what_node_says() -> str:
+def _node_error() -> str:
     """Return why the driver's Node.js does not run, such as a missing library; "" if it runs.
 
     Playwright reports no more than a missing answer.
     """
     try:
-        asked = subprocess.run(
+        request = subprocess.run(
             [compute_driver_executable()[0], "--version"],
             capture_output=True,
             stdin=subprocess.DEVNULL,
@@ -250,7 +250,7 @@ def _what_node_says() -> str:
         return str(failed)
     except subprocess.TimeoutExpired:
         return ""
-    lines = asked.stderr.decode("utf-8", "replace").split("\n") if asked.returncode else []
+    lines = request.stderr.decode("utf-8", "replace").split("\n") if request.returncode else []
     return next((line.strip()[:300] for line in lines if line.strip()), "")
 
 
@@ -259,7 +259,7 @@ def _reason(failed: asyncio.Task[Playwright]) -> str:
     return lines[0][:200] if lines else type(failed.exception()).__name__
 
 
-def _hear_of_its_end(playwright: Playwright) -> None:
+def _retrieve_end_error(playwright: Playwright) -> None:
     """Retrieve the error of a driver's sudden end, which Playwright keeps in a private future.
 
     Otherwise the loop reports it as never retrieved; there is no public access to it.
@@ -267,10 +267,10 @@ def _hear_of_its_end(playwright: Playwright) -> None:
     client = getattr(getattr(playwright.stop, "__self__", None), "_client", None)
     ended = getattr(getattr(client, "_transport", None), "on_error_future", None)
     if isinstance(ended, asyncio.Future):
-        ended.add_done_callback(_hear)
+        ended.add_done_callback(_retrieve_error)
 
 
-def _hear(ended: asyncio.Future[Any]) -> None:
+def _retrieve_error(ended: asyncio.Future[Any]) -> None:
     if not ended.cancelled():
         ended.exception()
 

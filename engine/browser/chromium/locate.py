@@ -175,7 +175,7 @@ def version_of(path: str) -> str:
         folders = (entry.name for entry in Path(path).parent.iterdir() if entry.is_dir())
         return max((name for name in folders if _VERSION.fullmatch(name)), default="")
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             [path, "--version"],
             capture_output=True,
             timeout=VERSION_LIMIT_S,
@@ -184,5 +184,5 @@ def version_of(path: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    match = _VERSION.search(told.stdout.decode("utf-8", "replace"))
+    match = _VERSION.search(done.stdout.decode("utf-8", "replace"))
     return match.group() if match else ""

@@ -61,8 +61,8 @@ class Lookups:
         return answer
 
     def _work(self) -> None:
-        while (asked := self._next()) is not None:
-            host, answer, loop = asked
+        while (request := self._next()) is not None:
+            host, answer, loop = request
             found: tuple[IPAddress, ...] | OSError
             try:
                 found = _getaddrinfo(host)
@@ -240,10 +240,10 @@ class Policy:
         """Return the addresses of `place`, all of them allowed; raise like `check`."""
         answer = self._fresh(place.host)
         found = answer.found if answer else await self._look_up(place.host)
-        if found and self._unseen(place):
+        if found and self._is_unchecked(place):
             shut = frozenset(a for a in found if public_addresses.refusal(a))
             self._starts[place] = shut if shut == set(found) else frozenset()
-        return self._judged(place, found, url)
+        return self._allowed_addresses(place, found, url)
 
     def known(self, url: str) -> bool | None:
         """Answer without waiting: allowed, blocked, or None (then call `check`)."""
@@ -256,9 +256,9 @@ class Policy:
     def known_addresses(self, place: Place) -> tuple[IPAddress, ...] | None:
         """As `addresses`, from the cache, on any thread; None if a lookup is needed."""
         answer = self._fresh(place.host)
-        if answer is None or self._unseen(place):
+        if answer is None or self._is_unchecked(place):
             return None
-        return self._judged(place, answer.found, f"//{place}")
+        return self._allowed_addresses(place, answer.found, f"//{place}")
 
     def loopback_places(self) -> tuple[str, ...]:
         """Return the allowed places that are spelled as loopback addresses.
@@ -276,7 +276,7 @@ class Policy:
 
         return PolicyResolver(self)
 
-    def _judged(
+    def _allowed_addresses(
         self, place: Place, found: tuple[IPAddress, ...], url: str
     ) -> tuple[IPAddress, ...]:
         if not found:
@@ -305,7 +305,7 @@ class Policy:
             return reason
         return None
 
-    def _unseen(self, place: Place) -> bool:
+    def _is_unchecked(self, place: Place) -> bool:
         return place in self._starts and self._starts[place] is None
 
     def _fresh(self, host: str) -> Addresses | None:

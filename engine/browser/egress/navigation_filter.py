@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _DOCUMENTS = {"resourceType": "Document"}
 _MEDIA = {"resourceType": "Media"}
 FRAMES_S = 2.0
-SAY_S = 10.0
+SEND_S = 10.0
 _NEEDS_NO_CONNECTION = ("about:", "data:", "blob:")
 
 
@@ -101,15 +101,15 @@ class NavigationFilter:
     async def _on_paused(self, event: dict[str, Any]) -> None:
         request = {"requestId": event["requestId"]}
         if event["resourceType"] == "Document" and await self._may_open(event):
-            await self._say("Fetch.continueRequest", request)
+            await self._send("Fetch.continueRequest", request)
         else:
-            await self._say("Fetch.failRequest", {**request, "errorReason": "BlockedByClient"})
+            await self._send("Fetch.failRequest", {**request, "errorReason": "BlockedByClient"})
 
     async def _may_open(self, event: dict[str, Any]) -> bool:
         url, frame_id = str(event["request"]["url"]), str(event.get("frameId", ""))
         tab_filter = self._tab_filters.get(frame_id)
         refused = await (
-            self._judge(tab_filter, url) if tab_filter else self._judge_stray(frame_id, url)
+            self._check(tab_filter, url) if tab_filter else self._check_unknown_frame(frame_id, url)
         )
         if isinstance(refused, AddressBlocked):
             await self._note(tab_filter, frame_id, refused)
@@ -131,12 +131,12 @@ class NavigationFilter:
                 place_or_scheme(refused.url), refused.reason
             )
 
-    async def _judge(self, tab_filter: TabFilter, url: str) -> PageError | None:
+    async def _check(self, tab_filter: TabFilter, url: str) -> PageError | None:
         if tab_filter.policy.known(url) or url.startswith(_NEEDS_NO_CONNECTION):
             return None
         return await _refusal(tab_filter.policy, url)
 
-    async def _judge_stray(self, frame_id: str, url: str) -> PageError | None:
+    async def _check_unknown_frame(self, frame_id: str, url: str) -> PageError | None:
         """Check a frame or new window: public addresses are open, private ones only to their tab.
 
         The tab of a frame is looked up only then, so that public sites cost nothing.
@@ -162,35 +162,35 @@ class NavigationFilter:
         """Return the browser context of the window with this main frame, or ""."""
         try:
             async with asyncio.timeout(FRAMES_S):
-                told = await self._session.send("Target.getTargets")
+                targets = await self._session.send("Target.getTargets")
         except (TimeoutError, Error):
             return ""
-        found = (each for each in told["targetInfos"] if each["targetId"] == frame_id)
+        found = (each for each in targets["targetInfos"] if each["targetId"] == frame_id)
         return next((str(each.get("browserContextId", "")) for each in found), "")
 
     async def _on_challenge(self, event: dict[str, Any]) -> None:
         tab_filter = self._tab_filters.get(str(event.get("frameId", "")))
         known = tab_filter.credentials if tab_filter else None
         response: dict[str, str] = {"response": "CancelAuth"}
-        asked = str(event["requestId"])
+        request_id = str(event["requestId"])
         if (
             tab_filter
             and known
-            and tab_filter.answered != asked
+            and tab_filter.answered != request_id
             and _is_for(known, event["authChallenge"])
         ):
-            tab_filter.answered = asked
+            tab_filter.answered = request_id
             response = {
                 "response": "ProvideCredentials",
                 "username": known.username,
                 "password": known.password,
             }
-        answer = {"requestId": asked, "authChallengeResponse": response}
-        await self._say("Fetch.continueWithAuth", answer)
+        answer = {"requestId": request_id, "authChallengeResponse": response}
+        await self._send("Fetch.continueWithAuth", answer)
 
-    async def _say(self, method: str, params: dict[str, Any]) -> None:
+    async def _send(self, method: str, params: dict[str, Any]) -> None:
         try:
-            async with asyncio.timeout(SAY_S):
+            async with asyncio.timeout(SEND_S):
                 await self._session.send(method, params)
         except (TimeoutError, Error):
             return  # the tab or the browser ended meanwhile

@@ -48,12 +48,12 @@ class Proxy:
         Raises:
             BrowserFailed: no port is available.
         """
-        for idle in [each for each, asked in self._listeners.items() if not asked()]:
+        for idle in [each for each, is_needed in self._listeners.items() if not is_needed()]:
             self.end(idle)
         opened = ProxyListener(policies, self._connect, ports)
         self._listeners[opened] = needed
         try:
-            await self._there(opened.open())
+            await self._on_proxy_loop(opened.open())
         except OSError as failed:
             self._listeners.pop(opened, None)
             reason = failed.strerror or "it took too long"
@@ -82,7 +82,7 @@ class Proxy:
         loop.call_soon_threadsafe(_shut, loop, listeners)
         await asyncio.to_thread(thread.join, STOP_S)
 
-    async def _there(self, work: Coroutine[Any, Any, _T]) -> _T:
+    async def _on_proxy_loop(self, work: Coroutine[Any, Any, _T]) -> _T:
         if self._loop is None:
             self._loop = _new_loop()
             self._thread = threading.Thread(

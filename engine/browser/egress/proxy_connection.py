@@ -62,10 +62,10 @@ def parse(raw: bytes) -> Head:
         BadHead: it is no proxy request, or is ambiguous.
     """
     first, *fields = raw.removesuffix(b"\r\n\r\n").split(b"\r\n")
-    said = _REQUEST.fullmatch(first)
-    if said is None or not all(map(_FIELD.fullmatch, fields)):
+    match = _REQUEST.fullmatch(first)
+    if match is None or not all(map(_FIELD.fullmatch, fields)):
         raise BadHead
-    method, target = said.groups()
+    method, target = match.groups()
     if method == b"CONNECT":
         return Head(_place(target, 0), True, b"", 0)
     if target[: len(_SCHEME)].lower() != _SCHEME:
@@ -84,12 +84,12 @@ def _split(rest: bytes) -> tuple[bytes, bytes]:
 
 
 def _place(authority: bytes, default_port: int) -> Place:
-    said = _AUTHORITY.fullmatch(authority.decode("latin-1"))
-    if said is None:
+    match = _AUTHORITY.fullmatch(authority.decode("latin-1"))
+    if match is None:
         raise BadHead
-    port = int(said.group(2) or default_port)
+    port = int(match.group(2) or default_port)
     try:
-        host = public_addresses.canonical_host(said.group(1))
+        host = public_addresses.canonical_host(match.group(1))
     except ValueError as invalid:
         raise BadHead from invalid
     if not 0 < port < 65_536 or len(host) > MAX_HOST:

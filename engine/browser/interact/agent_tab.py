@@ -180,11 +180,11 @@ class AgentTab:
 
     async def where(self) -> Visit:
         """Return the tab's location; `settled` is the result of the last wait."""
-        told = await self.world.ask("page")
+        reply = await self.world.ask("page")
         return Visit(
-            url=self.mask.text(without_credentials(str(told["url"])), 2_048),
-            title=self.mask.content(str(told["title"]), 500),
-            status=int(told["status"]),
+            url=self.mask.text(without_credentials(str(reply["url"])), 2_048),
+            title=self.mask.content(str(reply["title"]), 500),
+            status=int(reply["status"]),
             settled=self._settled,
         )
 
@@ -202,7 +202,7 @@ class AgentTab:
         written = False
         while True:
             left_ms = max(0.0, (until - asyncio.get_running_loop().time()) * 1000)
-            told = await self.world.ask(
+            reply = await self.world.ask(
                 "settle",
                 limitMs=left_ms,
                 settleMs=SETTLE_MS,
@@ -212,13 +212,13 @@ class AgentTab:
                 written=written,
                 waitFor=wait_for,
             )
-            self._held.note(told["held"])
+            self._held.note(reply["held"])
             wire = self.instance.wire(self.page)
-            if told["settled"] and told["written"] and await is_importing(wire):
-                written = told["settled"] = await imported(wire, until)
+            if reply["settled"] and reply["written"] and await is_importing(wire):
+                written = reply["settled"] = await imported(wire, until)
                 if written:
                     continue
-            self._settled = self._arrived.is_set() and bool(told["settled"])
+            self._settled = self._arrived.is_set() and bool(reply["settled"])
             if self._arrived.is_set():
                 return self._settled
             try:
@@ -233,10 +233,10 @@ class AgentTab:
         Raises:
             StaleReference: the element is not in this page.
         """
-        told = await self.world.ask(what, ref=number, **ask)
-        if told.get("stale"):
+        reply = await self.world.ask(what, ref=number, **ask)
+        if reply.get("stale"):
             raise StaleReference(ref=ref)
-        return told
+        return reply
 
     def check_refused(self) -> None:
         """Raise the navigation filter's refusal to this tab since the call began."""

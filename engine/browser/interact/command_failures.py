@@ -122,15 +122,15 @@ def is_bad_selector(error: Error) -> bool:
 def one_line(message: str) -> str:
     """Return the first non-empty line, without Playwright's own prefix."""
     first = next((line.strip() for line in message.splitlines() if line.strip()), "")
-    said = _ERROR_PREFIX.sub("", first, count=1) or "it failed without a reason"
-    return said if len(said) <= MAX_REASON else said[: MAX_REASON - 1] + "…"
+    text = _ERROR_PREFIX.sub("", first, count=1) or "it failed without a reason"
+    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
 
 
 def _hindrance(message: str, hide: Callable[[str], str]) -> str:
     """Return the last hindrance in the call log, at which Playwright gave up."""
     # Playwright's wait before the action is no hindrance: it may have met none yet.
     log = message.replace("waiting for element to be visible", "")
-    found = {log.rfind(sign): told for sign, told in _HINDRANCES.items()}
+    found = {log.rfind(sign): reason for sign, reason in _HINDRANCES.items()}
     found.pop(-1, None)
     if found:
         hindrance = found[max(found)]

@@ -49,10 +49,10 @@ NO_TAB: Final = "no tab has this number, title or address"
 
 async def tabs(call: Call) -> Any:
     current = await call.stage.page()
-    listed = [await _told(call, page) for page in _instance(call).pages]
-    for page, told in zip(_instance(call).pages, listed, strict=False):
+    listed = [await _describe_tab(call, page) for page in _instance(call).pages]
+    for page, description in zip(_instance(call).pages, listed, strict=False):
         if page is current:
-            told["current"] = True
+            description["current"] = True
     return {"tabs": listed}
 
 
@@ -82,7 +82,7 @@ async def switch_tab(call: Call) -> Any:
     _instance(call).select(found)
     await found.bring_to_front()
     await found.wait_for_load_state("domcontentloaded", timeout=call.left_ms)
-    return await _told(call, found)
+    return await _describe_tab(call, found)
 
 
 async def close_tab(call: Call) -> Any:
@@ -118,7 +118,7 @@ async def _find(call: Call) -> Page | None:
     return None
 
 
-async def _told(call: Call, page: Page) -> dict[str, Any]:
+async def _describe_tab(call: Call, page: Page) -> dict[str, Any]:
     number = _instance(call).pages.index(page) if page in _instance(call).pages else -1
     return {"tab": number, "url": page.url, "title": await _title(page)}
 
@@ -157,21 +157,21 @@ _SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color
 
 async def goto(call: Call) -> Any:
     url = without_credentials(call.args["url"])
-    page = await _cleared(call)
+    page = await _cleared_page(call)
     try:
         response = await page.goto(url, wait_until="load", timeout=call.timeout_ms)
     except Error as failed:
-        raise _unmade(call, page) or failed from failed
-    return await _where(page, response)
+        raise _load_failure(call, page) or failed from failed
+    return await _location(page, response)
 
 
 async def reload(call: Call) -> Any:
-    page = await _cleared(call)
+    page = await _cleared_page(call)
     try:
         response = await page.reload(wait_until="load", timeout=call.timeout_ms)
     except Error as failed:
-        raise _unmade(call, page) or failed from failed
-    return await _where(page, response)
+        raise _load_failure(call, page) or failed from failed
+    return await _location(page, response)
 
 
 async def back(call: Call) -> Any:
@@ -184,7 +184,7 @@ async def forward(call: Call) -> Any:
 
 async def new_tab(call: Call) -> Any:
     page = await open_tab(call)
-    return await goto(call) if "url" in call.args else await _where(page, None)
+    return await goto(call) if "url" in call.args else await _location(page, None)
 
 
 async def wait_for(call: Call) -> Any:
@@ -197,7 +197,7 @@ async def wait_for(call: Call) -> Any:
     if "load_state" in call.args:
         await page.wait_for_load_state(call.args["load_state"], timeout=call.left_ms)
     if "gone" in call.args:
-        await _gone(call, page)
+        await _wait_until_gone(call, page)
     if text is not None:
         named = f"internal:text={json.dumps(text)}i"  # the selector of Playwright's get_by_text
         holds = every(page, call).filter(has_text=text) if selector else every(page, call, named)
@@ -211,14 +211,14 @@ async def wait_for(call: Call) -> Any:
 
 
 async def click(call: Call) -> Any:
-    page = await _cleared(call)
+    page = await _cleared_page(call)
     await (await element(call)).click(
         button=call.args.get("button", "left"),
         click_count=call.args.get("count", 1),
         modifiers=call.args.get("modifiers"),
         timeout=call.left_ms,
     )
-    return _done(call, page)
+    return _action_result(call, page)
 
 
 async def check(call: Call) -> Any:
@@ -230,11 +230,11 @@ async def uncheck(call: Call) -> Any:
 
 
 async def press(call: Call) -> Any:
-    page = await _cleared(call)
+    page = await _cleared_page(call)
     typing = not call.args.get("keep_text") and is_typing(call.args["key"])
     field = await _typed_into(call, secret=typing)
     await field.press(call.args["key"], timeout=call.left_ms)
-    return _done(call, page)
+    return _action_result(call, page)
 
 
 async def type_text(call: Call) -> Any:
@@ -264,9 +264,9 @@ async def _typed_into(call: Call, *, secret: bool) -> Locator:
 
 
 async def keyboard(call: Call) -> Any:
-    page = await _cleared(call)
+    page = await _cleared_page(call)
     await page.keyboard.press(str(call.args["key"]))
-    return _done(call, page)
+    return _action_result(call, page)
 
 
 async def scroll(call: Call) -> Any:
@@ -287,23 +287,23 @@ async def hover(call: Call) -> Any:
 
 async def drag(call: Call) -> Any:
     """Drag one element to another or by pixels, with real mouse events."""
-    page = await _cleared(call)
+    page = await _cleared_page(call)
     source = await element(call)
     there = await target_element(call) if "target" in call.args else None
     await source.hover(timeout=call.left_ms)
-    x, y = await _middle(source, call)
+    x, y = await _center(source, call)
     await page.mouse.down()
     try:
         if there is not None:
             await there.scroll_into_view_if_needed(timeout=call.left_ms)
-            to_x, to_y = await _middle(there, call)
+            to_x, to_y = await _center(there, call)
         else:
             to_x, to_y = x + call.args.get("x", 0), y + call.args.get("y", 0)
         await page.mouse.move(to_x, to_y, steps=DRAG_STEPS)
         await page.mouse.move(to_x, to_y)  # some pages treat the first move as part of the way
     finally:
         await page.mouse.up()
-    return _done(call, page)
+    return _action_result(call, page)
 
 
 async def dialog(call: Call) -> Any:
@@ -322,7 +322,7 @@ async def dialog(call: Call) -> Any:
 
 async def upload(call: Call) -> Any:
     """Choose files in a file field, or in the chooser that a click on the element opens."""
-    page = await _cleared(call)
+    page = await _cleared_page(call)
     files, chosen = [], 0
     for name in call.args["files"]:
         try:
@@ -377,7 +377,7 @@ async def _address(call: Call, page: Page, wanted: Glob) -> None:
         raise too_slow(call.waited_ms, wanted.pattern, f"the address is {at}") from None
 
 
-async def _gone(call: Call, page: Page) -> None:
+async def _wait_until_gone(call: Call, page: Page) -> None:
     """Wait until nothing visible matches `gone`, in a frame that exists or existed."""
     while not await has_frames(call, page):
         if call.left_ms <= LOOK_S * 1_000:
@@ -390,7 +390,7 @@ async def _gone(call: Call, page: Page) -> None:
         raise too_slow(call.waited_ms, call.args["gone"], "it is still there") from None
 
 
-async def _middle(element: Locator, call: Call) -> tuple[float, float]:
+async def _center(element: Locator, call: Call) -> tuple[float, float]:
     box = await element.bounding_box(timeout=call.left_ms)
     if box is None:
         raise CommandFailed("the element is not shown anywhere")
@@ -402,17 +402,17 @@ async def _set_checked(call: Call, *, wanted: bool) -> Any:
 
     A locator would then resolve to the next match, and check that as well.
     """
-    page = await _cleared(call)
+    page = await _cleared_page(call)
     node = await (await element(call)).element_handle(timeout=call.left_ms)
     try:
         await node.set_checked(wanted, timeout=call.left_ms)
     except Error as failed:
         if _DETACHED not in failed.message or await node.evaluate(_IS_CHECKED) is not wanted:
             raise
-    return {"checked": wanted, **_done(call, page)}
+    return {"checked": wanted, **_action_result(call, page)}
 
 
-async def _cleared(call: Call) -> Page:
+async def _cleared_page(call: Call) -> Page:
     """Return the page, after clearing its earlier refusals."""
     page = await call.stage.page()
     if call.stage.instance is not None:
@@ -421,7 +421,7 @@ async def _cleared(call: Call) -> Page:
 
 
 async def _through_history(call: Call, by: int, missing: str) -> Any:
-    page = await _cleared(call)
+    page = await _cleared_page(call)
     wire = call.stage.instance.wire(page) if call.stage.instance else None
     if wire is not None:
         # Playwright answers an impossible step like a step within the same page.
@@ -432,25 +432,25 @@ async def _through_history(call: Call, by: int, missing: str) -> Any:
     try:
         response = await go(wait_until="load", timeout=call.timeout_ms)
     except Error as failed:
-        raise _unmade(call, page) or failed from failed
-    return await _where(page, response)
+        raise _load_failure(call, page) or failed from failed
+    return await _location(page, response)
 
 
-async def _where(page: Page, response: Response | None) -> dict[str, Any]:
+async def _location(page: Page, response: Response | None) -> dict[str, Any]:
     found: dict[str, Any] = {"url": page.url, "title": await page.title()}
     if response is not None:
         found["status"] = response.status
     return found
 
 
-def _done(call: Call, page: Page) -> dict[str, Any]:
+def _action_result(call: Call, page: Page) -> dict[str, Any]:
     refused = _refusal(call, page)
     if refused is not None:
         raise refused
     return {"done": True, "url": page.url}
 
 
-def _unmade(call: Call, page: Page) -> CommandFailed | None:
+def _load_failure(call: Call, page: Page) -> CommandFailed | None:
     """Return the reason of a failed load, if it was blocked or the connection failed."""
     known = call.stage.instance.why(page) if call.stage.instance else None
     return CommandFailed(str(known)) if known is not None else None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # The action `expect`: an assertion whose failure reports the actual value.
 
 MAX_SHOWN: Final = 200  # characters of an expected or an actual text
-LOOK_MS: Final = 2_000  # limit for reading an element that just existed
+READ_MS: Final = 2_000  # limit for reading an element that just existed
 WAITS_S: Final = (0.1, 0.25, 0.5, 1.0)  # poll intervals, as in Playwright's assertions
 OF_PAGE: Final = ("url", "title")
 MISSING: Final = "there is no such element"
@@ -60,26 +60,26 @@ async def expect(call: Call) -> Any:
     Raises:
         CommandFailed: one was not met within the command's time; the message has the actual value.
     """
-    page, looks = await call.stage.page(), 0
+    page, attempts = await call.stage.page(), 0
     while True:
         there = _is_of_page(call) or await has_frames(call, page)
-        missed = await _missed(call, page)
+        missed = await _first_unmet(call, page)
         if missed is None and there:
             await count_frames(call, page)
             return {"expected": True, "url": page.url}
-        wait_s = WAITS_S[min(looks, len(WAITS_S) - 1)]
+        wait_s = WAITS_S[min(attempts, len(WAITS_S) - 1)]
         left_s = call.left_ms / 1000
         if left_s <= 0.001:
-            raise await _unmet(call, page, missed)
+            raise await _expectation_error(call, page, missed)
         await asyncio.sleep(min(wait_s, left_s))
-        looks += 1
+        attempts += 1
 
 
-async def _missed(call: Call, page: Page) -> Missed | None:
+async def _first_unmet(call: Call, page: Page) -> Missed | None:
     """Return the first expectation that is not met now."""
     for name, wanted in call.args.items():
-        look = _LOOKS.get(name)
-        found = await look(call, page, wanted) if look is not None else None
+        check = _CHECKS.get(name)
+        found = await check(call, page, wanted) if check is not None else None
         if found is not None:
             return name, wanted, found
     return None
@@ -90,7 +90,7 @@ def _is_of_page(call: Call) -> bool:
     return not any(name in call.args for name in OF_ELEMENT)
 
 
-async def _unmet(call: Call, page: Page, missed: Missed | None) -> CommandFailed:
+async def _expectation_error(call: Call, page: Page, missed: Missed | None) -> CommandFailed:
     """Return the error with the actual value; or with the missing frame."""
     if missed is None or missed[0] not in OF_PAGE:
         frame = await missing_frame(call, page)
@@ -101,14 +101,14 @@ async def _unmet(call: Call, page: Page, missed: Missed | None) -> CommandFailed
 
 def _sentence(call: Call, name: str, wanted: object, found: str) -> str:
     is_text = isinstance(wanted, str) and name != "state"
-    expected = _shown(call, str(wanted)) if is_text else str(wanted)
+    expected = _quoted(call, str(wanted)) if is_text else str(wanted)
     if name in OF_PAGE:
         return f"expected {name} {expected}, found {found}"
     whole = redact.quoted(" >> ".join((*call.frames, call.selector)))
     return f"expected {name} {expected} of {whole}, found {found}"
 
 
-def _shown(call: Call, text: str) -> str:
+def _quoted(call: Call, text: str) -> str:
     """Quote a text on one line; secrets are hidden before it is cut."""
     line = redact.quoted(" ".join(call.stage.scrub.hide(text).split()))
     return f'"{line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"}"'
@@ -124,7 +124,7 @@ async def _first(call: Call, page: Page) -> Locator | None:
     return found.first if call.matches else None
 
 
-async def _of_element(
+async def _read_element(
     call: Call, page: Page, read: Callable[[Locator], Awaitable[str | None]]
 ) -> str | None:
     """Return the result of `read` for the element, which may disappear meanwhile."""
@@ -139,29 +139,29 @@ async def _of_element(
 
 async def _text(call: Call, page: Page, wanted: str) -> str | None:
     async def read(element: Locator) -> str | None:
-        found = _level(await element.inner_text(timeout=LOOK_MS))
-        return None if found == _level(wanted) else _shown(call, found)
+        found = _level(await element.inner_text(timeout=READ_MS))
+        return None if found == _level(wanted) else _quoted(call, found)
 
-    return await _of_element(call, page, read)
+    return await _read_element(call, page, read)
 
 
 async def _contains(call: Call, page: Page, wanted: str) -> str | None:
     async def read(element: Locator) -> str | None:
-        found = _level(await element.inner_text(timeout=LOOK_MS))
-        return None if _level(wanted) in found else _shown(call, found)
+        found = _level(await element.inner_text(timeout=READ_MS))
+        return None if _level(wanted) in found else _quoted(call, found)
 
-    return await _of_element(call, page, read)
+    return await _read_element(call, page, read)
 
 
 async def _value(call: Call, page: Page, wanted: str) -> str | None:
     async def read(element: Locator) -> str | None:
-        found = await element.input_value(timeout=LOOK_MS)
+        found = await element.input_value(timeout=READ_MS)
         if found == wanted:
             return None
-        secret = await element.evaluate(_IS_SECRET, timeout=LOOK_MS)
-        return redact.MARK if secret else _shown(call, found)
+        secret = await element.evaluate(_IS_SECRET, timeout=READ_MS)
+        return redact.MARK if secret else _quoted(call, found)
 
-    return await _of_element(call, page, read)
+    return await _read_element(call, page, read)
 
 
 async def _count(call: Call, page: Page, wanted: int) -> str | None:
@@ -171,21 +171,21 @@ async def _count(call: Call, page: Page, wanted: int) -> str | None:
 
 async def _state(call: Call, page: Page, wanted: str) -> str | None:
     async def read(element: Locator) -> str | None:
-        asked = _NEGATIONS.get(wanted, wanted)
-        if asked == "visible":
+        positive = _NEGATIONS.get(wanted, wanted)
+        if positive == "visible":
             is_so = await element.is_visible()
-        elif asked == "enabled":
-            is_so = await element.is_enabled(timeout=LOOK_MS)
+        elif positive == "enabled":
+            is_so = await element.is_enabled(timeout=READ_MS)
         else:
-            is_so = await element.is_checked(timeout=LOOK_MS)
-        return None if is_so is (asked == wanted) else _OPPOSITES[wanted]
+            is_so = await element.is_checked(timeout=READ_MS)
+        return None if is_so is (positive == wanted) else _OPPOSITES[wanted]
 
-    found = await _of_element(call, page, read)
+    found = await _read_element(call, page, read)
     return None if wanted == "hidden" and found == MISSING else found
 
 
 async def _url(call: Call, page: Page, wanted: str) -> str | None:
-    return None if Glob(wanted).matches(page.url) else _shown(call, page.url)
+    return None if Glob(wanted).matches(page.url) else _quoted(call, page.url)
 
 
 async def _title(call: Call, page: Page, wanted: str) -> str | None:
@@ -193,12 +193,12 @@ async def _title(call: Call, page: Page, wanted: str) -> str | None:
         found = _level(await page.title())
     except Error:  # navigating to another document
         found = ""
-    return None if found == _level(wanted) else _shown(call, found)
+    return None if found == _level(wanted) else _quoted(call, found)
 
 
 # A check returns the actual value, or None if the expectation is met.
-Look = Callable[[Call, "Page", Any], Awaitable[str | None]]
-_LOOKS: Final[Mapping[str, Look]] = {
+Check = Callable[[Call, "Page", Any], Awaitable[str | None]]
+_CHECKS: Final[Mapping[str, Check]] = {
     "state": _state,
     "text": _text,
     "contains": _contains,
@@ -317,13 +317,13 @@ async def _compiled(call: Call, page: Page, source: str) -> str:
     await wire.send("Runtime.enable")
     for shape in (_EXPRESSION, _BODY):
         function = shape.format(source)
-        asked = {"expression": function, "sourceURL": "", "persistScript": False}
-        answer = await wire.send("Runtime.compileScript", asked)
+        request = {"expression": function, "sourceURL": "", "persistScript": False}
+        answer = await wire.send("Runtime.compileScript", request)
         if "exceptionDetails" not in answer:
             await wire.send("Runtime.disable")
             return function
-        said = answer["exceptionDetails"].get("exception", {}).get("description", "")
-        failed = str(said).partition("\n")[0]
+        description = answer["exceptionDetails"].get("exception", {}).get("description", "")
+        failed = str(description).partition("\n")[0]
     raise CommandFailed(f"the script cannot be read: {failed}")
 
 

@@ -39,7 +39,7 @@ _ENDS = ("Page.frameNavigated", "Page.navigatedWithinDocument", "Page.frameStopp
 
 
 @asynccontextmanager
-async def departing(instance: Instance) -> AsyncIterator[None]:
+async def awaiting_navigation(instance: Instance) -> AsyncIterator[None]:
     """Run a command that may navigate; wait for the requested page.
 
     With the dialog answer `stay`, the wait ends when the page has had the time for its dialog.
@@ -49,11 +49,11 @@ async def departing(instance: Instance) -> AsyncIterator[None]:
         yield
         return
     wire, frame = instance.wire(page), instance.frame_id(page)
-    asked, arrived = asyncio.Event(), asyncio.Event()
+    requested, arrived = asyncio.Event(), asyncio.Event()
 
-    def on_asked(event: Mapping[str, Any]) -> None:
+    def on_requested(event: Mapping[str, Any]) -> None:
         if event["frameId"] == frame and event.get("disposition") == "currentTab":
-            asked.set()
+            requested.set()
             arrived.clear()
 
     def on_end(event: Mapping[str, Any]) -> None:
@@ -61,7 +61,7 @@ async def departing(instance: Instance) -> AsyncIterator[None]:
             arrived.set()
 
     await wire.send("Page.enable")
-    listeners = {"Page.frameRequestedNavigation": on_asked} | dict.fromkeys(_ENDS, on_end)
+    listeners = {"Page.frameRequestedNavigation": on_requested} | dict.fromkeys(_ENDS, on_end)
     for name, listener in listeners.items():
         wire.on(name, listener)
     try:
@@ -70,7 +70,7 @@ async def departing(instance: Instance) -> AsyncIterator[None]:
         with contextlib.suppress(Error, TimeoutError):  # gone: navigated, or closed
             async with asyncio.timeout(ARRIVE_S):
                 await wire.send("Runtime.evaluate", {"expression": turn, "awaitPromise": True})
-                if asked.is_set():
+                if requested.is_set():
                     await arrived.wait()
     finally:
         for name, listener in listeners.items():
@@ -86,7 +86,7 @@ LOOK_S: Final = 1.0
 KEPT: Final = "the page asked whether to leave it, and it was told to stay"
 GRACE_S: Final = 0.2
 MOST_OF_ADDRESS: Final = 200  # characters
-LAST_LOOK_S: Final = 4.0  # a failed assertion reports the actual value, so its last read may finish
+LAST_READ_S: Final = 4.0  # a failed assertion reports the actual value, so its last read may finish
 
 
 async def run_command(step: Step, stage: Stage, number: int) -> Any:
@@ -101,19 +101,22 @@ async def run_command(step: Step, stage: Stage, number: int) -> Any:
         if stage.instance is None or step.tool == "browser_instance":
             return await tool(call)
         stage.instance.crash = None
-        grace_s = LAST_LOOK_S if step.action == "expect" else GRACE_S
+        grace_s = LAST_READ_S if step.action == "expect" else GRACE_S
         async with stage.instance.within(step.timeout_ms / 1000 + grace_s):
-            async with stage.instance.dialogs.watched(), _leaving(stage.instance, step.action):
+            async with (
+                stage.instance.dialogs.watched(),
+                _navigation_wait(stage.instance, step.action),
+            ):
                 found = await tool(call)
             return _with_notes(call, found)
     except TimeoutError:
-        raise await _late(stage, call) from None
+        raise await _timeout_failure(stage, call) from None
     except Error as failed:
-        failure = await _broken(stage, failed, call)
-        raise await _of_frame(call, failure) from failed
+        failure = await _failure_of(stage, failed, call)
+        raise await _or_missing_frame(call, failure) from failed
 
 
-async def _of_frame(call: Call, failure: CommandFailed) -> CommandFailed:
+async def _or_missing_frame(call: Call, failure: CommandFailed) -> CommandFailed:
     """Return the failure; or a missing frame, if that was the cause of a timeout."""
     if not call.frames or not isinstance(failure, CommandTimeout):
         return failure
@@ -130,31 +133,31 @@ def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
 
     The notes name the alternative that was used, or the number of matches if more than one.
     """
-    told = dict(result)
+    reply = dict(result)
     instance = call.stage.instance
     if instance is not None and (dialogs := instance.dialogs.take(call.stage.scrub.hide)):
-        told["dialogs"] = dialogs
+        reply["dialogs"] = dialogs
     warnings: list[str] = []
     if call.used:
         met = f"{call.met:,} elements" if call.met else "nothing"
-        told["used_selector"] = call.used
+        reply["used_selector"] = call.used
         warnings.append(f"the first selector met {met}; used {call.used}")
     elif call.matches > 1:
-        told["matches"] = call.matches
+        reply["matches"] = call.matches
         warnings.append(f"{call.matches:,} elements match the selector; the first was used")
     if call.used_target:
         met = f"{call.target_met:,} elements" if call.target_met else "nothing"
-        told["used_target"] = call.used_target
+        reply["used_target"] = call.used_target
         warnings.append(f"the first target met {met}; used {call.used_target}")
     elif call.target_matches > 1:
-        told["target_matches"] = call.target_matches
+        reply["target_matches"] = call.target_matches
         warnings.append(f"{call.target_matches:,} elements match the target; the first was used")
     if call.frame_matches > 1:
-        told["frame_matches"] = call.frame_matches
+        reply["frame_matches"] = call.frame_matches
         warnings.append(f"{call.frame_matches:,} frames match; the first was used")
     if warnings:
-        told["warning"] = "; and ".join(warnings)
-    return told
+        reply["warning"] = "; and ".join(warnings)
+    return reply
 
 
 def subject_of(args: Mapping[str, Any], about: str = "", at: str = "") -> str:
@@ -177,11 +180,11 @@ def needs_page(step: Step) -> bool:
     return step.tool != "browser_instance"
 
 
-async def _late(stage: Stage, call: Call) -> CommandFailed:
+async def _timeout_failure(stage: Stage, call: Call) -> CommandFailed:
     """Return why a command timed out; close a page that hangs, which would go on using CPU."""
     if _is_gone(stage):
         return gone()
-    if _was_kept(stage):
+    if _was_navigation_stopped(stage):
         return CommandFailed(KEPT)
     if (crash := _crash(stage)) is not None:
         return crash
@@ -189,10 +192,10 @@ async def _late(stage: Stage, call: Call) -> CommandFailed:
     return too_slow(call.waited_ms, _subject(call))
 
 
-async def _broken(stage: Stage, failed: Error, call: Call) -> CommandFailed:
+async def _failure_of(stage: Stage, failed: Error, call: Call) -> CommandFailed:
     if _is_gone(stage):
         return gone()
-    if _was_kept(stage):
+    if _was_navigation_stopped(stage):
         return CommandFailed(KEPT)
     failure = _crash(stage) or as_failure(failed, call.waited_ms, _subject(call), stage.scrub.text)
     if str(failure) != CRASHED:
@@ -208,15 +211,15 @@ def _crash(stage: Stage) -> CommandFailed | None:
     return CommandFailed(str(crash)) if crash is not None else None
 
 
-def _was_kept(stage: Stage) -> bool:
+def _was_navigation_stopped(stage: Stage) -> bool:
     """Return whether a page stayed although the command tried to navigate."""
     return stage.instance is not None and stage.instance.dialogs.kept_the_page
 
 
-def _leaving(instance: Instance, action: str) -> AbstractAsyncContextManager[None]:
+def _navigation_wait(instance: Instance, action: str) -> AbstractAsyncContextManager[None]:
     """Wait for the command's navigation where Playwright does not."""
     waits = action in _MAY_LEAVE or (instance.dialogs.stay and action in _WAITED_FOR)
-    return departing(instance) if waits else nullcontext()
+    return awaiting_navigation(instance) if waits else nullcontext()
 
 
 def _is_gone(stage: Stage) -> bool:
@@ -224,7 +227,7 @@ def _is_gone(stage: Stage) -> bool:
 
 
 async def _list(call: Call) -> Any:
-    return {"instances": [_told(call.stage, each.id) for each in call.stage.instances.living()]}
+    return {"instances": [_describe(call.stage, each.id) for each in call.stage.instances.living()]}
 
 
 async def _launch(call: Call) -> Any:
@@ -243,7 +246,7 @@ async def _launch(call: Call) -> Any:
         raise InstanceDisconnected(str(died)) from died
     except EngineError as failed:
         raise CommandFailed(str(failed)) from failed
-    return _told(call.stage, opened.id)
+    return _describe(call.stage, opened.id)
 
 
 async def _close(call: Call) -> Any:
@@ -255,15 +258,15 @@ async def _close(call: Call) -> Any:
 
 async def _status(call: Call) -> Any:
     own = call.stage.instance.id if call.stage.instance else ""
-    return _told(call.stage, str(call.args.get("instanceId", own)))
+    return _describe(call.stage, str(call.args.get("instanceId", own)))
 
 
-def _told(stage: Stage, instance_id: str) -> dict[str, Any]:
+def _describe(stage: Stage, instance_id: str) -> dict[str, Any]:
     found = stage.instances.get(instance_id)
-    told: dict[str, Any] = {"instanceId": instance_id, "connected": found is not None}
+    reply: dict[str, Any] = {"instanceId": instance_id, "connected": found is not None}
     if found is not None:
-        told |= {"headed": found.headed, "pages": [page.url for page in found.pages]}
-    return told
+        reply |= {"headed": found.headed, "pages": [page.url for page in found.pages]}
+    return reply
 
 
 _INSTANCE: Final[Mapping[str, Tool]] = {

@@ -42,9 +42,9 @@ class Dialogs:
         """Answer one dialog, which may have closed with its page."""
         accepts = not self.stay if dialog.type == LEAVING else self.accept
         if len(self._seen) < MAX_KEPT:
-            said = dialog.message[:MAX_HELD]
+            message = dialog.message[:MAX_HELD]
             answered = "accepted" if accepts else "dismissed"
-            self._seen.append({"type": dialog.type, "message": said, "answer": answered})
+            self._seen.append({"type": dialog.type, "message": message, "answer": answered})
         keeps = dialog.type == LEAVING and not accepts and not self.expected
         self.kept_the_page = self.kept_the_page or keeps  # set before the navigation fails
         try:

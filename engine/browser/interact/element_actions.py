@@ -48,25 +48,25 @@ class Target:
             ElementNotReady: the element cannot be used; the error has the reason.
         """
         ask = {"limitMs": READY_MS, "hit": hit, "enabled": True, "editable": editable}
-        told = await self.ask("point", **ask)
-        found = self.tell(told)
-        if "problem" in told:
-            reason = str(told["problem"])
-            if told.get("by"):
-                reason += f" by {self.tab.mask.text(str(told['by']), 120)}"
+        reply = await self.ask("point", **ask)
+        found = self.to_element(reply)
+        if "problem" in reply:
+            reason = str(reply["problem"])
+            if reply.get("by"):
+                reason += f" by {self.tab.mask.text(str(reply['by']), 120)}"
             raise ElementNotReady(element=found.called, reason=reason)
-        return told, found
+        return reply, found
 
     async def ask(self, what: str, **ask: Any) -> dict[str, Any]:
         return await self.tab.ask_about(what, self.ref, self.number, **ask)
 
-    def tell(self, told: dict[str, Any]) -> Element:
-        return element(told["item"], self.tab.number, self.tab.mask)
+    def to_element(self, reply: dict[str, Any]) -> Element:
+        return element(reply["item"], self.tab.number, self.tab.mask)
 
     async def now(self) -> Element | None:
         """Return the element's state after an action; None if the action removed it."""
         try:
-            return self.tell(await self.ask("describe"))
+            return self.to_element(await self.ask("describe"))
         except StaleReference:
             return None
 
@@ -117,9 +117,9 @@ async def _hover(target: Target, _: str) -> str:
 
 
 async def _scroll_into_view(target: Target, _: str) -> str:
-    told = await target.ask("point", limitMs=READY_MS, hit=False, enabled=False, editable=False)
-    found = target.tell(told)
-    if told.get("problem") == "hidden":
+    reply = await target.ask("point", limitMs=READY_MS, hit=False, enabled=False, editable=False)
+    found = target.to_element(reply)
+    if reply.get("problem") == "hidden":
         raise ElementNotReady(element=found.called, reason="hidden")
     return f"{found.called} is in view."
 
@@ -154,13 +154,13 @@ async def _write(target: Target, text: str, *, append: bool) -> str:
     _, found = await target.ready(hit=False, editable=True)
     if await _is_secret(target):
         target.tab.mask.add([text])
-    told = await target.ask("edit", append=append)
-    if told["how"] == "set" and (await target.ask("set", value=text)).get("refused"):
+    reply = await target.ask("edit", append=append)
+    if reply["how"] == "set" and (await target.ask("set", value=text)).get("refused"):
         raise WrongElement(element=found.called, reason=f"({found.type}) takes no such value.")
-    if told["how"] == "no":
+    if reply["how"] == "no":
         raise WrongElement(element=found.called, reason="takes no text.")
-    if told["how"] == "keys":
-        await _keys(target.tab, text, one_line=bool(told["oneLine"]), empty=bool(told["empty"]))
+    if reply["how"] == "keys":
+        await _keys(target.tab, text, one_line=bool(reply["oneLine"]), empty=bool(reply["empty"]))
     if not text:
         return f"Cleared {found.called}."
     return f"Typed {len(text)} characters into {found.called}."
@@ -184,25 +184,25 @@ async def _keys(tab: AgentTab, text: str, *, one_line: bool, empty: bool) -> Non
 
 async def _select(target: Target, option: str) -> str:
     _, found = await target.ready(hit=False)
-    told = await target.ask("choose", option=option)
-    if told.get("how") == "no":
+    reply = await target.ask("choose", option=option)
+    if reply.get("how") == "no":
         reason = "is no select field; click it, and then the option that it shows."
         raise WrongElement(element=found.called, reason=reason)
-    if "why" in told:
-        offered = ", ".join(target.tab.mask.content(str(one), 100) for one in told["options"])
-        raise NoSuchOption(element=found.called, reason=told["why"], options=offered or "none")
-    return f'Selected "{target.tab.mask.content(str(told["chosen"]), 100)}" in {found.called}.'
+    if "why" in reply:
+        offered = ", ".join(target.tab.mask.content(str(one), 100) for one in reply["options"])
+        raise NoSuchOption(element=found.called, reason=reply["why"], options=offered or "none")
+    return f'Selected "{target.tab.mask.content(str(reply["chosen"]), 100)}" in {found.called}.'
 
 
 async def _check(target: Target, _: str) -> str:
-    return await _turn(target, "checked")
+    return await _set_checked(target, "checked")
 
 
 async def _uncheck(target: Target, _: str) -> str:
-    return await _turn(target, "not checked")
+    return await _set_checked(target, "not checked")
 
 
-async def _turn(target: Target, wanted: str) -> str:
+async def _set_checked(target: Target, wanted: str) -> str:
     found = await target.now()
     if found is None:
         raise StaleReference(ref=target.ref)
@@ -247,6 +247,6 @@ async def press(tab: AgentTab, key: str, limit_ms: int) -> str:
 
 async def scroll(tab: AgentTab, to: str, pixels: int, limit_ms: int) -> str:
     """Scroll the page: `to` is up, down, top or bottom; 0 pixels: nine tenths of the view."""
-    told = await tab.world.ask("scroll", to=to, pixels=pixels)
+    reply = await tab.world.ask("scroll", to=to, pixels=pixels)
     await tab.settle(limit_ms)
-    return f"Scrolled to {told['y']} of {told['most']} pixels."
+    return f"Scrolled to {reply['y']} of {reply['most']} pixels."

@@ -38,7 +38,7 @@ async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
     await tab.settle(min(limit_ms, 1_000))
     await tab.world.ask("page")
     if "exceptionDetails" in answer:
-        raise ScriptFailed(reason=tab.mask.text(_told(answer["exceptionDetails"]), 1_000))
+        raise ScriptFailed(reason=tab.mask.text(_error_text(answer["exceptionDetails"]), 1_000))
     tab.check_refused()
     given = json.loads(answer["result"].get("value") or "null")
     return tab.mask.value(given)
@@ -47,7 +47,7 @@ async def evaluate(tab: AgentTab, code: str, limit_ms: int) -> Any:
 async def _run(tab: AgentTab, body: str, limit_ms: int) -> dict[str, Any]:
     wire = tab.instance.wire(tab.page)
     expression = f"(async () => {body})().then({_plainly()})"
-    asked = {
+    request = {
         "expression": expression,
         "awaitPromise": True,
         "returnByValue": True,
@@ -56,7 +56,7 @@ async def _run(tab: AgentTab, body: str, limit_ms: int) -> dict[str, Any]:
     }
     try:
         async with asyncio.timeout(limit_ms / 1000 + SLACK_S):
-            answer: dict[str, Any] = await wire.send("Runtime.evaluate", asked)
+            answer: dict[str, Any] = await wire.send("Runtime.evaluate", request)
     except (TimeoutError, Error) as failed:
         if isinstance(failed, Error) and _ENDED not in failed.message:
             raise
@@ -77,7 +77,7 @@ def _is_no_expression(answer: dict[str, Any]) -> bool:
     return (details.get("text"), kind) == (_NOT_BEGUN, "SyntaxError")
 
 
-def _told(details: dict[str, Any]) -> str:
+def _error_text(details: dict[str, Any]) -> str:
     thrown = details.get("exception", {})
-    told = str(thrown.get("description") or thrown.get("value") or details.get("text", ""))
-    return told.partition("\n    at ")[0] or "The script failed."
+    text = str(thrown.get("description") or thrown.get("value") or details.get("text", ""))
+    return text.partition("\n    at ")[0] or "The script failed."

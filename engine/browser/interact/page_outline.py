@@ -66,21 +66,21 @@ def reference(tab: int, number: int) -> str:
     return f"ref_{tab}_{number}"
 
 
-def element(told: dict[str, Any], tab: int, mask: SecretMask) -> Element:
+def element(data: dict[str, Any], tab: int, mask: SecretMask) -> Element:
     """Convert a script's description of an element, redacted."""
-    secret = "secret" in told
+    secret = "secret" in data
     return Element(
-        ref=reference(tab, int(told.get("ref", 0))),
-        role=_quoted(mask.content(str(told.get("role", "")), 40)),
-        name=_quoted(mask.content(str(told.get("name", "")), NAME_CHARS)),
-        value="" if secret else _quoted(mask.content(str(told.get("value", "")), VALUE_CHARS)),
-        hidden=bool(secret and told["secret"]),
-        states=tuple(map(str, told.get("states", ()))),
-        level=int(told.get("level", 0)),
-        href=mask.text(str(told.get("href", "")), 500),
-        type=mask.content(str(told.get("type", "")), 40),
+        ref=reference(tab, int(data.get("ref", 0))),
+        role=_quoted(mask.content(str(data.get("role", "")), 40)),
+        name=_quoted(mask.content(str(data.get("name", "")), NAME_CHARS)),
+        value="" if secret else _quoted(mask.content(str(data.get("value", "")), VALUE_CHARS)),
+        hidden=bool(secret and data["secret"]),
+        states=tuple(map(str, data.get("states", ()))),
+        level=int(data.get("level", 0)),
+        href=mask.text(str(data.get("href", "")), 500),
+        type=mask.content(str(data.get("type", "")), 40),
         options=tuple(
-            _quoted(mask.content(str(one), 100)) for one in told.get("options", ())[:MOST_OPTIONS]
+            _quoted(mask.content(str(one), 100)) for one in data.get("options", ())[:MOST_OPTIONS]
         ),
     )
 
@@ -101,10 +101,10 @@ class Page(msgspec.Struct, frozen=True):
     cut: bool
 
 
-def page(told: dict[str, Any], tab: int, mask: SecretMask, offset: int, most: int) -> Page:
+def page(data: dict[str, Any], tab: int, mask: SecretMask, offset: int, most: int) -> Page:
     """Return whole lines of a page from `offset` on, of at most `most` characters."""
-    elements = [element(one, tab, mask) for one in told["items"]]
-    rows = [(_line(parts, elements, mask), _within(parts, elements)) for parts in told["lines"]]
+    elements = [element(one, tab, mask) for one in data["items"]]
+    rows = [(_line(parts, elements, mask), _within(parts, elements)) for parts in data["lines"]]
     texts: list[str] = []
     shown: list[Element] = []
     at, room, following = 0, most, None
@@ -119,13 +119,13 @@ def page(told: dict[str, Any], tab: int, mask: SecretMask, offset: int, most: in
                 room -= size
         at += size
     return Page(
-        url=mask.text(str(told["url"]), 2_048),
-        title=mask.content(str(told["title"]), 500),
+        url=mask.text(str(data["url"]), 2_048),
+        title=mask.content(str(data["title"]), 500),
         text="\n".join(texts),
         elements=tuple(shown),
         total_chars=at,
         next_offset=following,
-        cut=bool(told["cut"]),
+        cut=bool(data["cut"]),
     )
 
 

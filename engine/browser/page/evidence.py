@@ -81,23 +81,23 @@ class ConsoleLog:
         """Return the content of the log file: one JSON object a line."""
         hidden = ("text", "url")  # a field may have received a secret since
         lines = [
-            {name: self._hide(said) if name in hidden else said for name, said in line.items()}
+            {name: self._hide(text) if name in hidden else text for name, text in line.items()}
             for line in self._lines
         ]
         return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
     def _on_console(self, message: ConsoleMessage) -> None:
         place = message.location
-        line = {"type": display(message.type, 20), **self._said(message.text)}
+        line = {"type": display(message.type, 20), **self._redact_text(message.text)}
         if place.get("url"):
             line["url"] = display(redact.text(self._hide(str(place["url"]))), 500)
         self._add(line, place.get("lineNumber"))
 
     def _on_error(self, failure: PageFailure) -> None:
-        told = f"{failure.name}: {failure.message}"
-        self._add({"type": "uncaught", **self._said(told)}, None)
+        details = f"{failure.name}: {failure.message}"
+        self._add({"type": "uncaught", **self._redact_text(details)}, None)
 
-    def _said(self, text: str) -> dict[str, Any]:
+    def _redact_text(self, text: str) -> dict[str, Any]:
         """Redact the page's text; addresses in it, which the browser adds too, lose more."""
         kept, count = redact.url(self._hide(text)), 0
         if self._key_shapes:
@@ -171,12 +171,12 @@ class NetworkLog:
         """Return the content of the log file."""
         for request in self._finished:
             await self._measure(request)
-        told = {
+        details = {
             "window_ms": self._window_ms,
             "total": self._total,
             "entries": [self._clean(entry) for entry in self._entries.values()],
         }
-        return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+        return msgspec.json.format(msgspec.json.encode(details), indent=2) + b"\n"
 
     def _clean(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Redact the entry again: a field may have received a secret since."""
@@ -184,7 +184,7 @@ class NetworkLog:
         for name, value in entry.items():
             clean[name] = self._hide(value) if isinstance(value, str) else value
             if isinstance(value, dict):
-                clean[name] = {self._hide(one): self._hide(said) for one, said in value.items()}
+                clean[name] = {self._hide(one): self._hide(text) for one, text in value.items()}
         return clean
 
     def _now_ms(self) -> float:
@@ -360,26 +360,26 @@ class TabCamera:
             "screenshot": self._screenshot,
             "phash": self._phash,
             "network": self._requests,
-            "console": self._said,
+            "console": self._console_log,
         }
         return await takers[part]()
 
     async def _dom(self) -> Piece:
         async with self._tab.within(PART_S):
             await self._tab.world.ask("page")  # registers the values of secret fields
-            told = await evaluate(self._tab.instance.wire(self._tab.page), _dom_script())
-        html = without_secret_values(str(told["html"]))
+            details = await evaluate(self._tab.instance.wire(self._tab.page), _dom_script())
+        html = without_secret_values(str(details["html"]))
         key_shapes = self._args.redact_content
         clean, count = await asyncio.to_thread(self._tab.mask.markup, html, key_shapes=key_shapes)
         whole = clean.encode("utf-8", "replace")
         data = whole[:MAX_DOM].decode("utf-8", "ignore").encode()
-        cut = len(data) < len(whole) or int(told["length"]) > MAX_DOM
+        cut = len(data) < len(whole) or int(details["length"]) > MAX_DOM
         return Piece(data, cut, _redacted(count))
 
     async def _screenshot(self) -> Piece:
         taken = await self._take_picture()
-        told = {"width": taken.width, "height": taken.height}
-        return Piece(taken.png, taken.cut, told)
+        details = {"width": taken.width, "height": taken.height}
+        return Piece(taken.png, taken.cut, details)
 
     async def _take_picture(self) -> Picture:
         """Take a picture of the whole page; of a page too large, of the visible part."""
@@ -402,10 +402,10 @@ class TabCamera:
         async with self._tab.within(PART_S):
             lumas = await self._lumas(taken.png)
         found = perceptual_hash(lumas)
-        told = {"algorithm": ALGORITHM, "hash": found}
+        details = {"algorithm": ALGORITHM, "hash": found}
         size = {"width": taken.width, "height": taken.height}
-        data = json.dumps({**told, **size}, indent=2).encode() + b"\n"
-        return Piece(data, taken.cut, told)
+        data = json.dumps({**details, **size}, indent=2).encode() + b"\n"
+        return Piece(data, taken.cut, details)
 
     async def _lumas(self, png: bytes) -> list[float]:
         """Compute lumas in a separate empty page: the watched page could falsify code or canvas."""
@@ -424,10 +424,10 @@ class TabCamera:
         data = await self._network.encoded()
         return Piece(data, self._network.is_cut, {"entries": self._network.total})
 
-    async def _said(self) -> Piece:
+    async def _console_log(self) -> Piece:
         console = self._console
-        told = {"lines": console.total, **_redacted(console.redacted)}
-        return Piece(console.encoded(), console.is_cut, told)
+        details = {"lines": console.total, **_redacted(console.redacted)}
+        return Piece(console.encoded(), console.is_cut, details)
 
 
 def _redacted(count: int) -> dict[str, Any]:

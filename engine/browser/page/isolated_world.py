@@ -76,7 +76,7 @@ class World:
     def __init__(self, wire: CDPSession, frame_id: str, mask: SecretMask) -> None:
         self._wire = wire
         self._mask = mask
-        self._told = {"frameId": frame_id, "worldName": _AGENT}
+        self._world_options = {"frameId": frame_id, "worldName": _AGENT}
         self._next = 1
 
     @classmethod
@@ -101,7 +101,7 @@ class World:
         raise PageUnreadable(reason="The page keeps sending itself on to another address.")
 
     async def _ask(self, what: str, ask: dict[str, Any]) -> dict[str, Any]:
-        world = await self._wire.send("Page.createIsolatedWorld", self._told)
+        world = await self._wire.send("Page.createIsolatedWorld", self._world_options)
         answer = await self._wire.send(
             "Runtime.evaluate",
             {
@@ -113,10 +113,10 @@ class World:
         )
         if "exceptionDetails" in answer:
             raise _failure(what, answer["exceptionDetails"])
-        told: dict[str, Any] = answer["result"]["value"]
-        self._mask.add([one for one in told["secrets"] if isinstance(one, str)])
-        self._next = max(self._next, int(told["next"]))
-        return dict(told["answer"])
+        reply: dict[str, Any] = answer["result"]["value"]
+        self._mask.add([one for one in reply["secrets"] if isinstance(one, str)])
+        self._next = max(self._next, int(reply["next"]))
+        return dict(reply["answer"])
 
     def _expression(self, what: str, ask: dict[str, Any]) -> str:
         return (
@@ -127,8 +127,8 @@ class World:
 
 
 def _failure(what: str, details: dict[str, Any]) -> PageUnreadable:
-    told = str(details.get("exception", {}).get("description", details.get("text", "")))
-    log.debug("a page could not be asked for '%s': %s", what, told[:500])
-    if "is not a valid selector" in told:
+    reply = str(details.get("exception", {}).get("description", details.get("text", "")))
+    log.debug("a page could not be asked for '%s': %s", what, reply[:500])
+    if "is not a valid selector" in reply:
         return PageUnreadable(reason="wait_for is not a selector that a browser knows.")
     return PageUnreadable(reason="The page could not be read.")

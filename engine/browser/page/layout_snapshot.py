@@ -26,9 +26,9 @@ class Box(NamedTuple):
 class Layout:
     """One result of `DOMSnapshot.captureSnapshot`."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self._strings: list[str] = told["strings"]
-        self._documents: list[dict[str, Any]] = told["documents"]
+    def __init__(self, snapshot: Mapping[str, Any]) -> None:
+        self._strings: list[str] = snapshot["strings"]
+        self._documents: list[dict[str, Any]] = snapshot["documents"]
 
     def shows(self, echoes: Echoes) -> bool:
         """Return whether any document shows one of the values."""

@@ -15,12 +15,12 @@ LOOK_S = 0.1
 
 async def is_importing(wire: CDPSession) -> bool:
     """Return whether the document waits for a script without any data yet."""
-    told = await wire.send("Page.getResourceTree")
+    tree = await wire.send("Page.getResourceTree")
     return any(
         one["type"] == "Script"
         and not (one["mimeType"] or one.get("contentSize"))
         and not (one.get("failed") or one.get("canceled"))
-        for one in told["frameTree"]["resources"]
+        for one in tree["frameTree"]["resources"]
     )
 
 

@@ -92,9 +92,9 @@ async def _shows_a_secret(tab: AgentTab) -> bool:
 
 async def _box(tab: AgentTab, ref: str) -> dict[str, float]:
     target = Target(tab, ref)
-    told = await target.ask("point", limitMs=READY_MS, hit=False, enabled=False, editable=False)
-    if "box" not in told:
-        raise ElementNotReady(element=target.tell(told).called, reason=str(told["problem"]))
-    x, y, width, height = told["box"]
+    point = await target.ask("point", limitMs=READY_MS, hit=False, enabled=False, editable=False)
+    if "box" not in point:
+        raise ElementNotReady(element=target.to_element(point).called, reason=str(point["problem"]))
+    x, y, width, height = point["box"]
     left, top = max(0.0, x), max(0.0, y)
     return {"x": left, "y": top, "width": x + width - left, "height": y + height - top}

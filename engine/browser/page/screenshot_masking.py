@@ -67,7 +67,7 @@ async def masked_screenshot(
         after = await echo_boxes(page, wire, echoes) + await _field_boxes(page, fields)
         if before == after:
             shown = await clip() if clip and after else None
-            return await _painted(wire, png, _moved(after, shown))
+            return await _paint(wire, png, _to_picture(after, shown))
     raise MaskingFailed
 
 
@@ -77,7 +77,7 @@ async def echo_boxes(page: Page, wire: CDPSession, echoes: Echoes) -> list[Box]:
         async with asyncio.timeout(LOOK_S):
             layout = await _layout(wire)
             boxes = await asyncio.to_thread(layout.boxes, echoes)
-            return boxes + await _foreign(page, echoes)
+            return boxes + await _frame_boxes(page, echoes)
     except (Error, TimeoutError, KeyError) as failed:
         raise MaskingFailed from failed
 
@@ -96,13 +96,13 @@ async def _field_boxes(page: Page, fields: Sequence[str]) -> list[Box]:
 
 
 async def _layout(wire: CDPSession) -> Layout:
-    size = int(await _in_our_world(wire, _SIZE))
+    size = int(await _evaluate_isolated(wire, _SIZE))
     if size > MOST_MARKUP:
         raise MaskingFailed
     return Layout(await wire.send("DOMSnapshot.captureSnapshot", {"computedStyles": []}))
 
 
-async def _foreign(page: Page, echoes: Echoes) -> list[Box]:
+async def _frame_boxes(page: Page, echoes: Echoes) -> list[Box]:
     """Search frames of other sites, which run in separate processes and need own sessions."""
     frames = page.frames[1:]
     if len(frames) > MOST_FRAMES:
@@ -139,7 +139,7 @@ async def box_of(element: Locator) -> Box:
     return Box(box["x"], box["y"], box["width"], box["height"])
 
 
-def _moved(boxes: list[Box], clip: Box | None) -> list[Box]:
+def _to_picture(boxes: list[Box], clip: Box | None) -> list[Box]:
     """Convert boxes to whole pixels of the picture, with a margin."""
     left, above = (clip.x, clip.y) if clip else (0.0, 0.0)
     found = []
@@ -149,28 +149,28 @@ def _moved(boxes: list[Box], clip: Box | None) -> list[Box]:
     return found
 
 
-async def _painted(wire: CDPSession, png: bytes, boxes: list[Box]) -> bytes:
+async def _paint(wire: CDPSession, png: bytes, boxes: list[Box]) -> bytes:
     if not boxes:
         return png
     script = f"{_script()}({json.dumps(b64encode(png).decode('ascii'))}, {json.dumps(boxes)})"
     try:
         async with asyncio.timeout(LOOK_S):
-            return b64decode(str(await _in_our_world(wire, script)))
+            return b64decode(str(await _evaluate_isolated(wire, script)))
     except (Error, TimeoutError, KeyError, ValueError) as failed:
         raise MaskingFailed from failed
 
 
-async def _in_our_world(wire: CDPSession, expression: str) -> Any:
+async def _evaluate_isolated(wire: CDPSession, expression: str) -> Any:
     tree = await wire.send("Page.getFrameTree")
     named = {"frameId": tree["frameTree"]["frame"]["id"], "worldName": WORLD}
     world = await wire.send("Page.createIsolatedWorld", named)
-    asked = {
+    request = {
         "expression": expression,
         "contextId": world["executionContextId"],
         "awaitPromise": True,
         "returnByValue": True,
     }
-    answer = await wire.send("Runtime.evaluate", asked)
+    answer = await wire.send("Runtime.evaluate", request)
     if "exceptionDetails" in answer:
         raise MaskingFailed
     return answer["result"]["value"]

@@ -27,15 +27,17 @@ _STORED: Final = """(() => {
     return Object.entries(localStorage).map(([name, value]) => ({ name, value }));
   } catch { return []; }
 })()"""
-Taken = Callable[[float], AbstractAsyncContextManager[AgentTab]]
+AcquireTab = Callable[[float], AbstractAsyncContextManager[AgentTab]]
 
 
 class OpenTab:
-    """An open tab. `taken` waits until no other task uses it."""
+    """An open tab. `acquire` waits until no other task uses it."""
 
-    def __init__(self, told: dict[str, Any], taken: Taken, visit: GivenTab | None = None) -> None:
+    def __init__(
+        self, told: dict[str, Any], acquire: AcquireTab, visit: GivenTab | None = None
+    ) -> None:
         self._told = told
-        self._taken = taken
+        self._acquire = acquire
         self._visit = visit
 
     @property
@@ -43,10 +45,10 @@ class OpenTab:
         return self._told
 
     async def look(self, args: SnapshotArgs) -> Look:
-        async with self._taken(LOOK_S) as tab:
+        async with self._acquire(LOOK_S) as tab:
             status = await self._go(tab, args) if self._visit is not None else None
             async with tab.within(LOOK_S):
-                return await _look(tab, args, status)
+                return await _capture(tab, args, status)
 
     async def _go(self, tab: AgentTab, args: SnapshotArgs) -> int:
         assert self._visit is not None
@@ -54,7 +56,7 @@ class OpenTab:
             return (await tab.go(self._visit.url, args.timeout_ms, anew=True)).status
 
 
-async def _look(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Look:
+async def _capture(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Look:
     wire = tab.instance.wire(tab.page)
     here = await evaluate(wire, _HERE)
     url = str(here["url"])
@@ -104,11 +106,11 @@ async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> Ope
         tab.mask.add_given(given.secrets)
 
     @asynccontextmanager
-    async def taken(_: float) -> AsyncIterator[AgentTab]:
+    async def acquire(_: float) -> AsyncIterator[AgentTab]:
         yield tab
 
     tabs = [
-        OpenTab({"url": tab.mask.text(given.url), "visited": True}, taken, given)
+        OpenTab({"url": tab.mask.text(given.url), "visited": True}, acquire, given)
         for given in args.tabs or ()
     ]
     return OpenBrowser("", instance, tabs)

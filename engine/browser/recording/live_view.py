@@ -116,11 +116,11 @@ class LiveViews:
     async def _follow(
         self, task_id: str, one: tuple[int, Page, MaskedContent], size: Size
     ) -> AsyncGenerator[LiveFrame, None]:
-        from engine.browser.recording.screencast import careful_pictures, screencast
+        from engine.browser.recording.screencast import masked_pictures, screencast
 
         number, page, masking = one
         careful = bool(masking)
-        cast = careful_pictures(page, masking) if careful else screencast(page, size)
+        cast = masked_pictures(page, masking) if careful else screencast(page, size)
         async with aclosing(cast) as pictures:
             async for picture in pictures:
                 # Texts typed from now on must be masked: start again, with masking.

@@ -37,31 +37,31 @@ async def screencast(page: Page, size: Size) -> AsyncGenerator[bytes, None]:
     Ends when the tab closes.
     """
     inbox: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-    tell_end = _at_the_end_of(page, inbox)
+    notify_end = _on_close(page, inbox)
     wire: CDPSession | None = None
     try:
         with suppress(Error, TimeoutError):
             wire = await _started(page, size, inbox)
             while True:
-                news = await _news(inbox)
-                if None in news:
+                frames = await _next_frames(inbox)
+                if None in frames:
                     return
-                yield b64decode(news[-1]["data"]) if news and news[-1] else b""
-                if news:
+                yield b64decode(frames[-1]["data"]) if frames and frames[-1] else b""
+                if frames:
                     await asyncio.sleep(PAUSE_S)
-                await _acknowledge(wire, news)
+                await _acknowledge(wire, frames)
     finally:
-        page.remove_listener("close", tell_end)
+        page.remove_listener("close", notify_end)
         if wire is not None:
-            await _leave(wire)
+            await _detach(wire)
 
 
-def _at_the_end_of(page: Page, inbox: asyncio.Queue[dict[str, Any] | None]) -> Any:
-    def tell_end(_: object) -> None:
+def _on_close(page: Page, inbox: asyncio.Queue[dict[str, Any] | None]) -> Any:
+    def notify_end(_: object) -> None:
         inbox.put_nowait(None)
 
-    page.on("close", tell_end)
-    return tell_end
+    page.on("close", notify_end)
+    return notify_end
 
 
 async def _started(
@@ -78,29 +78,29 @@ async def _started(
             await wire.send("Page.enable")
             await wire.send("Page.startScreencast", how)
     except BaseException:
-        await _leave(wire)
+        await _detach(wire)
         raise
     return wire
 
 
-async def _news(inbox: asyncio.Queue[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
+async def _next_frames(inbox: asyncio.Queue[dict[str, Any] | None]) -> list[dict[str, Any] | None]:
     """Return the queued frames; empty after a second without any."""
-    news: list[dict[str, Any] | None] = []
+    frames: list[dict[str, Any] | None] = []
     with suppress(TimeoutError):
         async with asyncio.timeout(STILL_S):
-            news.append(await inbox.get())
+            frames.append(await inbox.get())
     while not inbox.empty():
-        news.append(inbox.get_nowait())
-    return news
+        frames.append(inbox.get_nowait())
+    return frames
 
 
-async def _acknowledge(wire: CDPSession, news: list[dict[str, Any] | None]) -> None:
+async def _acknowledge(wire: CDPSession, frames: list[dict[str, Any] | None]) -> None:
     async with asyncio.timeout(ANSWER_S):
-        for one in filter(None, news):
+        for one in filter(None, frames):
             await wire.send("Page.screencastFrameAck", {"sessionId": one["sessionId"]})
 
 
-async def careful_pictures(page: Page, hide: MaskedContent) -> AsyncGenerator[bytes, None]:
+async def masked_pictures(page: Page, hide: MaskedContent) -> AsyncGenerator[bytes, None]:
     """Yield PNGs of the tab, about one a second, with typed texts masked.
 
     Yields b"" if masking takes too long. Ends when the tab closes.
@@ -111,14 +111,14 @@ async def careful_pictures(page: Page, hide: MaskedContent) -> AsyncGenerator[by
             async with asyncio.timeout(ANSWER_S):
                 wire = await page.context.new_cdp_session(page)
             while not page.is_closed():
-                yield await _careful(page, wire, hide)
+                yield await _masked_picture(page, wire, hide)
                 await asyncio.sleep(CAREFUL_S)
     finally:
         if wire is not None:
-            await _leave(wire)
+            await _detach(wire)
 
 
-async def _careful(page: Page, wire: CDPSession, hide: MaskedContent) -> bytes:
+async def _masked_picture(page: Page, wire: CDPSession, hide: MaskedContent) -> bytes:
     async def shoot() -> bytes:
         answer = await wire.send("Page.captureScreenshot", {"format": "png"})
         return b64decode(answer["data"])
@@ -131,7 +131,7 @@ async def _careful(page: Page, wire: CDPSession, hide: MaskedContent) -> bytes:
         return b""
 
 
-async def _leave(wire: CDPSession) -> None:
+async def _detach(wire: CDPSession) -> None:
     """Detach within a time limit, which ends the cast, also after cancellation."""
     with suppress(Error, TimeoutError):
         async with asyncio.timeout(CLOSE_S):

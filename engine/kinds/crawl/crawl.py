@@ -32,7 +32,7 @@ from engine.model.records import Units
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.documents import is_html, is_text, media_type
 from engine.pages.engine_choice import Loader, OpenFetcher
-from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, says
+from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, has_words
 from engine.pages.fetch import EngineName, Fetched
 from engine.pages.robots import BLOCKED, ROBOTS_S, Robots, Rules
 from engine.secrets.given_secrets import Scrub
@@ -85,7 +85,7 @@ def _is_empty(fetched: Fetched, found: Extracted) -> bool:
         return False
     if fetched.engine == "browser":
         return fetched.empty
-    return not says(found.content) and not _PICTURE.search(fetched.html)
+    return not has_words(found.content) and not _PICTURE.search(fetched.html)
 
 
 def refusal(fetched: Fetched) -> Failure | None:
