@@ -1,4 +1,4 @@
-"""Everything the window can be told to do: one action each, the same in menu, toolbar and keys."""
+"""All actions of the window, shared by menus, toolbar and shortcuts."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ ROW_MENU = (
     *("export_tasks", "task_folder", "delete"),
 )
 
-NAME = "name"  # the property that holds what an action was called first
+NAME = "name"  # Property with the original text of an action
 
 
 class Actions(QObject):
-    """The window's actions by key. Who connects them is the window's business."""
+    """Actions by key; the window connects them."""
 
     def __init__(self, window: QMainWindow) -> None:
         super().__init__(window)
@@ -64,7 +64,7 @@ class Actions(QObject):
         self._signs: dict[str, str] = {}
         self._by_key: dict[str, QAction] = {}
         self._tips: dict[str, str] = {}
-        self._reasons: dict[str, str] = {}  # why an action cannot be done now
+        self._reasons: dict[str, str] = {}  # Reasons why actions are disabled
         self.themes: dict[Theme, QAction] = {}
         self.menus: dict[str, QMenu] = {}
         self._make_file()
@@ -77,14 +77,14 @@ class Actions(QObject):
         return self._by_key[key]
 
     def redraw(self) -> None:
-        """Draw the signs anew: the theme has changed."""
+        """Redraw the icons after a theme change."""
         for key, sign in self._signs.items():
             self._by_key[key].setIcon(icon(sign))
 
     def keep_to(self, place: QWidget, *keys: str) -> None:
-        """Let the keys of these actions count in `place` only: elsewhere they mean other things.
+        """Limit the shortcuts of these actions to `place`.
 
-        Del in the events must not cancel a task, Ctrl+C copies what is marked there.
+        Del in the events must not cancel a task, and Ctrl+C copies the selection there.
         """
         for key in keys:
             action = self[key]
@@ -93,20 +93,19 @@ class Actions(QObject):
             place.addAction(action)
 
     def allow_starts(self, allowed: bool, why_not: str = "") -> None:
-        """May anything be started now? Else the tips say why not."""
+        """Enable the start actions, or show the reason in their tool tips."""
         for key in ("new", "paste", "sample"):
             self[key].setEnabled(allowed)
             self[key].setToolTip(plain_tip(why_not) if why_not else self._tips[key])
 
     def explain(self, reasons: Mapping[str, str]) -> None:
-        """Say of these actions, and of no others, why they cannot be done now: in their tips,
-        which menus show as long as there are any."""
+        """Show in tool tips why these actions are disabled, and clear all other reasons."""
         for key in {*self._reasons, *reasons}:
             self[key].setToolTip(plain_tip(reasons[key]) if key in reasons else self._tips[key])
         self._reasons = dict(reasons)
 
     def fill_menu_bar(self) -> None:
-        """Hang every action into its menu; after all parts of the window have added theirs."""
+        """Fill the menu bar after all parts of the window have added their actions."""
         bar, titles = self._window.menuBar(), self.titles()
         for name, keys in MENUS.items():
             if any(present(keys, self._is_known)):
@@ -119,7 +118,7 @@ class Actions(QObject):
         menu.setToolTipsVisible(bool(self._reasons))
 
     def fill_tool_bar(self, bar: QToolBar) -> None:
-        """What is done to tasks with words, the rest at the end as signs with names."""
+        """Fill the toolbar: task actions with text, others at the end as icons."""
         bar.setIconSize(QSize(TOOL_ICON, TOOL_ICON))
         bar.setMovable(False)
         bar.setFloatable(False)
@@ -143,7 +142,7 @@ class Actions(QObject):
         self._fill(menu, *ROW_MENU)
 
     def __iter__(self) -> Iterator[str]:
-        """The keys of all actions, in the order of the menus and then as they were added."""
+        """Yield the keys of all actions, in menu order, then in order of addition."""
         placed = [key for keys in MENUS.values() for key in keys if key in self._by_key]
         return iter(dict.fromkeys([*placed, *self._by_key]))
 
@@ -179,7 +178,7 @@ class Actions(QObject):
     def _make_task(self) -> None:
         keys: list[Key | str] = [Key.Delete]
         if sys.platform == "darwin":
-            keys.append("Backspace")  # where other keyboards have Del
+            keys.append("Backspace")  # Mac keyboards have Backspace in its place
         self.add("cancel", self.tr("&Cancel…"), keys, "stop", self.tr("Cancel"))
         self.add("task_folder", self.tr("Open the t&ask's folder"), ["Ctrl+Shift+O"])
         self.add("sample", self.tr("Try the &sample crawl"), [], "sample")
@@ -225,7 +224,7 @@ class Actions(QObject):
         """One thing to do. `text` stands in menus, `short` on the toolbar and in the tip; `sign`
         names an icon. Where it is placed is said in `MENUS`, by its key."""
         action = QAction(text, self._window)
-        action.setProperty(NAME, text)  # some say later what exactly they would do
+        action.setProperty(NAME, text)  # Some actions change their text later
         action.setCheckable(check)
         action.setChecked(check)
         action.setIconText(short or text.replace("&", ""))
@@ -238,7 +237,7 @@ class Actions(QObject):
         return action
 
     def set_keys(self, key: str, keys: Iterable[Key | str | QKeySequence]) -> None:
-        """Let these keys, and no others, do what the action `key` does; its tip names the first."""
+        """Set the shortcuts of an action; its tool tip shows the first."""
         action = self._by_key[key]
         action.setShortcuts([QKeySequence(one) for one in keys])
         first = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)

@@ -1,4 +1,4 @@
-"""The address of a form in three shapes: typed, offered from the clipboard, or a list of many."""
+"""Address input of a form: typed, offered from the clipboard, or a list."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from gui.start.request_form import RequestForm
 
 
-# Many addresses instead of one: pasted, sorted out, and made into many tasks or into one.
+# List of addresses, which becomes one task each or one task for all.
 
 LINES: Final = 8
-MOST_IN_ONE: Final = 500  # a command task has at most 1,000 commands, two for each address
+MOST_IN_ONE: Final = 500  # A command task has at most 1,000 commands, two for each address
 MOST_NAMED: Final = 3
-AT_ONCE: Final = 3_000  # characters; a longer text is judged in slices
+AT_ONCE: Final = 3_000  # Characters; a longer text is parsed in slices
 SLICE_S: Final = 0.002
 
 
 class Many(QWidget):
-    """`found` is what stands there, sorted out; `changed` when that is something else."""
+    """Editor for a list of addresses; `found` is the parsed list, `changed` reports another one."""
 
     changed = Signal()
 
@@ -48,7 +48,7 @@ class Many(QWidget):
         self.text.setAccessibleName(self.tr("Addresses, one a line"))
         self.text.setPlaceholderText(self.tr("One address a line"))
         self.found = AddressList((), 0, ())
-        self._lacks = False  # was a secret taken out of one of them?
+        self._lacks = False  # True while an address contains a redacted secret
         self._told = plain_label(tone="muted", wrap=True)
         self._mistake = plain_label(tone="bad", wrap=True)
         each = (("each", self.tr("One task for each address")), ("one", self._words_for_one()))
@@ -67,12 +67,12 @@ class Many(QWidget):
 
     @property
     def told(self) -> str:
-        """What the preview says."""
+        """The preview text."""
         return f"{self._told.text()}\n{self._mistake.text()}".strip()
 
     @property
     def mistake(self) -> str:
-        """Why nothing can be started from this list; empty when it can."""
+        """The reason why this list cannot be started, or an empty string."""
         number = len(self.found.urls)
         if self._reading:
             return self.tr("The list is still being read.")
@@ -90,11 +90,11 @@ class Many(QWidget):
         self.text.setPlainText(text)
 
     def drop_first(self, number: int) -> None:
-        """These were started: what is left stays to be started later."""
+        """Remove the started addresses, so that the rest can be started later."""
         self.set_text("\n".join(self.found.urls[number:]))
 
     def requests(self, asked: Asked) -> list[Asked]:
-        """What is to be started: `asked` for each address, or one task that opens them all."""
+        """Return the requests: `asked` for each address, or one task that opens all."""
         if self.shape.currentData() == "one":
             return [_one_task(self.found.urls, self.tr("Open {0} addresses"), asked)]
         args = {name: value for name, value in asked.args.items() if name != "url"}
@@ -107,7 +107,7 @@ class Many(QWidget):
         return self.tr("One command task that opens them in turn and keeps their text")
 
     def _begin(self) -> None:
-        """Judge what stands there from its beginning: a short list at once, else in slices."""
+        """Parse the text from its start, a long one in slices."""
         text = self.text.toPlainText()
         self._sorting = Sorting()
         self._left = ((at, line) for at, line in enumerate(text.splitlines(), 1) if line.strip())
@@ -179,7 +179,7 @@ LONGEST_OFFER: Final = 60
 
 
 class AddressesPart(QWidget):
-    """Stands below the first field of whichever form is shown."""
+    """Address controls below the first field of the current form."""
 
     changed = Signal()
 
@@ -205,30 +205,30 @@ class AddressesPart(QWidget):
 
     @property
     def is_many(self) -> bool:
-        """Is a list asked for instead of one address?"""
+        """True while a list replaces the single address."""
         return self.switch.isChecked()
 
     @property
     def number(self) -> int:
-        """How many tasks the list makes; 0 without one."""
+        """The number of tasks of the list, 0 without one."""
         if not self.is_many or self.many.mistake:
             return 0
         return len(self.many.found.urls) if self.many.shape.currentData() == "each" else 1
 
     @property
     def obstacle(self) -> str:
-        """Why nothing can be started at this address, or at these; empty when it can."""
+        """The reason why the addresses cannot be started, or an empty string."""
         if self.is_many:
             return self.many.mistake
         return self.tr("Type the address of the site first.") if self.lacks_address else ""
 
     def less_address(self, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-        """A list has judged its addresses itself."""
+        """Return the problems without those of the address, when a list replaces it."""
         return tuple(one for one in problems if not self.is_many or one.path != "url")
 
     @property
     def lacks_address(self) -> bool:
-        """Is the one address missing that this kind needs?"""
+        """True while the required address is missing."""
         body = self._form.body
         if self.is_many or "url" not in body:
             return False
@@ -236,14 +236,14 @@ class AddressesPart(QWidget):
         return not body["url"].value and not other
 
     def requests(self, asked: Asked) -> list[Asked]:
-        """What the list asks for; empty without one."""
+        """Return the requests of the list, empty without one."""
         return self.many.requests(asked) if self.is_many else []
 
     def move_to(self, body: KindForm | CommandForm) -> None:
-        """Another form is shown: stand in that one."""
+        """Move the controls into the form `body`."""
         body.under_first.addWidget(self)
         body.under_first.addWidget(self.many)
-        self.setVisible(True)  # another parent hides it
+        self.setVisible(True)  # A widget is hidden by a change of its parent
         self.switch.setVisible(traits_of(body.kind).address_list)
         if not traits_of(body.kind).address_list:
             self.switch.setChecked(False)
@@ -255,20 +255,20 @@ class AddressesPart(QWidget):
             self._show_one(not self.is_many)
 
     def start_list(self, text: str) -> None:
-        """Take many addresses, in the place of one."""
+        """Switch to the list and fill it with `text`."""
         self.switch.setChecked(True)
         self.many.set_text(text)
         self.many.text.setFocus()
 
     def offer_text(self, text: str) -> None:
-        """Offer the address that `text` is, if it is one and nothing was typed yet."""
+        """Offer `text` for pasting, if it is an address and the field is empty."""
         self._offered = address_in(text)
         shown = plain_keys(elide_right(self._offered, LONGEST_OFFER))
         self.offer.setText(self.tr("Paste {0}").format(shown))
         self.offer.setVisible(bool(self._offered) and self.lacks_address)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Several lines that are pasted into the address are a list."""
+        """Switch to the list when several lines are pasted into the address."""
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             text = QGuiApplication.clipboard().text()
             pastes = event.matches(QKeySequence.StandardKey.Paste)

@@ -64,7 +64,7 @@ class KindForm(QWidget):
         self.kind = kind
         self._fields: dict[str, Field] = {}
         self._more: Fold | None = None
-        self._others: dict[str, Any] = {}  # what no field here can show: it is kept as it came
+        self._others: dict[str, Any] = {}  # Values without a field, kept unchanged
         facts = inputs(kind)
         lines = words.lines(kind)
         for line in lines:
@@ -116,7 +116,7 @@ class KindForm(QWidget):
                 field.value = value
 
     def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Show each mistake under its field; returns those that belong to none."""
+        """Show each problem at its field; return those without a field."""
         rest: list[Problem] = []
         by_key: dict[str, list[str]] = {}
         for problem in problems:

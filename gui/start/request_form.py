@@ -1,4 +1,4 @@
-"""A whole request as a form: its kind, its arguments, budgets, contract and name."""
+"""Form of a whole request: kind, arguments, budgets, contract and name."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ from gui.style.editors import OwnEditor
 from gui.style.themed_icons import wear
 
 CARD_ICON: Final = 22
-EDGE: Final = 4  # pixels of a field that are too few to see what it is
-_IN_TERMS: Final = ("objective", "phase")  # of an envelope these are no arguments
+EDGE: Final = 4  # Pixels of a field that are too few to recognise it
+_IN_TERMS: Final = ("objective", "phase")  # Terms, not arguments, of an envelope
 
 
 class RequestForm(QWidget):
-    """`asked` is what the form says; `kind_changed` when another kind was chosen,
-    `grown` when what is in it may have become more, `moved` when it was scrolled."""
+    """Request form; `asked` is the request.
+
+    `kind_changed` reports another kind, `grown` added content, `moved` scrolling.
+    """
 
     changed = Signal()
     left = Signal(str)
@@ -54,7 +56,7 @@ class RequestForm(QWidget):
         self._terms = Terms()
         self._cards: dict[str, QToolButton] = {}
         self._group = QButtonGroup(self)
-        self._fresh = False  # nothing was typed since it was built
+        self._fresh = False  # True until the first edit of a new form
         self.body: KindForm | CommandForm
         self.budgets: BudgetForm
         self.contract: ContractForm
@@ -81,7 +83,7 @@ class RequestForm(QWidget):
 
     @property
     def typed_addresses(self) -> list[str]:
-        """The keys of the addresses that something was typed for."""
+        """The keys of the addresses that have a typed text."""
         known = [key for key in ADDRESSES if key in self.body]
         return [key for key in known if self.body[key].value and not self.body[key].is_strange]
 
@@ -91,7 +93,7 @@ class RequestForm(QWidget):
 
     @property
     def asked(self) -> Asked:
-        """The request as it stands."""
+        """The request in its current state."""
         args, terms = self.body.args, msgspec.structs.asdict(self._terms)
         if self.kind == ENVELOPE:
             terms.update({name: args.pop(name, None) for name in _IN_TERMS})
@@ -102,7 +104,7 @@ class RequestForm(QWidget):
         return Asked(self.kind, args, self.name.value or None, Terms(**terms))
 
     def show_request(self, asked: Asked, *, whole: bool) -> None:
-        """Show a request; what the form cannot show is left out, or kept if `whole`."""
+        """Show a request; what the form cannot show is dropped, or kept if `whole`."""
         if not self._fresh or asked.kind != self.kind:
             self._build(asked.kind)
         terms = self._terms = asked.terms
@@ -117,11 +119,11 @@ class RequestForm(QWidget):
         self.changed.emit()
 
     def fill(self, args: Mapping[str, Any]) -> None:
-        """Show these arguments of the kind that is chosen; unknown ones are left out."""
+        """Show arguments of the current kind; unknown ones are ignored."""
         self.body.fill(args)
 
     def choose(self, kind: str) -> None:
-        """Another kind, with the address that was typed already."""
+        """Switch to another kind and keep the typed address."""
         if kind == self.kind:
             return
         before = self.body.args.get("url")
@@ -132,17 +134,17 @@ class RequestForm(QWidget):
         self.focus()
 
     def clear_need(self) -> None:
-        """Empty what the next task will be about; all else stays for it."""
+        """Clear the subject of the task and keep all other fields."""
         for key in ("url", "sitemap_url", "objective", "task_name"):
             if key in self.body:
                 self.body[key].value = ""
 
     def focus(self) -> None:
-        """To the one field that is needed."""
+        """Focus the required field."""
         self.body.needed.setFocus()
 
     def field_of(self, path: str) -> QWidget | None:
-        """What shows a mistake with this path; it may be folded or scrolled away."""
+        """Return the widget for a problem path, which may be collapsed or scrolled away."""
         for part in (self.body, self.budgets, self.contract):
             field = part.field_of(path)
             if field is not None:
@@ -150,7 +152,7 @@ class RequestForm(QWidget):
         return self.name if path == "name" else None
 
     def is_in_sight(self, widget: QWidget) -> bool:
-        """Is it unfolded, and within what is scrolled to?"""
+        """Return whether the widget is expanded and inside the scrolled area."""
         if not widget.isVisible():
             return False
         view = self._area.viewport()
@@ -158,7 +160,7 @@ class RequestForm(QWidget):
         return view.rect().intersects(place.adjusted(0, EDGE, 0, -EDGE))
 
     def reveal(self, path: str) -> None:
-        """Unfold and scroll to what shows a mistake with this path, and go there."""
+        """Expand, scroll to and focus the widget for a problem path."""
         self.body.reveal(path)
         for fold in (self.budgets, self.contract):
             if fold.field_of(path) is not None:
@@ -166,8 +168,8 @@ class RequestForm(QWidget):
         self.show_widget(self.field_of(path))
 
     def show_widget(self, widget: QWidget | None) -> None:
-        """Scroll to this part of the form, and go there."""
-        if widget is not None:  # what was made or unfolded just now is shown in the next turn
+        """Scroll to a widget of the form and focus it."""
+        if widget is not None:  # A new or expanded widget is laid out in the next turn
             QTimer.singleShot(0, widget, lambda: self._go_to(widget))
 
     def _go_to(self, widget: QWidget) -> None:
@@ -179,7 +181,7 @@ class RequestForm(QWidget):
         self.moved.emit()
 
     def show_problems(self, problems: Iterable[Problem]) -> list[str]:
-        """Show each mistake under its field; returns those that belong to none."""
+        """Show each problem at its field; return those without a field."""
         rest = self.body.problem_fields(problems)
         rest = self.contract.problem_fields(self.budgets.problem_fields(rest))
         said = [one.message for one in rest if one.path == "name"]
@@ -211,7 +213,8 @@ class RequestForm(QWidget):
         self._area.setWidget(inner)
         if isinstance(self.body, CommandForm):
             self.body.one.rebuilt.connect(self.grown)
-        self.kind_changed.emit(kind)  # what others put into the old form moves on first
+        # Widgets added by others move to the new form before the old one is deleted.
+        self.kind_changed.emit(kind)
         if old is not None:
             old.deleteLater()
 

@@ -1,4 +1,4 @@
-"""The ways to a new task beside the button: a file, a list, a drop, a task that is there."""
+"""Actions that start tasks: from a file, a list, a drop, or an existing task."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gui.context.window_context import WindowContext
 from gui.start.starting import Starting
 from gui.style.drop_target import Dropping
 
-WARM_AFTER_MS = 1500  # the list, and the browser's own imports, come first
+WARM_AFTER_MS = 1500  # Delay after loading, because the list and the browser's imports come first
 
 
 def attach(ctx: WindowContext, starting: Starting) -> StartActions:
-    """Add the actions, and let the window take drops."""
+    """Add the actions and accept drops on the window."""
     return StartActions(ctx, starting)
 
 
 class StartActions(QObject):
-    """Nothing can be begun where the engine takes nothing."""
+    """Start actions, disabled while the engine accepts no tasks."""
 
     def __init__(self, ctx: WindowContext, starting: Starting) -> None:
         super().__init__(ctx.parent)
@@ -27,7 +27,7 @@ class StartActions(QObject):
         self._accepts = False
         open_key = QKeySequence.StandardKey.Open
         acts = ctx.actions
-        acts["open"].setShortcuts([])  # the key is a file's, as everywhere
+        acts["open"].setShortcuts([])  # Ctrl+O opens a file, as on every desktop
         self._file = acts.add("open_file", self.tr("Open a &task file…"), [open_key])
         self._list = acts.add("list_mode", self.tr("New tasks from a &list…"), ["Ctrl+Shift+L"])
         self._duplicate = acts.add("duplicate", self.tr("&Duplicate…"), ["Ctrl+Shift+N"])

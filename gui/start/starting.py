@@ -1,4 +1,4 @@
-"""From a wish to a task: the start dialog, what it is filled with, and the engine's answer."""
+"""Start of tasks: the dialog, its initial content, and the engine's answer."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from gui.start.start_dialog import StartDialog
 
 
-# Starting many tasks in turn, with progress, and a stop that leaves no task half made.
+# Start of many tasks in turn, with progress and a clean stop.
 
 NAME = "start many"
 
 
 class Volley(QObject):
-    """`progress` says how many of how many are started; `ended` how many, and what stopped it."""
+    """Start requests in turn; `progress` carries started and total, `ended` the result."""
 
     progress = Signal(int, int)
     ended = Signal(int, object)
@@ -46,7 +46,7 @@ class Volley(QObject):
         self._stopping = False
 
     def start(self, requests: Sequence[Asked]) -> None:
-        """Start all of them in their order, up to the first that is refused."""
+        """Start the requests in order, until the first error."""
         self._stopping = False
         total, started = len(requests), list[TaskRecord]()
 
@@ -63,26 +63,26 @@ class Volley(QObject):
 
         def end(error: EngineError | None) -> None:
             if started:
-                self._bridge.started.emit(started[0])  # it is shown, and chosen
+                self._bridge.started.emit(started[0])  # The window selects the first task
             self.ended.emit(len(started), error)
 
         self._bridge.ask(work, lambda _: end(None), end, name=NAME)
 
     def stop(self) -> None:
-        """Start no more; the one that is being written down is finished."""
+        """Stop after the task that is being written."""
         self._stopping = True
 
 
-# What a task from elsewhere may do, in sentences, before anything of it runs.
+# Abilities of an imported task as sentences, shown before it runs.
 
 MOST_HOSTS = 6
 
 
 class MayDo(QObject):
-    """The words for `engine.service.abilities`."""
+    """Texts for `engine.service.abilities`."""
 
     def lines(self, may: Abilities) -> list[str]:
-        """One sentence for each thing that it may do; ⚠ leads what deserves a second look."""
+        """Return one sentence for each ability; ⚠ marks risky ones."""
         return [*self._places(may), *self._acts(may)]
 
     def _places(self, may: Abilities) -> Iterator[str]:
@@ -129,7 +129,7 @@ FILES: Final = "(*.json *.txt *.csv);;(*)"
 
 
 class Starting(QObject):
-    """Owns the one start dialog of a window. `failed` is what came after it was closed."""
+    """Owner of the start dialog; `failed` carries errors after it was closed."""
 
     failed = Signal(EngineError)
 
@@ -138,10 +138,10 @@ class Starting(QObject):
         bridge = ctx.bridge
         self._ctx, self._bridge = ctx, bridge
         self._dialog: StartDialog | None = None
-        self._token = 0  # of the request that the open dialog made: it hears of no other
+        self._token = 0  # Token of the open dialog's request; other answers are ignored
         self._wanted: Asked | None = None
-        self._listed: list[Asked] = []  # the list that is being started
-        self._wish: Callable[[], None] | None = None  # what is to be shown after that
+        self._listed: list[Asked] = []  # The list that is being started
+        self._wish: Callable[[], None] | None = None  # Request to show after the list was started
         self._presets: Presets | None = None
         self._estimate = Estimate(bridge, self)
         self._volley = Volley(bridge, self)
@@ -151,7 +151,7 @@ class Starting(QObject):
 
     @property
     def presets(self) -> Presets:
-        """The requests that are kept; few first paints need them."""
+        """The saved requests, loaded on first use."""
         if self._presets is None:
             from gui.start.presets import Presets
 
@@ -159,23 +159,23 @@ class Starting(QObject):
         return self._presets
 
     def warm(self) -> None:
-        """Import the dialog ahead of time, in a thread: 0.2 s that no click need wait for."""
+        """Import the dialog on a thread in advance, which saves 0.2 s on the first click."""
         work = asyncio.to_thread(importlib.import_module, "gui.start.start_dialog")
         self._bridge.spawn(work, name="warm the start dialog")
 
-    # ways to begin
+    # Entry points.
 
     def new_task(self, args: Mapping[str, Any] | None = None, parent: str | None = None) -> None:
-        """Open the start dialog for a crawl with `args`; `parent` is the task that it repeats."""
+        """Open the start dialog for a crawl with `args`; `parent` is the task to repeat."""
         self.open(Asked(FIRST_KIND, dict(args or {})), parent)
 
     def open(
         self, asked: Asked, parent: str | None = None, *, note: str = "", whole: bool = False
     ) -> None:
-        """Open the start dialog filled with `asked`; `note` says what a person should know of it.
+        """Open the start dialog with `asked` and a `note` to read before the start.
 
-        What its form cannot show is left out, or kept if `whole`. Nothing is started before a
-        person says so.
+        What the form cannot show is dropped, or kept if `whole`. Nothing starts before the user
+        confirms.
         """
         if self._holds_back(lambda: self.open(asked, parent, note=note, whole=whole)):
             return
@@ -183,7 +183,8 @@ class Starting(QObject):
             self._dialog.show_request(asked, note, whole=whole)
             self._dialog.raise_()
             return
-        from gui.start.start_dialog import StartDialog  # few first paints need it
+        # Deferred, because the first paint does not need it.
+        from gui.start.start_dialog import StartDialog
 
         dialog = self._dialog = StartDialog(self._bridge.problems, self.presets, self._ctx.parent)
         dialog.about_changed.connect(self._tell_estimate)
@@ -199,7 +200,7 @@ class Starting(QObject):
         dialog.open()
 
     def open_list(self, text: str = "") -> None:
-        """Open the start dialog for many addresses at once."""
+        """Open the start dialog with a list of addresses."""
         if self._holds_back(lambda: self.open_list(text)):
             return
         self.new_task()
@@ -207,13 +208,13 @@ class Starting(QObject):
             self._dialog.addresses.start_list(text)
 
     def paste(self) -> None:
-        """Open the start dialog with what was copied: an address, many, a task, or nothing."""
+        """Open the start dialog with the clipboard: addresses, a task, or empty."""
         mime = QGuiApplication.clipboard().mimeData()
         if mime is None or not self.take(mime):
             self.new_task()
 
     def take(self, mime: QMimeData) -> bool:
-        """Show what was copied or dropped; False if there is nothing to start in it."""
+        """Show copied or dropped data; False if it contains nothing to start."""
         files = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile()]
         if files:
             self.open_path(files[0])
@@ -222,14 +223,14 @@ class Starting(QObject):
         return self._take_text((links or mime.text()).strip())
 
     def take_drop(self, mime: QMimeData) -> None:
-        """As `take`; what cannot be started is said."""
+        """Show dropped data, or report that it contains nothing to start."""
         if not self.take(mime):
             message = "holds no address, no list of addresses and no task"
             name = self.tr("What was dropped")
             self._refuse(InvalidArguments((Problem(name, "nothing_to_start", message),)))
 
     def open_file(self) -> None:
-        """Ask for a file with a task, or with addresses."""
+        """Open a file dialog for a task or a list of addresses."""
         asking = self._dialog or self._ctx.parent
         dialog = QFileDialog(asking, self.tr("Open a task file"), documents())
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
@@ -239,7 +240,7 @@ class Starting(QObject):
         dialog.open()
 
     def open_path(self, path: Path) -> None:
-        """Read a file and show what is in it; nothing of it runs."""
+        """Read a file and show its content without running anything."""
 
         from engine.service.drafts import file_content
 
@@ -254,7 +255,7 @@ class Starting(QObject):
         )
 
     def duplicate(self, view: TaskView) -> None:
-        """Open the start dialog with what this task was asked to do."""
+        """Open the start dialog with the request of this task."""
         record = view.entry
         if not isinstance(record, TaskRecord):
             return
@@ -273,10 +274,10 @@ class Starting(QObject):
             ask, lambda asked: self.open(asked, whole=True), complete, name="duplicate"
         )
 
-    # what was found
+    # Content of files and texts.
 
     def _take_text(self, text: str) -> bool:
-        """An address, several, or a task in JSON; False for anything else."""
+        """Show an address, a list or a task in JSON; False for other text."""
         if address_in(text):
             self.new_task({"url": address_in(text)})
             return True
@@ -309,7 +310,7 @@ class Starting(QObject):
         else:
             self.failed.emit(error)
 
-    # the answer
+    # Answers of the engine.
 
     def _begin(self, wanted: Asked, parent: str | None) -> None:
         self._token += 1
@@ -320,7 +321,7 @@ class Starting(QObject):
         if isinstance(answer, TaskRecord) and token == self._token and self._wanted is not None:
             self.presets.remember(self._wanted)
         if self._dialog is None or token != self._token:
-            if isinstance(answer, EngineError):  # its dialog was closed meanwhile
+            if isinstance(answer, EngineError):  # The dialog was closed meanwhile
                 self.failed.emit(answer)
         elif isinstance(answer, TaskRecord):
             self._dialog.accept_task(answer)
@@ -348,7 +349,7 @@ class Starting(QObject):
             wish()
 
     def _remember_list(self, started: list[Asked]) -> None:
-        """What of a list was started is one of the recent ones."""
+        """Add the started part of a list to the recent requests."""
         if not started:
             return
         from gui.start.presets import list_entry
@@ -359,7 +360,7 @@ class Starting(QObject):
         self._bridge.ask(work, self.presets.put, self.failed.emit, name="remember the list")
 
     def _holds_back(self, wish: Callable[[], None]) -> bool:
-        """While a list is being started, what comes from outside waits until it is."""
+        """Delay requests from outside while a list is being started."""
         busy = self._dialog is not None and self._dialog.is_locked
         if busy:
             self._wish = wish

@@ -1,4 +1,4 @@
-"""What a task is started under: budgets with presets, and a contract; both folded away."""
+"""Collapsible forms for budgets, with presets, and for a contract."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gui.style.editors import Patterns, Seconds
 WEEK_MS: Final = 7 * 24 * 3_600_000
 MINUTE_MS: Final = 60_000
 _DOMAINS: Final = "allowedDomains"
-# What counts for a task with a body of ours; streaks of tools are for agents alone.
+# Budgets of kinds with a body; streaks of tools apply to agents only.
 _BODY: Final = ("maxToolCalls", "maxWallMs", "maxFailureStreak")
 _SEED: Final = {name: least for name, least in BUDGETS.items() if least is not None}
 _BODY_PRESETS: Final[Mapping[str, Mapping[str, int]]] = {
@@ -26,7 +26,7 @@ _BODY_PRESETS: Final[Mapping[str, Mapping[str, int]]] = {
     "normal": {"maxWallMs": 60 * MINUTE_MS, "maxFailureStreak": _SEED["maxFailureStreak"]},
     "careful": {"maxToolCalls": 50, "maxWallMs": 10 * MINUTE_MS, "maxFailureStreak": 2},
 }
-# An envelope without a word has the defaults: to be free of them it has to say so.
+# An envelope has default budgets, which only an explicit policy lifts.
 _AGENT_PRESETS: Final[Mapping[str, Mapping[str, int]]] = {
     "normal": {},
     "careful": {
@@ -42,7 +42,7 @@ _AGENT_PRESETS: Final[Mapping[str, Mapping[str, int]]] = {
 
 
 class BudgetForm(LateFold):
-    """The policy of a task: one of three presets, or numbers of one's own."""
+    """Form of a policy: one of three presets, or custom numbers."""
 
     changed = Signal()
 
@@ -50,7 +50,7 @@ class BudgetForm(LateFold):
         super().__init__("", parent)
         self.toggle.setText(self.tr("Budgets"))
         self._agent = kind == ENVELOPE
-        self._others: dict[str, Any] = {}  # what no field here can show: it is kept as it came
+        self._others: dict[str, Any] = {}  # Values without a field, kept unchanged
         self._presets = _AGENT_PRESETS if self._agent else _BODY_PRESETS
         self._filling = False
 
@@ -73,7 +73,7 @@ class BudgetForm(LateFold):
 
     @property
     def policy(self) -> dict[str, Any] | None:
-        """What was asked for; None for nothing at all."""
+        """The policy, or None without one."""
         if not self.is_made:
             return None
         found = {key: field.value for key, field in self._fields.items()}
@@ -84,11 +84,11 @@ class BudgetForm(LateFold):
 
     @property
     def enforces(self) -> bool:
-        """Is the task to end when a budget is exceeded?"""
+        """True if the task is to end when a budget is exceeded."""
         return self.is_made and self.enforce.isChecked()
 
     def fill(self, policy: Mapping[str, Any], enforce: bool) -> None:
-        """Show a policy; unfolded where there is one."""
+        """Show a policy, and expand the form if there is one."""
         if not (self.is_made or policy or enforce):
             return
         self.need()
@@ -105,13 +105,13 @@ class BudgetForm(LateFold):
             self.unfold()
 
     def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Show each mistake under its field; returns those that belong to none."""
+        """Show each problem at its field; return those without a field."""
         if not self.is_made:
             return list(problems)
         return _place(problems, "policy", {**self._fields, _DOMAINS: self._domains}, self)
 
     def field_of(self, path: str) -> QWidget | None:
-        """The field of a mistake with this path; the whole fold where that shows none of it."""
+        """Return the field of a problem path, or the whole form."""
         fields = {**self._fields, _DOMAINS: self._domains} if self.is_made else {}
         return _field_of(path, "policy", fields, self)
 
@@ -153,7 +153,7 @@ class BudgetForm(LateFold):
         self._show_preset()
 
     def _show_preset(self) -> None:
-        """Say which preset the numbers are, if they are one."""
+        """Select the preset that equals the numbers, if any."""
         if self._filling:
             return
         numbers = {key: value for key, value in (self.policy or {}).items() if key != _DOMAINS}
@@ -165,7 +165,7 @@ class BudgetForm(LateFold):
 
 
 class ContractForm(LateFold):
-    """A bulk progress contract: what has to be done before the task may be called complete."""
+    """Form of a bulk contract, which must be met before the task completes."""
 
     changed = Signal()
 
@@ -206,7 +206,7 @@ class ContractForm(LateFold):
         }
 
     def fill(self, contract: Mapping[str, Any] | None) -> None:
-        """Show a contract; unfolded where there is one."""
+        """Show a contract, and expand the form if there is one."""
         if not self.is_made and contract is None:
             return
         self.need()
@@ -224,13 +224,13 @@ class ContractForm(LateFold):
             self.unfold()
 
     def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Show each mistake under its field; returns those that belong to none."""
+        """Show each problem at its field; return those without a field."""
         if not self.is_made:
             return list(problems)
         return _place(problems, "contract", self._fields, self)
 
     def field_of(self, path: str) -> QWidget | None:
-        """The field of a mistake with this path; the whole fold where that shows none of it."""
+        """Return the field of a problem path, or the whole form."""
         return _field_of(path, "contract", self._fields if self.is_made else {}, self)
 
     def _make(self) -> tuple[Field, ...]:

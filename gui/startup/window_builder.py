@@ -177,7 +177,7 @@ class WindowBuilder:
         self._shortcuts = Shortcuts(context)
 
     def _lay_out(self) -> None:
-        """Join the parts as they will stand."""
+        """Arrange the parts in layouts."""
         middle, column, area = QWidget(self._window), self._column, self._area
         middle.setLayout(column)
         column.setContentsMargins(8, 8, 8, 4)

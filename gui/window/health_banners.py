@@ -1,4 +1,4 @@
-"""Which banner the engine's health calls for: what is wrong, and the way out of it."""
+"""Banners for problems in the engine's health, with solutions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MOST_LISTED = 5
 
 
 class Trouble(QObject):
-    """Owns the banner's words. A trouble that was closed by hand is not told again.
+    """Show the problems of the ledger; a problem closed by the user stays hidden.
 
-    `browser_wanted` asks for the place where a browser is chosen.
+    `browser_wanted` requests the setting of the browser.
     """
 
     browser_wanted = Signal()
@@ -39,7 +39,7 @@ class Trouble(QObject):
         banner.closed.connect(self._close)
 
     def show_health(self, health: Health) -> None:
-        """Show what keeps the window from working as it should; hide what is over."""
+        """Show the current problem, or hide a resolved one."""
         lasting = self._name_of(health)
         if lasting == self._lasting:
             return
@@ -49,18 +49,18 @@ class Trouble(QObject):
             self._tell_lasting()
 
     def show_error(self, error: EngineError) -> None:
-        """One step did not work: a banner, never a box in the way."""
+        """Show an error in the banner."""
         self._tell_passing(language.title(error), language.told(error))
 
     def show_missing(self, error: TaskNotFound) -> None:
-        """A link or another start named a task that is not here: where else it may be."""
+        """Report a missing task of a link or another start, with places to look."""
         words = self.tr("It was removed, or it stands in another ledger: open that one’s folder.")
         choices = (Choice(self.tr("Open another folder…"), self._open_folder),)
         said = f"{language.sentence(error)} {words}"
         self._tell_passing(language.title(error), said, choices)
 
     def show_refusals(self, errors: Sequence[EngineError]) -> None:
-        """Several tasks could not be cancelled: each of them, as far as there is room."""
+        """Report several tasks that could not be cancelled."""
         if len(errors) == 1:
             self.show_error(errors[0])
             return
@@ -75,7 +75,7 @@ class Trouble(QObject):
         self._banner.tell(title, words, choices, tone_name="bad")
 
     def _close(self) -> None:
-        """It was closed by hand: before a passing error something lasting may have stood."""
+        """Hide the problem, and return to a lasting one below a passing error."""
         self._closed = self._closed or not self._passing
         self._passing = False
         self._tell_lasting()

@@ -1,4 +1,4 @@
-"""The place of the list: the table, or what is said instead while there is nothing in it."""
+"""Area of the list: the table, or a card while there is nothing to list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BAR_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class WaysOut:
-    """What the buttons of the empty places do."""
+    """Actions of the buttons on the cards."""
 
     new_task: Callable[[], object]
     sample: Callable[[], object]
@@ -31,9 +31,9 @@ class WaysOut:
 
 
 class ListArea(QWidget):
-    """Decides between table, loading, empty, empty by filter, and ledger trouble.
+    """Choose between table, loading, empty, empty by filter, and ledger trouble.
 
-    `populated` says whether there are tasks at all, and so anything to filter or to detail.
+    `populated` reports whether any tasks exist to filter or to show.
     """
 
     populated = Signal(bool)
@@ -81,7 +81,7 @@ class ListArea(QWidget):
 
     @property
     def state(self) -> str:
-        """loading, table, empty, unmatched or trouble."""
+        """One of loading, table, empty, unmatched or trouble."""
         names = {
             self._table: "table",
             self._skeleton: "loading",
@@ -93,7 +93,7 @@ class ListArea(QWidget):
 
     @property
     def trouble_words(self) -> str:
-        """Why the ledger cannot be used, and the way out; empty while it can."""
+        """The problem of the ledger with its solution, empty without one."""
         error = self._trouble
         return language.told(error) if error is not None else ""
 
@@ -102,9 +102,9 @@ class ListArea(QWidget):
         self._choose()
 
     def show_accepting(self, accepts: bool) -> None:
-        """A read-only ledger offers to look elsewhere, not to start something."""
+        """Offer to start a task, or another folder for a read-only ledger."""
         if accepts == self._accepts:
-            return  # a button that somebody is about to press must not be made anew
+            return  # Keep the buttons without a change, because the user may be about to click one
         self._accepts = accepts
         other = Choice(self.tr("Open another folder…"), self._ways.open_folder)
         starting = (
@@ -114,9 +114,9 @@ class ListArea(QWidget):
         self._empty.show_choices((*starting, other) if accepts else (other,))
 
     def show_loading(self, loaded: int, total: int, complete: bool) -> None:
-        """The ledger is being read: `loaded` of `total` tasks are in the table."""
+        """Show the loading progress: `loaded` of `total` tasks are in the table."""
         if complete and self._complete and self._trouble is None:
-            return  # news of a list that is whole
+            return  # A complete list needs no progress
         self._complete = complete
         self._trouble = None
         if complete or time.monotonic() - self._told_at > BAR_S:
@@ -125,7 +125,8 @@ class ListArea(QWidget):
         self._choose()
 
     def _tell_how_far(self, loaded: int, total: int, complete: bool) -> None:
-        self._bar.setUpdatesEnabled(False)  # it would repaint the window at once, not just itself
+        # Without this the bar would repaint the window immediately.
+        self._bar.setUpdatesEnabled(False)
         self._bar.setRange(0, max(1, total))
         self._bar.setValue(loaded)
         self._bar.setUpdatesEnabled(True)
@@ -134,24 +135,24 @@ class ListArea(QWidget):
         )
 
     def show_numbers(self, shown: int, total: int) -> None:
-        """How many tasks the filter lets through, of how many."""
+        """Update the number of filtered and of all tasks."""
         self._shown, self._total = shown, total
         self._choose()
 
     def show_nearest(self, choices: tuple[Choice, ...]) -> None:
-        """What else than clearing the filter would show something again."""
+        """Offer filters with a result, next to clearing the filter."""
         clear = Choice(self.tr("Clear the filter"), self._ways.clear_filter)
         self._unmatched.show_choices((clear, *choices))
 
     def show_trouble(self, error: EngineError) -> None:
-        """The ledger cannot be used at all."""
+        """Show that the ledger cannot be used."""
         self._trouble = error
         self._choose()
 
     def show_gone(self, reason: str, *, others: bool = False) -> None:
-        """The ledger's folder is not there now, and why; empty when it is (again).
+        """Show that the ledger's folder is missing, or available again with an empty reason.
 
-        Tasks of `others` beside it, and those that wait for it here, are listed all the same.
+        Tasks of `others` and tasks that wait for the folder remain listed.
         """
         if (reason, others) != (self._gone, self._others):
             self._gone, self._others = reason, others
@@ -178,7 +179,7 @@ class ListArea(QWidget):
         self.populated.emit(page not in (self._empty, self._broken))
 
     def _say(self, page: QWidget) -> None:
-        """Words for `page`, if it has any; the others are told theirs when they are shown."""
+        """Set the text of `page`, if it has any."""
         if page is self._broken:
             self._say_what_is_broken()
         elif page is self._unmatched:

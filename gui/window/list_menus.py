@@ -78,7 +78,7 @@ class SortMenu(QObject):
 
 
 def follow_table(actions: Actions, table: TaskTable) -> None:
-    """Fill the menu for columns from the table, each time it opens."""
+    """Fill the column menu from the table each time it opens."""
     columns = actions.menus["columns"]
     columns.aboutToShow.connect(lambda: _fill_columns(columns, table))
 

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 MIN_WIDTH, MIN_HEIGHT = 900, 560
 FIRST_SIZE = QSize(1180, 760)
-TITLE_HEIGHT = 40  # what a system puts above a window
+TITLE_HEIGHT = 40  # Height of the system's title bar
 SIDEBAR_WIDTH = 190
-BARS_HEIGHT = 130  # menu, toolbar, filter and header: about what stands above the rows
+BARS_HEIGHT = 130  # Menu, toolbar, filter and header: the approximate height above the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +139,15 @@ class MainWindow(QMainWindow):
         self._connect_bridge()
 
     def begin(self) -> None:
-        """Everything is made: show it, with nothing selected, until the ledger is open."""
+        """Show the parts without a selection, until the ledger is open."""
         self._show_selection([])
         self.acts.allow_starts(False)
         self._show_parts()
         if self.isActiveWindow():
-            self.focusNextChild()  # as Qt does for a window that becomes active
+            self.focusNextChild()  # Qt does the same for a window that becomes active
 
     def _show_parts(self) -> None:
-        """Put them where the outline was."""
+        """Replace the placeholder by the parts."""
         self.setUpdatesEnabled(False)
         self.setCentralWidget(self.wide)
         self.setStatusBar(self.status)
@@ -163,7 +163,7 @@ class MainWindow(QMainWindow):
         """Place a bar in the column of the list, below `after`."""
         self.middle.insertWidget(self.middle.indexOf(after) + 1, bar)
 
-    # connections
+    # Connections.
 
     def _connect_actions(self) -> None:
         slots = self._slots()
@@ -174,7 +174,7 @@ class MainWindow(QMainWindow):
         self.area.populated.connect(self._arrange)
 
     def _slots(self) -> dict[str, Callable[[], object]]:
-        """What each action does."""
+        """Return the slot of each action."""
         return {
             "new": self.requests.new_task,
             "paste": self.requests.paste,
@@ -221,7 +221,7 @@ class MainWindow(QMainWindow):
         self.bridge.unusable.connect(self.area.show_trouble)
         self.beside.changed.connect(self._show_title)
 
-    # what the engine says
+    # Signals of the engine.
 
     def _take_batch(self, batch: Batch) -> None:
         changed = self.model.put_many(batch.views)
@@ -250,11 +250,11 @@ class MainWindow(QMainWindow):
         self.acts.allow_starts(accepts, retold(health.read_only))
 
     def _show_title(self) -> None:
-        """Name the ledgers that are shown; Qt adds the program's name."""
+        """Set the title to the shown ledgers; Qt adds the program's name."""
         if self._health is not None:
             self.setWindowTitle(plain_title(self.beside.title(self._health.root)))
 
-    # the list and its details
+    # List and details.
 
     @property
     def selected(self) -> list[TaskView]:
@@ -269,7 +269,8 @@ class MainWindow(QMainWindow):
         self._show_numbers()
 
     def _show_selection(self, ids: Sequence[str]) -> None:
-        if list(ids) != self.scope.ids():  # the same again, as a focus that comes: nobody went on
+        # The same ids, as after a focus change, are no new selection.
+        if list(ids) != self.scope.ids():
             self.newcomer.forget()
         self.scope.choose(ids)
         self._follow(ids[0] if len(ids) == 1 else None)
@@ -286,7 +287,7 @@ class MainWindow(QMainWindow):
             self._show_details()
 
     def _arrange(self, *_: object) -> None:
-        """An empty list needs no filter, and has nothing to show in detail."""
+        """Hide filter and details for an empty list."""
         populated = self.area.state not in ("empty", "trouble")
         self.filter_bar.setVisible(populated)
         shown = populated and self.acts["details"].isChecked()
@@ -304,11 +305,11 @@ class MainWindow(QMainWindow):
     def _show_numbers(self) -> None:
         shown, total = self.model.rowCount(), self.model.total
         self.area.show_numbers(shown, total)
-        if self.calm.may_tell():  # a new text lays the whole window out anew
+        if self.calm.may_tell():  # A new text causes a new layout of the window
             self.filter_bar.show_counts(shown, total, len(self.scope))
 
     def clear_filter(self) -> None:
-        """Show every task again."""
+        """Clear the filter."""
         self.narrowing.clear()
 
     def new_task(self) -> None:
@@ -317,7 +318,7 @@ class MainWindow(QMainWindow):
     def cancel_selected(self) -> None:
         self.requests.cancel(self.selected)
 
-    # the window itself
+    # The window itself.
 
     def _show_folder(self, folder: Path) -> None:
         from gui.style.folders import show_folder
@@ -335,7 +336,7 @@ class MainWindow(QMainWindow):
         About(self._health, self, self.beside.states).open()
 
     def choose_folder(self) -> None:
-        """Ask for another ledger; the program that made this window does the rest."""
+        """Open a dialog for another ledger, which the program then opens."""
         start = self._health.root if self._health else ""
         title = self.tr("Open another folder of tasks")
         from gui.style.folders import ask_folder
@@ -368,7 +369,7 @@ class MainWindow(QMainWindow):
         memory.save()
 
     def regions(self) -> tuple[QWidget, ...]:
-        """What F6 goes through; what is hidden is passed over."""
+        """Return the regions for F6, hidden ones included."""
         held = map(self.middle.itemAt, range(self.middle.count()))
         column = [part for item in held if item is not None and (part := item.widget())]
         return (self.tools, self.sidebar, *column, self.details, self.status)
@@ -389,22 +390,24 @@ class MainWindow(QMainWindow):
             self.acts.redraw()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        # the engine must end first, and that takes time: the program closes the window then
+        # The engine must close first, which takes time; the program closes the window afterwards.
         event.ignore()
         self.remember()
         self.close_wanted.emit()
 
 
 def first_size(room: QSize) -> QSize:
-    """For a window that stood nowhere yet, on a screen with this much room; some have too little
-    for any window of ours."""
+    """Return the size of a window without saved geometry.
+
+    A screen may be too small for any window of the program.
+    """
     if room.width() < MIN_WIDTH:
         return FIRST_SIZE
     return FIRST_SIZE.boundedTo(room - QSize(0, TITLE_HEIGHT))
 
 
 class _Outline(QWidget):
-    """Grey bars where the rows will be."""
+    """Placeholder for sidebar and rows."""
 
     painted = Signal()
 
@@ -420,4 +423,4 @@ class _Outline(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         if not self._told:
             self._told = True
-            QTimer.singleShot(0, self, self.painted.emit)  # the rows are painted after this
+            QTimer.singleShot(0, self, self.painted.emit)  # The rows are painted after this

@@ -1,4 +1,4 @@
-"""The line at the bottom: engine and browser, work and slots, the watcher, and the ledger."""
+"""Status bar: engine and browser, running tasks and slots, watcher, ledger."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from engine.text.catalogue import retold
 from gui.style.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
 
 ROOT_CHARS, LEAST_CHARS = 60, 14
-SPACING = 8  # pixels, round each part
+SPACING = 8  # Pixels around each part
 BROWSER_CHARS = 60
 
 
 class _Sign(QWidget):
-    """A coloured dot and what it means in words; never the colour alone."""
+    """A coloured dot with its meaning as text, so that colour is not the only sign."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -45,7 +45,7 @@ class _Sign(QWidget):
 
 
 class _Link(QToolButton):
-    """A path that leads to its folder, also by the keys."""
+    """Link to a folder, reachable by keyboard."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,7 +60,7 @@ class _Link(QToolButton):
 
 
 class _Beside(QWidget):
-    """How the ledgers beside stand, and the way to them; not there while there are none."""
+    """Summary of further ledgers with a link, hidden without any."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -81,7 +81,7 @@ class _Beside(QWidget):
 
 
 class StatusBar(QStatusBar):
-    """Shows one `Health`, and in a few words the ledgers beside; says nothing of its own."""
+    """Status bar for one `Health` and a summary of further ledgers."""
 
     root_clicked = Signal()
     beside_clicked = Signal()
@@ -120,7 +120,7 @@ class StatusBar(QStatusBar):
         self._fit()
 
     def show_beside(self, tone_name: str, words: str, hint: str) -> None:
-        """The ledgers beside, as `ledger_words.summed_up` says it; no `hint`: there are none."""
+        """Show the summary from `ledger_words.summed_up`; an empty `hint` hides it."""
         self.beside.show_state(tone_name, words, hint)
         self._fit()
 
@@ -129,7 +129,7 @@ class StatusBar(QStatusBar):
         self._fit()
 
     def _fit(self) -> None:
-        """The path takes what the others leave: nothing at its right may be pushed out."""
+        """Fit the path into the remaining width, so that no part is pushed out."""
         if not self._root:
             return
         beside = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
@@ -180,7 +180,7 @@ class StatusBar(QStatusBar):
 
 
 def short_path(path: str) -> str:
-    """`path` with the home folder as ~, and its middle left out when it is long."""
+    """Return `path` with ~ for the home folder, elided in the middle."""
     home = str(Path.home())
     if path == home or path.startswith(home + os.sep):
         path = "~" + path[len(home) :]
