@@ -1,4 +1,4 @@
-"""What every part of a window may use; all else that a part needs the window builder passes."""
+"""Services and parts that every part of the window may use."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from gui.tasks.task_table import TaskTable
 
 @dataclass(frozen=True, slots=True)
 class WindowContext:
-    """`parent` is the window, as the parent of dialogs and of parts; `scope` is what the next
-    action applies to. `news_bar` shows one message above the status bar, `open_folder` replaces
-    the window's own ledger, `clear_filter` shows every task again."""
+    """Shared services of one window, passed to its parts.
+
+    `parent` is the window, as parent of dialogs and parts; `scope` is the scope of the next action.
+    `news_bar` shows one message above the status bar, `open_folder` replaces the window's own
+    ledger, `clear_filter` clears the filter.
+    """
 
     parent: QWidget
     services: Desk

@@ -103,7 +103,7 @@ def furnish(window: MainWindow, bridge: Bridge) -> None:
 
 
 class WindowBuilder:
-    """Make the parts in `steps`, each of which needs those before it, and then `parts`."""
+    """Create the parts in `steps`, each of which needs the previous ones, and then `parts`."""
 
     def __init__(self, window: MainWindow, bridge: Bridge) -> None:
         self._window, self._bridge = window, bridge
@@ -126,7 +126,7 @@ class WindowBuilder:
     def _make_context(self) -> None:
         window, bridge, model = self._window, self._bridge, self._model
         self._calm = Calm(lambda: (self._table, self._sidebar), window, bridge.hold)
-        bridge.batch.connect(self._calm.hear)  # before the table hears of it
+        bridge.batch.connect(self._calm.hear)  # Connected before the table
         scope = Scope(model, window)
         scope.ask_memory(bridge.remembers)
         self._context = WindowContext(
@@ -198,7 +198,7 @@ class WindowBuilder:
         self._window.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
 
     def parts(self) -> WindowParts:
-        """All of them, when every step is done."""
+        """Return all parts, after the last step."""
         return WindowParts(
             context=self._context,
             calm=self._calm,
@@ -227,7 +227,7 @@ class WindowBuilder:
 
 
 def _recall(parts: WindowParts) -> None:
-    """Arrange the parts as they were left; its place the window has from the beginning."""
+    """Restore the saved layout of the parts; the window has its geometry already."""
     context = parts.context
     memory, actions = context.memory, context.actions
     parts.wide.restoreState(memory.shape("wide"))

@@ -78,7 +78,7 @@ class FacetCounts:
         self._new: list[float] = []
 
     def name_ledgers(self, labels: tuple[str, ...]) -> None:
-        """Count by ledger, too, while there are some beside the window's own."""
+        """Set the labels of further ledgers, which are counted separately."""
         self.ledgers = labels
 
     def move(self, before: Row | None, after: Row | None) -> None:

@@ -1,7 +1,7 @@
-"""What the worked-out columns are ordered by, for all rows at once. Knows no Qt.
+"""Sort values of computed columns for all rows at once, without Qt.
 
-Each says the same as the column's function in `gui.tasks.cells`, a third as dear: what is usual is
-answered in one comprehension over 100,000 rows, only what is odd by that function.
+Each function equals the column's function in `gui.tasks.cells` at a third of its cost: common
+values are computed in one comprehension over 100,000 rows, and only unusual ones by that function.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def host(rows: Sequence[Row]) -> list[str | None]:
     return [row.about.host or None for row in rows]
 
 
-# A time that is one as usual is taken as it is; only what is odd is asked for.
+# Valid times are used directly; only others need the function of the cell.
 
 
 def started(rows: Sequence[Any]) -> list[float | None]:

@@ -1,7 +1,7 @@
-"""Which tasks the table shows, in which order, and how many each facet has. Knows no Qt.
+"""Rows of the table, their filter, order and facet counts, without Qt.
 
-Everything known is in `rows`; `ids` is what passes the filter, in order. Positions are not
-stored: an update touches no list, and only what moves pays for finding its place.
+`rows` holds all tasks, `ids` the filtered ones in order. Positions are not stored: an update
+changes no list, and only a moved row needs a search for its place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gui.tasks.row import FACET_BIT, Row, make_row, moved_on
 from gui.tasks.row_query_subject import asked
 from gui.tasks.sort_columns import SortColumns, orders_of
 
-_MANY = 4  # more than a 4th of all rows
+_MANY = 4  # A quarter of all rows
 NEWEST_FIRST: tuple[SortKey, ...] = (("age", False),)
 
 
@@ -32,17 +32,17 @@ class TaskOrder:
         self.rows: dict[str, Row] = {}
         self.ids: list[str] = []
         self.shown: set[str] = set()
-        # News of progress that nobody has looked at yet: a row out of sight is not made anew
-        # for each of them (20 µs), only when it comes into sight, is due or is sorted by.
+        # Pending progress: an invisible row is not rebuilt for each report (20 µs), but when it
+        # becomes visible, is due or is sorted by.
         self.unread: dict[str, TaskView] = {}
-        # What a person has seen of the needs of a task, by id: `engine.model.status.seen`.
+        # Acknowledged reasons by task id: `engine.model.status.seen`.
         self.acknowledged: Mapping[str, Collection[str]] = {}
         self._judge_anew: set[str] = set()
         self._alarms: list[tuple[float, str]] = []
         self._alarm_of: dict[str, float] = {}
         self._paces: dict[str, Pace] = {}
-        self._masks: dict[int, int] = {}  # how many rows have exactly these facets
-        self._counts: dict[str, int] | None = None  # until one of them changes
+        self._masks: dict[int, int] = {}  # Number of rows with exactly these facets
+        self._counts: dict[str, int] | None = None  # Cached until one of them changes
         self._columns = SortColumns(self.rows)
         self.facets = FacetCounts()
         self.filter = Filter.of("")
@@ -52,7 +52,7 @@ class TaskOrder:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many tasks each facet has, by its key."""
+        """The number of tasks of each facet, by its key."""
         if self._counts is None:
             self._counts = {
                 facet.value: sum(number for mask, number in self._masks.items() if mask & bit)
@@ -65,10 +65,10 @@ class TaskOrder:
         return bool(self.filter.parts)
 
     def sift(self, views: Iterable[TaskView], now_ms: float) -> Iterator[TaskView]:
-        """Keep mere progress of known tasks for later; those of which more than that is new.
+        """Yield views with more than progress, and keep mere progress as pending.
 
-        One pass for all who listen, 20,000 times a second: nothing is called here. Who takes
-        a view before asking for the next one may be told of a task twice.
+        This runs 20,000 times a second, so it calls no functions. Callers that apply a view before
+        they request the next one may receive a task twice.
         """
         rows, unread, judged = self.rows, self.unread, self._judge_anew
         for view in views:
@@ -82,7 +82,7 @@ class TaskOrder:
             same = old.orphaned == view.orphaned and old.foreign == view.foreign
             same = same and old.locked == view.locked and old.stale == view.stale
             same = same and old.away == view.away
-            # Once silence is due, whether it needs attention has to be judged.
+            # From this time on the task may be stalled, so the row is evaluated.
             if at is None or now_ms >= at or not same:
                 yield view
             elif old.entry is entry or old.entry == entry:
@@ -91,7 +91,7 @@ class TaskOrder:
                 yield view
 
     def catch_up(self, task_id: str, now_ms: float) -> tuple[Row, Row] | None:
-        """Make the row of what was put aside; None when nothing was."""
+        """Apply pending progress and return the rows before and after, or None without any."""
         view = self.unread.pop(task_id, None)
         if view is None:
             return None
@@ -111,7 +111,7 @@ class TaskOrder:
         return STALL_MIN_MS if pace is None else pace.stall_after_ms
 
     def take(self, view: TaskView, now_ms: float) -> tuple[Row | None, Row]:
-        """Keep the newest word about a task; returns what was known before, and the row now."""
+        """Store the latest view of a task and return its rows before and after."""
         task_id = view.entry.task_id
         self.unread.pop(task_id, None)
         before = self.rows.get(task_id)
@@ -119,7 +119,7 @@ class TaskOrder:
         after = None
         if before is not None and pace and task_id not in self._judge_anew:
             after = moved_on(before, view, pace, now_ms)
-        # Progress moves the time away; a row is asked again when its old time has come.
+        # Progress delays the alarm; an alarm that expires evaluates the row and sets the next one.
         if after is None or task_id not in self._alarm_of:
             self._watch(view, now_ms)
         if after is None:
@@ -131,7 +131,7 @@ class TaskOrder:
         return before, after
 
     def forget(self, task_id: str) -> bool:
-        """Drop a task that is gone; False when it was not known. `ids` is not touched."""
+        """Drop a removed task, without changing `ids`; False for an unknown task."""
         row = self.rows.pop(task_id, None)
         if row is None:
             return False
@@ -144,13 +144,13 @@ class TaskOrder:
         return True
 
     def passes(self, row: Row, now_ms: float) -> bool:
-        """Does this row pass the filter?"""
+        """Return whether this row matches the filter."""
         return not self.filter.parts or self.filter.passes(asked(row), now_ms)
 
     def due(self, now_ms: float, most: int) -> list[TaskView]:
-        """Tasks whose need for attention may change now, only because time has passed.
+        """Return at most `most` tasks whose reasons for attention time alone may have changed.
 
-        Fewer than `most` are all that there are: each is made anew, which takes its time.
+        Fewer than `most` means that no more are due. The limit exists because each row is rebuilt.
         """
         due: list[TaskView] = []
         while self._alarms and self._alarms[0][0] <= now_ms and len(due) < most:
@@ -162,7 +162,7 @@ class TaskOrder:
         return due
 
     def to_judge(self, ids: Iterable[str]) -> list[TaskView]:
-        """The newest word about these tasks, whose needs are judged anew when it is taken."""
+        """Return the latest views of these tasks, and mark them for evaluation."""
         known = [task_id for task_id in ids if task_id in self.rows]
         self._judge_anew.update(known)
         return [self.unread.get(task_id, self.rows[task_id].view) for task_id in known]
@@ -172,13 +172,13 @@ class TaskOrder:
         return bool(self._paces)
 
     def set_filter(self, wanted: Filter) -> None:
-        # Only what was in sight can still be, if nothing but a change lets anything in.
+        # A narrower filter only removes rows, unless time or progress affects the matches.
         was = self.filter
         self._narrowed = wanted.narrows(was) and not (was.ages or was.counts)
         self.filter = wanted
 
     def set_sort(self, keys: Sequence[SortKey]) -> None:
-        """Order by these columns; unknown ones are left out, none at all means newest first."""
+        """Sort by these columns, ignoring unknown ones; without any, newest first."""
         known = tuple((key, down) for key, down in keys if key in COLUMN_AT)
         self.sort_keys = known or NEWEST_FIRST
         self._orders = orders_of(self.sort_keys)
@@ -196,32 +196,32 @@ class TaskOrder:
 
     @property
     def follows_progress(self) -> bool:
-        """Does progress alone move rows?"""
+        """True if progress alone moves rows."""
         return any(COLUMNS[COLUMN_AT[key]].moves for key, _ in self.sort_keys)
 
     def narrowed(self, now_ms: float) -> list[str] | None:
-        """Those of `ids` that pass the new filter as well; None where more than these may."""
+        """Return the `ids` that match a narrower filter, or None if others may match too."""
         if not self._narrowed or self.filter.counts:
             return None
         if self.filter.took and len(self.ids) * _MANY > len(self.rows):
-            return None  # how long all of them took is quicker to be had
+            return None  # Durations of all rows together are faster
         rows = map(self.rows.__getitem__, self.ids)
         return [row.task_id for row in self.filter.keep(rows, now_ms, asked)]
 
     def passing(self, now_ms: float) -> list[Row]:
-        """All rows that pass the filter now, as they came."""
+        """Return all rows that match the filter, in order of arrival."""
         self._read_all(now_ms)
         took = self._columns.took(self._paces, now_ms) if self.filter.took else None
         return self.filter.keep(self.rows.values(), now_ms, asked, took)
 
     def _read_all(self, now_ms: float) -> None:
-        """Take in all progress where the order or the filter asks for it."""
+        """Apply all pending progress if the order or the filter depends on it."""
         if self.follows_progress or self.filter.counts:
             for task_id in list(self.unread):
                 self.catch_up(task_id, now_ms)
 
     def arranged(self, now_ms: float) -> list[str]:
-        """The ids that pass the filter, in order, made from scratch."""
+        """Return the ids of all matching rows in order."""
         if not self.filter.parts:
             self._read_all(now_ms)
             return self._columns.of(self.sort_keys)
@@ -231,22 +231,22 @@ class TaskOrder:
         return self._columns.only(rows, self.sort_keys)
 
     def replace(self, ids: list[str]) -> None:
-        # A set of all is made far quicker in the order that memory has.
+        # Building a set is much faster in memory order.
         self.ids, self.shown = ids, set(self.rows if len(ids) == len(self.rows) else ids)
 
     def in_batch_order(self, rows: Sequence[Row]) -> list[Row]:
         return in_order(rows, self._orders)
 
     def moved(self, before: Row, after: Row) -> bool:
-        """Would this change move the row?"""
+        """Return whether this change affects the order."""
         return any(order.value(before) != order.value(after) for order in self._orders)
 
     def place_of(self, row: Row) -> int:
-        """Where this row belongs in `ids`, which must be in order."""
+        """Return the position for this row in `ids`, which must be sorted."""
         return bisect_right(self.ids, self._place(row.task_id), key=self._place)
 
     def follows(self, row: Row) -> bool:
-        """Does this row belong behind all of `ids`?"""
+        """Return whether this row belongs after all of `ids`."""
         return not self.ids or self._place(self.ids[-1]) <= self._place(row.task_id)
 
     def _place(self, task_id: str) -> tuple[object, ...]:
@@ -265,7 +265,7 @@ class TaskOrder:
         return pace
 
     def _watch(self, view: TaskView, now_ms: float) -> None:
-        """Keep in mind when time alone will change whether this task needs attention."""
+        """Set the time at which this task must be evaluated again without a change."""
         task_id = view.entry.task_id
         at = changes_at(view, now_ms, self.stall_after_ms(task_id))
         if at is not None and at < self._alarm_of.get(task_id, math.inf):

@@ -1,6 +1,6 @@
-"""The window: its outline at the first paint, its parts, and which action does what.
+"""The main window: placeholder for the first paint, parts, and connections of actions.
 
-The first paint waits for this module alone, so nothing here may import the engine's packages.
+The first paint waits for this module alone, so it must not import engine packages.
 """
 
 from __future__ import annotations
@@ -55,8 +55,11 @@ BARS_HEIGHT = 130  # Menu, toolbar, filter and header: the approximate height ab
 
 @dataclass(frozen=True, slots=True)
 class WindowParts:
-    """Everything that the window builder makes for one window. `column` holds the list and the
-    bars around it, `tall` that and the details, `wide` all of it and the sidebar."""
+    """The parts created by the window builder.
+
+    `column` holds the list and the bars around it, `tall` that and the details, `wide` all of it
+    and the sidebar.
+    """
 
     context: WindowContext
     calm: Calm
@@ -84,10 +87,10 @@ class WindowParts:
 
 
 class MainWindow(QMainWindow):
-    """One ledger, live. Its `…_wanted` signals ask the program that made it; `painted` comes once.
+    """Main window of one live ledger; its `…_wanted` signals request actions of the program.
 
-    It stands where it was left, with an outline, until `take_parts` and `begin`. `pressed_early`
-    holds the keys that nothing in the window took until `forget_early_keys`.
+    It opens with the saved geometry and a placeholder until `take_parts` and `begin`; `painted` is
+    emitted once. `pressed_early` collects unhandled keys until `forget_early_keys`.
     """
 
     painted = Signal()
@@ -104,7 +107,7 @@ class MainWindow(QMainWindow):
         self._parts: WindowParts | None = None
         self._health: Health | None = None
         self._followed: str | None = None
-        self._seen: TaskView | None = None  # the state of it that the details show
+        self._seen: TaskView | None = None  # The view that the details show
         self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
         self.resize(first_size(self.screen().availableSize()))
         self.restoreGeometry(memory.shape("window"))
@@ -115,7 +118,7 @@ class MainWindow(QMainWindow):
         self.pressed_early: dict[int, None] | None = {}
 
     def take_parts(self, parts: WindowParts) -> None:
-        """Keep the parts, not yet shown, and connect them."""
+        """Store the parts, still hidden, and connect them."""
         context = self.context = parts.context
         self.desk, self.bridge = context.services, context.bridge
         self.model, self.table, self.scope = context.model, context.table, context.scope
@@ -156,7 +159,7 @@ class MainWindow(QMainWindow):
         self.setUpdatesEnabled(True)
 
     def forget_early_keys(self) -> None:
-        """Keys that nothing takes mean nothing from now on."""
+        """Stop collecting unhandled keys."""
         self.pressed_early = None
 
     def insert_bar(self, bar: QWidget, *, after: QWidget) -> None:
@@ -352,7 +355,7 @@ class MainWindow(QMainWindow):
             self._show_folder(self.bridge.engine.folder_of(self._followed))
 
     def remember(self) -> None:
-        """Keep how the window is arranged for its next start."""
+        """Save the layout for the next start."""
         memory = self.memory
         memory.keep_shape("window", self.saveGeometry())
         if not self.furnished:
