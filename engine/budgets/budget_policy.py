@@ -75,7 +75,9 @@ def allows(policy: object, url: str) -> bool:
     found = urls.parse(url)
     host = "" if found is None else found.host.strip(".")
     return bool(host) and any(
-        host == domain or host.endswith(f".{domain}") for domain in map(_plain, domains) if domain
+        host == domain or host.endswith(f".{domain}")
+        for domain in map(_normalised_domain, domains)
+        if domain
     )
 
 
@@ -103,7 +105,7 @@ def _limit(value: object) -> int | None:
     return int(value) if 1 <= value <= MOST else None
 
 
-def _plain(host: str) -> str:
+def _normalised_domain(host: str) -> str:
     """Normalise a domain for comparison: as a browser spells it, without outer dots."""
     host = host.strip().strip(".")
     return urls.host_of(host) or host.lower()  # an invalid host equals none

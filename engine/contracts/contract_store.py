@@ -249,7 +249,7 @@ class Contracts:
         name = log_name(contract_id)
         with self._found():
             contract, summary = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)
-            with self.shelf.opened() as folder:
+            with self.shelf.open_folder() as folder:
                 mark, lost = log_end(folder, name)
                 if summary.is_current(contract, mark):
                     return contract
@@ -261,7 +261,7 @@ class Contracts:
         """Return file times and sizes, which change with the contract; cheaper than reading it."""
         self.shelf.check(contract_id)
         names = (f"{contract_id}.json", log_name(contract_id))
-        with self._found(), self.shelf.opened() as folder:
+        with self._found(), self.shelf.open_folder() as folder:
             facts = [folder.facts(name) for name in names if folder.has(name)]
         return tuple(number for one in facts for number in (one.st_mtime_ns, one.st_size))
 
@@ -276,7 +276,7 @@ class Contracts:
 
     def _named(self, contract_id: str) -> tuple[list[str], list[str]]:
         name = log_name(contract_id)
-        with self._found(), self.shelf.opened() as folder:
+        with self._found(), self.shelf.open_folder() as folder:
             wanted = list(named(folder, name))
             said = latest_lines(folder, name) if wanted else {}
         return wanted, [item for item in wanted if item not in said]
@@ -285,7 +285,7 @@ class Contracts:
         """Return the named items if they are all expected items, else ()."""
         with self._found():
             expected = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)[0]
-            with self.shelf.opened() as folder:
+            with self.shelf.open_folder() as folder:
                 wanted = tuple(named(folder, log_name(contract_id)))
         return wanted if len(wanted) == expected.expected_total else ()
 

@@ -92,12 +92,12 @@ def locks(settings: Settings) -> list[Finding]:
         written_ms = lease.written_ms()
     finally:
         lease.release()
-    found = [Finding("locks", "ok", say("doctor.locks")), *_held(settings.root)]
+    found = [Finding("locks", "ok", say("doctor.locks")), *_foreign_locks(settings.root)]
     now_ms = wall_ms()
-    return found + list(_clock(now_ms, _away_ms(written_ms, before_ms, now_ms)))
+    return found + list(_clock(now_ms, _clock_offset_ms(written_ms, before_ms, now_ms)))
 
 
-def _held(root: Path) -> Iterator[Finding]:
+def _foreign_locks(root: Path) -> Iterator[Finding]:
     """Report tasks whose lock another program holds now, and still holds a moment later."""
     held = locks_of_others(root)
     if held:
@@ -107,14 +107,14 @@ def _held(root: Path) -> Iterator[Finding]:
     if not held:
         return
     reader = LedgerReader(root)
-    named = "; ".join(_owned(reader, task_id) for task_id in sorted(held)[:MOST_NAMED])
+    named = "; ".join(_task_owner(reader, task_id) for task_id in sorted(held)[:MOST_NAMED])
     more = "" if len(held) <= MOST_NAMED else " …"
     text = say("doctor.locks.held", count=count(len(held)), ids=named + more)
     advice = say("doctor.locks.held.advice", seconds=decimal(UNMOVED_S, 0))
     yield Finding("locks", "warning", text, advice)
 
 
-def _owned(reader: LedgerReader, task_id: str) -> str:
+def _task_owner(reader: LedgerReader, task_id: str) -> str:
     """Describe a locked task and its owner; the holder of the lock itself is unknown."""
     try:
         entry = reader.read(task_id)
@@ -125,21 +125,21 @@ def _owned(reader: LedgerReader, task_id: str) -> str:
     return f"{task_id}: {retold(owner_of(reader.root, entry).sentence)}"
 
 
-def _away_ms(written_ms: int | None, before_ms: int, after_ms: int) -> int:
+def _clock_offset_ms(written_ms: int | None, before_ms: int, after_ms: int) -> int:
     """Offset of the disk's clock in ms (behind: below 0); a slow disk is not behind."""
     if written_ms is None:
         return 0
     return written_ms - min(max(written_ms, before_ms), after_ms)
 
 
-def _clock(now_ms: int, away: int) -> Iterator[Finding]:
+def _clock(now_ms: int, offset_ms: int) -> Iterator[Finding]:
     shown = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     if now_ms < BUILT_MS:
         advice = say("doctor.clock.past.advice")
         yield Finding("clock", "warning", say("doctor.clock.past", shown=shown), advice)
-    elif abs(away) > SKEW_MS:
-        words = "doctor.clock.ahead" if away > 0 else "doctor.clock.behind"
-        text = say(words, away=decimal(abs(away) / 1000, 0))
+    elif abs(offset_ms) > SKEW_MS:
+        words = "doctor.clock.ahead" if offset_ms > 0 else "doctor.clock.behind"
+        text = say(words, away=decimal(abs(offset_ms) / 1000, 0))
         yield Finding("clock", "warning", text, say("doctor.clock.advice"))
     else:
         yield Finding("clock", "ok", shown)
@@ -201,14 +201,14 @@ def variables(settings: Settings) -> list[Finding]:
     given = {name: value for name, value in settings.environ.items() if value}
     places = [f"{name}={redact.text(given[name])}" for name in PLACES if name in given]
     found = [Finding("variables", "ok", ", ".join(places))] if places else []
-    proxies = [f"{name}={_bare(given[name])}" for name in given if name.lower() in PROXIES]
+    proxies = [f"{name}={_without_user(given[name])}" for name in given if name.lower() in PROXIES]
     if proxies:
         text = say("doctor.proxies", proxies=", ".join(sorted(proxies)))
         found.append(Finding("proxies", "ok", text))
     return found
 
 
-def _bare(proxy: str) -> str:
+def _without_user(proxy: str) -> str:
     """Strip the user from a proxy, also without a scheme."""
     scheme, mark, rest = proxy.rpartition("://")
     return redact.text(scheme + mark + rest.rpartition("@")[2])

@@ -47,7 +47,7 @@ class Executor:
         self._running: dict[TaskId, Runner] = {}
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing = False
-        self._ended_at: dict[TaskId, float] = {}
+        self._end_times: dict[TaskId, float] = {}
         self._lost: dict[TaskId, EngineError] = {}
         self._newly_lost: list[EngineError] = []
         self.unsettled: set[TaskId] = set()  # lost, and their folders may come back
@@ -82,7 +82,7 @@ class Executor:
         if runner is not None and runner.is_waiting:
             return Ownership(Owner.AWAY, AWAY_WORDS)
         # Its last write may be newer than the record that the caller read.
-        just_ended = time.monotonic() - self._ended_at.get(task_id, -SETTLED_S) < SETTLED_S
+        just_ended = time.monotonic() - self._end_times.get(task_id, -SETTLED_S) < SETTLED_S
         if task_id in self._work or just_ended:
             return Ownership(Owner.HERE, "")
         return Ownership(Owner.NOBODY, "the program that ran it has no such run any more")
@@ -97,7 +97,7 @@ class Executor:
             raise ShuttingDown()
         work = asyncio.create_task(self._run(job), name=f"task {job.task_id}")
         self._work[job.task_id] = work
-        work.add_done_callback(lambda ended: self._ended(job.task_id, ended))
+        work.add_done_callback(lambda ended: self._on_work_end(job.task_id, ended))
 
     def lost(self, task_id: TaskId) -> EngineError | None:
         """Reason why the task's run was given up without an end on disk, or None."""
@@ -149,7 +149,7 @@ class Executor:
 
     async def _run(self, job: Job) -> None:
         # The queue first: a job that waits for its turn must not hold a slot.
-        async with self._turn(job.queue), self._slots:
+        async with self._queue_turn(job.queue), self._slots:
             context = TaskContext(
                 self._ledger, job.task_id, self._clock, self._on_change, job.observers, job.budgets
             )
@@ -171,7 +171,7 @@ class Executor:
                 self._on_change(job.task_id)
 
     @asynccontextmanager
-    async def _turn(self, queue: str | None) -> AsyncIterator[None]:
+    async def _queue_turn(self, queue: str | None) -> AsyncIterator[None]:
         """Hold this job's turn in its queue, in order of acceptance; without a queue do not
         wait."""
         if queue is None:
@@ -181,10 +181,10 @@ class Executor:
         async with lock:
             yield
 
-    def _ended(self, task_id: TaskId, work: asyncio.Task[None]) -> None:
+    def _on_work_end(self, task_id: TaskId, work: asyncio.Task[None]) -> None:
         now = time.monotonic()
-        self._ended_at = {k: v for k, v in self._ended_at.items() if now - v < SETTLED_S}
-        self._ended_at[task_id] = now
+        self._end_times = {k: v for k, v in self._end_times.items() if now - v < SETTLED_S}
+        self._end_times[task_id] = now
         self._work.pop(task_id, None)
         self._on_change(task_id)
         if not work.cancelled() and work.exception() is not None:

@@ -34,9 +34,9 @@ class FolderWait:
     """Presence of one run's folder, and the wait for its return.
 
     `lost` is why the run was given up, `since` when the folder vanished. `report` gets a sentence
-    while the folder is absent, and an empty one when it is back; `hold` is called with True and
-    False to pause the deadlines meanwhile. `stored_units` returns the number of units that the run
-    has written into the folder.
+    while the folder is absent, and an empty one when it is back; `pause_deadlines` is called with
+    True at the start of the absence and with False at its end. `stored_units` returns the number
+    of units that the run has written into the folder.
     """
 
     def __init__(
@@ -45,11 +45,15 @@ class FolderWait:
         task_id: TaskId,
         limit_s: float,
         report: Callable[[str], None],
-        hold: Callable[[bool], None],
+        pause_deadlines: Callable[[bool], None],
         stored_units: Callable[[], int],
     ) -> None:
         self._ledger, self._task_id, self._limit_s = ledger, task_id, limit_s
-        self._report, self._hold, self._stored_units = report, hold, stored_units
+        self._report, self._pause_deadlines, self._stored_units = (
+            report,
+            pause_deadlines,
+            stored_units,
+        )
         self._lock = asyncio.Lock()
         self._folder: HeldFolder | None = None
         self._retries = 0
@@ -102,7 +106,7 @@ class FolderWait:
         if self.since is None:
             self.since = time.monotonic()
             log.warning("task %s: %s, waiting", self._task_id, AWAY_WORDS)
-        self._hold(True)
+        self._pause_deadlines(True)
         try:
             while presence is not Presence.THERE:
                 self._check(presence, time.monotonic() - self.since)
@@ -112,7 +116,7 @@ class FolderWait:
             missing = await self._missing(folder)
             await asyncio.to_thread(self._note_return, lasted_s, missing)
         finally:
-            self._hold(False)
+            self._pause_deadlines(False)
             self._report("")
         self.since = None
         if missing:

@@ -83,7 +83,12 @@ class Runner:
         self._stop_requested = asyncio.Event()
         self._fault: UnitsMissing | None = None
         self._folder = FolderWait(
-            ledger, job.task_id, tools.settings.away_s, trouble, context.hold, lambda: context.lines
+            ledger,
+            job.task_id,
+            tools.settings.away_s,
+            trouble,
+            context.pause_deadlines,
+            lambda: context.lines,
         )
         context.folder = self._folder
         self._lost: TaskRecord | None = None
@@ -278,7 +283,7 @@ class Runner:
         if self._lost is not None:
             raise TransitionError(subject=task_id, source=self._lost.status, target=outcome.status)
         self._context.flush()
-        self._context.ended()
+        self._context.notify_end()
         outcome = self._check_contracts(outcome)
         head = outcome.head if outcome.head is not None else self._partial(outcome)
         # A completed task has a result, even an empty one.

@@ -83,7 +83,7 @@ class TaskContext:
     async def pause(self, seconds: float) -> None:
         await self._scopes.pause(seconds)
 
-    def hold(self, held: bool) -> None:
+    def pause_deadlines(self, held: bool) -> None:
         """Pause the deadlines of units in flight, while the ledger is absent."""
         self._scopes.hold(held)
 
@@ -194,7 +194,7 @@ class TaskContext:
                 return refused
         return None
 
-    def ended(self) -> None:
+    def notify_end(self) -> None:
         """Notify the companions that the work is over; for a thread."""
         for observer in self._observers:
             try:

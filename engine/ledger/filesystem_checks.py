@@ -130,7 +130,7 @@ def disk_kind(folder: Path, mounted: Mounts = mounts) -> str:
     best = Mount("", "")
     for one in mounted():
         # Of two mounts at one place the later one is on top.
-        if _holds(one.place, real) and len(one.place) >= len(best.place):
+        if _contains(one.place, real) and len(one.place) >= len(best.place):
             best = one
     return best.kind
 
@@ -193,7 +193,7 @@ def _open_parent(folder: Path) -> Path | None:
     return None
 
 
-def _holds(place: str, real: str) -> bool:
+def _contains(place: str, real: str) -> bool:
     place, real = os.path.normcase(place), os.path.normcase(real)
     return real == place or real.startswith(place.rstrip(os.sep) + os.sep)
 

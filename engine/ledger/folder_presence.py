@@ -91,7 +91,7 @@ class HeldFolder:
     def __init__(self, root: Path, task_id: str) -> None:
         self._root, self._task_id = root, task_id
         self._held: Folder | None = None
-        self._seen = False
+        self._was_present = False
         self.replaced = False  # another folder has replaced the first one
         with suppress(OSError):
             self.check()
@@ -115,21 +115,21 @@ class HeldFolder:
             if not found.has(META_NAME):  # half removed, or half copied back
                 found.close()
                 return Presence.AWAY
-            self._hold(found)
+            self._keep_open(found)
             return Presence.THERE
 
     def _judge(self, top: Folder) -> Presence:
         if not top.has(RUNNERS) or top.has(self._task_id):  # the second case is a link or a file
             return Presence.AWAY
         if self._held is None or self._held.fd is None:
-            return Presence.AWAY if self._seen else Presence.REMOVED
+            return Presence.AWAY if self._was_present else Presence.REMOVED
         try:
             return Presence.AWAY if os.fstat(self._held.fd).st_nlink else Presence.REMOVED
         except OSError:
             return Presence.AWAY
 
-    def _hold(self, found: Folder) -> None:
-        self._seen = True
+    def _keep_open(self, found: Folder) -> None:
+        self._was_present = True
         held = self._held
         if held is not None and _same(held, found):
             found.close()

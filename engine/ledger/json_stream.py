@@ -55,24 +55,24 @@ class JsonText:
     def __init__(self, pieces: Iterator[str], depth: int = 0) -> None:
         self._pieces = pieces
         self._text = ""
-        self._at = 0
-        self._ended = False
+        self._offset = 0
+        self._exhausted = False
         self._depth = depth
 
     def peek(self) -> str:
         """First character of the next token; empty at the end of the text."""
         while True:
-            found = _BLANKS.match(self._text, self._at)
-            self._at = found.end() if found else self._at
-            if self._at < len(self._text) or not self._more():
-                return self._text[self._at : self._at + 1]
+            found = _BLANKS.match(self._text, self._offset)
+            self._offset = found.end() if found else self._offset
+            if self._offset < len(self._text) or not self._more():
+                return self._text[self._offset : self._offset + 1]
 
     def value(self) -> Any:
         """Decode the next value, whole."""
         self.peek()
         while True:
             try:
-                found, end = _DECODER.raw_decode(self._text, self._at)
+                found, end = _DECODER.raw_decode(self._text, self._offset)
             except RecursionError:
                 raise Damaged("it is nested too deeply") from None
             except ValueError:
@@ -81,7 +81,7 @@ class JsonText:
                 raise Damaged("it is not valid JSON") from None
             # A number at the end of this piece may continue in the next one ("1" then ".5").
             if not _DIGITS.fullmatch(self._text, end) or not self._more():
-                self._at = end
+                self._offset = end
                 if is_deep(found, MAX_DEPTH - self._depth):
                     raise Damaged("it is nested too deeply")
                 return found
@@ -107,7 +107,7 @@ class JsonText:
             name = self.value()
             if not isinstance(name, str):
                 raise Damaged("it is not valid JSON")
-            self._take(":")
+            self._expect(":")
             yield name
 
     def items(self) -> Iterator[int]:
@@ -116,86 +116,86 @@ class JsonText:
 
     def string(self) -> Iterator[str]:
         """Yield a string in pieces, unescaped."""
-        self._take('"')
+        self._expect('"')
         while True:
-            found = _RUN.match(self._text, self._at)
+            found = _RUN.match(self._text, self._offset)
             if found:
-                self._at = found.end()
+                self._offset = found.end()
                 yield _unescaped(found[0])
-            elif self._text[self._at : self._at + 1] == '"':
-                self._at += 1
+            elif self._text[self._offset : self._offset + 1] == '"':
+                self._offset += 1
                 return
-            elif lone := self._lone():
+            elif lone := self._lone_surrogate():
                 yield lone
-            elif len(self._text) - self._at > 12 or not self._more():
+            elif len(self._text) - self._offset > 12 or not self._more():
                 raise Damaged("it ends in the middle of a text")
 
-    def rest(self, limit: int) -> str:
+    def remaining(self, limit: int) -> str:
         """Return the rest of the text, at most `limit` characters of it."""
-        while len(self._text) - self._at < limit and self._more():
+        while len(self._text) - self._offset < limit and self._more():
             pass
-        return self._text[self._at : self._at + limit]
+        return self._text[self._offset : self._offset + limit]
 
     def end(self) -> None:
         """Verify that nothing follows."""
         if self.peek():
             raise Damaged("something follows behind its end")
 
-    def _lone(self) -> str:
+    def _lone_surrogate(self) -> str:
         """Consume half of a surrogate pair, which `_RUN` does not match."""
-        found = _LONE.match(self._text, self._at)
+        found = _LONE.match(self._text, self._offset)
         if found is None:
             return ""
-        self._at = found.end()
+        self._offset = found.end()
         return "\ufffd"
 
     def _entries(self, opening: str, closing: str) -> Iterator[int]:
-        self._take(opening)
+        self._expect(opening)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise Damaged("it is nested too deeply")
         number = 0
         while self.peek() != closing:
             if number:
-                self._take(",")
+                self._expect(",")
                 self.peek()
             yield number
             number += 1
-        self._take(closing)
+        self._expect(closing)
         self._depth -= 1
 
-    def _take(self, mark: str) -> None:
+    def _expect(self, mark: str) -> None:
         if self.peek() != mark:
             raise Damaged("it ends in the middle" if not self.peek() else "it is not valid JSON")
-        self._at += 1
+        self._offset += 1
 
     def _more(self) -> bool:
         """Read one more piece; False at the end of the text."""
-        while not self._ended:
+        while not self._exhausted:
             piece = next(self._pieces, None)
             if piece is None:
-                self._ended = True
+                self._exhausted = True
             elif piece:
-                self._text = self._text[self._at :] + piece
-                self._at = 0
+                self._text = self._text[self._offset :] + piece
+                self._offset = 0
                 return True
         return False
 
     def _grow(self) -> bool:
         """At least double the buffer, so that retries do not cost quadratic time."""
-        wanted = 2 * (len(self._text) - self._at)
+        wanted = 2 * (len(self._text) - self._offset)
         if wanted > 2 * MAX_CHARS:
             return False
-        parts, size = [self._text[self._at :]], len(self._text) - self._at
+        parts, size = [self._text[self._offset :]], len(self._text) - self._offset
         while size < max(wanted, 1):
-            piece = next(self._pieces, None) if not self._ended else None
+            piece = next(self._pieces, None) if not self._exhausted else None
             if piece is None:
-                self._ended = True
+                self._exhausted = True
                 break
             parts.append(piece)
             size += len(piece)
         grew = size > len(parts[0])
-        self._text, self._at = "".join(parts), 0
+        self._text, self._offset = "".join(parts), 0
         return grew
 
 

@@ -65,7 +65,7 @@ class Lease:
         with writing(str(root)), Folder.at(str(root)) as top:
             with suppress(FileExistsError):
                 top.make_folder(RUNNERS)
-            with _opened(top) as runners:
+            with _open_runners(top) as runners:
                 return cls._lock_new(root, runners)
 
     @classmethod
@@ -161,7 +161,7 @@ class Lease:
         forget(self.root, [self.nonce])  # Windows does not unlink an open file
 
 
-def _opened(top: Folder) -> Folder:
+def _open_runners(top: Folder) -> Folder:
     """Open the folder of the leases in `top`. Raises LedgerBlocked where a file or a link is
     there."""
     try:

@@ -106,7 +106,7 @@ def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:
 def stamp(folder: Folder, name: str) -> Stamp | None:
     """Stamp of a meta.json from one stat; None where there is none."""
     try:
-        return _known(folder.facts(name))
+        return _stamp_of(folder.facts(name))
     except OSError:
         return None
 
@@ -119,7 +119,7 @@ def packed(stamp: Stamp | None) -> int | None:
     return ((stamp.inode << 64 | stamp.size) << 64) + stamp.mtime_ns
 
 
-def kept(found: Found, make: Make) -> tuple[TaskRecord | Unreadable, int | None]:
+def for_list(found: Found, make: Make) -> tuple[TaskRecord | Unreadable, int | None]:
     """Reduce a task for a long-lived list; the stamp is packed."""
     task_id, entry, mark = found
     if not isinstance(entry, TaskRecord):
@@ -182,7 +182,7 @@ def entries(
         if record is not None and record.task_id == task_id:
             yield make(record, task_id)
         elif (found := _read(root, task_id, now_ms, meta.decode_record)) is not None:
-            yield kept(found, make)[0]
+            yield for_list(found, make)[0]
 
 
 def ended(
@@ -270,7 +270,7 @@ def link_or(error: OSError) -> str:
 def _meta_bytes(root: Folder, task_id: str) -> tuple[bytes, Stamp]:
     if not HAS_DIR_FD:
         with root.enter(task_id) as folder:
-            return folder.read(META_NAME, meta.META_CAP), _known(folder.facts(META_NAME))
+            return folder.read(META_NAME, meta.META_CAP), _stamp_of(folder.facts(META_NAME))
     try:
         fd = _open_meta(root.fd, task_id)
     except OSError as error:
@@ -281,7 +281,7 @@ def _meta_bytes(root: Folder, task_id: str) -> tuple[bytes, Stamp]:
             raise Unusable("not a regular file")
         if facts.st_size > meta.META_CAP:
             raise Unusable("larger than 1 MiB")
-        return read_fully(fd, facts.st_size), _known(facts)
+        return read_fully(fd, facts.st_size), _stamp_of(facts)
     finally:
         os.close(fd)
 
@@ -295,7 +295,7 @@ def _open_meta(root_fd: int | None, task_id: str) -> int:
         os.close(folder)
 
 
-def _known(facts: os.stat_result) -> Stamp:
+def _stamp_of(facts: os.stat_result) -> Stamp:
     return Stamp(facts.st_ino, facts.st_mtime_ns, facts.st_size)
 
 

@@ -195,10 +195,10 @@ class TaskLock:
     def _was_ours(self, identity: Identity) -> bool:
         """Return whether one of our dead processes made it: a living one would hold `lock`, as we
         do."""
-        return self._previous.made(identity)
+        return self._previous.is_maker_of(identity)
 
     def _was_tried(self, identity: Identity) -> bool:
-        return self._previous.tried(identity)
+        return self._previous.was_tried_by(identity)
 
     def _take_over(self, identity: Identity) -> None:
         """Move the dead directory aside, verify its identity, and remove it."""
@@ -227,7 +227,9 @@ class TaskLock:
 
 
 @contextmanager
-def held(folder: Folder, name: str, subject: str, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
+def kernel_lock(
+    folder: Folder, name: str, subject: str, timeout_s: float = TIMEOUT_S
+) -> Iterator[None]:
     """Hold the kernel lock on `name`, for records that only we write. Raises as `TaskLock`."""
     began = time.monotonic()
     while (fd := _locked(folder, name)) is None:
@@ -265,10 +267,10 @@ class _Record(msgspec.Struct):
     pid: int = 0
     started_at: float = 0.0
 
-    def made(self, identity: Identity) -> bool:
+    def is_maker_of(self, identity: Identity) -> bool:
         return self.dir is not None and tuple(self.dir) == identity
 
-    def tried(self, identity: Identity) -> bool:
+    def was_tried_by(self, identity: Identity) -> bool:
         """Return whether one of us made it and died before recording that.
 
         A peer's directory could be that young, too; but Node sets times of whole milliseconds.
@@ -296,7 +298,7 @@ def lock_of_another(folder: Folder) -> Identity | None:
     if identity is None:
         return None
     record = _record_in(folder)
-    return None if record.made(identity) or record.tried(identity) else identity
+    return None if record.is_maker_of(identity) or record.was_tried_by(identity) else identity
 
 
 def _record_in(folder: Folder) -> _Record:
@@ -326,7 +328,7 @@ def must_wait(folder: Folder) -> bool:
     if identity is None:
         return False
     record = _record_in(folder)
-    if record.made(identity):
+    if record.is_maker_of(identity):
         return False
-    limit_s = WATCH_S if record.tried(identity) else UNMOVED_S
+    limit_s = WATCH_S if record.was_tried_by(identity) else UNMOVED_S
     return WATCHED.unmoved_s(place_of(folder, PEERS), identity, time.monotonic()) < limit_s

@@ -89,9 +89,9 @@ class Owners:
         if self._runs is not None and self.is_own(record):
             return self._runs(TaskId(record.task_id))
         if record.engine is None or not record.engine.runner:
-            found = _foreign(record)
+            found = _by_pid(record)
         else:
-            found = _ours(record, record.engine, self._root)
+            found = _by_lease(record, record.engine, self._root)
         return self._locked(record, found) if found.dead else found
 
     def _locked(self, record: TaskRecord, found: Ownership) -> Ownership:
@@ -119,7 +119,7 @@ def is_kept_here(record: TaskRecord) -> bool:
     return machine.same_host(owner.host or "") and machine.same_boot(owner.boot_id or "")
 
 
-def _ours(record: TaskRecord, owner: EngineFields, root: Path) -> Ownership:
+def _by_lease(record: TaskRecord, owner: EngineFields, root: Path) -> Ownership:
     if owner.host and not machine.same_host(owner.host):
         return Ownership(Owner.UNKNOWN, f"running on {owner.host}")
     nonce = owner.runner or ""
@@ -180,7 +180,7 @@ def _missing_for_good(root: Path, nonce: str) -> bool:
         return now_s - _missing_since.setdefault((str(root), nonce), now_s) > MISSING_S
 
 
-def _foreign(record: TaskRecord) -> Ownership:
+def _by_pid(record: TaskRecord) -> Ownership:
     pid = machine.as_pid(record.pid)
     if pid is None:
         return Ownership(Owner.NOBODY, "its owner is not a process")
@@ -197,7 +197,7 @@ def _foreign(record: TaskRecord) -> Ownership:
 
 def _envelope(record: TaskRecord, now_ms: int) -> Ownership:
     """Judge a browser_task, which an agent drives: its maker's death alone does not end it."""
-    found = _foreign(record)
+    found = _by_pid(record)
     last_ms = moment(record.last_activity_at) or moment(record.created_at) or 0
     if found.dead and now_ms - last_ms < ENVELOPE_GRACE_MS:
         sentence = "its host may come back within a day of its last activity"

@@ -121,7 +121,7 @@ class LedgerReader:
             return []
         with root:
             found = listing.read_many(root, ids, self._now_ms())
-            return [listing.kept(one, make) for one in found]
+            return [listing.for_list(one, make) for one in found]
 
     def entries(
         self, ids: Iterable[str], make: listing.Make = meta.interned
@@ -189,12 +189,12 @@ class LedgerReader:
     def _reread(self, ids: set[TaskId]) -> Sequence[TaskRecord | Unreadable]:
         """Read unreadable or absent tasks again; another tool may be rewriting one."""
         return read_stable(
-            lambda: [mark for task_id in ids for mark in self._marks(task_id)],
+            lambda: [mark for task_id in ids for mark in self._meta_marks(task_id)],
             lambda: [one.entry for one in self.read_many(ids)],
             lambda entries: len(entries) == len(ids) and all(map(_is_record, entries)),
         )
 
-    def _marks(self, task_id: TaskId) -> Sequence[Mark]:
+    def _meta_marks(self, task_id: TaskId) -> Sequence[Mark]:
         with suppress(EngineError, OSError), self._task(task_id) as folder:
             return mark_of(folder)
         return ()

@@ -18,7 +18,7 @@ from typing import Any, Final
 from engine.ledger import meta
 from engine.ledger.files import MIB, Folder, Unusable, writing
 from engine.ledger.lease import make_root
-from engine.ledger.lock import TIMEOUT_S, held
+from engine.ledger.lock import TIMEOUT_S, kernel_lock
 from engine.model.errors import EngineError, LedgerUnusable
 from engine.model.records import META_NAME
 
@@ -78,7 +78,7 @@ class RecordStore:
     def ids(self) -> list[str]:
         """All ids in the store, sorted; none without a folder. Raises LedgerUnusable."""
         try:
-            with self.opened() as folder:
+            with self.open_folder() as folder:
                 names = folder.names()
         except RecordNotFound:
             return []
@@ -89,7 +89,7 @@ class RecordStore:
         """Return whether a record with this id exists, readable or not."""
         self.check(record_id)
         try:
-            with self.opened(record_id) as folder:
+            with self.open_folder(record_id) as folder:
                 return folder.has(record_id + _END)
         except RecordNotFound:
             return False
@@ -102,7 +102,7 @@ class RecordStore:
             RecordUnreadable: its file is no JSON object of at most `cap` bytes.
         """
         self.check(record_id)
-        with self.opened(record_id) as folder:
+        with self.open_folder(record_id) as folder:
             return self.read_in(folder, record_id)
 
     def create(self, record_id: str, raw: dict[str, Any], *, durable: bool = True) -> None:
@@ -152,10 +152,10 @@ class RecordStore:
         self.check(record_id)
         if make:
             make_root(self.folder)
-        with writing(str(self.folder)), self.opened(record_id) as folder:
+        with writing(str(self.folder)), self.open_folder(record_id) as folder:
             if not make and not folder.has(record_id + _END):
                 raise self.missing(record_id)  # a missing record creates no lock file
-            with held(folder, f".lock-{record_id[0]}", record_id, wait_s):
+            with kernel_lock(folder, f".lock-{record_id[0]}", record_id, wait_s):
                 yield folder
 
     def read_in(self, folder: Folder, record_id: str) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class RecordStore:
     def missing(self, record_id: str) -> RecordNotFound:
         return RecordNotFound(noun=self.noun, id=record_id, path=str(self.folder))
 
-    def opened(self, record_id: str = "") -> Folder:
+    def open_folder(self, record_id: str = "") -> Folder:
         """Open the folder for reading. Raises RecordNotFound, LedgerUnusable."""
         try:
             return Folder.at(str(self.folder))

@@ -99,7 +99,7 @@ class LedgerSnapshot:
         self._unfinished: set[TaskId] = set()
         self._unstable: dict[TaskId, _ReadTimes] = {}  # of records that became unreadable
         self._surveyed: dict[TaskId, int | None] = {}
-        self._round: list[TaskId] = []
+        self._pulse_queue: list[TaskId] = []
         self._loaded_at_ns = 0
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class LedgerSnapshot:
             if news and not self._restore_stamp(task_id, stamp):
                 changed.append((stamp.mtime_ns if stamp else 0, task_id, mark))
         self._loaded_at_ns = 0
-        left = {task_id for task_id in left if not self._waits(task_id)}
+        left = {task_id for task_id in left if not self._awaits_folder(task_id)}
         gone = tuple(task_id for task_id in self._views if task_id in left) if left else ()
         for task_id in left:
             self._forget(task_id)
@@ -143,7 +143,7 @@ class LedgerSnapshot:
 
     def clear(self) -> tuple[TaskId, ...]:
         """Forget all but runs of this process, which wait; return the ids that were shown."""
-        gone = tuple(task_id for task_id in self._views if not self._waits(task_id))
+        gone = tuple(task_id for task_id in self._views if not self._awaits_folder(task_id))
         for task_id in (*gone, *self._unfinished):
             self._forget(task_id)
         return gone
@@ -242,7 +242,7 @@ class LedgerSnapshot:
             else:
                 self._note_failure(task_id)
             return False
-        if self._waits(task_id):
+        if self._awaits_folder(task_id):
             return False
         shown = task_id in self._views
         self._forget(task_id)
@@ -250,9 +250,9 @@ class LedgerSnapshot:
 
     def _next_round(self) -> list[TaskId]:
         """Return the next live tasks in round-robin order, because there may be thousands."""
-        if not self._round:
-            self._round = list(self._live)
-        turn, self._round = self._round[:PULSE_TASKS], self._round[PULSE_TASKS:]
+        if not self._pulse_queue:
+            self._pulse_queue = list(self._live)
+        turn, self._pulse_queue = self._pulse_queue[:PULSE_TASKS], self._pulse_queue[PULSE_TASKS:]
         return [task_id for task_id in turn if task_id in self._live]
 
     def _has_changed(self, task_id: TaskId, live: _Live) -> bool:
@@ -337,7 +337,7 @@ class LedgerSnapshot:
             return False
         return self._owners.of(entry).owner is Owner.AWAY
 
-    def _waits(self, task_id: TaskId) -> bool:
+    def _awaits_folder(self, task_id: TaskId) -> bool:
         """Return whether it is a run of this process whose folder is missing just now."""
         view = self._views.get(task_id)
         if view is None or not view.ours or not self._owners.knows_runs:

@@ -70,17 +70,19 @@ class _Absence:
 
     def __init__(self, held: HeldFolder, limit_s: float) -> None:
         self._held, self._limit_s = held, limit_s
-        self._since: float | None = None
+        self._absent_since: float | None = None
 
-    def over(self) -> None:
-        self._since = None
+    def reset(self) -> None:
+        self._absent_since = None
 
-    async def lasts(self) -> bool:
+    async def may_return(self) -> bool:
         """Return whether the folder may still come back."""
         now = time.monotonic()
-        self._since = now if self._since is None else self._since
+        self._absent_since = now if self._absent_since is None else self._absent_since
         removed = await asyncio.to_thread(self._held.check) is Presence.REMOVED
-        return now - self._since <= (min(REMOVED_S, self._limit_s) if removed else self._limit_s)
+        return now - self._absent_since <= (
+            min(REMOVED_S, self._limit_s) if removed else self._limit_s
+        )
 
 
 async def _end(
@@ -92,11 +94,11 @@ async def _end(
         try:
             entry = await asyncio.to_thread(ledger.read, task_id)
         except (TaskNotFound, LedgerUnusable) as gone:
-            if not await absence.lasts():
+            if not await absence.may_return():
                 raise TaskRemoved(task_id=task_id) from gone
             await asyncio.sleep(POLL_S)
             continue
-        absence.over()
+        absence.reset()
         if isinstance(entry, TaskRecord) and entry.is_terminal:
             return entry
         if isinstance(entry, Unreadable) and doubted:
@@ -134,7 +136,7 @@ class _FolderPoller:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._waits: dict[str, set[asyncio.Event]] = {}
+        self._waiters: dict[str, set[asyncio.Event]] = {}
         self._stamps: dict[str, tuple[int, int, int] | None] = {}
         self._entered = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -143,18 +145,18 @@ class _FolderPoller:
 
     def enter(self, task_id: str) -> asyncio.Event:
         woken = asyncio.Event()
-        self._waits.setdefault(task_id, set()).add(woken)
+        self._waiters.setdefault(task_id, set()).add(woken)
         self._entered.set()
         return woken
 
     def leave(self, task_id: str, woken: asyncio.Event) -> bool:
         """Remove a wait; return whether others are left."""
-        events = self._waits[task_id]
+        events = self._waiters[task_id]
         events.remove(woken)
         if not events:
-            del self._waits[task_id]
+            del self._waiters[task_id]
             self._stamps.pop(task_id, None)
-        return bool(self._waits)
+        return bool(self._waiters)
 
     async def close(self) -> None:
         self._runner.cancel()
@@ -167,7 +169,7 @@ class _FolderPoller:
         try:
             while True:
                 self._entered.clear()
-                seen = await asyncio.to_thread(self._folders.look, tuple(self._waits))
+                seen = await asyncio.to_thread(self._folders.watch_and_stat, tuple(self._waiters))
                 for task_id, stamp in seen.items():
                     if stamp != self._stamps.get(task_id, ()):
                         self._stamps[task_id] = stamp
@@ -182,7 +184,7 @@ class _FolderPoller:
                 await asyncio.to_thread(self._folders.close)
 
     def _wake(self, task_id: str) -> None:
-        for woken in self._waits.get(task_id, ()):
+        for woken in self._waiters.get(task_id, ()):
             woken.set()
 
 
@@ -216,7 +218,7 @@ class _Folders:
         if watcher is not None:
             watcher.close()
 
-    def look(self, task_ids: tuple[str, ...]) -> dict[str, tuple[int, int, int] | None]:
+    def watch_and_stat(self, task_ids: tuple[str, ...]) -> dict[str, tuple[int, int, int] | None]:
         """Watch exactly these tasks; return the inode, time and size of each meta.json."""
         if self._lock.acquire(blocking=False):  # held while watchdog is being imported
             try:
@@ -229,7 +231,7 @@ class _Folders:
         if self._watcher is None:
             return
         for task_id in [
-            one for one, listener in self._listeners.items() if listener.over or one not in wanted
+            one for one, listener in self._listeners.items() if listener.reset or one not in wanted
         ]:
             self._listeners.pop(task_id).unwatch()
         for task_id in wanted - self._listeners.keys():
@@ -246,7 +248,7 @@ class _TaskListener:
     unwatch: Callable[[], None]
 
     def __init__(self, task_id: str, recursive: bool, notify: Callable[[str], object]) -> None:
-        self.over = False
+        self.reset = False
         self._task_id = task_id
         self._notify = notify
         self._names = {task_id, f"{task_id}/{META_NAME}"} if recursive else {META_NAME}
@@ -256,7 +258,7 @@ class _TaskListener:
             self.on_overflow()
 
     def on_end(self) -> None:
-        self.over = True
+        self.reset = True
         self.on_overflow()
 
     def on_overflow(self) -> None:

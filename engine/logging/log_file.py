@@ -13,7 +13,7 @@ from engine.logging.private_files import private_folder
 MAX_BYTES, KEPT = 2 * 1024 * 1024, 3
 
 
-def opened(path: Path) -> logging.Handler:
+def open_handler(path: Path) -> logging.Handler:
     """Open the handler for the file at `path`; a null handler where its folder cannot be
     created."""
     try:

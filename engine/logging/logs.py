@@ -45,9 +45,9 @@ class _Late(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._file is None:
-            from engine.logging.log_file import opened
+            from engine.logging.log_file import open_handler
 
-            self._file = opened(self._path)
+            self._file = open_handler(self._path)
             self._file.setFormatter(self.formatter)
         self._file.emit(record)
 

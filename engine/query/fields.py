@@ -16,7 +16,7 @@ from engine.model.status import Facet
 from engine.query.errors import BadComparison
 from engine.query.subject import Subject
 from engine.query.syntax import Term
-from engine.query.values import begins, contains, equals, has_glob, number, one_of, span
+from engine.query.values import contains, equals, has_glob, number, one_of, span, starts_with
 
 Test = Callable[[Subject, float], bool]
 
@@ -49,7 +49,7 @@ class Field:
     in_haystack: bool = False
 
 
-def _plain(term: Term, example: str) -> Term:
+def _without_comparison(term: Term, example: str) -> Term:
     """Refuse a comparison: `<` and the like have no meaning for this field."""
     if term.comparison not in ("", "="):
         given = term.comparison + term.value
@@ -59,7 +59,7 @@ def _plain(term: Term, example: str) -> Term:
 
 def _status(term: Term) -> Test:
     if term.quoted or has_glob(term.value, term.quoted):  # the raw status on disk
-        matches = equals(_plain(term, "failed"))
+        matches = equals(_without_comparison(term, "failed"))
         return lambda one, _: matches(one.status) or any(map(matches, one.states))
     wanted = one_of(term, dict.fromkeys(STATES), ", or any other in quotes")
     if wanted == Facet.ATTENTION:
@@ -73,12 +73,12 @@ def needs_attention(one: Subject, now_ms: float) -> bool:
 
 
 def _kind(term: Term) -> Test:
-    matches = equals(_plain(term, link_follower()))
+    matches = equals(_without_comparison(term, link_follower()))
     return lambda one, _: matches(one.kind)
 
 
 def _host(term: Term) -> Test:
-    matches = equals(_plain(term, "example.com"))
+    matches = equals(_without_comparison(term, "example.com"))
     if not has_glob(term.value, term.quoted):
         wanted = term.value.casefold()
         return lambda one, _: wanted in one.hosts
@@ -86,44 +86,44 @@ def _host(term: Term) -> Test:
 
 
 def _url(term: Term) -> Test:
-    matches = contains(_plain(term, "/docs/"))
+    matches = contains(_without_comparison(term, "/docs/"))
     return lambda one, _: any(map(matches, one.addresses))
 
 
 def _id(term: Term) -> Test:
-    matches = begins(_plain(term, "3fa1c0"))
+    matches = starts_with(_without_comparison(term, "3fa1c0"))
     return lambda one, _: matches(one.task_id) or bool(one.other_id and matches(one.other_id))
 
 
 def _name(term: Term) -> Test:
-    matches = contains(_plain(term, "nightly"))
+    matches = contains(_without_comparison(term, "nightly"))
     return lambda one, _: matches(one.name)
 
 
 def _objective(term: Term) -> Test:
-    matches = contains(_plain(term, "prices"))
+    matches = contains(_without_comparison(term, "prices"))
     return lambda one, _: matches(one.objective)
 
 
 def _phase(term: Term) -> Test:
-    matches = equals(_plain(term, "verify"))
+    matches = equals(_without_comparison(term, "verify"))
     return lambda one, _: matches(one.phase)
 
 
 def _parent(term: Term) -> Test:
-    matches = begins(_plain(term, "3fa1c0"))
+    matches = starts_with(_without_comparison(term, "3fa1c0"))
     return lambda one, _: bool(one.parent) and matches(one.parent)
 
 
 def _error(term: Term) -> Test:
-    matches, codes = contains(_plain(term, "timeout")), equals(term)
+    matches, codes = contains(_without_comparison(term, "timeout")), equals(term)
     return lambda one, _: (
         bool(one.error and matches(one.error)) or bool(one.code and codes(one.code))
     )
 
 
 def _code(term: Term) -> Test:
-    matches = equals(_plain(term, "orphaned"))
+    matches = equals(_without_comparison(term, "orphaned"))
     return lambda one, _: bool(one.code) and matches(one.code)
 
 
@@ -168,7 +168,7 @@ def _forced(term: Term) -> Test:
 
 
 def _root(term: Term) -> Test:
-    matches = equals(_plain(term, HERE))
+    matches = equals(_without_comparison(term, HERE))
     return lambda one, _: matches(one.root)
 
 

@@ -48,7 +48,7 @@ def parse(text: str) -> Node:
     """
     if len(text) > MAX_CHARACTERS:
         raise QueryTooLong(MAX_CHARACTERS, limit=f"{MAX_CHARACTERS} characters")
-    return _Reader(list(_tokens(text)), len(text)).whole()
+    return _Reader(list(_tokens(text)), len(text)).parse_all()
 
 
 def loose_terms(text: str) -> Iterator[Term | QueryError]:
@@ -59,7 +59,7 @@ def loose_terms(text: str) -> Iterator[Term | QueryError]:
             tokens.append(token)  # noqa: PERF402 - tokens before a mistake count
     except QueryError as error:
         broken = error
-    yield from _Reader(tokens, len(text)).loosely()
+    yield from _Reader(tokens, len(text)).parse_terms()
     if broken is not None:
         yield broken
 
@@ -110,7 +110,7 @@ class _Reader:
         self._next = 0
         self._depth = 0
 
-    def whole(self) -> Node:
+    def parse_all(self) -> Node:
         if not self._tokens:
             return EVERYTHING
         node = self._parse_or("")
@@ -119,7 +119,7 @@ class _Reader:
             raise UnclosedMark(left.at, mark="bracket", at=left.at + 1)
         return node
 
-    def loosely(self) -> Iterator[Term | QueryError]:
+    def parse_terms(self) -> Iterator[Term | QueryError]:
         """Yield the conditions in order, without a tree."""
         while (token := self._peek()) is not None:
             self._next += 1

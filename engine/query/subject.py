@@ -166,11 +166,11 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def created_at(self) -> float:
-        return _known(moment(self.view.entry.created_at))
+        return _or_unknown(moment(self.view.entry.created_at))
 
     @property
     def updated_at(self) -> float:
-        return _known(updated_at(self.view))
+        return _or_unknown(updated_at(self.view))
 
     @property
     def live(self) -> bool:
@@ -204,7 +204,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def total(self) -> float:
-        return _known(self.units.total)
+        return _or_unknown(self.units.total)
 
 
 def subject(view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> Subject:
@@ -256,7 +256,7 @@ def host_of(view: TaskView) -> str:
     return ""
 
 
-def _known(value: float | None) -> float:
+def _or_unknown(value: float | None) -> float:
     return UNKNOWN if value is None else value
 
 

@@ -60,7 +60,7 @@ def equals(term: Term) -> Pattern:
     return lambda text: text == wanted
 
 
-def begins(term: Term) -> Pattern:
+def starts_with(term: Term) -> Pattern:
     """Match the whole text, or its beginning."""
     if has_glob(term.value, term.quoted):
         return equals(term)

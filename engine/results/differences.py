@@ -63,14 +63,14 @@ def differences(
     for name, facts in _facts(after, lambda more: on_progress(read + more), stop):
         old = known.pop(name, None)
         if old is None:
-            note(Difference("added", display(name, 500), "", _words(facts)))
+            note(Difference("added", display(name, 500), "", _facts_text(facts)))
         elif old == facts:
             counts["same"] += 1
         else:
-            both_words = _words(old), _words(facts)
+            both_words = _facts_text(old), _facts_text(facts)
             note(Difference("changed", display(name, 500), *both_words, old[2] != facts[2]))
     for name, old in known.items():
-        note(Difference("removed", display(name, 500), _words(old), ""))
+        note(Difference("removed", display(name, 500), _facts_text(old), ""))
     return Differences(tuple(found), **counts)
 
 
@@ -92,5 +92,5 @@ def _facts(
         yield unit.name, (answer, unit.title, hashlib.blake2b(text, digest_size=8).digest())
 
 
-def _words(facts: Facts) -> str:
+def _facts_text(facts: Facts) -> str:
     return " · ".join(filter(None, facts[:2]))

@@ -162,7 +162,7 @@ class TaskFileReader:
 
         def work() -> bytes | None:
             with self._bytes(task_id, name, node.inside) as read:
-                return _whole(read, node.start, MOST_VALUE)
+                return _read_value(read, node.start, MOST_VALUE)
 
         try:
             return await asyncio.to_thread(work)
@@ -189,7 +189,7 @@ class TaskFileReader:
         found = self._inner.get(key)
         if found is None:
             with self._bytes(task_id, name, inside[:-1]) as read:
-                raw = _whole(read, inside[-1], MOST_INNER)
+                raw = _read_value(read, inside[-1], MOST_INNER)
             if raw is None:
                 raise Broken(inside[-1])
             found = self._inner[key] = unescaped(raw[1:-1]).encode("utf-8", "replace")
@@ -241,7 +241,7 @@ def _enter(scan: Scan, kind: Kind, step: bool) -> Kind:
     return "object" if first == b"{" else "array"
 
 
-def _whole(read: Read, start: int, most: int) -> bytes | None:
+def _read_value(read: Read, start: int, most: int) -> bytes | None:
     scan = Scan(read, start)
     for _ in scan.skip():
         if scan.place - start > most:
@@ -262,7 +262,7 @@ async def _in_parts(
     Each part costs a thread switch. Pauses count, so that no part takes forever.
     """
 
-    def take(part: list[T], part_s: float) -> bool:
+    def consume(part: list[T], part_s: float) -> bool:
         until = time.perf_counter() + part_s
         for one in found:
             if one is not None:
@@ -275,7 +275,7 @@ async def _in_parts(
     while not ended:
         part: list[T] = []
         try:
-            ended = await asyncio.to_thread(take, part, part_s)
+            ended = await asyncio.to_thread(consume, part, part_s)
         except Broken as error:
             yield part  # the members before the place where it breaks off
             raise broken(error) from error

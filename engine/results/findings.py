@@ -166,7 +166,7 @@ def _unwrapped(pieces: Iterator[str]) -> Iterator[tuple[str, JsonText]]:
     if inner.peek() in ("{", "["):
         yield from _members(inner)
     elif inner.peek():  # plain text becomes a JSON string
-        encoded = msgspec.json.encode(without_surrogates(inner.rest(TEXT_CHARS))).decode()
+        encoded = msgspec.json.encode(without_surrogates(inner.remaining(TEXT_CHARS))).decode()
         yield "text", JsonText(iter([encoded]))
     for _ in pieces:
         pass

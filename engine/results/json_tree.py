@@ -53,7 +53,7 @@ def members(
     with None. Raises Broken.
     """
     given = 0
-    while not _ended(scan, kind):
+    while not _at_end(scan, kind):
         if given == most:
             yield Rest(number, scan.place)
             return
@@ -63,7 +63,7 @@ def members(
         number, given = number + 1, given + 1
 
 
-def _ended(scan: Scan, kind: Kind) -> bool:
+def _at_end(scan: Scan, kind: Kind) -> bool:
     found = scan.peek()
     if kind == "lines":
         return not found

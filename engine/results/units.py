@@ -93,18 +93,18 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         name=_first(row, _NAMES),
         title=_first(row, _TITLES),
         reason=reason,
-        code=_whole(row.get("status")),
+        code=_integer(row.get("status")),
         failure=_failure(row, reason),
-        depth=_whole(row.get("depth")),
-        response_ms=_number(row.get("response_ms")),
-        render_ms=_number(row.get("render_ms")),
-        size_bytes=_whole(row.get("bytes")),
+        depth=_integer(row.get("depth")),
+        response_ms=_float(row.get("response_ms")),
+        render_ms=_float(row.get("render_ms")),
+        size_bytes=_integer(row.get("bytes")),
         shot=_shot(row),
         remark="" if reason else _remark(row),
-        attempts=_whole(row.get("attempts")) or 0,
+        attempts=_integer(row.get("attempts")) or 0,
         earlier=_earlier(row.get("earlier_errors")),
-        redacted=_whole(row.get("redacted")) or 0,
-        links_over=_whole(row.get("links_over_limit")) or 0,
+        redacted=_integer(row.get("redacted")) or 0,
+        links_over=_integer(row.get("links_over_limit")) or 0,
         at=at,
     )
 
@@ -196,11 +196,11 @@ def _shot(row: Mapping[str, Any]) -> str:
     return given.rpartition("/")[2] if isinstance(given, str) else ""
 
 
-def _whole(value: object) -> int | None:
+def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _number(value: object) -> float | None:
+def _float(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) < 1e15 else None

@@ -119,7 +119,7 @@ def pattern_of(value: str) -> str:
     lead = value.index(core)
     trail = len(value) - lead - len(core)
     if len(core) > LONG:
-        return "|".join(map(re.escape, _whole(core)))
+        return "|".join(map(re.escape, _whole_encodings(core)))
     parts = _PARTS.findall(core)
     befores = ["", *parts[:-1]]
     signs = [
@@ -129,7 +129,7 @@ def pattern_of(value: str) -> str:
     return found if len(value) >= SHORT else rf"{_WORD_BEGINS}{found}(?!\w)"
 
 
-def _whole(text: str) -> dict[str, None]:
+def _whole_encodings(text: str) -> dict[str, None]:
     """Encode a long text as a whole by each encoding, the longest first."""
     ways = {text, " ".join(text.split()), quote(text, safe="", errors="replace")}
     ways |= {quote(text, safe="!'()*~", errors="replace"), quote_plus(text, errors="replace")}

@@ -130,15 +130,15 @@ class Search:
         """Return every match, in order and without overlap."""
         if not self._forms:
             return []
-        found = list(self._found(text))
+        found = list(self._matches(text))
         for reading in readings(text):
-            for begin, end, which in self._found(reading.plain):
+            for begin, end, which in self._matches(reading.plain):
                 found.append(
                     Span(reading.original_offset(begin), reading.original_offset(end), which)
                 )
         return _merged(found)
 
-    def _found(self, text: str) -> Iterator[Span]:
+    def _matches(self, text: str) -> Iterator[Span]:
         for which, form in self._forms:
             # Each pattern alone: joined, nearly every text would need another pattern compiled.
             for found in _compiled(form.regex).finditer(text) if form.sign in text else ():

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from engine.ledger import meta
-from engine.ledger.listing import kept
+from engine.ledger.listing import for_list
 from engine.ledger.meta import compact
 from engine.ledger.reader import LedgerReader
 from engine.model.records import EngineFields, TaskRecord, Units, Unreadable
@@ -55,7 +55,7 @@ def test_ended_tasks_that_say_the_same_of_themselves_share_all_of_it(tmp_path: P
     for number, task_id in enumerate(IDS):
         put(tmp_path, task_id, status="COMPLETED", pid=70_000, engine=owned(f"owner {number}"))
     look = LedgerReader(tmp_path)
-    looked = [kept(one, compact)[0] for one in look.read_many(IDS)]
+    looked = [for_list(one, compact)[0] for one in look.read_many(IDS)]
     ways = (look.entries(IDS, compact), look.ended(IDS, compact)[0], looked)
     for found in ways:
         one, other = parts([*found])

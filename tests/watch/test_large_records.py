@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from engine.ledger.ledger import Ledger
-from engine.ledger.listing import Found, kept
+from engine.ledger.listing import Found, for_list
 from engine.ledger.meta import LARGE, compact, interned
 from engine.ledger.reader import LedgerReader
 from engine.ledger.reaper import Reaper
@@ -84,6 +84,6 @@ def test_a_record_of_common_size_is_kept_whole_and_so_is_one_for_who_asks_for_it
     )
     for found, make in ((small, compact), (large, interned)):
         assert isinstance(found, Found)
-        entry, _ = kept(found, make)
+        entry, _ = for_list(found, make)
         assert isinstance(entry, TaskRecord)
         assert "_truncated" not in entry.args_summary
