@@ -26,17 +26,17 @@ from engine.model.records import TaskId
 # A failed write to the envelope does not stop the call: the reply has a warning (OpenChrome, which
 # shares the folder, reports nothing).
 
-Told = Callable[[TaskId], None]
+Notify = Callable[[TaskId], None]
 MOST_SUMMARY = 160
 
 
-class Bound:
+class AccountedCall:
     """One call and the envelope that counts it (None: unavailable)."""
 
-    def __init__(self, envelopes: Envelopes | None, task_id: str, told: Told) -> None:
+    def __init__(self, envelopes: Envelopes | None, task_id: str, notify: Notify) -> None:
         self._envelopes = envelopes
         self._task_id = task_id
-        self._told = told
+        self._notify = notify
         self.policy: Mapping[str, Any] | None = None
         self.warning: str | None = None
 
@@ -64,7 +64,7 @@ class Bound:
         except EngineError as error:
             self._ignore(str(error))
             return None
-        self._told(TaskId(self._task_id))
+        self._notify(TaskId(self._task_id))
         return dict(msgspec.to_builtins(state))
 
     def _ignore(self, why: str) -> None:
@@ -94,9 +94,9 @@ def _instruction(said: str) -> dict[str, Any]:
         return {"instruction": {"_length": len(said)}}
     if step.action == "goto":
         return {"instruction": "go to", "url": step.value}
-    told = [step.action, step.goal.words if step.goal else ""]
-    told += [f"({len(step.value)} characters)"] if step.action == "type" else [step.value]
-    return {"instruction": " ".join(filter(None, told))}
+    parts = [step.action, step.goal.words if step.goal else ""]
+    parts += [f"({len(step.value)} characters)"] if step.action == "type" else [step.value]
+    return {"instruction": " ".join(filter(None, parts))}
 
 
 ANYONE: Final = "default"  # agent id of calls without one
@@ -118,13 +118,13 @@ class Agents:
         most_agents: int = MOST_AGENTS,
     ) -> None:
         self._envelopes: Envelopes | None = None
-        self._told: Told = lambda task_id: None
+        self._notify: Notify = lambda task_id: None
         policy = Policy(None, allow_private)
         self.sessions = Sessions(browser, policy, idle_s=idle_s, most=most_agents)
 
-    def count_in(self, envelopes: Envelopes, told: Told) -> None:
-        """Count calls in `envelopes`; call `told` with the id of each changed task."""
-        self._envelopes, self._told = envelopes, told
+    def count_in(self, envelopes: Envelopes, notify: Notify) -> None:
+        """Count calls in `envelopes`; call `notify` with the id of each changed task."""
+        self._envelopes, self._notify = envelopes, notify
 
     async def call(
         self,
@@ -153,7 +153,7 @@ class Agents:
         agent = agent_id or ANYONE
         if task_id is None:
             return await self._do(known, args, agent, None)
-        bound = Bound(self._envelopes, task_id, self._told)
+        bound = AccountedCall(self._envelopes, task_id, self._notify)
         await bound.open()
         return await self._counted(bound, known, args, agent)
 
@@ -175,7 +175,9 @@ class Agents:
         """End every agent's browser within a time limit. Idempotent."""
         await self.sessions.close()
 
-    async def _counted(self, bound: Bound, tool: Tool, args: object, agent: str) -> ToolReply:
+    async def _counted(
+        self, bound: AccountedCall, tool: Tool, args: object, agent: str
+    ) -> ToolReply:
         began = time.monotonic()
 
         async def count(ok: bool, summary: str, url: str | None) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ _WEIGHTS: Final[Mapping[str, tuple[int, int, int]]] = {
 }
 EXACT: Final = 20  # weight if the name equals the query
 
-Found = Mapping[str, Any]  # element as collected by `looking.js`
+PageElement = Mapping[str, Any]  # element as collected by `looking.js`
 
 
 class Match(NamedTuple):
@@ -47,7 +47,7 @@ def plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def rank(query: str, elements: Sequence[Found]) -> list[Match]:
+def rank(query: str, elements: Sequence[PageElement]) -> list[Match]:
     """Return the elements that contain a word of `query`, best first."""
     words = list(dict.fromkeys(words_of(query)))
     found = (_match(query, words, at, element) for at, element in enumerate(elements))
@@ -55,7 +55,7 @@ def rank(query: str, elements: Sequence[Found]) -> list[Match]:
     return sorted(kept, key=lambda match: (-match.words, -match.score, match.at))
 
 
-def _match(query: str, words: list[str], at: int, element: Found) -> Match:
+def _match(query: str, words: list[str], at: int, element: PageElement) -> Match:
     fields = {key: str(element.get(key, "")).casefold() for key in _WEIGHTS}
     fields["role"] = " ".join(_role_words(str(element.get("role", ""))))
     split = {key: frozenset(_WORD.findall(text)) for key, text in fields.items()}
@@ -96,7 +96,7 @@ _FOR: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def aim(goal: Goal, action: str, elements: Sequence[Found]) -> list[int]:
+def best_matches(goal: Goal, action: str, elements: Sequence[PageElement]) -> list[int]:
     """Return the indexes of the elements that best match `goal`: one if it is clear.
 
     The rules in order: equal name, same words, all words in the name, all words anywhere. Within a
@@ -105,25 +105,25 @@ def aim(goal: Goal, action: str, elements: Sequence[Found]) -> list[int]:
     """
     able = [at for at, one in enumerate(elements) if _can(action, one)]
     readings = [(goal.words, ""), *([(goal.name, goal.role)] if goal.role else [])]
-    for rule in (_is_called, _has_words, _holds_words, _tells_words):
+    for rule in (_has_name, _has_words, _holds_words, _mentions_words):
         for name, role in readings:
             fits = [at for at in able if _is_a(role, elements[at]) and rule(name, elements[at])]
             if fits:
-                return _innermost(_best_made(fits, elements), elements)
+                return _innermost(_most_interactive(fits, elements), elements)
     return []
 
 
-def _best_made(fits: list[int], elements: Sequence[Found]) -> list[int]:
-    classes = {at: _made(str(elements[at].get("role"))) for at in fits}
+def _most_interactive(fits: list[int], elements: Sequence[PageElement]) -> list[int]:
+    classes = {at: _interactivity(str(elements[at].get("role"))) for at in fits}
     best = min(classes.values())
     return [at for at in fits if classes[at] == best]
 
 
-def _made(role: str) -> int:
+def _interactivity(role: str) -> int:
     return 0 if role in ACTIVE else 1 if role == "clickable" else 2
 
 
-def _innermost(fits: list[int], elements: Sequence[Found]) -> list[int]:
+def _innermost(fits: list[int], elements: Sequence[PageElement]) -> list[int]:
     """Drop elements that have the name only because they contain another match."""
     around: set[int] = set()
     for at in fits:
@@ -134,28 +134,28 @@ def _innermost(fits: list[int], elements: Sequence[Found]) -> list[int]:
     return [at for at in fits if at not in around]
 
 
-def _can(action: str, element: Found) -> bool:
+def _can(action: str, element: PageElement) -> bool:
     roles = _FOR.get(action)
     return roles is None or str(element.get("role")) in roles
 
 
-def _is_a(role: str, element: Found) -> bool:
+def _is_a(role: str, element: PageElement) -> bool:
     return not role or str(element.get("role")) in ROLES[role]
 
 
-def _is_called(name: str, element: Found) -> bool:
+def _has_name(name: str, element: PageElement) -> bool:
     return not name or plain(str(element.get("name", ""))) == plain(name)
 
 
-def _has_words(name: str, element: Found) -> bool:
+def _has_words(name: str, element: PageElement) -> bool:
     return set(words_of(name)) == set(words_of(str(element.get("name", ""))))
 
 
-def _holds_words(name: str, element: Found) -> bool:
+def _holds_words(name: str, element: PageElement) -> bool:
     return set(words_of(name)) <= set(words_of(str(element.get("name", ""))))
 
 
-def _tells_words(name: str, element: Found) -> bool:
+def _mentions_words(name: str, element: PageElement) -> bool:
     told = " ".join(str(element.get(key, "")) for key in ("name", "text", "hint", "value"))
     return bool(words_of(name)) and set(words_of(name)) <= set(_WORD.findall(told.casefold()))
 
@@ -171,14 +171,14 @@ class Hit(NamedTuple):
     text: str
 
 
-async def found_elements(tab: AgentTab, query: str, limit: int) -> tuple[list[Hit], int]:
+async def find_elements(tab: AgentTab, query: str, limit: int) -> tuple[list[Hit], int]:
     """Return the best `limit` elements for the query, and the number of all matches."""
     items = await _collect(tab)
     matches = rank(query, items)
     return await _hits(tab, items, [match.at for match in matches[:limit]]), len(matches)
 
 
-async def meant(tab: AgentTab, goal: Goal, action: str) -> str:
+async def find_target(tab: AgentTab, goal: Goal, action: str) -> str:
     """Return the reference of the only element that matches `goal`.
 
     Raises:
@@ -187,7 +187,7 @@ async def meant(tab: AgentTab, goal: Goal, action: str) -> str:
     if goal.ref:
         return goal.ref
     items = await _collect(tab)
-    fits = aim(goal, action, items)
+    fits = best_matches(goal, action, items)
     if len(fits) == 1:
         return (await _hits(tab, items, fits))[0].element.ref
     near = fits or [match.at for match in rank(goal.words, items)]

@@ -40,7 +40,7 @@ class QueuedTab:
         self.turn = asyncio.Lock()
 
     @asynccontextmanager
-    async def taken(self, limit_s: float) -> AsyncIterator[AgentTab]:
+    async def locked(self, limit_s: float) -> AsyncIterator[AgentTab]:
         """Lock the tab for one call, after the calls before it.
 
         Raises:
@@ -134,7 +134,7 @@ class Sessions:
             session.busy -= 1
             session.used_at = self._now()
 
-    def held(self, session: Session, tab_id: str | None, action: str) -> QueuedTab:
+    def tab_for(self, session: Session, tab_id: str | None, action: str) -> QueuedTab:
         """Return the tab of a call, if it is the agent's own.
 
         Raises:
@@ -185,7 +185,7 @@ class Sessions:
 
     async def _open(self, agent_id: str) -> Session:
         self._expect_open()
-        await self._bury()
+        await self._remove_dead()
         if len(self._sessions) >= self._most:
             raise TooManyAgents(most=self._most, idle_min=self._idle_s / 60)
         instance = await self._browser.open_instance(InstanceOptions(policy=self._policy))
@@ -204,7 +204,7 @@ class Sessions:
         if self._closed:
             raise ShuttingDown()
 
-    async def _bury(self) -> None:
+    async def _remove_dead(self) -> None:
         """Remove the sessions of dead browsers."""
         for agent_id, session in list(self._sessions.items()):
             if not session.instance.alive:

@@ -12,7 +12,7 @@ import msgspec
 from engine.agents.errors import InstructionRefused
 from engine.agents.grammar import Step, parse
 from engine.agents.reply import MOST_TEXT_BYTES, Image, ToolReply, reply
-from engine.agents.searching import found_elements, meant
+from engine.agents.searching import find_elements, find_target
 from engine.agents.sessions import QueuedTab, Session, Sessions
 from engine.browser.interact import element_actions
 from engine.browser.interact.agent_tab import AgentTab, Visit
@@ -36,7 +36,7 @@ async def act(tab: AgentTab, instruction: str, limit_ms: int) -> ActionResult:
     step = parse(instruction)
     if step.goal is None:
         return ActionResult(await _on_page(tab, step, limit_ms), None)
-    ref = await meant(tab, step.goal, step.action)
+    ref = await find_target(tab, step.goal, step.action)
     return await element_actions.interact(tab, ref, step.action, step.value, limit_ms)
 
 
@@ -95,10 +95,10 @@ async def run(
     if tool == "tabs_context":
         return await _tabs_context(sessions.find(agent))
     async with sessions.using(agent) as session:
-        held, is_new = await _held(sessions, session, tool, given)
+        held, is_new = await _tab_of_call(sessions, session, tool, given)
         limit_s = given["timeout_ms"] / 1000
         try:
-            async with held.taken(limit_s) as tab, tab.within(limit_s):
+            async with held.locked(limit_s) as tab, tab.within(limit_s):
                 tab.allowlist.narrow(budgets)
                 session.current = tab.id
                 if tool not in _MAY_LEAVE:
@@ -113,7 +113,7 @@ async def run(
         return answer
 
 
-async def _held(
+async def _tab_of_call(
     sessions: Sessions, session: Session, tool: str, given: Mapping[str, Any]
 ) -> tuple[QueuedTab, bool]:
     """Return the tab of a call, and whether it was opened for it."""
@@ -122,7 +122,7 @@ async def _held(
     opens = tool == "navigate" and given["action"] == "goto"
     if opens and (given["new_tab"] or (wanted is None and session.current is None)):
         return await sessions.open_tab(session), True
-    return sessions.held(session, wanted, action), False
+    return sessions.tab_for(session, wanted, action), False
 
 
 def _tab_of(ref: str | None) -> str | None:
@@ -199,7 +199,7 @@ def _plain(element: Element) -> dict[str, Any]:
 
 async def _find(call: Call) -> ToolReply:
     tab, query = call.tab, call.given["query"]
-    matches, total = await found_elements(tab, query, call.given["limit"])
+    matches, total = await find_elements(tab, query, call.given["limit"])
     rows = [f"{match.element}{f' {match.text}' if match.text else ''}" for match in matches]
     many = "1 element matches" if total == 1 else f"{total} elements match"
     text = "\n".join([f'{tab.id}: {many} "{tab.mask.text(query, 200)}".', *rows])

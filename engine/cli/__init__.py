@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     """Entry point of `octask`."""
-    from engine.cli.guard import guarded, mend_streams
+    from engine.cli.guard import guarded, repair_streams
 
-    mend_streams()
+    repair_streams()
     sys.exit(guarded())

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from engine.cli import facts, goals, runs, show
-from engine.cli.calls import call, call_on_all, refuse, status_code, tell_unknown_ledgers
+from engine.cli.calls import call, call_on_all, refuse, status_code, warn_unknown_ledgers
 from engine.cli.cancel import cancel
 from engine.cli.escaped import as_json as print_json
 from engine.cli.examples import Number
@@ -139,7 +139,7 @@ def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
     if as_json:
         print_json({"tasks": [show.view_data(view) for view in views], "count": len(views)})
     else:
-        tell_unknown_ledgers(given["query"] or "")
+        warn_unknown_ledgers(given["query"] or "")
         show.table(views, str(settings.root))
 
 
@@ -151,7 +151,7 @@ def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool
         if as_json:
             await show.task_json(engine, view, await facts.data(engine, view), **wanted)
             return
-        await show.task(engine, view, await facts.told(engine, view), **wanted)
+        await show.task(engine, view, await facts.fact_lines(engine, view), **wanted)
 
     call(settings, get, as_json=as_json)
 

@@ -85,7 +85,7 @@ def call(
     try:
         return asyncio.run(_opened(settings, work, accepts))
     except TaskNotFound as error:
-        _tell_missing(settings, error, as_json)
+        _warn_missing_ledger(settings, error, as_json)
         refuse(error, as_json=as_json)
     except EngineError as error:
         refuse(error, as_json=as_json)
@@ -106,7 +106,7 @@ def call_on_all(
     return call(settings, work, accepts=accepts, as_json=as_json)
 
 
-def _tell_missing(settings: Settings, error: TaskNotFound, as_json: bool) -> None:
+def _warn_missing_ledger(settings: Settings, error: TaskNotFound, as_json: bool) -> None:
     """Add to "no such task" that the whole ledger is missing, unless the error says so."""
     if isinstance(error, LedgerMissing | LedgerAway) or as_json:
         return
@@ -144,7 +144,7 @@ def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
     sys.exit(exit_code(error))
 
 
-def tell_unknown_ledgers(query: str) -> None:
+def warn_unknown_ledgers(query: str) -> None:
     """Warn if a query names another ledger: it finds nothing, but is valid."""
     for one in unknown_values(query, {"root": (HERE,)}):
         click.echo(display(str(one)), err=True)
@@ -182,7 +182,7 @@ class Interrupts:
     ) -> None:
         self._soft = soft
         self._last = last
-        self._asked = False
+        self._was_interrupted = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -199,8 +199,8 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _interrupted(self) -> None:
-        if self._asked:
+        if self._was_interrupted:
             self._last()
             os._exit(KILLED)  # the browser ends too: its driver reads the end of our pipe
-        self._asked = True
+        self._was_interrupted = True
         self._soft()

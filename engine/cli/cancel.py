@@ -33,7 +33,9 @@ def cancel(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bo
     """Cancel tasks; the matches of a query are shown first, and then fixed."""
     dry = given["dry_run"]
     call = call_on_one if given["all_matching"] is None else call_on_all
-    asks = given["all_matching"] is not None and not given["yes"] and not as_json and _watched()
+    asks = (
+        given["all_matching"] is not None and not given["yes"] and not as_json and _is_interactive()
+    )
     chosen = given
     if dry or asks:
         looking = {**given, "dry_run": True}
@@ -55,7 +57,7 @@ async def _stop(
     return stopped, [await engine.get(record.task_id) for record in stopped.records]
 
 
-def _watched() -> bool:
+def _is_interactive() -> bool:
     """Return whether a user can answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 

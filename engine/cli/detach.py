@@ -63,12 +63,12 @@ def _answer(line: bytes) -> dict[str, Any]:
     except ValueError:
         raise WorkerFailed(reason="it ended before it had taken the task") from None
     if "error" in answer:
-        raise _told(answer["error"])
+        raise _worker_error(answer["error"])
     record: dict[str, Any] = answer["record"]
     return record
 
 
-def _told(error: dict[str, Any]) -> EngineError:
+def _worker_error(error: dict[str, Any]) -> EngineError:
     """Rebuild the worker's error."""
     from engine.model.errors import InvalidArguments, Problem
 

@@ -46,10 +46,10 @@ def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool)
     if as_json and output not in (None, "-"):
         print_json(msgspec.to_builtins(made))
         return
-    _tell(made)
+    _print_outcome(made)
 
 
-def _tell(made: Exported) -> None:
+def _print_outcome(made: Exported) -> None:
     if made.path != "-":
         message = "export.done.one" if made.rows == 1 else "export.done"
         click.echo(say(message, rows=made.rows, path=made.path))
@@ -70,9 +70,9 @@ class _Bar:
         self._bar = self._bars.add_task("", total=None, rows="")
         self._shown = shown and sys.stderr.isatty()
         if self._shown:
-            watch.on_progress = self._told
+            watch.on_progress = self._show_progress
 
-    def _told(self, rows: int, done: int, total: int) -> None:
+    def _show_progress(self, rows: int, done: int, total: int) -> None:
         self._bars.update(self._bar, completed=done, total=total, rows=say("export.so_far", n=rows))
 
     def __enter__(self) -> Self:

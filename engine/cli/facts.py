@@ -45,8 +45,8 @@ def budget_lines(state: EnvelopeState) -> Iterator[str]:
     if state.recent_events:
         yield say("field.calls")
     for event in state.recent_events:
-        told = display(str(event.get("summary", "")), 200)
-        yield f"  {clock(moment(event.get('ts')))}  {told}"
+        summary = display(str(event.get("summary", "")), 200)
+        yield f"  {clock(moment(event.get('ts')))}  {summary}"
 
 
 def budget_data(state: EnvelopeState) -> dict[str, Any]:
@@ -63,7 +63,7 @@ MOST_REFUSED: Final = 20
 NOT_ENDED: Final = {"pending": "·", "running": "…"}  # signs of the other states are in `run_show`
 
 
-async def told(engine: Engine, view: TaskView) -> list[str]:
+async def fact_lines(engine: Engine, view: TaskView) -> list[str]:
     """Return the lines for this kind of task, the shortest first."""
     record = view.entry
     if not isinstance(record, TaskRecord):

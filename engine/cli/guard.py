@@ -20,7 +20,7 @@ from engine.text.cli_messages import say
 log = logging.getLogger(__name__)
 
 
-def mend_streams() -> None:
+def repair_streams() -> None:
     """Make standard streams accept every text, and replace missing ones by the null device."""
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
@@ -39,10 +39,10 @@ def guarded() -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        _forget_stdout()  # the reader closed the pipe (`| head`): no error
+        _discard_stdout()  # the reader closed the pipe (`| head`): no error
         return OK
     except OSError as error:
-        _forget_stdout()
+        _discard_stdout()
         return _failed(say("output.failed", reason=error.strerror or str(error)))
     except Exception as error:
         log.exception("octask failed")
@@ -89,7 +89,7 @@ def _failed(*sentences: str) -> int:
     return FAILED
 
 
-def _forget_stdout() -> None:
+def _discard_stdout() -> None:
     """Redirect stdout to the null device, so that the interpreter's final flush cannot fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -35,7 +35,7 @@ class Progress(Protocol):
 def progress_for(as_json: bool) -> Progress:
     """Return a bar on a terminal, else lines; nothing with JSON."""
     if as_json:
-        return Silent()
+        return NoProgress()
     return Bar() if sys.stderr.isatty() else Lines()
 
 
@@ -48,7 +48,7 @@ def _units(event: TaskEvent) -> tuple[int, int | None, str] | None:
     return done, total if isinstance(total, int) else None, str(message or "")
 
 
-class Silent:
+class NoProgress:
     """No progress, for programs that read only the answer."""
 
     def __enter__(self) -> Self:
@@ -67,7 +67,7 @@ class Silent:
         click.echo(sentence, err=True)
 
 
-class Lines(Silent):
+class Lines(NoProgress):
     """One plain line per unit, on standard error."""
 
     def accepted(self, task_id: str) -> None:
@@ -81,7 +81,7 @@ class Lines(Silent):
             click.echo(f"{done}{of}  {display(message, 300)}", err=True)
 
 
-class Bar(Silent):
+class Bar(NoProgress):
     """A progress bar with the last page."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ Begin = Callable[[Engine], Awaitable[TaskRecord]]
 Read = Callable[[Engine], Awaitable[Asked]]
 
 
-def again_options(command: Callable[..., None]) -> Callable[..., None]:
+def rerun_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of both commands; their values are never stored."""
     for option in (
         click.option(
@@ -50,7 +50,7 @@ def again_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("task_id", metavar="ID")
-@again_options
+@rerun_options
 @place_options
 def rerun(task_id: str, home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
     """Start a task's request once more, as a new task.
@@ -67,7 +67,7 @@ def rerun(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
 
 @click.command()
 @click.argument("task_id", metavar="ID")
-@again_options
+@rerun_options
 @place_options
 def retry(task_id: str, home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
     """Start a new task over what failed in an ended one.

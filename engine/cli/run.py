@@ -21,7 +21,7 @@ from engine.cli.junit import report, write_report
 from engine.cli.place import place_options, settings_from
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.run_show import Lines, lines_for
-from engine.cli.start import tell_refused, tell_standing
+from engine.cli.start import print_obstacle, print_refusal
 from engine.kinds.commands.command_uploads import Uploads
 from engine.model.config import Settings
 from engine.model.errors import (
@@ -128,21 +128,21 @@ async def _foreground(
     def soft() -> None:
         shown.note(say("start.cancelling"))
         for task_id in ids:
-            work = tell_refused(engine.cancel(task_id, "Ctrl-C"), shown.note)
+            work = print_refusal(engine.cancel(task_id, "Ctrl-C"), shown.note)
             cancels.add(asyncio.create_task(work, name=f"cancel {task_id}"))
 
     with Interrupts(soft), shown:
-        gone = asyncio.create_task(_all_gone(engine, ids), name="join")
+        gone = asyncio.create_task(_join_all(engine, ids), name="join")
         standing = ""
         while not gone.done():
             await asyncio.wait({gone}, timeout=LOOK_S)
-            standing = tell_standing(engine, ids, standing, shown.note, ending=bool(cancels))
-            shown.look(await _looked(engine, ids))
+            standing = print_obstacle(engine, ids, standing, shown.note, ending=bool(cancels))
+            shown.show_changes(await _read_tasks(engine, ids))
         await asyncio.gather(*cancels, return_exceptions=True)
     for lost in filter(None, map(engine.lost, ids)):
         raise lost
     return [
-        (await _whole(engine, task_id), {**await engine.meta(task_id), "task_id": task_id})
+        (await _read_task(engine, task_id), {**await engine.meta(task_id), "task_id": task_id})
         for task_id in ids
     ]
 
@@ -164,12 +164,12 @@ async def _start(
     ]
 
 
-async def _all_gone(engine: Engine, ids: Sequence[str]) -> None:
+async def _join_all(engine: Engine, ids: Sequence[str]) -> None:
     for task_id in ids:
         await engine.join(task_id)
 
 
-async def _looked(engine: Engine, ids: Sequence[str]) -> list[dict[str, Any]]:
+async def _read_tasks(engine: Engine, ids: Sequence[str]) -> list[dict[str, Any]]:
     found = []
     for task_id in ids:
         with suppress(TaskNotFound, LedgerUnusable, TaskUnreadable):  # its folder is missing
@@ -177,7 +177,7 @@ async def _looked(engine: Engine, ids: Sequence[str]) -> list[dict[str, Any]]:
     return [task for task in found if task is not None]
 
 
-async def _whole(engine: Engine, task_id: str) -> dict[str, Any]:
+async def _read_task(engine: Engine, task_id: str) -> dict[str, Any]:
     return await engine.command_task(task_id) or {"commands": [], "status": "failed", "name": ""}
 
 

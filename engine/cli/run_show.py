@@ -27,7 +27,7 @@ class Lines:
 
     def __init__(self, several: bool) -> None:
         self._several = several
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -35,12 +35,12 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def look(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+    def show_changes(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         """Print changes since the last call."""
         for task in tasks:
             for number, command in enumerate(task["commands"]):
-                if command["status"] in _OVER and command["id"] not in self._told:
-                    self._told.add(command["id"])
+                if command["status"] in _OVER and command["id"] not in self._printed:
+                    self._printed.add(command["id"])
                     self.command(task, number, command)
 
     def command(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> None:
@@ -78,8 +78,8 @@ class Terminal(Lines):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def look(self, tasks: Sequence[Mapping[str, Any]]) -> None:
-        super().look(tasks)
+    def show_changes(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        super().show_changes(tasks)
         running = [
             self._spinner(task, number, command)
             for task in tasks
@@ -106,10 +106,10 @@ class Terminal(Lines):
         return self._spinners.setdefault(command["id"], Spinner("dots", about))
 
 
-class Nothing(Lines):
+class NoOutput(Lines):
     """No output, for programs that read only the final JSON."""
 
-    def look(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+    def show_changes(self, tasks: Sequence[Mapping[str, Any]]) -> None:
         pass
 
     def ended(self, task: Mapping[str, Any], ledger_id: str) -> None:
@@ -119,7 +119,7 @@ class Nothing(Lines):
 def lines_for(*, as_json: bool, several: bool) -> Lines:
     """Return the output for a terminal, a pipe or a program."""
     if as_json:
-        return Nothing(several)
+        return NoOutput(several)
     return Terminal(several) if sys.stdout.isatty() else Lines(several)
 
 

@@ -54,7 +54,7 @@ def runs_list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json:
         Console().print(_table(found))
 
 
-def told(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+def print_envelope(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
     """Print an envelope after a change: id, state and phase."""
 
     async def ask(engine: Engine) -> TaskView:
@@ -95,6 +95,6 @@ def _at_ms(stamp: str) -> float | None:
 
 RENDERERS: Final[dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]]] = {
     "runs list": runs_list,
-    "update": told,
-    "finish": told,
+    "update": print_envelope,
+    "finish": print_envelope,
 }

@@ -398,7 +398,7 @@ async def foreground(
         else:
             show.note(say("start.cancelling"))
             work = engine.cancel(task_id, "Ctrl-C")
-        cancels.add(asyncio.create_task(tell_refused(work, show.note), name="stop or cancel"))
+        cancels.add(asyncio.create_task(print_refusal(work, show.note), name="stop or cancel"))
 
     with Interrupts(soft), show:
         show.accepted(task_id)
@@ -406,7 +406,7 @@ async def foreground(
         offset, standing = 0, ""
         while not gone.done():
             await asyncio.wait({gone}, timeout=LOOK_S)
-            standing = tell_standing(engine, [task_id], standing, show.note, ending=bool(cancels))
+            standing = print_obstacle(engine, [task_id], standing, show.note, ending=bool(cancels))
             offset = await _show_new(engine, task_id, offset, show)
         await _show_new(engine, task_id, offset, show)
         await asyncio.gather(*cancels, return_exceptions=True)
@@ -416,7 +416,7 @@ async def foreground(
     return await engine.get(task_id)
 
 
-async def tell_refused(work: Awaitable[object], note: Callable[[str], object]) -> None:
+async def print_refusal(work: Awaitable[object], note: Callable[[str], object]) -> None:
     """Await a request, and print the error if it is refused."""
     try:
         await work
@@ -424,7 +424,7 @@ async def tell_refused(work: Awaitable[object], note: Callable[[str], object]) -
         note(display(str(error)))
 
 
-def tell_standing(
+def print_obstacle(
     engine: Engine,
     ids: Collection[str],
     before: str,

@@ -57,7 +57,7 @@ async def _follow(engine: Engine, show: _Table | _Lines, once: bool) -> None:
 
 async def _batches(engine: Engine, show: _Table | _Lines, once: bool) -> None:
     async for batch in engine.changes():
-        show.take(batch, engine)
+        show.show(batch, engine)
         if once and batch.complete:
             return
 
@@ -68,7 +68,7 @@ class _Lines:
     def __init__(self, root: str, as_json: bool) -> None:
         self._root = root
         self._as_json = as_json
-        self._gone = False
+        self._is_missing = False
 
     def __enter__(self) -> _Lines:
         return self
@@ -76,11 +76,11 @@ class _Lines:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def take(self, batch: Batch, engine: Engine) -> None:
+    def show(self, batch: Batch, engine: Engine) -> None:
         gone = engine.health().watcher == "gone"
-        if gone != self._gone:
+        if gone != self._is_missing:
             click.echo(say("watch.gone" if gone else "watch.back", root=self._root), err=True)
-        self._gone = gone
+        self._is_missing = gone
         for view in batch.views:
             if self._as_json:
                 print_json(view_data(view), indent=None)
@@ -97,7 +97,7 @@ class _Table:
         self._views: dict[str, TaskView] = {}
         self._console = Console()
         self._batch: Batch | None = None
-        self._gone = False
+        self._is_missing = False
         self._live = Live(  # draws at once, so the fields are set before
             console=self._console,
             screen=True,
@@ -112,9 +112,9 @@ class _Table:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def take(self, batch: Batch, engine: Engine) -> None:
+    def show(self, batch: Batch, engine: Engine) -> None:
         self._batch = batch
-        self._gone = engine.health().watcher == "gone"
+        self._is_missing = engine.health().watcher == "gone"
         for view in batch.views:
             self._views[view.task_id] = view
         for task_id in batch.gone:
@@ -126,7 +126,7 @@ class _Table:
         return Group(Text(self._headline(), style="bold"), rich_table(newest))
 
     def _headline(self) -> str:
-        if self._gone:
+        if self._is_missing:
             return say("watch.gone", root=self._root)
         if self._batch is not None and not self._batch.complete:
             loaded, total = words.count(self._batch.loaded), words.count(self._batch.total)

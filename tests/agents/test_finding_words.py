@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.agents.grammar import goal
-from engine.agents.searching import aim, rank
+from engine.agents.searching import best_matches, rank
 
 
 def one(role: str, name: str = "", **more: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_other_letters_and_cases_are_words_too() -> None:
 
 
 def meant(said: str, action: str, *elements: dict[str, Any]) -> list[int]:
-    return aim(goal(said), action, elements)
+    return best_matches(goal(said), action, elements)
 
 
 def test_the_exact_name_wins_over_names_that_hold_it() -> None:

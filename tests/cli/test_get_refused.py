@@ -27,7 +27,7 @@ async def test_get_tells_which_addresses_were_refused_and_why(home: Path) -> Non
     await engine.open()
     try:
         view = await engine.get(record.task_id)
-        lines = await facts.told(engine, view)
+        lines = await facts.fact_lines(engine, view)
     finally:
         await engine.close(1)
         lease.release()

@@ -149,9 +149,9 @@ def _become(words: list[str], out: int, err: int) -> None:
             stream = open(fd, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
             setattr(sys, name, stream)
         sys.argv = ["octask", *words]
-        from engine.cli.guard import guarded, mend_streams
+        from engine.cli.guard import guarded, repair_streams
 
-        mend_streams()
+        repair_streams()
         code = guarded()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -219,7 +219,7 @@ def _rows(look: LedgerReader, view: TaskView) -> int:
 
 
 async def _told(engine: Engine, view: TaskView) -> None:
-    lines = await facts.told(engine, view)
+    lines = await facts.fact_lines(engine, view)
     for line in [*lines, *show._task_lines(view, lines)]:
         line.encode()
     json_text(await facts.data(engine, view)).encode()

@@ -52,7 +52,7 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
         TabMissing: no agent of this process has such a tab.
     """
     if args.url is None:
-        async with _held(args.tab or "", tools).taken(OPEN_S) as tab:
+        async with _held(args.tab or "", tools).locked(OPEN_S) as tab:
             yield tab
         return
     policy = reach(tools.settings, args.url)

@@ -42,7 +42,7 @@ def _living(tools: Tools) -> list[Browser]:
     for agent_id, held in tools.living():
         from engine.browser.page.tab_snapshot import OpenBrowser, OpenTab
 
-        tabs = [OpenTab({"tab": each.tab.id, "agent": agent_id}, each.taken) for each in held]
+        tabs = [OpenTab({"tab": each.tab.id, "agent": agent_id}, each.locked) for each in held]
         if tabs:
             found.append(OpenBrowser(agent_id, held[0].tab.instance, tabs))
     return found
