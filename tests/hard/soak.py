@@ -101,7 +101,7 @@ async def crawl(engine: Engine, url: str, pages: int) -> list[tuple[int, int]]:
 async def soak(home: Path, url: str, pages: int, limits: Limits) -> dict[str, Any]:
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
-    engine._browser._upkeep._limits = limits
+    engine._browser._recycler._limits = limits
     try:
         await crawl(engine, url, WARM)
         before = state(engine)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from engine.browser.chromium.browser_limits import MIB, Limits
-from engine.browser.chromium.browser_recycler import Upkeep
+from engine.browser.chromium.browser_recycler import BrowserRecycler
 from engine.model.errors import OnlyErrorAnswers
 from engine.sample.server import Answer, Request
 from tests.supervision.conftest import Place, Running, crawled
@@ -277,7 +277,7 @@ async def test_a_silent_browser_loses_its_busiest_page_sooner_when_others_wait_f
 ) -> None:
     silent = Silent()
     silent.shared = shared
-    upkeep = Upkeep(Limits(look_s=0.01), lambda: [cast("Chromium", silent)])
+    upkeep = BrowserRecycler(Limits(look_s=0.01), lambda: [cast("Chromium", silent)])
     upkeep.start()
     try:
         await silent.ended.wait()  # which comes beside the look at its memory

@@ -1,13 +1,13 @@
-"""Once a second, while a browser has something open: what it holds, and whether it is worn.
+"""Browser recycler: measure busy browsers every second and replace worn ones.
 
-A worn browser is left: it gets no new work, and ends with its last page. So does Playwright's
-driver, which keeps a little of every message it passed on. Nothing here runs before the
-first browser, and nothing is looked at while all of them are idle.
+A worn browser gets no new work and ends with its last page. The same applies to Playwright's
+driver, which retains a little of every message. Nothing runs before the first browser, and nothing
+is measured while all browsers are idle.
 
-A page may flood its browser with messages, so that all others stand still: a browser that is
-slow to answer twice in a row loses its busiest page. Where nobody else waits for that browser it
-is asked twice as often first. This runs beside the looks at memory, which take seconds when the
-machine is busy.
+A page may flood its browser with messages and block all others: a browser that responds slowly
+twice in a row loses its busiest page. If no other task uses that browser, it is probed twice as
+often first. The probes run independently of the memory measurements, which take seconds on a busy
+machine.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from engine.browser.chromium.launch import Chromium
 
 STOP_S = 2.0
-SLOW_S = 0.5  # for an answer that takes some milliseconds otherwise
-SLOW_LOOKS = 2
+SLOW_S = 0.5  # for a response that usually takes some milliseconds
+SLOW_PROBES = 2
 
 
-class Upkeep:
-    """See the module. Loop-bound; `stop` ends it and everything that was left to it.
+class BrowserRecycler:
+    """Recycles browsers and drivers. Loop-bound; `stop` ends it and all retired processes.
 
-    `running` gives the browsers that get new work, of any kind.
+    `running` returns the browsers that get new work, of any kind.
     """
 
     def __init__(self, limits: Limits, running: Callable[[], Iterable[Chromium]]) -> None:
@@ -42,28 +42,28 @@ class Upkeep:
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 
     def start(self) -> None:
-        """Look after the browsers from now on, if that is not done already."""
+        """Start the recycler unless it is running."""
         if all(task.done() for task in self._tasks):
-            keeping = asyncio.create_task(self._keep(), name="look after browsers")
-            feeling = asyncio.create_task(self._end_floods(), name="end floods")
-            self._tasks = (keeping, feeling)
+            measuring = asyncio.create_task(self._measure_forever(), name="measure browsers")
+            probing = asyncio.create_task(self._end_floods(), name="end floods")
+            self._tasks = (measuring, probing)
 
-    def leave(self, browser: Chromium) -> None:
-        """Give it no new work, and end it when it has nothing open any more."""
+    def retire(self, browser: Chromium) -> None:
+        """Retire a browser: it gets no new work, and ends once it is idle."""
         browser.driver.pages += browser.pages
         self._browsers.append(browser)
 
-    def leave_driver(self, driver: Driver) -> None:
-        """End it with the last of its browsers."""
+    def retire_driver(self, driver: Driver) -> None:
+        """Retire a driver: it ends with the last of its browsers."""
         self._drivers.append(driver)
 
     def is_worn(self, driver: Driver) -> bool:
-        """Should the next browser come from a fresh driver?"""
+        """Return whether the next browser needs a fresh driver."""
         limits = self._limits
         return driver.pages >= limits.driver_pages or driver.held_bytes > limits.driver_bytes
 
     async def stop(self, limit_s: float) -> None:
-        """End it, and all that was left to it, within `limit_s` and a little."""
+        """End the recycler and all retired processes, within little more than `limit_s`."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -73,23 +73,23 @@ class Upkeep:
         await asyncio.gather(*(browser.kill() for browser in browsers))
         await asyncio.gather(*(driver.stop(limit_s) for driver in drivers))
 
-    async def _keep(self) -> None:
+    async def _measure_forever(self) -> None:
         while True:
             await asyncio.sleep(self._limits.look_s)
             for one in self._used():
                 if one.family is not None and one.alive:
-                    await asyncio.to_thread(self._look, one, one.family)
-            await self._bury()
+                    await asyncio.to_thread(self._measure, one, one.family)
+            await self._end_retired()
 
     async def _end_floods(self) -> None:
         while True:
             await asyncio.sleep(self._limits.look_s)
-            await asyncio.gather(*(self._feel(one) for one in self._used() if one.alive))
+            await asyncio.gather(*(self._probe(one) for one in self._used() if one.alive))
 
     def _used(self) -> list[Chromium]:
         return [one for one in (*self._running(), *self._browsers) if not one.idle]
 
-    def _look(self, browser: Chromium, family: Family) -> None:
+    def _measure(self, browser: Chromium, family: Family) -> None:
         limits, driver = self._limits, browser.driver
         browser.load.weigh(family, limits)
         driver.weigh()
@@ -101,21 +101,22 @@ class Upkeep:
             full and browser.pages >= limits.least_pages
         )
 
-    async def _feel(self, browser: Chromium) -> None:
-        """End the page that keeps the browser from everybody else, if there is one."""
-        for _ in range(SLOW_LOOKS if browser.shared else 2 * SLOW_LOOKS):
+    async def _probe(self, browser: Chromium) -> None:
+        """End a page that blocks the browser for all others, if there is one."""
+        for _ in range(SLOW_PROBES if browser.shared else 2 * SLOW_PROBES):
             if await browser.answers(SLOW_S):
                 return
         if not browser.alive or await browser.end_flood():
             return
         if browser.was_flooded() and not browser.shared:
-            browser.give_up()  # nobody waits but the page that left it such a queue
+            browser.give_up()  # only the page that caused the queue still waits
 
-    async def _bury(self) -> None:
-        """End what has no work any more."""
+    async def _end_retired(self) -> None:
+        """End retired browsers and drivers without work."""
         for browser in [one for one in self._browsers if one.idle or not one.alive]:
             await browser.kill()
-            self._browsers.remove(browser)  # not before: called off here, `stop` ends it yet
+            # Only afterwards, so that `stop` still ends it after a cancellation.
+            self._browsers.remove(browser)
         used = {one.driver for one in (*self._running(), *self._browsers) if one.alive}
         for driver in [one for one in self._drivers if one not in used]:
             await driver.stop(STOP_S)

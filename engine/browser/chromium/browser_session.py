@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from engine.browser.chromium.browser_limits import DEFAULT, Limits
-from engine.browser.chromium.browser_recycler import Upkeep
+from engine.browser.chromium.browser_recycler import BrowserRecycler
 from engine.browser.chromium.locate import Found, locate
 from engine.browser.egress.egress_policy import Policy
 from engine.browser.egress.proxy import Proxy
@@ -91,7 +91,7 @@ class BrowserSession:
         self.proxy = Proxy()  # the only way out; started with the first browser
         self._driver: Driver | None = None
         self._running: dict[BrowserVariant, Chromium] = {}
-        self._upkeep = Upkeep(limits, self._running.values)
+        self._recycler = BrowserRecycler(limits, self._running.values)
         self._starting = asyncio.Lock()
         self._limit: asyncio.Timeout | None = None  # of the start in progress
         self._state: State = "idle"
@@ -163,7 +163,7 @@ class BrowserSession:
         deadline = asyncio.get_running_loop().time() + CLOSE_S
         running = tuple(self._running.values())
         self._running.clear()
-        await asyncio.gather(*(one.kill() for one in running), self._upkeep.stop(STOP_S))
+        await asyncio.gather(*(one.kill() for one in running), self._recycler.stop(STOP_S))
         await self._end_driver(max(0.5, deadline - asyncio.get_running_loop().time()))
         await self._wait_for_start(max(0.5, deadline - asyncio.get_running_loop().time()))
         await self.proxy.close()
@@ -241,9 +241,9 @@ class BrowserSession:
     def _replace(self, variant: BrowserVariant, started: Chromium) -> None:
         before = self._running.get(variant)
         if before is not None:
-            self._upkeep.leave(before)
+            self._recycler.retire(before)
         self._running[variant] = started
-        self._upkeep.start()
+        self._recycler.start()
         self.starts += 1
 
     async def _launch_in_time(self, variant: BrowserVariant) -> Chromium:
@@ -267,11 +267,11 @@ class BrowserSession:
         from engine.browser.chromium.driver import Driver
         from engine.browser.chromium.launch import launch
 
-        if self._driver is not None and self._upkeep.is_worn(self._driver):
-            self._upkeep.leave_driver(self._driver)
+        if self._driver is not None and self._recycler.is_worn(self._driver):
+            self._recycler.retire_driver(self._driver)
             self._driver = None
         if self._driver is not None and not await self._driver.answers():
-            self._upkeep.leave_driver(self._driver)
+            self._recycler.retire_driver(self._driver)
             for one in self._running.values():
                 one.give_up()
             self._driver = None
