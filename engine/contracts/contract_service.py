@@ -14,7 +14,7 @@ from engine.contracts.contract_progress import ContractOperations
 from engine.contracts.contract_requests import Update
 from engine.contracts.contract_store import Contracts
 from engine.contracts.crawl_contract import ContractCompanion, start_for
-from engine.contracts.forcing import Bar, Chance, Prospect
+from engine.contracts.forcing import CompletionCheck, CompletionObstacle, CompletionVerdict
 from engine.contracts.task_run_folders import RunFolders
 from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger.ledger import Ledger
@@ -26,7 +26,7 @@ from engine.model.records import ENVELOPE, TERMINAL, Status, TaskRecord
 # Completion checks of tasks and task runs; they only read.
 
 
-def of_run(runs: TaskRuns, contracts: Contracts, run_id: str, *, named: bool) -> Prospect:
+def of_run(runs: TaskRuns, contracts: Contracts, run_id: str, *, named: bool) -> CompletionCheck:
     """Check whether a task run may be completed; `named` also lists the missing items.
 
     Raises:
@@ -35,17 +35,17 @@ def of_run(runs: TaskRuns, contracts: Contracts, run_id: str, *, named: bool) ->
     raw = runs.get(run_id).raw
     status = raw.get("status")
     if isinstance(status, str) and TASK_RUN.is_terminal(status):
-        return _never(run_id, Bar.ENDED)
+        return _never(run_id, CompletionObstacle.ENDED)
     link = contract_of(raw)
     if link is None:
-        return Prospect(subject=run_id, chance=Chance.ALLOWED)
+        return CompletionCheck(subject=run_id, verdict=CompletionVerdict.ALLOWED)
     # A run with an unreadable contract can still be ended by force.
-    return _check_contract(run_id, contracts, link, named) or Prospect(
-        subject=run_id, chance=Chance.FORCE
+    return _check_contract(run_id, contracts, link, named) or CompletionCheck(
+        subject=run_id, verdict=CompletionVerdict.FORCE
     )
 
 
-def of_task(ledger: Ledger, contracts: Contracts, task_id: str, *, named: bool) -> Prospect:
+def of_task(ledger: Ledger, contracts: Contracts, task_id: str, *, named: bool) -> CompletionCheck:
     """Check whether a task may be completed: an envelope, or a running crawl with a contract.
 
     Raises:
@@ -54,37 +54,42 @@ def of_task(ledger: Ledger, contracts: Contracts, task_id: str, *, named: bool) 
     try:
         raw = ledger.read_raw(task_id)
     except TaskUnreadable:
-        return _never(task_id, Bar.UNREADABLE)
+        return _never(task_id, CompletionObstacle.UNREADABLE)
     link = contract_link(raw)
-    bar = _bar(raw, link)
-    if bar is not None:
-        return _never(task_id, bar)
+    obstacle = _obstacle(raw, link)
+    if obstacle is not None:
+        return _never(task_id, obstacle)
     if link is None:
-        return Prospect(subject=task_id, chance=Chance.ALLOWED)
+        return CompletionCheck(subject=task_id, verdict=CompletionVerdict.ALLOWED)
     found = _check_contract(task_id, contracts, link, named)
     if found is None:
-        return _never(task_id, Bar.UNREADABLE)
+        return _never(task_id, CompletionObstacle.UNREADABLE)
     if raw.get("kind") != ENVELOPE:  # a running crawl ends early only by force
-        return Prospect(
-            subject=task_id, chance=Chance.FORCE, guard=found.guard, missing=found.missing
+        return CompletionCheck(
+            subject=task_id,
+            verdict=CompletionVerdict.FORCE,
+            guard=found.guard,
+            missing=found.missing,
         )
     return found
 
 
-def _bar(raw: Mapping[str, Any], link: str | None) -> Bar | None:
+def _obstacle(raw: Mapping[str, Any], link: str | None) -> CompletionObstacle | None:
     status, led = raw.get("status"), raw.get("kind") == ENVELOPE
     if status in TERMINAL:
-        return Bar.ENDED
+        return CompletionObstacle.ENDED
     if led:
         return None
     if link is None:
-        return Bar.ALONE
+        return CompletionObstacle.ALONE
     if status != Status.RUNNING:
-        return Bar.WAITING
-    return Bar.STOPPING if raw.get("cancel_requested_at") is not None else None
+        return CompletionObstacle.WAITING
+    return CompletionObstacle.STOPPING if raw.get("cancel_requested_at") is not None else None
 
 
-def _check_contract(subject: str, contracts: Contracts, link: str, named: bool) -> Prospect | None:
+def _check_contract(
+    subject: str, contracts: Contracts, link: str, named: bool
+) -> CompletionCheck | None:
     """Check against the contract; None where it cannot be read."""
     try:
         contract = contracts.read(link)
@@ -92,12 +97,12 @@ def _check_contract(subject: str, contracts: Contracts, link: str, named: bool) 
     except EngineError:
         return None
     said = guard(contract)
-    chance = Chance.ALLOWED if said.allowed else Chance.FORCE
-    return Prospect(subject=subject, chance=chance, guard=said, missing=missing)
+    verdict = CompletionVerdict.ALLOWED if said.allowed else CompletionVerdict.FORCE
+    return CompletionCheck(subject=subject, verdict=verdict, guard=said, missing=missing)
 
 
-def _never(subject: str, bar: Bar) -> Prospect:
-    return Prospect(subject=subject, chance=Chance.NEVER, bar=bar)
+def _never(subject: str, obstacle: CompletionObstacle) -> CompletionCheck:
+    return CompletionCheck(subject=subject, verdict=CompletionVerdict.NEVER, obstacle=obstacle)
 
 
 log = logging.getLogger(__name__)
@@ -162,7 +167,7 @@ class Goals:
             given |= {"items": named, "expected_total": None}
         return {name: value for name, value in given.items() if value not in (None, "")}
 
-    def prospect(self, subject: str, *, named: bool = False) -> Prospect:
+    def prospect(self, subject: str, *, named: bool = False) -> CompletionCheck:
         """Check whether this task or task run may be completed; writes nothing."""
         if self.runs.has(subject):
             return of_run(self.runs, self._shelf, subject, named=named)

@@ -16,10 +16,17 @@ from engine.contracts.bulk_progress import Guard
 from engine.model.records import ENVELOPE, TASK_RUN, TERMINAL, TaskRecord, TaskView
 from engine.model.status import Standing, standing
 
-__all__ = ["Bar", "Chance", "Guard", "Prospect", "may_be_completed", "whoami"]
+__all__ = [
+    "CompletionCheck",
+    "CompletionObstacle",
+    "CompletionVerdict",
+    "Guard",
+    "may_be_completed",
+    "whoami",
+]
 
 
-class Chance(StrEnum):
+class CompletionVerdict(StrEnum):
     """Requirement for completing a task or run."""
 
     FORCE = "force"  # a reason is required: the guard refuses, or the crawl still runs
@@ -27,7 +34,7 @@ class Chance(StrEnum):
     NEVER = "never"
 
 
-class Bar(StrEnum):
+class CompletionObstacle(StrEnum):
     """Reason why a user cannot complete a task or run."""
 
     ENDED = "ended"
@@ -37,16 +44,16 @@ class Bar(StrEnum):
     UNREADABLE = "unreadable"  # its contract or its own record
 
 
-class Prospect(msgspec.Struct, frozen=True, kw_only=True):
+class CompletionCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Result of the completion check of one task or task run; nothing was written.
 
-    `bar` holds the reason where `chance` is NEVER. `guard` has the counts and the next action,
-    where there is a contract; `missing` lists named items without a state.
+    `obstacle` holds the reason where `verdict` is NEVER. `guard` has the counts and the next
+    action, where there is a contract; `missing` lists named items without a state.
     """
 
     subject: str
-    chance: Chance
-    bar: Bar | None = None
+    verdict: CompletionVerdict
+    obstacle: CompletionObstacle | None = None
     guard: Guard | None = None
     missing: tuple[str, ...] = ()
 

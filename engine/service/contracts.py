@@ -17,7 +17,7 @@ from engine.contracts.completing import force_of
 from engine.contracts.contract_service import Goals
 from engine.contracts.contract_views import ContractView, RunView
 from engine.contracts.forced_completion import Force
-from engine.contracts.forcing import Prospect, whoami
+from engine.contracts.forcing import CompletionCheck, whoami
 from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger.change_queue import Changes
 from engine.ledger.machine import wall_ms
@@ -223,7 +223,7 @@ class Minding(Looking):
         end = partial(self.goals.completing.run, reason=reason)
         return self.told_of(await asyncio.to_thread(end, run_id, {"status": Status.CANCELLED}))
 
-    async def prospect(self, subject: str, *, named: bool = False) -> Prospect:
+    async def prospect(self, subject: str, *, named: bool = False) -> CompletionCheck:
         """What completing this would meet; `named` also lists what is missing. Writes nothing.
 
         Raises:

@@ -10,7 +10,13 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from engine.contracts.forcing import Bar, Chance, Guard, Prospect, may_be_completed
+from engine.contracts.forcing import (
+    CompletionCheck,
+    CompletionObstacle,
+    CompletionVerdict,
+    Guard,
+    may_be_completed,
+)
 from engine.model.errors import EngineError
 from engine.model.records import TaskView
 from engine.service.engine import Engine
@@ -61,10 +67,10 @@ class Forcing(QObject):
         names = {str(view.task_id): name_with_ledger(view) for view in chosen}
         alone = len(chosen) == 1
 
-        async def look(engine: Engine, one: str) -> Prospect:
+        async def look(engine: Engine, one: str) -> CompletionCheck:
             return await engine.prospect(one, named=alone)
 
-        def then(outcome: Outcome[Prospect]) -> None:
+        def then(outcome: Outcome[CompletionCheck]) -> None:
             if outcome.refused:
                 self._reports.tell(self.tr("Some could not be looked at"), outcome.refused)
             if outcome.done and not outcome.left:
@@ -76,10 +82,10 @@ class Forcing(QObject):
     def _may_be_completed(self, view: TaskView | None) -> bool:
         return view is not None and may_be_completed(view) and self._ctx.scope.may_change(view)
 
-    def complete(self, prospects: Sequence[Prospect], reason: str) -> None:
+    def complete(self, checks: Sequence[CompletionCheck], reason: str) -> None:
         """Complete these tasks, by force where needed."""
-        needing = {one.subject for one in prospects if one.chance is Chance.FORCE}
-        subjects = [one.subject for one in prospects if one.chance is not Chance.NEVER]
+        needing = {one.subject for one in checks if one.verdict is CompletionVerdict.FORCE}
+        subjects = [one.subject for one in checks if one.verdict is not CompletionVerdict.NEVER]
 
         async def act(engine: Engine, one: str) -> Any:
             return await engine.complete(
@@ -97,16 +103,16 @@ class Forcing(QObject):
         self._bulk.run(subjects, act, self._tell, said)
 
     def _question(
-        self, prospects: Sequence[Prospect], names: dict[str, str], left_out: int
+        self, checks: Sequence[CompletionCheck], names: dict[str, str], left_out: int
     ) -> None:
         recent = self._ctx.preferences.get(RECENT, list)
-        dialog = ForceDialog(prospects, names, recent, self._ctx.parent, left_out=left_out)
+        dialog = ForceDialog(checks, names, recent, self._ctx.parent, left_out=left_out)
         looking = LookingAgain(self._bridge, dialog)
 
         def act(answer: str) -> None:
             looking.end()
             if answer in ("force", "complete"):
-                self.complete(dialog.prospects, dialog.reason.reason)
+                self.complete(dialog.checks, dialog.reason.reason)
             dialog.deleteLater()
 
         dialog.when_answered(act)
@@ -162,22 +168,24 @@ class LookingAgain(QObject):
         """Refresh the next few tasks."""
         if self._busy:
             return
-        known = self._dialog.prospects
+        known = self._dialog.checks
         part = known[self._at : self._at + AT_A_TIME]
         self._at = self._at + AT_A_TIME if self._at + AT_A_TIME < len(known) else 0
         self._busy = True
         alone = len(known) == 1
         self._errands.ask(lambda engine: _anew(engine, part, alone), self._show, name=_LOOK)
 
-    def _show(self, found: Mapping[str, Prospect]) -> None:
+    def _show(self, found: Mapping[str, CompletionCheck]) -> None:
         self._busy = False
-        now = [found.get(one.subject, one) for one in self._dialog.prospects]
-        self._dialog.show_prospects(now)
+        now = [found.get(one.subject, one) for one in self._dialog.checks]
+        self._dialog.show_checks(now)
 
 
-async def _anew(engine: Engine, known: Sequence[Prospect], named: bool) -> dict[str, Prospect]:
-    """Return changed prospects; names are read again only after a change of numbers."""
-    found: dict[str, Prospect] = {}
+async def _anew(
+    engine: Engine, known: Sequence[CompletionCheck], named: bool
+) -> dict[str, CompletionCheck]:
+    """Return changed checks; names are read again only after a change of numbers."""
+    found: dict[str, CompletionCheck] = {}
     for one in known:
         try:
             now = replace(await engine.prospect(one.subject), missing=one.missing)
@@ -237,13 +245,13 @@ class ReasonBox(QWidget):
 class ForceDialog(Question):
     """Question for one or many tasks; the default continues instead, and Enter never forces.
 
-    `prospects` is the state of each contract. Since tasks continue meanwhile, `show_prospects`
+    `checks` is the state of each contract. Since tasks continue meanwhile, `show_checks`
     updates text and buttons. `names` are by subject; `left_out` counts the tasks that were skipped.
     """
 
     def __init__(
         self,
-        prospects: Sequence[Prospect],
+        checks: Sequence[CompletionCheck],
         names: dict[str, str],
         recent: Sequence[str] = (),
         parent: QWidget | None = None,
@@ -253,9 +261,9 @@ class ForceDialog(Question):
         super().__init__(parent)
         self.setMinimumWidth(WIDTH)
         self._names, self._left_out = names, left_out
-        self.prospects: tuple[Prospect, ...] = ()
-        self._forced: list[Prospect] = []
-        self._allowed: list[Prospect] = []
+        self.checks: tuple[CompletionCheck, ...] = ()
+        self._forced: list[CompletionCheck] = []
+        self._allowed: list[CompletionCheck] = []
         self.reason = ReasonBox(recent, self)
         self.sure = QCheckBox(
             self.tr("I understand that the result will be marked as forced, for ever"), self
@@ -267,29 +275,29 @@ class ForceDialog(Question):
         self.force.setAutoDefault(False)  # Enter must never press it
         self._complete = self.add_button("complete", self.tr("Complete"))
         self._leave = self.add_button("leave", self.tr("Continue instead"), default=True)
-        self.show_prospects(prospects)
+        self.show_checks(checks)
 
-    def show_prospects(self, prospects: Sequence[Prospect]) -> None:
+    def show_checks(self, checks: Sequence[CompletionCheck]) -> None:
         """Update the state of the contracts, and keep input and focus."""
-        if self.prospects == tuple(prospects):
+        if self.checks == tuple(checks):
             return
-        self.prospects = tuple(prospects)
-        self._forced = [one for one in prospects if one.chance is Chance.FORCE]
-        self._allowed = [one for one in prospects if one.chance is Chance.ALLOWED]
+        self.checks = tuple(checks)
+        self._forced = [one for one in checks if one.verdict is CompletionVerdict.FORCE]
+        self._allowed = [one for one in checks if one.verdict is CompletionVerdict.ALLOWED]
         self.ask(self.tr("Force-complete"), self._asked_of())
         self._say()
         self._offer()
         self._judge()
 
     def _asked_of(self) -> str:
-        if len(self.prospects) > 1:
+        if len(self.checks) > 1:
             return self._asked_of_many(len(self._forced) + len(self._allowed))
-        one = self.prospects[0]
+        one = self.checks[0]
         name = self._names.get(one.subject, one.subject)
-        if one.chance is Chance.NEVER:
+        if one.verdict is CompletionVerdict.NEVER:
             return self.tr("“{0}” cannot be completed").format(name)
         missing = one.guard.missing_count if one.guard is not None else None
-        if one.chance is Chance.ALLOWED:
+        if one.verdict is CompletionVerdict.ALLOWED:
             return self.tr("Complete “{0}”?").format(name)
         if missing == 1:
             return self.tr("Complete “{0}” although 1 item is missing?").format(name)
@@ -312,10 +320,10 @@ class ForceDialog(Question):
             yield said.format(count(self._left_out)), "muted"
 
     def _lines_of_all(self) -> Iterator[tuple[str, str]]:
-        if len(self.prospects) == 1:
-            yield from self._lines_of_one(self.prospects[0])
+        if len(self.checks) == 1:
+            yield from self._lines_of_one(self.checks[0])
             return
-        never = len(self.prospects) - len(self._forced) - len(self._allowed)
+        never = len(self.checks) - len(self._forced) - len(self._allowed)
         said = (
             (len(self._forced), self.tr("Need force, because their contracts are not met: {0}")),
             (len(self._allowed), self.tr("May be completed as they are: {0}")),
@@ -323,19 +331,19 @@ class ForceDialog(Question):
         )
         yield from ((words.format(count(number)), "") for number, words in said if number)
 
-    def _lines_of_one(self, one: Prospect) -> Iterator[tuple[str, str]]:
-        if one.bar is not None:
-            yield self._why_never(one.bar), ""
-        elif one.guard is None and one.chance is Chance.FORCE:
+    def _lines_of_one(self, one: CompletionCheck) -> Iterator[tuple[str, str]]:
+        if one.obstacle is not None:
+            yield self._why_never(one.obstacle), ""
+        elif one.guard is None and one.verdict is CompletionVerdict.FORCE:
             yield self.tr("Its contract cannot be read: nobody knows what is missing."), ""
         elif one.guard is None:
             yield self.tr("It has no contract: nothing stands against it."), ""
         else:
             yield self._counts(one.guard), ""
             yield retold(one.guard.reason), "muted"
-            if one.guard.allowed and one.chance is Chance.FORCE:
+            if one.guard.allowed and one.verdict is CompletionVerdict.FORCE:
                 yield self.tr("It still runs, and would go on by itself."), ""
-            elif one.chance is Chance.FORCE:
+            elif one.verdict is CompletionVerdict.FORCE:
                 yield self.tr("Better: {0}").format(retold(one.guard.suggested_next_action)), ""
 
     def _counts(self, guard: Guard) -> str:
@@ -350,14 +358,20 @@ class ForceDialog(Question):
             parts.append(self.tr("missing {0}").format(count(guard.missing_count)))
         return " · ".join(parts)
 
-    def _why_never(self, bar: Bar) -> str:
+    def _why_never(self, obstacle: CompletionObstacle) -> str:
         return {
-            Bar.ENDED: self.tr("It has ended; what has ended is never changed."),
-            Bar.WAITING: self.tr("It has not begun yet. It can be cancelled."),
-            Bar.STOPPING: self.tr("It was asked to stop, and will end as cancelled."),
-            Bar.ALONE: self.tr("It has no contract: it completes by itself, at its end."),
-            Bar.UNREADABLE: self.tr("Its contract cannot be read. It can be cancelled."),
-        }[bar]
+            CompletionObstacle.ENDED: self.tr("It has ended; what has ended is never changed."),
+            CompletionObstacle.WAITING: self.tr("It has not begun yet. It can be cancelled."),
+            CompletionObstacle.STOPPING: self.tr(
+                "It was asked to stop, and will end as cancelled."
+            ),
+            CompletionObstacle.ALONE: self.tr(
+                "It has no contract: it completes by itself, at its end."
+            ),
+            CompletionObstacle.UNREADABLE: self.tr(
+                "Its contract cannot be read. It can be cancelled."
+            ),
+        }[obstacle]
 
     def _say(self) -> None:
         """Rebuild the text above the reason, and keep the scroll position of the list."""
@@ -382,9 +396,9 @@ class ForceDialog(Question):
 
     def _add_list(self, column: QVBoxLayout) -> None:
         """Add the missing items of one task, or the number for each of many."""
-        self.list, one = None, self.prospects[0]
-        if len(self.prospects) > 1:
-            rows: list[tuple[str, ...]] = [self._line_of(each) for each in self.prospects]
+        self.list, one = None, self.checks[0]
+        if len(self.checks) > 1:
+            rows: list[tuple[str, ...]] = [self._line_of(each) for each in self.checks]
             self.list = TaskList((self.tr("Task"), self.tr("Missing")), rows, self._said)
             column.addWidget(self.list)
         elif one.missing and self._forced:
@@ -396,11 +410,11 @@ class ForceDialog(Question):
             column.addWidget(self.list)
             column.addWidget(copy, 0, Qt.AlignmentFlag.AlignLeft)
 
-    def _line_of(self, one: Prospect) -> tuple[str, str]:
+    def _line_of(self, one: CompletionCheck) -> tuple[str, str]:
         name = self._names.get(one.subject, one.subject)
-        if one.bar is not None:
-            return name, self._why_never(one.bar)
-        if one.chance is Chance.ALLOWED:
+        if one.obstacle is not None:
+            return name, self._why_never(one.obstacle)
+        if one.verdict is CompletionVerdict.ALLOWED:
             return name, self.tr("nothing: no force is needed")
         missing = one.guard.missing_count if one.guard is not None else None
         return name, self.tr("not known") if missing is None else count(missing)

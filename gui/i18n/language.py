@@ -38,10 +38,10 @@ class Texts:
         self._window: Mapping[str, str] = found.get("window", {})
         self.told: Callable[[str], str] = str
         if "told" in found:
-            from gui.i18n.reasons import Recognised  # English needs none
+            from gui.i18n.reasons import ReasonTranslator  # English needs none
 
             grounds = dict(self._grounds())
-            self.told = Recognised({**found["told"], **grounds}, self.errors)
+            self.told = ReasonTranslator({**found["told"], **grounds}, self.errors)
 
     def _grounds(self) -> Iterator[tuple[str, str]]:
         """Yield warnings about a ledger's folder together with their advice, as they are stored."""
@@ -67,17 +67,17 @@ class _Pseudo(Texts):
     """Pseudo language, to find untranslated texts and labels that are too narrow."""
 
     def __init__(self) -> None:
-        super().__init__({"messages": {key: disguised(text) for key, text in ENGLISH.items()}})
-        self.told = disguised
+        super().__init__({"messages": {key: pseudo_text(text) for key, text in ENGLISH.items()}})
+        self.told = pseudo_text
 
     def window(self, source: str) -> str | None:
-        return disguised(source)
+        return pseudo_text(source)
 
     def error(self, code: str, part: str, english: str) -> str:
-        return disguised(english)
+        return pseudo_text(english)
 
 
-def disguised(text: str) -> str:
+def pseudo_text(text: str) -> str:
     """Convert `Show {0} tasks` to `[Šhöw {0} tåšks ···]`; fields are unchanged."""
     if not text:
         return text
@@ -121,7 +121,7 @@ def speak(app: QApplication, code: str) -> None:
     QLocale.setDefault(locale)
     signs = {"group": locale.groupSeparator(), "point": locale.decimalPoint()}
     catalogue.use(spoken.messages, **signs, told=spoken.told)
-    _fall_silent(app)
+    _remove_translators(app)
     folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
     qt = QTranslator(app)
     if qt.load(locale, "qtbase", "_", folder):
@@ -132,20 +132,25 @@ def speak(app: QApplication, code: str) -> None:
     app.setProperty("layoutDirection", int(code in RIGHT_TO_LEFT))
 
 
-def spoken_now() -> str:
+def current_language() -> str:
     """Return the code of the current language."""
     return _NOW[0]
 
 
 def elsewhere(text: str) -> list[str]:
     """Return the other names of a text, in English and other languages, for search."""
-    english = [text, *_both_ways(_NOW[0])[1].get(text, ())]
-    found = [one for code in NAMES for each in english for one in _both_ways(code)[0].get(each, ())]
+    english = [text, *_translation_maps(_NOW[0])[1].get(text, ())]
+    found = [
+        one
+        for code in NAMES
+        for each in english
+        for one in _translation_maps(code)[0].get(each, ())
+    ]
     return [one for one in dict.fromkeys((*english, *found)) if one != text]
 
 
 @lru_cache(maxsize=4)
-def _both_ways(code: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def _translation_maps(code: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Map English texts to translations, and translations to English."""
     there: dict[str, list[str]] = {}
     back: dict[str, list[str]] = {}
@@ -160,7 +165,7 @@ def _install(app: QApplication, translator: QTranslator) -> None:
     _TRANSLATORS.append(translator)
 
 
-def _fall_silent(app: QApplication) -> None:
+def _remove_translators(app: QApplication) -> None:
     while _TRANSLATORS:
         one = _TRANSLATORS.pop()
         if isValid(one):  # a recreated application has deleted its translators

@@ -64,7 +64,7 @@ class Template(NamedTuple):
         return "".join(part + next(gaps, "") for part in self.parts)
 
 
-class Recognised:
+class ReasonTranslator:
     """Translator of this program's sentences, by English text, or by code for errors."""
 
     def __init__(
@@ -78,10 +78,10 @@ class Recognised:
     def __call__(self, text: str) -> str:
         """Translate `text` with its fields; unknown texts are returned unchanged."""
         if not self._whole:
-            self._learn()
+            self._build_templates()
         return self._again(text, 0) if text else text
 
-    def _learn(self) -> None:
+    def _build_templates(self) -> None:
         """Build the templates on first use, which few windows need."""
         both = [(Template.of(source), Template.of(said)) for source, said in self._known()]
         self._whole = {one.parts[0]: said.parts[0] for one, said in both if not one.names}

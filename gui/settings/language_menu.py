@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QActionGroup
 
 from gui.context.window_context import WindowContext
-from gui.i18n.language import NAMES, chosen, spoken_now
+from gui.i18n.language import NAMES, chosen, current_language
 from gui.style.banners import Choice
 
 LANGUAGE: Final = "general.language"
@@ -60,7 +60,7 @@ class Speaking(QObject):
     def _offer(self) -> None:
         """Offer to reopen the window, or withdraw the offer for the current language."""
         wanted, bar = chosen(self._preferences.get(LANGUAGE, str)), self._ctx.news_bar
-        if wanted != spoken_now():
+        if wanted != current_language():
             again = Choice(self.tr("Open it again now"), self.open_again)
             words = self.tr("The window speaks {0} when it is opened again.")
             bar.tell(self.tr("Language"), words.format(NAMES.get(wanted, wanted)), (again,))

@@ -10,7 +10,7 @@ import pytest
 
 from engine.contracts.completing import force_of
 from engine.contracts.contract_views import RunView
-from engine.contracts.forcing import Bar, Chance, may_be_completed, whoami
+from engine.contracts.forcing import CompletionObstacle, CompletionVerdict, may_be_completed, whoami
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.errors import InvalidArguments
@@ -45,7 +45,7 @@ async def test_a_run_says_how_much_is_missing_and_names_all_of_it(home: Path) ->
         engine.goals.runs.update(run_id, {"completed_items": list(ITEMS[:41])})
         before = everything(home)
         found = await engine.prospect(run_id, named=True)
-        assert found.chance is Chance.FORCE
+        assert found.verdict is CompletionVerdict.FORCE
         assert found.guard is not None
         assert (found.guard.expected_total, found.guard.missing_count) == (250, 209)
         assert found.missing == ITEMS[41:]
@@ -57,7 +57,7 @@ async def test_what_has_no_contract_or_fulfils_it_needs_no_force(home: Path) -> 
         plain, done = run_of(engine), run_of(engine, {"items": ["a"]})
         engine.goals.runs.update(done, {"completed_items": ["a"]})
         for subject in (plain, done, await envelope(engine, None)):
-            assert (await engine.prospect(subject)).chance is Chance.ALLOWED
+            assert (await engine.prospect(subject)).verdict is CompletionVerdict.ALLOWED
 
 
 async def test_a_run_with_a_damaged_contract_can_be_ended_by_who_answers_for_it(home: Path) -> None:
@@ -65,7 +65,7 @@ async def test_a_run_with_a_damaged_contract_can_be_ended_by_who_answers_for_it(
         run_id = run_of(engine, {"items": ["a"]})
         (contract,) = (home / "progress-contracts").glob("*.json")
         contract.write_text("torn")
-        assert (await engine.prospect(run_id)).chance is Chance.FORCE
+        assert (await engine.prospect(run_id)).verdict is CompletionVerdict.FORCE
 
 
 async def test_what_has_ended_is_never_forced(home: Path) -> None:
@@ -75,20 +75,23 @@ async def test_what_has_ended_is_never_forced(home: Path) -> None:
         await engine.cancel(task_id)
         for subject in (run_id, task_id):
             found = await engine.prospect(subject)
-            assert (found.chance, found.bar) == (Chance.NEVER, Bar.ENDED)
+            assert (found.verdict, found.obstacle) == (
+                CompletionVerdict.NEVER,
+                CompletionObstacle.ENDED,
+            )
 
 
 @pytest.mark.parametrize(
-    ("changes", "bar"),
+    ("changes", "obstacle"),
     [
-        ({"status": "PENDING"}, Bar.WAITING),
-        ({"cancel_requested_at": 5}, Bar.STOPPING),
-        ({"engine": {}}, Bar.ALONE),
-        ({"engine": {"contract_id": "0" * 16}}, Bar.UNREADABLE),
+        ({"status": "PENDING"}, CompletionObstacle.WAITING),
+        ({"cancel_requested_at": 5}, CompletionObstacle.STOPPING),
+        ({"engine": {}}, CompletionObstacle.ALONE),
+        ({"engine": {"contract_id": "0" * 16}}, CompletionObstacle.UNREADABLE),
     ],
 )
 async def test_a_crawl_says_what_keeps_it_from_being_forced(
-    home: Path, changes: dict[str, Any], bar: Bar
+    home: Path, changes: dict[str, Any], obstacle: CompletionObstacle
 ) -> None:
     async with opened(home) as engine:
         contract = engine.goals.contracts.start({"expected_total": 9}).contract.contract_id
@@ -99,10 +102,10 @@ async def test_a_crawl_says_what_keeps_it_from_being_forced(
         raw = json.loads(meta.read_bytes())
         raw |= {"status": "RUNNING", "engine": {"contract_id": contract}}
         meta.write_text(json.dumps(raw))
-        assert (await engine.prospect(made.task_id)).chance is Chance.FORCE
+        assert (await engine.prospect(made.task_id)).verdict is CompletionVerdict.FORCE
         meta.write_text(json.dumps(raw | changes))
         found = await engine.prospect(made.task_id)
-        assert (found.chance, found.bar) == (Chance.NEVER, bar)
+        assert (found.verdict, found.obstacle) == (CompletionVerdict.NEVER, obstacle)
         lease.release()
 
 
@@ -127,7 +130,7 @@ async def test_a_force_that_is_refused_leaves_no_mark(home: Path) -> None:
             engine.goals.completing.task(task_id, Status.COMPLETED, force_of(REASON, "x"), refuse)
         view = await engine.get(task_id)
         assert not Filter.of("forced:yes").shows(view, 0)
-        assert (await engine.prospect(task_id)).chance is Chance.FORCE
+        assert (await engine.prospect(task_id)).verdict is CompletionVerdict.FORCE
 
 
 async def test_a_force_names_who_sits_here_and_refuses_a_short_reason(home: Path) -> None:

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.details.panel import Details
-from gui.i18n.language import speak, spoken_now
+from gui.i18n.language import current_language, speak
 from gui.startup.crash_handler import is_a_pipes_end
 from gui.startup.loop import Loop
 from tests.gui.freezes import FreezeWatch
@@ -56,8 +56,8 @@ def nothing_left_to_the_next() -> Iterator[None]:
         left.append(f"{held} is pressed")
     if QApplication.overrideCursor() is not None:
         left.append("the mouse pointer of the whole program")
-    if spoken_now() != "en":
-        left.append(f"the language {spoken_now()}")
+    if current_language() != "en":
+        left.append(f"the language {current_language()}")
         speak(cast(QApplication, QApplication.instance()), "en")
     _let_go_of_everything()
     assert not left, f"the test left behind: {left}"

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from engine.contracts.bulk_progress import Contract, guard
 from engine.contracts.contract_service import Goals
-from engine.contracts.forcing import Bar, Chance, Prospect
+from engine.contracts.forcing import CompletionCheck, CompletionObstacle, CompletionVerdict
 from engine.contracts.task_runs import contract_of
 from engine.ledger.ledger import Ledger
 from engine.model.records import TaskRecord
@@ -30,19 +30,23 @@ ONE = task_id(1)
 MISSING = tuple(f"https://a.example/{number}" for number in range(76))
 
 
-def prospect(number: int = 1, done: int = 41, total: int | None = 120, **given: Any) -> Prospect:
+def prospect(
+    number: int = 1, done: int = 41, total: int | None = 120, **given: Any
+) -> CompletionCheck:
     contract = Contract(contract_id="0" * 16, expected_total=total, completed_total=done, **given)
     said = guard(contract)
-    chance = Chance.ALLOWED if said.allowed else Chance.FORCE
-    return Prospect(subject=task_id(number), chance=chance, guard=said)
+    verdict = CompletionVerdict.ALLOWED if said.allowed else CompletionVerdict.FORCE
+    return CompletionCheck(subject=task_id(number), verdict=verdict, guard=said)
 
 
-def short_of_76() -> Prospect:
+def short_of_76() -> CompletionCheck:
     found = prospect(failed_total=3)
-    return Prospect(subject=ONE, chance=Chance.FORCE, guard=found.guard, missing=MISSING)
+    return CompletionCheck(
+        subject=ONE, verdict=CompletionVerdict.FORCE, guard=found.guard, missing=MISSING
+    )
 
 
-def shown(qtbot: Any, *given: Prospect, recent: tuple[str, ...] = ()) -> ForceDialog:
+def shown(qtbot: Any, *given: CompletionCheck, recent: tuple[str, ...] = ()) -> ForceDialog:
     names = {task_id(number): f"shop {number}" for number in range(9)}
     dialog = ForceDialog(given, names, recent)
     qtbot.addWidget(dialog)
@@ -119,9 +123,13 @@ def test_what_needs_no_force_asks_for_no_reason(qapp: QApplication, qtbot: Any) 
     assert "Complete “shop 1”?" in said_in(dialog)
 
 
-@pytest.mark.parametrize("bar", list(Bar))
-def test_what_can_never_be_completed_says_why(qapp: QApplication, qtbot: Any, bar: Bar) -> None:
-    dialog = shown(qtbot, Prospect(subject=ONE, chance=Chance.NEVER, bar=bar))
+@pytest.mark.parametrize("bar", list(CompletionObstacle))
+def test_what_can_never_be_completed_says_why(
+    qapp: QApplication, qtbot: Any, bar: CompletionObstacle
+) -> None:
+    dialog = shown(
+        qtbot, CompletionCheck(subject=ONE, verdict=CompletionVerdict.NEVER, obstacle=bar)
+    )
     assert buttons(dialog) == ["Close"]
     assert "“shop 1” cannot be completed" in said_in(dialog)
 
@@ -129,7 +137,9 @@ def test_what_can_never_be_completed_says_why(qapp: QApplication, qtbot: Any, ba
 def test_many_share_one_reason_and_the_list_says_what_each_misses(
     qapp: QApplication, qtbot: Any
 ) -> None:
-    never = Prospect(subject=task_id(4), chance=Chance.NEVER, bar=Bar.ENDED)
+    never = CompletionCheck(
+        subject=task_id(4), verdict=CompletionVerdict.NEVER, obstacle=CompletionObstacle.ENDED
+    )
     given = (prospect(1), prospect(2, done=100), prospect(3, done=120), never)
     dialog = shown(qtbot, *given)
     said = said_in(dialog)
@@ -216,7 +226,7 @@ async def test_to_continue_instead_changes_nothing(home: Path) -> None:
             window.acts["force"].trigger()
             dialog = await told
         press(dialog, "Continue instead")
-        assert (await session.bridge.engine.prospect(one)).chance is Chance.FORCE
+        assert (await session.bridge.engine.prospect(one)).verdict is CompletionVerdict.FORCE
 
 
 def test_an_open_question_follows_what_is_missing_and_offers_what_that_calls_for(
@@ -225,14 +235,20 @@ def test_an_open_question_follows_what_is_missing_and_offers_what_that_calls_for
     dialog = shown(qtbot, short_of_76())
     QTest.keyClicks(dialog.reason.field, REASON)
     assert "Force-complete" in buttons(dialog)
-    dialog.show_prospects([prospect(done=119)])
+    dialog.show_checks([prospect(done=119)])
     assert "Complete “shop 1” although 1 item is missing?" in said_in(dialog)
     assert "expected 120 · done 119 · failed 0 · missing 1" in said_in(dialog)
     assert (dialog.reason.reason, dialog.list) == (REASON, None)
-    dialog.show_prospects([prospect(done=120)])
+    dialog.show_checks([prospect(done=120)])
     assert "Complete “shop 1”?" in said_in(dialog)
     assert buttons(dialog) == ["Complete", "Not yet"]
-    dialog.show_prospects([Prospect(subject=ONE, chance=Chance.NEVER, bar=Bar.ENDED)])
+    dialog.show_checks(
+        [
+            CompletionCheck(
+                subject=ONE, verdict=CompletionVerdict.NEVER, obstacle=CompletionObstacle.ENDED
+            )
+        ]
+    )
     assert buttons(dialog) == ["Close"]
 
 

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from engine.contracts.contract_service import Goals
-from engine.contracts.forcing import Bar, Chance, Prospect
+from engine.contracts.forcing import CompletionCheck, CompletionObstacle, CompletionVerdict
 from engine.ledger.ledger import Ledger
 from engine.model.errors import TaskNotFound
 from engine.model.ledger_ids import qualified
@@ -158,11 +158,16 @@ async def test_where_nobody_knows_a_ledgers_home_its_contracts_are_not_called_mi
 
 
 def test_many_of_which_none_or_one_can_be_completed_are_counted_so(qapp: QApplication) -> None:
-    never = [Prospect(subject=task_id(n), chance=Chance.NEVER, bar=Bar.ALONE) for n in (1, 2)]
+    never = [
+        CompletionCheck(
+            subject=task_id(n), verdict=CompletionVerdict.NEVER, obstacle=CompletionObstacle.ALONE
+        )
+        for n in (1, 2)
+    ]
     none = ForceDialog(never, {}, left_out=3)
     assert "None of these tasks can be completed" in labels(none)
     assert "Left out, because they cannot be completed by hand: 3" in labels(none)
-    one = Prospect(subject=task_id(3), chance=Chance.ALLOWED)
+    one = CompletionCheck(subject=task_id(3), verdict=CompletionVerdict.ALLOWED)
     assert "Complete 1 task?" in labels(ForceDialog([never[0], one], {}))
 
 

@@ -13,7 +13,7 @@ import pytest
 from PySide6.QtCore import QLocale, Qt
 from PySide6.QtWidgets import QDialog, QTabWidget, QWidget
 
-from engine.contracts.forcing import Bar, Chance, Prospect
+from engine.contracts.forcing import CompletionCheck, CompletionObstacle, CompletionVerdict
 from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
 from engine.text import catalogue
 from gui.commands.force_complete import ForceDialog
@@ -121,7 +121,10 @@ async def dialogs(session: Session) -> AsyncIterator[tuple[str, QDialog]]:
         dialog.close()
         await settled(lambda: not _open())
     names = {task_id(1): "NORD"}
-    bars = (Prospect(subject=task_id(1), chance=Chance.NEVER, bar=bar) for bar in Bar)
+    bars = (
+        CompletionCheck(subject=task_id(1), verdict=CompletionVerdict.NEVER, obstacle=bar)
+        for bar in CompletionObstacle
+    )
     for prospect in (short_of_76(), *bars):
         yield "force", ForceDialog([prospect], names, [], window)
     yield "crash", CrashDialog("XYZ", Path("log.txt"), window)

@@ -19,8 +19,8 @@ from engine.ledger.filesystem_checks import Mount, disk_concern, unreliable_noti
 from engine.model.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
 from engine.text import catalogue
 from gui.i18n import language
-from gui.i18n.language import FOLDER, NAMES, disguised, texts
-from gui.i18n.reasons import MOST_CHARS, Recognised, Template
+from gui.i18n.language import FOLDER, NAMES, pseudo_text, texts
+from gui.i18n.reasons import MOST_CHARS, ReasonTranslator, Template
 from tests.words.told_texts import WHOLE, told_texts
 
 LANGUAGES = [code for code in NAMES if code != "en"]
@@ -29,19 +29,19 @@ GAP = re.compile(r"\{(\d+)\}")
 
 
 @pytest.fixture(params=LANGUAGES)
-def recognised(request: pytest.FixtureRequest) -> Recognised:
+def recognised(request: pytest.FixtureRequest) -> ReasonTranslator:
     told = texts(request.param).told
-    assert isinstance(told, Recognised)
+    assert isinstance(told, ReasonTranslator)
     return told
 
 
-def test_every_reason_that_the_engine_words_has_its_words(recognised: Recognised) -> None:
+def test_every_reason_that_the_engine_words_has_its_words(recognised: ReasonTranslator) -> None:
     reasons = {one: GAP.sub(lambda gap: f"«{gap[1]}»", one) for one in told_texts()}
     assert len(reasons) > 300
     assert [one for one, reason in reasons.items() if recognised(reason) == reason] == []
 
 
-def test_no_fact_is_lost_in_between(recognised: Recognised) -> None:
+def test_no_fact_is_lost_in_between(recognised: ReasonTranslator) -> None:
     for one in told_texts():
         said = recognised(GAP.sub(lambda gap: f"«{gap[1]}»", one))
         assert sorted(re.findall("«.»", said)) == sorted(f"«{at}»" for at in GAP.findall(one)), one
@@ -49,7 +49,7 @@ def test_no_fact_is_lost_in_between(recognised: Recognised) -> None:
 
 @pytest.mark.parametrize("reason", [*WHOLE, *map(os.strerror, SYSTEM)])
 def test_what_is_put_together_and_what_the_system_says_has_them_too(
-    recognised: Recognised, reason: str
+    recognised: ReasonTranslator, reason: str
 ) -> None:
     assert recognised(reason) != reason
 
@@ -58,7 +58,7 @@ def mounted(kind: str) -> list[Mount]:
     return [Mount("/", kind)]
 
 
-def test_what_is_said_of_the_place_of_a_ledger_has_them_too(recognised: Recognised) -> None:
+def test_what_is_said_of_the_place_of_a_ledger_has_them_too(recognised: ReasonTranslator) -> None:
     for kind in ("nfs4", "strangefs"):
         concern = disk_concern(Path("/nowhere"), partial(mounted, kind))
         assert concern is not None
@@ -78,7 +78,7 @@ def test_each_has_the_same_gaps_in_every_language(code: str) -> None:
         assert said.strip() == said != "", source
 
 
-def test_a_reason_within_a_reason_is_told_as_well(recognised: Recognised) -> None:
+def test_a_reason_within_a_reason_is_told_as_well(recognised: ReasonTranslator) -> None:
     german = texts("de").told
     assert german("No page could be taken: the server did not answer").endswith(
         "der Server hat nicht geantwortet"
@@ -89,12 +89,12 @@ def test_a_reason_within_a_reason_is_told_as_well(recognised: Recognised) -> Non
     )
 
 
-def test_what_others_say_stays_as_it_is(recognised: Recognised) -> None:
+def test_what_others_say_stays_as_it_is(recognised: ReasonTranslator) -> None:
     for foreign in ("", "shop is closed", "404: Not Found", "Größe: 3", "{0} {x} }{", "%s"):
         assert recognised(foreign) == foreign
 
 
-def test_a_long_text_is_not_looked_through(recognised: Recognised) -> None:
+def test_a_long_text_is_not_looked_through(recognised: ReasonTranslator) -> None:
     hostile = "must be between " + " and ".join(["1"] * 100_000)
     assert len(hostile) > MOST_CHARS
     began = time.process_time()
@@ -105,11 +105,11 @@ def test_a_long_text_is_not_looked_through(recognised: Recognised) -> None:
 
 @given(st.text(max_size=300))
 def test_nothing_makes_it_fail(text: str) -> None:
-    assert isinstance(Recognised({"{0} of {1}": "{1}: {0}", "a {{b}}": "c"})(text), str)
+    assert isinstance(ReasonTranslator({"{0} of {1}": "{1}: {0}", "a {{b}}": "c"})(text), str)
 
 
 def test_gaps_may_change_their_places() -> None:
-    told = Recognised({"{0} of {1}": "{1}: {0}", "a {{b}}": "c {{d}}"})
+    told = ReasonTranslator({"{0} of {1}": "{1}: {0}", "a {{b}}": "c {{d}}"})
     assert told("three of  seven") == " seven: three"
     assert told("a {b}") == "c {d}"
 
@@ -131,7 +131,7 @@ def test_mistakes_and_errors_are_told_in_the_language(spoken_german: None) -> No
 
 
 def test_in_the_pseudo_language_every_reason_is_marked() -> None:
-    catalogue.use({}, told=disguised)
+    catalogue.use({}, told=pseudo_text)
     try:
         assert catalogue.retold("is empty").startswith("[")
     finally:

@@ -11,7 +11,7 @@ import pytest
 from engine.text import catalogue
 from engine.text.messages import ENGLISH
 from engine.text.words import count, decimal, rate, took
-from gui.i18n.language import FOLDER, NAMES, Texts, disguised
+from gui.i18n.language import FOLDER, NAMES, Texts, pseudo_text
 from tests.words.source_texts import error_texts, missing, sources, window_texts
 
 LANGUAGES = [code for code in NAMES if code != "en"]
@@ -145,8 +145,8 @@ def test_a_language_without_a_text_says_it_in_english() -> None:
 
 
 def test_disguised_english_keeps_its_fields_and_is_a_third_longer() -> None:
-    assert disguised("Show {0} tasks").count("{0}") == 1
-    assert disguised("") == ""
+    assert pseudo_text("Show {0} tasks").count("{0}") == 1
+    assert pseudo_text("") == ""
     for text in window_texts():
-        assert fields(disguised(text)) == fields(text)
-        assert len(disguised(text)) >= len(text) * 4 // 3
+        assert fields(pseudo_text(text)) == fields(text)
+        assert len(pseudo_text(text)) >= len(text) * 4 // 3

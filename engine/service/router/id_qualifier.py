@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.contracts.contract_views import ContractView, RunView
-from engine.contracts.forcing import Prospect
+from engine.contracts.forcing import CompletionCheck
 from engine.export.exporter import Exported
 from engine.model.ledger_ids import qualified
 from engine.model.records import EngineFields, TaskId, TaskRecord, TaskView, Unreadable
@@ -51,7 +51,7 @@ class Marks:
         views = tuple(map(self.view, batch.views))
         return replace(batch, views=views, gone=tuple(map(self.id, batch.gone)))
 
-    def prospect(self, prospect: Prospect) -> Prospect:
+    def prospect(self, prospect: CompletionCheck) -> CompletionCheck:
         return replace(prospect, subject=self.id(prospect.subject))
 
     def contract(self, view: ContractView) -> ContractView:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from engine.contracts.contract_views import ContractView, RunView
 from engine.contracts.forced_completion import Force
-from engine.contracts.forcing import Guard, Prospect
+from engine.contracts.forcing import CompletionCheck, Guard
 from engine.export.exporter import Exported, ExportProgress, Order
 from engine.export.exports import Exports
 from engine.export.output import check_outside
@@ -373,7 +373,7 @@ class LooksBeside(Engine):
     async def asked(self, task_id: str, variables: Mapping[str, Any] | None = None) -> Asked:
         return await self._door.ask(Engine.asked, as_it_is, task_id, variables)
 
-    async def prospect(self, subject: str, *, named: bool = False) -> Prospect:
+    async def prospect(self, subject: str, *, named: bool = False) -> CompletionCheck:
         return await self._door.ask(Engine.prospect, Marks.prospect, subject, named=named)
 
     async def contract(self, contract_id: str, *, items: bool = True) -> ContractView:
