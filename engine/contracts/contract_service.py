@@ -123,11 +123,11 @@ class Goals:
         self.folders = (home / contract_store.FOLDER, home / task_run_folders.FOLDER)
         self._ledger = ledger
         self._counted: dict[str, tuple[tuple[int, ...], Guard]] = {}
-        self._shelf = Contracts(home, now_ms)
+        self._contract_store = Contracts(home, now_ms)
         folders = RunFolders(home, now_ms)
-        self.contracts = ContractOperations(self._shelf, folders)
-        self.runs = TaskRuns(self._shelf, folders)
-        self.completing = Completing(self._shelf, folders, self.runs, ledger)
+        self.contracts = ContractOperations(self._contract_store, folders)
+        self.runs = TaskRuns(self._contract_store, folders)
+        self.completing = Completing(self._contract_store, folders, self.runs, ledger)
 
     def accept(
         self,
@@ -159,8 +159,8 @@ class Goals:
         Raises:
             ContractNotFound, ContractUnreadable.
         """
-        contract = self._shelf.read(contract_id)
-        named, _ = self._shelf.items(contract_id)
+        contract = self._contract_store.read(contract_id)
+        named, _ = self._contract_store.items(contract_id)
         whole = len(named) == contract.expected_total  # else some names were not kept
         given = {name: getattr(contract, name) for name in TERMS}
         if named and whole:
@@ -170,8 +170,8 @@ class Goals:
     def prospect(self, subject: str, *, named: bool = False) -> CompletionCheck:
         """Check whether this task or task run may be completed; writes nothing."""
         if self.runs.has(subject):
-            return of_run(self.runs, self._shelf, subject, named=named)
-        return of_task(self._ledger(), self._shelf, subject, named=named)
+            return of_run(self.runs, self._contract_store, subject, named=named)
+        return of_task(self._ledger(), self._contract_store, subject, named=named)
 
     def counts(self, contract_ids: Iterable[str]) -> dict[str, Guard]:
         """Return the guards of the contracts; unreadable ones are omitted.
@@ -181,10 +181,10 @@ class Goals:
         found = {}
         for one in contract_ids:
             try:
-                stamp = self._shelf.stamp(one)
+                stamp = self._contract_store.stamp(one)
                 known = self._counted.get(one)
                 if known is None or known[0] != stamp:
-                    known = self._counted[one] = (stamp, guard(self._shelf.read(one)))
+                    known = self._counted[one] = (stamp, guard(self._contract_store.read(one)))
             except (EngineError, OSError):
                 continue
             found[one] = known[1]
@@ -192,19 +192,19 @@ class Goals:
 
     def companion(self, contract_id: str, task_id: str) -> ContractCompanion:
         """Create the observer that records a crawl's pages in its contract."""
-        return ContractCompanion(self._shelf, self.completing, contract_id, task_id)
+        return ContractCompanion(self._contract_store, self.completing, contract_id, task_id)
 
     def _bound(
         self, kind: str, given: Mapping[str, Any], create: Callable[[str | None], TaskRecord]
     ) -> TaskRecord:
-        contract_id = self._shelf.start(start_for(kind, given)).contract_id
+        contract_id = self._contract_store.start(start_for(kind, given)).contract_id
         try:
             record = create(contract_id)
         except BaseException:
-            self._shelf.forget(contract_id)
+            self._contract_store.forget(contract_id)
             raise
         try:
-            with self._shelf.hold(contract_id) as held:
+            with self._contract_store.hold(contract_id) as held:
                 held.apply(Update((), {"task_id": record.task_id}))
         except EngineError as error:  # not fatal: the task itself names its contract
             log.warning("contract %s does not name its task: %s", contract_id, error)

@@ -219,7 +219,7 @@ class Contracts:
     """
 
     def __init__(self, home: Path, now_ms: Clock) -> None:
-        self.shelf = RecordStore(home / FOLDER, "contract", cap=CAP)
+        self.record_store = RecordStore(home / FOLDER, "contract", cap=CAP)
         self._now_ms = now_ms
         self._logs: dict[str, ItemLog] = {}
         self._guard = threading.Lock()
@@ -231,25 +231,29 @@ class Contracts:
         contract_id = secrets.token_hex(8)
         fields = {**start.fields, **links, **times, "contract_id": contract_id}
         contract = Contract(**fields)
-        with self._found(), self.shelf.hold(contract_id, make=True) as folder:
+        with self._found(), self.record_store.hold(contract_id, make=True) as folder:
             log = self._log(contract_id)
             try:
                 log.create(folder, (start.items or ())[:KEPT_ITEMS])
-                self.shelf.put(folder, contract_id, _written({}, contract, log.mark), durable=True)
+                self.record_store.put(
+                    folder, contract_id, _written({}, contract, log.mark), durable=True
+                )
             except BaseException:  # a failed start must leave no files
                 _remove(folder, contract_id)
                 raise
         return contract
 
     def ids(self) -> list[str]:
-        return self.shelf.ids()
+        return self.record_store.ids()
 
     def read(self, contract_id: str) -> Contract:
         """Read a contract; recount it in memory where its file is behind. Writes nothing."""
         name = log_name(contract_id)
         with self._found():
-            contract, summary = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)
-            with self.shelf.open_folder() as folder:
+            contract, summary = _parsed(
+                self.record_store, self.record_store.read(contract_id), contract_id
+            )
+            with self.record_store.open_folder() as folder:
                 mark, lost = log_end(folder, name)
                 if summary.is_current(contract, mark):
                     return contract
@@ -259,9 +263,9 @@ class Contracts:
 
     def stamp(self, contract_id: str) -> tuple[int, ...]:
         """Return file times and sizes, which change with the contract; cheaper than reading it."""
-        self.shelf.check(contract_id)
+        self.record_store.check(contract_id)
         names = (f"{contract_id}.json", log_name(contract_id))
-        with self._found(), self.shelf.open_folder() as folder:
+        with self._found(), self.record_store.open_folder() as folder:
             facts = [folder.facts(name) for name in names if folder.has(name)]
         return tuple(number for one in facts for number in (one.st_mtime_ns, one.st_size))
 
@@ -276,7 +280,7 @@ class Contracts:
 
     def _named(self, contract_id: str) -> tuple[list[str], list[str]]:
         name = log_name(contract_id)
-        with self._found(), self.shelf.open_folder() as folder:
+        with self._found(), self.record_store.open_folder() as folder:
             wanted = list(named(folder, name))
             said = latest_lines(folder, name) if wanted else {}
         return wanted, [item for item in wanted if item not in said]
@@ -284,26 +288,28 @@ class Contracts:
     def names(self, contract_id: str) -> tuple[str, ...]:
         """Return the named items if they are all expected items, else ()."""
         with self._found():
-            expected = _parsed(self.shelf, self.shelf.read(contract_id), contract_id)[0]
-            with self.shelf.open_folder() as folder:
+            expected = _parsed(self.record_store, self.record_store.read(contract_id), contract_id)[
+                0
+            ]
+            with self.record_store.open_folder() as folder:
                 wanted = tuple(named(folder, log_name(contract_id)))
         return wanted if len(wanted) == expected.expected_total else ()
 
     @contextmanager
     def hold(self, contract_id: str, *, wait_s: float = TIMEOUT_S) -> Iterator[LockedContract]:
         """Lock one contract and bring it in step with its log; LockTimeout after `wait_s`."""
-        with self._found(), self.shelf.hold(contract_id, wait_s=wait_s) as folder:
-            raw = self.shelf.read_in(folder, contract_id)
-            contract, summary = _parsed(self.shelf, raw, contract_id)
+        with self._found(), self.record_store.hold(contract_id, wait_s=wait_s) as folder:
+            raw = self.record_store.read_in(folder, contract_id)
+            contract, summary = _parsed(self.record_store, raw, contract_id)
             held = LockedContract(
-                self.shelf, folder, raw, contract, self._log(contract_id), self._now_ms
+                self.record_store, folder, raw, contract, self._log(contract_id), self._now_ms
             )
             held.synchronise(summary)
             yield held
 
     def forget(self, contract_id: str) -> None:
         """Delete a contract whose task was refused."""
-        with self._found(), self.shelf.hold(contract_id) as folder:
+        with self._found(), self.record_store.hold(contract_id) as folder:
             _remove(folder, contract_id)
         self.release(contract_id)
 
@@ -324,7 +330,7 @@ class Contracts:
     @contextmanager
     def _found(self) -> Iterator[None]:
         try:
-            with writing(str(self.shelf.folder)):
+            with writing(str(self.record_store.folder)):
                 yield
         except RecordNotFound as error:
             raise ContractNotFound(**error.fields) from error
@@ -335,7 +341,7 @@ class LockedContract:
 
     def __init__(
         self,
-        shelf: RecordStore,
+        record_store: RecordStore,
         folder: Folder,
         raw: dict[str, Any],
         contract: Contract,
@@ -343,7 +349,7 @@ class LockedContract:
         now_ms: Clock,
     ) -> None:
         self.contract = contract
-        self._shelf, self._folder, self._raw = shelf, folder, raw
+        self._record_store, self._folder, self._raw = record_store, folder, raw
         self._log, self.now_ms = log, now_ms
 
     def synchronise(self, summary: Summary) -> None:
@@ -391,7 +397,7 @@ class LockedContract:
     def _put(self, contract: Contract, now: int, *, durable: bool = False) -> Contract:
         self.contract = msgspec.structs.replace(contract, updated_at=now)
         raw = _written(self._raw, self.contract, self._log.mark)
-        self._shelf.put(self._folder, contract.contract_id, raw, durable=durable)
+        self._record_store.put(self._folder, contract.contract_id, raw, durable=durable)
         return self.contract
 
 
@@ -400,14 +406,16 @@ def _remove(folder: Folder, contract_id: str) -> None:
     folder.remove(log_name(contract_id))
 
 
-def _parsed(shelf: RecordStore, raw: dict[str, Any], contract_id: str) -> tuple[Contract, Summary]:
+def _parsed(
+    record_store: RecordStore, raw: dict[str, Any], contract_id: str
+) -> tuple[Contract, Summary]:
     try:
         known = meta.without_surrogates({**raw, "contract_id": contract_id})
         contract = msgspec.convert(known, Contract)
     except (msgspec.ValidationError, RecursionError) as error:
-        path = str(shelf.folder / f"{contract_id}.json")
+        path = str(record_store.folder / f"{contract_id}.json")
         raise RecordUnreadable(
-            noun=shelf.noun, id=contract_id, reason=str(error), path=path
+            noun=record_store.noun, id=contract_id, reason=str(error), path=path
         ) from error
     try:
         return contract, msgspec.convert(raw.get(OURS), Summary)

@@ -29,8 +29,8 @@ from engine.model.records import TaskId, TaskRecord
 # Temp files and locks whose owner is gone, and that no sweep will find: they go after a minute.
 #
 # A sweep goes by dead leases; what is left where the lease went first (a removal that failed, a
-# shelf, which has no leases) is found here. Only names of our own making are touched, and none
-# of a process that lives. Looked through once, a folder is looked at again when it has changed.
+# record store, which has no leases) is found here. Only names of our own making are touched, and
+# none of a process that lives. A folder is read again only when it has changed.
 
 OLD_S: Final = 60.0  # no write takes that long: a temp file is there for milliseconds
 _DEPTH: Final = 2  # a task's artifacts, a task run's checkpoints

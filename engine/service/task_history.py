@@ -27,18 +27,20 @@ class Past:
 
         Ask again from `next_offset` until it stands still: a last line may lack its end.
         """
-        return await asyncio.to_thread(lambda: self._look.find_events(task_id, Needle(text), since))
+        return await asyncio.to_thread(
+            lambda: self._reader.find_events(task_id, Needle(text), since)
+        )
 
     async def place_of(self, task_id: str, ts_ms: float) -> int:
         """The byte at which the first event stands that is not before `ts_ms`."""
-        return await asyncio.to_thread(lambda: self._look.event_place(task_id, ts_ms))
+        return await asyncio.to_thread(lambda: self._reader.event_place(task_id, ts_ms))
 
     async def unit_times(self, task_id: str, since: int = 0) -> UnitTimes:
         """How long finished units took, some MiB of them from byte `since` on.
 
         Ask again from `next_offset` until there are no more.
         """
-        return await asyncio.to_thread(lambda: self._look.unit_times(task_id, since))
+        return await asyncio.to_thread(lambda: self._reader.unit_times(task_id, since))
 
     async def save_events(self, task_id: str, place: Path, told: Told) -> int:
         """Copy all events, as they stand, to the file `place`; returns how many bytes they are.
@@ -60,14 +62,14 @@ class Past:
         return await asyncio.to_thread(self._write, lines, place)
 
     @property
-    def _look(self) -> LedgerReader:
+    def _reader(self) -> LedgerReader:
         """Made where it is used, in a thread: opening a root may wait for a disk."""
         return LedgerReader(self._root)
 
     def _copy(self, task_id: str, place: Path, told: Told, stop: threading.Event) -> int:
         done = 0
         with new_file(place, self._root, force=True) as out:
-            for block, size in self._look.event_blocks(task_id):
+            for block, size in self._reader.event_blocks(task_id):
                 if stop.is_set():
                     raise InterruptedError  # nobody waits any more; the file is dropped
                 out.write(block)

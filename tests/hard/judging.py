@@ -98,7 +98,7 @@ def beside(place: Place) -> Iterator[str]:
     for view in (*place.goals.contracts.list(), *place.goals.runs.list(limit=None)):
         if isinstance(view, Unreadable):
             yield f"{view.task_id} is unreadable: {view.reason}"
-    for run_id in place.runs._kept.shelf.ids():
+    for run_id in place.runs._kept.record_store.ids():
         run = place.runs.get_run(run_id)
         if run is None:
             yield f"run {run_id} is not there"

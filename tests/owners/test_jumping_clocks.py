@@ -296,13 +296,13 @@ def test_a_jump_lets_no_task_go_that_is_not_old(
     times = dict.fromkeys(("created_at", "started_at", "ended_at", "last_activity_at"), long_ago)
     meta.write_text(json.dumps(json.loads(meta.read_text()) | times))
     rules = Rules(older_than_ms=30 * DAY_MS)
-    look = LedgerReader(ledger.root)
-    shown = pruning.preview(look, rules, machine.age_clock_ms())
+    reader = LedgerReader(ledger.root)
+    shown = pruning.preview(reader, rules, machine.age_clock_ms())
     assert [one.task_id for one in shown.tasks] == [old]
     stepped(monkeypatch, 35 * DAY_MS)  # by the clock as it was, it is five days old
-    shown = pruning.preview(look, rules, machine.age_clock_ms())
+    shown = pruning.preview(reader, rules, machine.age_clock_ms())
     assert shown.tasks == ()
-    assert pruning.prune(look, shown, delete=True).gone == ()
+    assert pruning.prune(reader, shown, delete=True).gone == ()
     assert meta.exists()
 
 

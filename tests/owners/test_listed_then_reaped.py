@@ -126,11 +126,11 @@ async def test_an_engine_that_is_not_a_windows_has_reaped_once_it_is_open(tmp_pa
 def read_by_a_list(root: Path, large: bool) -> Feed:
     """A feed that has read all there is, in one of the two ways."""
     feed = Feed(LedgerReader(root), Watch(root), ours=lambda _: False)
-    picture: LedgerSnapshot = feed._snapshot
+    snapshot: LedgerSnapshot = feed._snapshot
     if large:
-        picture.load_new(picture.list_ids())
+        snapshot.load_new(snapshot.list_ids())
     else:
-        picture.load(picture.survey()[0])
+        snapshot.load(snapshot.survey()[0])
     return feed
 
 

@@ -37,8 +37,8 @@ def held(bench: Bench, task_id: str) -> Iterator[threading.Event]:
     taken, free = threading.Event(), threading.Event()
 
     def hold() -> None:
-        shelf = Contracts(bench.root.parent, lambda: 0).shelf
-        with shelf.hold(bench.link(task_id)):
+        record_store = Contracts(bench.root.parent, lambda: 0).record_store
+        with record_store.hold(bench.link(task_id)):
             taken.set()
             free.wait(HELD_S)
 
@@ -124,7 +124,7 @@ async def test_a_contract_that_is_held_at_the_end_fails_no_crawl(
 async def test_a_crawl_whose_contract_is_gone_keeps_everything_and_says_so(bench: Bench) -> None:
     task_id = bench.submit("run-1", pages=(*THREE, *HANGS))
     await until(lambda: pages_kept(bench, task_id) == 3)
-    bench.goals._shelf.forget(bench.link(task_id))
+    bench.goals._contract_store.forget(bench.link(task_id))
     with pytest.raises(Exception, match="contract"):
         bench.force(task_id)
     await asyncio.to_thread(bench.cancel, task_id)

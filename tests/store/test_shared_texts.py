@@ -54,9 +54,9 @@ def parts(found: list[TaskRecord | Unreadable]) -> list[EngineFields]:
 def test_ended_tasks_that_say_the_same_of_themselves_share_all_of_it(tmp_path: Path) -> None:
     for number, task_id in enumerate(IDS):
         put(tmp_path, task_id, status="COMPLETED", pid=70_000, engine=owned(f"owner {number}"))
-    look = LedgerReader(tmp_path)
-    looked = [for_list(one, compact)[0] for one in look.read_many(IDS)]
-    ways = (look.entries(IDS, compact), look.ended(IDS, compact)[0], looked)
+    reader = LedgerReader(tmp_path)
+    looked = [for_list(one, compact)[0] for one in reader.read_many(IDS)]
+    ways = (reader.entries(IDS, compact), reader.ended(IDS, compact)[0], looked)
     for found in ways:
         one, other = parts([*found])
         assert one is other
@@ -69,14 +69,14 @@ def test_who_asks_for_a_task_or_a_list_is_told_all_of_an_ended_one(tmp_path: Pat
     for number, task_id in enumerate(IDS):
         told = {"result_path": f"/{task_id}/result.json", "task_nonce": f"nonce {number}"}
         put(tmp_path, task_id, status="COMPLETED", engine=owned(f"owner {number}"), **told)
-    look = LedgerReader(tmp_path)
-    asked = [look.read(task_id) for task_id in IDS]
+    reader = LedgerReader(tmp_path)
+    asked = [reader.read(task_id) for task_id in IDS]
     assert [one.runner for one in parts(asked)] == ["owner 0", "owner 1"]
     assert [one.owner_started_at for one in parts(asked)] == [1.5, 1.5]
     assert [getattr(one, "task_nonce", None) for one in asked] == ["nonce 0", "nonce 1"]
-    assert [one.entry for one in look.read_many(IDS)] == asked
-    assert sorted(look.list(), key=lambda one: one.task_id) == asked
-    light = [getattr(one, "result_path", None) for one in look.entries(IDS, compact)]
+    assert [one.entry for one in reader.read_many(IDS)] == asked
+    assert sorted(reader.list(), key=lambda one: one.task_id) == asked
+    light = [getattr(one, "result_path", None) for one in reader.entries(IDS, compact)]
     assert light == [f"/{task_id}/result.json" for task_id in IDS]
 
 

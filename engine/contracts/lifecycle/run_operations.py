@@ -85,7 +85,7 @@ class Runs:
         new_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
         self._kept = KeptRuns(home)
-        self.folder = self._kept.shelf.folder
+        self.folder = self._kept.record_store.folder
         self.audit = Audit(home)
         self.new_id = new_id
         self._defaults = {"route": route, "agent_id": agent_id}
@@ -202,7 +202,7 @@ class Runs:
         """Return the record as `get_run`; raise RecordNotFound where there is none."""
         run = self.get_run(run_id)
         if run is None:
-            raise self._kept.shelf.missing(run_id)
+            raise self._kept.record_store.missing(run_id)
         return run
 
     def list_runs(self, *, status: Collection[str] = (), limit: int | None = 50) -> list[Run]:
@@ -245,13 +245,13 @@ class Runs:
 
     def _known(self, raw: Raw | None, run_id: str) -> Raw:
         if raw is None:
-            raise self._kept.shelf.missing(run_id)
+            raise self._kept.record_store.missing(run_id)
         return raw
 
     def _change(
         self, run_id: str, change: Callable[[Raw | None], Raw], *, mend: bool = False
     ) -> Run:
-        self._kept.shelf.check(run_id)
+        self._kept.record_store.check(run_id)
         before, after = self._kept.change(run_id, change, mend=mend)
         run, source = decoded(after), None if before is None else before["status"]
         if source != run.status:

@@ -33,7 +33,7 @@ class KeptRuns:
     """
 
     def __init__(self, home: Path) -> None:
-        self.shelf = RecordStore(home / FOLDER, "run", RUN_ID)
+        self.record_store = RecordStore(home / FOLDER, "run", RUN_ID)
         self.notice = ""
         self._memory: dict[str, Raw] = {}
         self._guard = threading.RLock()
@@ -45,12 +45,12 @@ class KeptRuns:
             NotAnId: the id is invalid.
             RecordUnreadable: its file is unusable.
         """
-        self.shelf.check(run_id)
+        self.record_store.check(run_id)
         with self._guard:
             if run_id in self._memory:
                 return deepcopy(self._memory[run_id])
         try:
-            return self._checked(self.shelf.read(run_id), run_id)
+            return self._checked(self.record_store.read(run_id), run_id)
         except (RecordNotFound, LedgerUnusable):
             return None
 
@@ -96,7 +96,7 @@ class KeptRuns:
             yield decoded(raw)
         ids = [run_id for run_id in self._ids() if run_id not in memory]
         try:
-            folder = Folder.at(str(self.shelf.folder))
+            folder = Folder.at(str(self.record_store.folder))
         except OSError:
             return
         with folder:
@@ -109,7 +109,7 @@ class KeptRuns:
 
     def _ids(self) -> list[str]:
         try:
-            return self.shelf.ids()
+            return self.record_store.ids()
         except LedgerUnusable:
             if not self._memory:
                 raise
@@ -118,16 +118,16 @@ class KeptRuns:
     def _on_disk(
         self, run_id: str, change: Change, held: Raw | None, mend: bool
     ) -> tuple[Raw | None, Raw]:
-        with self.shelf.hold(run_id, make=True) as folder:
+        with self.record_store.hold(run_id, make=True) as folder:
             before = held if held is not None else self._found(folder, run_id, mend)
             after = change(deepcopy(before))
             if after != before or held is not None:
-                self.shelf.put(folder, run_id, after)
+                self.record_store.put(folder, run_id, after)
             return before, after
 
     def _found(self, folder: Folder, run_id: str, mend: bool) -> Raw | None:
         try:
-            return self._checked(self.shelf.read_in(folder, run_id), run_id)
+            return self._checked(self.record_store.read_in(folder, run_id), run_id)
         except RecordNotFound:
             return None
         except RecordUnreadable:
@@ -138,7 +138,7 @@ class KeptRuns:
     def _readable(self, run_id: str) -> Raw | None:
         """Read the record from a folder that cannot be written."""
         try:
-            return self._checked(self.shelf.read(run_id), run_id)
+            return self._checked(self.record_store.read(run_id), run_id)
         except (RecordNotFound, RecordUnreadable, LedgerUnusable):
             return None
 
@@ -151,7 +151,7 @@ class KeptRuns:
             reason = f"it is the record of run {run.run_id[:40]}"
         except ValueError as error:
             reason = str(error)
-        path = str(self.shelf.folder / f"{run_id}.json")
+        path = str(self.record_store.folder / f"{run_id}.json")
         raise RecordUnreadable(noun="run", id=run_id, reason=reason, path=path)
 
     def _tell(self, error: EngineError) -> None:

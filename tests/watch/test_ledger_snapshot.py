@@ -23,22 +23,22 @@ from tests.watch.folders import task_id, write_meta
 def test_a_survey_of_an_unchanged_ledger_names_nothing_to_read_again(tmp_path: Path) -> None:
     for number in range(20):
         write_meta(tmp_path, number, "COMPLETED")
-    picture = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
-    named, _ = picture.survey()
+    snapshot = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
+    named, _ = snapshot.survey()
     assert len(named) == 20
-    picture.load(named)
-    assert picture.survey() == ([], ())
+    snapshot.load(named)
+    assert snapshot.survey() == ([], ())
     write_meta(tmp_path, 7, "COMPLETED", note="written again")
-    assert picture.survey() == ([task_id(7)], ())
+    assert snapshot.survey() == ([task_id(7)], ())
 
 
 def test_a_record_written_between_survey_and_reading_is_named_again(tmp_path: Path) -> None:
     write_meta(tmp_path, 1)
-    picture = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
-    named, _ = picture.survey()
+    snapshot = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
+    named, _ = snapshot.survey()
     write_meta(tmp_path, 1, "COMPLETED", note="newer than the stamp")
-    picture.load(named)
-    assert picture.survey()[0] == named
+    snapshot.load(named)
+    assert snapshot.survey()[0] == named
 
 
 def test_a_task_of_this_process_is_its_own_before_it_has_reached_the_queue(tmp_path: Path) -> None:
@@ -85,24 +85,27 @@ def test_what_a_large_ledger_holds_is_met_once_and_not_read_again(tmp_path: Path
         aged(write_meta(tmp_path, number, "COMPLETED" if number % 2 else "FAILED"))
     aged(write_meta(tmp_path, 20, "PENDING"))
     (tmp_path / task_id(21)).mkdir()
-    look = LedgerReader(tmp_path)
-    picture, careful = LedgerSnapshot(look, lambda _: False), LedgerSnapshot(look, lambda _: False)
-    met = picture.load_new(picture.list_ids())
+    reader = LedgerReader(tmp_path)
+    snapshot, careful = (
+        LedgerSnapshot(reader, lambda _: False),
+        LedgerSnapshot(reader, lambda _: False),
+    )
+    met = snapshot.load_new(snapshot.list_ids())
     seen = careful.load(careful.survey()[0])
     assert set(map(msgspec.json.encode, met.views)) == set(map(msgspec.json.encode, seen.views))
-    assert picture.survey() == ([task_id(21)], ())  # it has no meta.json yet
+    assert snapshot.survey() == ([task_id(21)], ())  # it has no meta.json yet
 
 
 def test_what_was_written_while_a_large_ledger_was_met_is_read_again(tmp_path: Path) -> None:
     for number in range(5):
         aged(write_meta(tmp_path, number, "FAILED"))
-    picture = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
-    picture.load_new(picture.list_ids())
+    snapshot = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
+    snapshot.load_new(snapshot.list_ids())
     write_meta(tmp_path, 3, "FAILED", note="another program wrote into an ended task")
-    assert picture.survey() == ([task_id(3)], ())
-    picture.load([TaskId(task_id(3))])
+    assert snapshot.survey() == ([task_id(3)], ())
+    snapshot.load([TaskId(task_id(3))])
     aged(write_meta(tmp_path, 4, "COMPLETED"))
-    assert picture.survey() == ([task_id(4)], ())
+    assert snapshot.survey() == ([task_id(4)], ())
 
 
 SIZES = st.integers(0, 2**63)
@@ -125,10 +128,10 @@ def test_a_stamp_in_one_number_tells_every_change_of_it(one: Stamp, other: Stamp
 
 def test_a_survey_tells_who_went_in_the_order_in_which_they_had_come(tmp_path: Path) -> None:
     folders = [write_meta(tmp_path, number, "COMPLETED") for number in range(30)]
-    picture = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
-    picture.load([TaskId(task_id(number)) for number in range(30)])
+    snapshot = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
+    snapshot.load([TaskId(task_id(number)) for number in range(30)])
     for folder in folders[5:20]:
         (folder / "meta.json").unlink()
         folder.rmdir()
-    assert picture.survey()[1] == tuple(task_id(number) for number in range(5, 20))
-    assert set(picture.views()) == {task_id(n) for n in (*range(5), *range(20, 30))}
+    assert snapshot.survey()[1] == tuple(task_id(number) for number in range(5, 20))
+    assert set(snapshot.views()) == {task_id(n) for n in (*range(5), *range(20, 30))}
