@@ -15,7 +15,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QMetaMethod, Signal
 from PySide6.QtGui import QFileOpenEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.logging.logs import log_path, log_to_file
 from engine.logging.private_files import private_folder
@@ -33,7 +33,6 @@ from gui.state.preferences import Preferences
 from gui.state.preferences import default_file as preference_file
 from gui.state.window_state import Memory
 from gui.style.theme import apply_theme, dress_first
-from gui.window.main_window import MainWindow
 
 APP_NAME = "openchrome-monitor"
 DESKTOP_ID = "io.github.openchrome.monitor"
@@ -147,9 +146,9 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
         return _refuse(error)
     crashed = has_crashed(memory)
     while True:
-        window = MainWindow(memory, preferences, str(settings.root))
-        door = Doorway(window, settings, alarm)
-        door.when_imported(partial(_settle_looks, app, window, options.language))
+        door = Doorway.on(settings, memory, preferences, alarm)
+        looks = partial(_settle_looks, app, door.window, memory, preferences, options.language)
+        door.when_imported(looks)
         folder = await _one_window(app, door, instance, wish, crashed)
         if folder is None:
             return 1 if door.broken else 0
@@ -159,13 +158,15 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
             return _hand_over(instance, folder, wish)
 
 
-def _settle_looks(app: Opener, window: MainWindow, language: str | None) -> None:
+def _settle_looks(
+    app: Opener, window: QWidget, memory: Memory, preferences: Preferences, language: str | None
+) -> None:
     """What a window without a word in it could do without: the language, and all of the theme."""
     from gui.i18n.language import chosen, speak
 
-    speak(app, language or chosen(window.preferences.get("general.language", str)))
+    speak(app, language or chosen(preferences.get("general.language", str)))
     window.unsetLocale()  # it was made before there was one
-    apply_theme(app, window.memory.theme)
+    apply_theme(app, memory.theme)
 
 
 async def _one_window(
@@ -244,7 +245,7 @@ def _folder(given: str) -> Path:
 
 
 def _scene(given: str) -> str:
-    from gui.startup.screenshot_stages import STAGES
+    from gui.startup.screenshots import STAGES
 
     if given not in STAGES:
         raise argparse.ArgumentTypeError(f"choose one of {', '.join(STAGES)}")

@@ -9,8 +9,8 @@ from engine import budgets
 from engine.budgets import Gauge, Level
 from engine.model.display import display
 from engine.model.records import TaskRecord
-from engine.text.messages import ENGLISH
 from engine.text.words import count, say, took
+from gui.i18n.budget_words import advice_words, budget_name, budget_names
 from gui.tasks.budget_gauge import counted
 
 _TONES = {"warning": "warning", "exceeded": "bad"}
@@ -44,7 +44,7 @@ def gauge_lines(record: TaskRecord, now_ms: float) -> list[GaugeLine]:
         return []
     gauges = budgets.at(counted(record), now_ms).gauges
     return [
-        GaugeLine(_name(gauge.key), _used(gauge), gauge.value / gauge.limit, gauge.level)
+        GaugeLine(budget_name(gauge.key), _used(gauge), gauge.value / gauge.limit, gauge.level)
         for gauge in gauges
         if gauge.limit and (gauge.key in record.policy or gauge.level != "ok" or gauge.value)
     ]
@@ -61,27 +61,11 @@ def budget_facts(record: TaskRecord, now_ms: float) -> Iterator[Fact]:
     yield Fact("advice", advice_words(standing.recommended_next) if record.is_live else "")
 
 
-def budget_names(keys: Iterable[str]) -> str:
-    """Join budget names: `tool calls, time`; an unknown one is shown as on disk."""
-    return ", ".join(map(_name, keys))
-
-
-def advice_words(advice: str | None) -> str:
-    """Return the recommended next step in words."""
-    message = f"advice.{advice}"
-    return say(message) if message in ENGLISH else display(advice or "", 200)
-
-
 def _used(gauge: Gauge) -> str:
     """Format `41 of 50`, `2 min 05 s of 10 min 00 s`."""
     timed = gauge.key.endswith("Ms")
     used, limit = (took(n) if timed else count(n) for n in (gauge.value, gauge.limit or 0))
     return say("budget.used", name="", used=used, limit=limit).strip()
-
-
-def _name(key: str) -> str:
-    message = f"budget.name.{key}"
-    return say(message) if message in ENGLISH else display(key, 60)
 
 
 def _told(record: TaskRecord) -> Iterator[Fact]:

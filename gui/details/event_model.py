@@ -13,12 +13,11 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
 from engine.text import words
-from gui.engine_link.event_rows import TONES, EventRow
+from gui.engine_link.event_rows import KEPT, TONES, EventRow
 from gui.style.item_roles import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-KEPT = 50_000  # events; older ones stay in the file, since a million would take 300 MB
 MOST_KINDS = 10  # unknown kinds with a chip of their own
 OTHER = ""  # chip of all other kinds
 TITLES = ("time", "kind", "text")

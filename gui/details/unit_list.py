@@ -18,10 +18,10 @@ from engine.model.records import TaskRecord, TaskView
 from engine.results.unit_rows import UnitPart
 from engine.results.units import Unit, UnitFilter
 from engine.text.words import count
+from gui.details.kind_chips import KindChips
 from gui.details.unit_columns import TONES, UnitColumn, kind_word, longest_state, spoken, title_of
 from gui.engine_link.services import Desk
 from gui.i18n import language
-from gui.results.kind_chips import KindChips
 from gui.style.clearable import clearable
 from gui.style.elided_label import ElidedLabel
 from gui.style.item_roles import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from engine.model.errors import EngineError
 from engine.model.records import History, TaskId, TaskRecord, Unreadable
 from engine.service.feed import Batch
-from gui.details.event_model import KEPT
-from gui.engine_link.event_rows import EventPart, EventRow
+from gui.engine_link.event_rows import KEPT, EventPart, EventRow
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,9 @@ from engine.text.catalogue import retold
 from engine.text.host_waits import Wait, wait_of, wait_words
 from engine.text.messages import ENGLISH
 from engine.text.sizes import size_words
-from gui.details.budget_facts import advice_words, budget_names
+from gui.i18n.budget_words import advice_words, budget_names
 
+KEPT = 50_000  # events; older ones stay in the file, since a million would take 300 MB
 _TEXT_CHARS = 600
 _HEAD_CHARS = 300
 _UNIT_CHARS = 400

@@ -29,9 +29,9 @@ from engine.model.status import moment
 from engine.results.differences import Difference, Differences
 from engine.results.units import Unit
 from engine.text.words import clock, count, status_word
+from gui.details.kind_chips import KindChips
 from gui.engine_link.services import Desk
 from gui.i18n import language
-from gui.results.kind_chips import KindChips
 from gui.results.viewer_tabs import ViewerTab
 from gui.style.item_roles import DISPLAY, ROOT, AnyIndex
 from gui.style.plain_table import PlainTable

@@ -16,7 +16,7 @@ from gui.i18n import language
 from gui.style.banners import Banner, Card, Choice
 
 if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+    from PySide6.QtWidgets import QMainWindow
 
 log = logging.getLogger(__name__)
 _CHARS = 300
@@ -43,7 +43,7 @@ class WindowBroken(EngineError):
 class BrokenParts(QObject):
     """Collect failed parts and report them once the window is shown."""
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(self, window: QWidget) -> None:
         super().__init__(window)
         self._window = window
         self._missing: list[PartMissing] = []
@@ -54,13 +54,12 @@ class BrokenParts(QObject):
         log.error("the part %s of the window could not be made", part, exc_info=error)
         self._missing.append(PartMissing(part=part, reason=_reason(error)))
 
-    def tell(self) -> None:
-        """Show a banner with the failed parts, if any."""
+    def tell(self, place: Callable[[Banner], object]) -> None:
+        """Show a banner with the failed parts, if any; `place` puts it into the window."""
         if not self._missing:
             return
-        window = self._window
-        self.bar = Banner(window)
-        window.insert_bar(self.bar, after=window.banner)
+        self.bar = Banner(self._window)
+        place(self.bar)
         lines = [language.sentence(one) for one in self._missing]
         first = self._missing[0]
         text = "\n".join([*lines, language.advice(first)])
@@ -68,7 +67,7 @@ class BrokenParts(QObject):
         self.bar.tell(language.title(first), text, (show,), "bad")
 
 
-def show_broken(window: MainWindow, error: Exception, leave: Callable[[], object]) -> QWidget:
+def show_broken(window: QMainWindow, error: Exception, leave: Callable[[], object]) -> QWidget:
     """Replace the content of `window` by the error and its solutions."""
     told = WindowBroken(reason=_reason(error))
     card = Card("warning", window)

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QKeySequence
 
 from engine.model.records import Health
+from gui.context.window_context import WindowContext
 
-if TYPE_CHECKING:
-    from gui.window.main_window import MainWindow
+Pressed = Callable[[], dict[int, None] | None]
 
 STARTS: Final = ("new", "paste")  # Actions that wait for the engine
 
 
-def attach(window: MainWindow) -> EarlyKeys:
+def attach(ctx: WindowContext, pressed: Pressed, forget: Callable[[], object]) -> EarlyKeys:
     """Run early shortcuts as soon as their actions are enabled."""
-    return EarlyKeys(window)
+    return EarlyKeys(ctx, pressed, forget)
 
 
 class EarlyKeys(QObject):
-    """Run each early shortcut once; disabled actions are dropped."""
+    """Run each early shortcut once; disabled actions are dropped.
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    `pressed` returns the keys, or None while no action can run; `forget` drops them.
+    """
+
+    def __init__(self, ctx: WindowContext, pressed: Pressed, forget: Callable[[], object]) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._pressed, self._forget = ctx, pressed, forget
         # At the first health signal the bridge runs, close requests are connected, and user
         # shortcuts apply.
-        window.bridge.health.connect(self._hear)
-        window.bridge.unusable.connect(self._end)
+        ctx.bridge.health.connect(self._hear)
+        ctx.bridge.unusable.connect(self._end)
 
     def _hear(self, health: Health) -> None:
-        pressed, acts = self._window.pressed_early, self._window.acts
+        pressed, acts = self._pressed(), self._ctx.actions
         waiting = [acts[key] for key in STARTS]
-        if pressed is None or not self._window.furnished:
+        if pressed is None:
             return
         for keys in list(pressed):
             action = self._action_of(keys)
@@ -48,12 +52,12 @@ class EarlyKeys(QObject):
 
     def _action_of(self, keys: int) -> QAction | None:
         """Return the window action with this shortcut."""
-        wanted, acts = QKeySequence(keys), self._window.acts
+        wanted, acts = QKeySequence(keys), self._ctx.actions
         found = (acts[key] for key in acts if wanted in acts[key].shortcuts())
         whole = Qt.ShortcutContext.WindowShortcut
         return next((one for one in found if one.shortcutContext() == whole), None)
 
     def _end(self, *_: object) -> None:
-        self._window.forget_early_keys()
-        self._window.bridge.health.disconnect(self._hear)
-        self._window.bridge.unusable.disconnect(self._end)
+        self._forget()
+        self._ctx.bridge.health.disconnect(self._hear)
+        self._ctx.bridge.unusable.disconnect(self._end)

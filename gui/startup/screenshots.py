@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QRectF
@@ -14,16 +14,15 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.model.config import Settings
 from engine.model.errors import EngineError
-from engine.model.kind_traits import link_follower
-from engine.model.records import TERMINAL, Status
+from engine.model.kind_traits import link_follower, traits_of
+from engine.model.records import TERMINAL, Status, TaskView
+from engine.model.status import Standing, standing
 from gui.desktop.launch_request import Wish
 from gui.startup.crash_handler import Alarm
-from gui.startup.screenshot_stages import STAGES, play
 from gui.startup.session import Session
 from gui.state.window_state import Memory
 from gui.style.theme import Theme, apply_theme
 
-SCENES = tuple(STAGES)
 LOAD_S = 120.0
 QUICK = frozenset({"main", "dark", "narrow", "empty", "start"})
 READ_S = 2.0  # Time for reading a file or making a report
@@ -31,6 +30,119 @@ SETTLE_S = 0.4  # Two frames of the list at 40 ms, and the first events in the d
 SELF_TEST_PAGES = 5
 SELF_TEST_S = 200.0  # Generous, because a slow machine is no failure
 DIM = QColor(0, 0, 0, 110)
+Play = Callable[[Session], object]
+NARROW, WIDE = (900, 560), (1440, 900)
+
+
+def play(session: Session, scene: str) -> None:
+    """Bring the window into the state of `scene`."""
+    STAGES[scene](session)
+
+
+def _tasks(session: Session) -> Iterable[TaskView]:
+    ids = (session.window.model.id_at(row) for row in range(session.window.model.rowCount()))
+    views = (session.window.model.view_of(task_id) for task_id in ids)
+    return (view for view in views if view is not None)
+
+
+def _choose(session: Session, *wanted: Callable[[TaskView], bool]) -> None:
+    """Select the first task that matches one of `wanted`, in their order."""
+    views = list(_tasks(session))
+    found = next((view for one in wanted for view in views if one(view)), None)
+    ids = [found.task_id] if found is not None else [view.task_id for view in views[:1]]
+    session.window.table.select_ids(ids)
+
+
+def _units(noun: str) -> Callable[[TaskView], bool]:
+    return lambda view: traits_of(getattr(view.entry, "kind", "")).unit_noun == noun
+
+
+def _is(state: Standing) -> Callable[[TaskView], bool]:
+    return lambda view: standing(view) is state
+
+
+def _has_contract(view: TaskView) -> bool:
+    engine = getattr(view.entry, "engine", None)
+    return _is(Standing.RUNNING)(view) and getattr(engine, "contract_id", None) is not None
+
+
+def _main(session: Session) -> None:
+    _choose(session, _is(Standing.RUNNING))
+
+
+def _tab(key: str, *wanted: Callable[[TaskView], bool]) -> Play:
+    def show(session: Session) -> None:
+        _choose(session, *wanted)
+        session.window.details.restore_state(key)
+
+    return show
+
+
+def _act(key: str, *wanted: Callable[[TaskView], bool]) -> Play:
+    def show(session: Session) -> None:
+        _choose(session, *wanted)
+        session.window.acts[key].trigger()
+
+    return show
+
+
+def _ledgers(session: Session) -> None:
+    _choose(session, lambda view: bool(view.ledger))
+
+
+def _filter(session: Session) -> None:
+    session.window.filter_bar.set_text("(status:completed OR status:failed) kind:crawl took:<1m")
+    _choose(session)
+
+
+def _many(session: Session) -> None:
+    session.window.table.select_ids([view.task_id for view in list(_tasks(session))[:5]])
+
+
+def _cancel(session: Session) -> None:
+    session.window.acts["all"].trigger()
+    session.window.acts["cancel"].trigger()
+
+
+def _narrow(session: Session) -> None:
+    session.window.resize(*NARROW)
+    _main(session)
+
+
+def _start(session: Session) -> None:
+    session.window.requests.new_task({"url": "https://example.com/docs"})
+
+
+_ENDED = (_is(Standing.COMPLETED), _is(Standing.FAILED))
+STAGES: dict[str, Play] = {
+    "main": _main,
+    "dark": _main,
+    "narrow": _narrow,
+    "empty": lambda _: None,
+    "details": _tab("overview", _has_contract, _units("calls")),
+    "events": _tab("events", *_ENDED),
+    "timeline": _tab("timeline", *_ENDED),
+    "items": _tab("items", _is(Standing.FAILED)),
+    "commands": _tab("commands", _units("commands")),
+    "result": _tab("result", *_ENDED),
+    "screenshots": _tab("screenshots", _units("parts"), _units("commands")),
+    "raw": _tab("raw", *_ENDED),
+    "filter": _filter,
+    "several": _many,
+    "ledgers": _ledgers,
+    "start": _start,
+    "cancel": _cancel,
+    "force": _act("force", _has_contract),
+    "rerun": _act("rerun_many"),
+    "viewer": _act("open_result", *_ENDED),
+    "palette": _act("palette"),
+    "settings": _act("settings"),
+    "shortcuts": _act("shortcuts"),
+    "doctor": _act("doctor"),
+    "statistics": _act("statistics"),
+    "help": _act("help"),
+}
+SCENES = tuple(STAGES)
 
 
 async def shoot(
@@ -55,7 +167,7 @@ async def shoot(
             async with asyncio.timeout(LOAD_S):
                 await loaded.wait()
                 await _read_beside(session)
-            play(session.window, scene)
+            play(session, scene)
             await asyncio.sleep(SETTLE_S if scene in QUICK else READ_S)
             saved = picture(session, _in_front(session)).save(str(file), "PNG")
         except TimeoutError:

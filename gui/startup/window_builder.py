@@ -274,6 +274,14 @@ def _help_actions(_: MainWindow, p: WindowParts) -> None:
     p.trouble.browser_wanted.connect(part.choose_browser)
 
 
+def _early_keys(window: MainWindow, p: WindowParts) -> None:
+    early_keys.attach(
+        p.context,
+        lambda: window.pressed_early if window.furnished else None,
+        window.forget_early_keys,
+    )
+
+
 def _notifications(_: MainWindow, p: WindowParts) -> None:
     p.status.addPermanentWidget(notifications.attach(p.context, p.arrivals.show_tasks))
 
@@ -321,5 +329,5 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("contrast", lambda _, p: contrast.attach(p.context)),
     ("language_menu", lambda _, p: language_menu.attach(p.context)),
     ("shortcuts", lambda _, p: p.shortcuts.apply()),
-    ("early_keys", lambda window, _: early_keys.attach(window)),
+    ("early_keys", _early_keys),
 )

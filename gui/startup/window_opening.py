@@ -20,6 +20,8 @@ from gui.desktop.launch_request import Wish, here, wish_in, wish_of
 from gui.desktop.raise_window import come_forward
 from gui.engine_link.background import TaskSet
 from gui.startup.crash_handler import Alarm
+from gui.state.preferences import Preferences
+from gui.state.window_state import Memory
 from gui.window.main_window import MainWindow
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ class Doorway(QObject):
 
     def __init__(self, window: MainWindow, settings: Settings, alarm: Alarm) -> None:
         super().__init__()
-        self._window, self._settings, self._alarm = window, settings, alarm
+        self.window, self._settings, self._alarm = window, settings, alarm
         self._session: Session | None = None
         self._wish: Wish | None = None
         self._settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -46,10 +48,17 @@ class Doorway(QObject):
         alarm.window, alarm.quit_wanted = window, self._settle
         self.broken = False
 
+    @classmethod
+    def on(
+        cls, settings: Settings, memory: Memory, preferences: Preferences, alarm: Alarm
+    ) -> Doorway:
+        """Create a window on the ledger of `settings`."""
+        return cls(MainWindow(memory, preferences, str(settings.root)), settings, alarm)
+
     def show(self) -> None:
         """Show the window, unless it is configured to start hidden."""
-        if not self._window.preferences.get("desktop.start_hidden", bool):
-            self._window.show()
+        if not self.window.preferences.get("desktop.start_hidden", bool):
+            self.window.show()
 
     def when_painted(self, act: Callable[[], object]) -> None:
         """Call `act` after the first paint, before the parts are imported."""
@@ -76,13 +85,13 @@ class Doorway(QObject):
 
     async def close(self) -> None:
         """Save the window state and close the session."""
-        self._window.remember()
+        self.window.remember()
         if self._session is not None:
             await self._session.close()
             return
         self._alarm.window = None
-        self._window.hide()
-        self._window.deleteLater()
+        self.window.hide()
+        self.window.deleteLater()
 
     def called(self, message: object = None) -> None:
         """Handle the message of another program start."""
@@ -103,7 +112,7 @@ class Doorway(QObject):
         if self._session is not None:
             self._session.take(wish)
         else:
-            come_forward(self._window, wish.token)
+            come_forward(self.window, wish.token)
             self._wish = wish
 
     async def _furnished(self) -> Session | None:
@@ -121,12 +130,12 @@ class Doorway(QObject):
         self._alarm.ring(error)
         from gui.startup.broken_parts import show_broken
 
-        if not self._window.furnished:
-            show_broken(self._window, error, self._settle)
+        if not self.window.furnished:
+            show_broken(self.window, error, self._settle)
 
     async def _furnish(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(PAINT_S if self._window.isVisible() else 0):
+            async with asyncio.timeout(PAINT_S if self.window.isVisible() else 0):
                 await self._painted.wait()
         for act in self._first:
             act()
@@ -137,14 +146,14 @@ class Doorway(QObject):
         from gui.startup.session import Session
         from gui.startup.window_builder import furnishing
 
-        window = self._window
+        window = self.window
         for act in self._next:
             act()
         settings = as_chosen(self._settings, window.preferences)
         parts = BrokenParts(window)
         for _ in furnishing(window, Bridge(settings), parts.note):
             await asyncio.sleep(0)  # Qt processes events
-        parts.tell()
+        parts.tell(lambda bar: window.insert_bar(bar, after=window.banner))
         window.close_wanted.disconnect(self._settle)
         self._session = Session(settings, window.memory, self._alarm, window=window)
         self._settle()

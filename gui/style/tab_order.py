@@ -1,4 +1,4 @@
-"""Tab order by layout instead of by creation.
+"""Tab order by layout instead of by creation, and F6 between the regions of the window.
 
 Qt moves the focus in order of creation, so that a tab created late came after the status bar, and a
 focus proxy could trap Tab in one place.
@@ -136,3 +136,22 @@ def _stops(widget: QWidget | None) -> Iterator[QWidget]:
     if layout is not None:
         for inner in within(layout):
             yield from _stops(inner)
+
+
+def step_region(regions: Sequence[QWidget], step: int) -> None:
+    """Focus the next visible region, or the previous one with `step` -1."""
+    shown = [region for region in regions if region.isVisible()]
+    if not shown:
+        return
+    focus = QApplication.focusWidget()
+    here = next((at for at, region in enumerate(shown) if _holds(region, focus)), -step)
+    for away in range(1, len(shown) + 1):
+        target = _first_stop(shown[(here + step * away) % len(shown)])
+        if target is not None:
+            target.setFocus(Qt.FocusReason.TabFocusReason)
+            return
+
+
+def _first_stop(region: QWidget) -> QWidget | None:
+    """Return the first widget of `region` that accepts Tab."""
+    return next(stops_in(region), None)

@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from engine.model.display import display, display_lines
-from gui.style import colour_blind, colours, high_contrast
+from gui.style import palettes
 from gui.style.fonts import lead
 
 MOST_CHARS = 8000  # Limit of one label or tool tip: Qt needs seconds to lay out a megabyte
@@ -38,8 +38,8 @@ _KNOWN: dict[int, Mapping[str, QColor]] = {}
 
 @cache
 def _tones(dark: bool, high: bool, apart: bool) -> Mapping[str, QColor]:
-    usual = (high_contrast.TONES if high else colours.TONES)[dark]
-    more = colour_blind.TONES[dark] if apart else {}
+    usual = (palettes.CONTRAST_TONES if high else palettes.TONES)[dark]
+    more = palettes.DISTINCT_TONES[dark] if apart else {}
     return MappingProxyType({name: QColor(value) for name, value in (usual | more).items()})
 
 
@@ -57,7 +57,7 @@ def is_stark(palette: QPalette) -> bool:
 def is_distinct(palette: QPalette) -> bool:
     """Return whether `palette` uses the colour-blind state colours."""
     mark = palette.color(QPalette.ColorRole.LinkVisited)
-    return bool(mark == QColor(colour_blind.MARK[is_dark(palette)]))
+    return bool(mark == QColor(palettes.DISTINCT_MARK[is_dark(palette)]))
 
 
 def tones(palette: QPalette) -> Mapping[str, QColor]:
@@ -88,12 +88,12 @@ def palette_of(dark: bool, high: bool = False, apart: bool = False) -> QPalette:
     `high` has more contrast; `apart` avoids red and green for states.
     """
     palette = QPalette()
-    usual = colours.DARK if dark else colours.LIGHT
-    for role, value in (usual | high_contrast.PALETTE[dark] if high else usual).items():
+    usual = palettes.DARK if dark else palettes.LIGHT
+    for role, value in (usual | palettes.CONTRAST_PALETTE[dark] if high else usual).items():
         palette.setColor(QPalette.ColorRole[role], QColor(value))
     if apart:
-        palette.setColor(QPalette.ColorRole.LinkVisited, QColor(colour_blind.MARK[dark]))
-    faded = QColor(colours.FADED[dark])
+        palette.setColor(QPalette.ColorRole.LinkVisited, QColor(palettes.DISTINCT_MARK[dark]))
+    faded = QColor(palettes.FADED[dark])
     for role in ("WindowText", "Text", "ButtonText", "HighlightedText", "PlaceholderText"):
         palette.setColor(QPalette.ColorGroup.Disabled, QPalette.ColorRole[role], faded)
     return palette
@@ -126,7 +126,7 @@ def dress_first(app: QApplication, theme: Theme) -> None:
 def _dress(app: QApplication, dark: bool, high: bool) -> None:
     apart = bool(app.property(DISTINCT))
     app.setPalette(palette_of(dark, high, apart))
-    for kind, window in high_contrast.outlines(dark, high).items():
+    for kind, window in palettes.outlines(dark, high).items():
         outlined = palette_of(dark, high, apart)
         outlined.setColor(QPalette.ColorRole.Window, QColor(window))
         app.setPalette(outlined, kind)  # type: ignore[arg-type]  # its stub wants bytes, it does not

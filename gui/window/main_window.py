@@ -329,7 +329,7 @@ class MainWindow(QMainWindow):
         show_folder(folder)
 
     def _step_region(self, step: int) -> None:
-        from gui.window.regions import step_region
+        from gui.style.tab_order import step_region
 
         step_region(self.regions(), step)
 
