@@ -57,9 +57,9 @@ class Viewing(QObject):
         viewer.activateWindow()
 
     def _made(self) -> ResultWindow:
-        from gui.results.result_window import Around, ResultWindow
+        from gui.results.result_window import ResultWindow, ViewerCallbacks
 
-        around = Around(self._neighbour, self._known, self._export, self._show_folder)
+        around = ViewerCallbacks(self._neighbour, self._known, self._export, self._show_folder)
         return ResultWindow(self._ctx.services, around, self._ctx.parent)
 
     def _open_chosen(self) -> None:

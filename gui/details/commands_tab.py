@@ -177,7 +177,7 @@ class Commands(DetailTab):
         self.table.selectionModel().currentRowChanged.connect(self._choose)
         self.retry.clicked.connect(lambda: self.desk.wishes.retry.emit(self._task_id))
         self.part.all_time.connect(desk.span.clear)
-        desk.span.changed.connect(self._keep_to_span)
+        desk.span.changed.connect(self._apply_time_range)
         self.part.show_span(desk.span.range)
 
     def _lay_out(self) -> None:
@@ -240,7 +240,7 @@ class Commands(DetailTab):
         self.desk.bridge.ask(
             lambda engine: engine.command_task(task_id, results=False),
             self._show,
-            self._tell,
+            self._show_error,
             name=self._name("steps"),
         )
 
@@ -250,7 +250,7 @@ class Commands(DetailTab):
         self._steps = [one for one in steps if isinstance(one, Mapping)]
         self._fill()
 
-    def _keep_to_span(self) -> None:
+    def _apply_time_range(self) -> None:
         """Show only steps that ran in the time range selected in the Timeline."""
         self.part.show_span(self.desk.span.range)
         self._shown = -1
@@ -266,7 +266,7 @@ class Commands(DetailTab):
         elif self._shown >= 0:
             self._open(self._shown)
 
-    def _tell(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         self._problem.show_text(language.sentence(error))
         self._problem.show()
 
@@ -289,7 +289,7 @@ class Commands(DetailTab):
             self.desk.bridge.ask(
                 lambda engine: _with_result(engine, task_id, wanted),
                 self._show_result,
-                self._tell,
+                self._show_error,
                 name=self._name("step"),
             )
 

@@ -265,7 +265,7 @@ class Events(QWidget):
         self.finder.changed.connect(lambda: self.model.mark(frozenset(self.finder.places)))
         self.part.back.connect(self._back_to_the_newest)
         self.part.all_time.connect(self._span.clear)
-        self._span.changed.connect(self._keep_to_span)
+        self._span.changed.connect(self._apply_time_range)
 
     def start_over(self, task_id: str = "") -> None:
         """Clear everything for another task."""
@@ -357,7 +357,7 @@ class Events(QWidget):
 
     # Time range.
 
-    def _keep_to_span(self) -> None:
+    def _apply_time_range(self) -> None:
         span = self._span.range
         self.part.show_span(span)
         self.model.keep_to(span)

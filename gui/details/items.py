@@ -40,11 +40,11 @@ class Items(DetailTab):
         self.list.counted.connect(self._offer)
         self.list.model.changed.connect(self._offer)
         self.part.all_time.connect(desk.span.clear)
-        desk.span.changed.connect(self._keep_to_span)
+        desk.span.changed.connect(self._apply_time_range)
         if desk.span.range is not None:
-            self._keep_to_span()
+            self._apply_time_range()
 
-    def _keep_to_span(self) -> None:
+    def _apply_time_range(self) -> None:
         """Show only units that finished in the time range selected in the Timeline."""
         span = self.desk.span
         self.part.show_span(span.range)

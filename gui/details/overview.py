@@ -41,7 +41,7 @@ from gui.style.theme import PlainLabel, plain_keys, plain_label, plain_tip, tone
 # Buttons to the task that this one reruns, and to its own reruns.
 
 
-class KinLinks(QWidget):
+class RelatedLinks(QWidget):
     """Links to related tasks; `wanted` carries a task id. Hidden without related tasks."""
 
     wanted = Signal(str)
@@ -59,7 +59,7 @@ class KinLinks(QWidget):
         row.addStretch(1)
         self.hide()
 
-    def show_kin(self, parent: str, known: bool, reruns: Sequence[str]) -> None:
+    def show_related(self, parent: str, known: bool, reruns: Sequence[str]) -> None:
         """Show links to `parent` (`known`: still in the list) and `reruns` (ids, newest last)."""
         self._parent_id, self._reruns = parent, list(reruns)
         self.parent_link.setVisible(bool(parent))
@@ -265,7 +265,7 @@ class Overview(QScrollArea):
         lead(self._why, 1.1)
         can_be_marked(self._why)
         self.budgets, self.phase = BudgetBars(sheet), PhaseSteps(sheet)
-        self.contract, self.links = ContractPart(sheet), KinLinks(sheet)
+        self.contract, self.links = ContractPart(sheet), RelatedLinks(sheet)
         self.grid, self.picture = FactGrid(sheet), PlainLabel("", sheet)
         self.picture.setAccessibleName(self.tr("Newest picture of the task"))
         self._args_title = plain_label(words.say("field.args"), sheet, tone="muted")

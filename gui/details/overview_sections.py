@@ -379,10 +379,10 @@ async def _picture(engine: Engine, record: TaskRecord, ratio: float) -> QImage |
         data = await engine.reading.picture(record.task_id, newest.name)
     except EngineError:
         return None
-    return await asyncio.to_thread(_made_small, data, ratio) if data else None
+    return await asyncio.to_thread(_thumbnail, data, ratio) if data else None
 
 
-def _made_small(data: bytes, ratio: float) -> QImage | None:
+def _thumbnail(data: bytes, ratio: float) -> QImage | None:
     """Decode and scale an image to `PICTURE`; None if it is invalid. Slow: call in a thread."""
     from gui.style.picture import decoded  # loaded with the first image, not with the window
 

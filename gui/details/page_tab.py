@@ -95,7 +95,7 @@ class PageTab(DetailTab):
         """Stop requesting images from the browser."""
         self._watching = False
         self._resized.stop()
-        self.desk.bridge.call_off(self._errand)
+        self.desk.bridge.call_off(self._watch_name)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -103,7 +103,7 @@ class PageTab(DetailTab):
             self._resized.start()
 
     @property
-    def _errand(self) -> str:
+    def _watch_name(self) -> str:
         return f"watch a page {id(self)}"
 
     def _choose(self, number: int) -> None:
@@ -125,7 +125,7 @@ class PageTab(DetailTab):
                 async for sight in sights:
                     await self._take(sight, room)
 
-        self.desk.bridge.ask(watch, lambda _: self._has_ended(), name=self._errand)
+        self.desk.bridge.ask(watch, lambda _: self._has_ended(), name=self._watch_name)
 
     async def _take(self, sight: LiveFrame, room: QSize) -> None:
         """Show an image; it is decoded in a thread, as that takes some ms."""

@@ -190,7 +190,7 @@ class Details(QWidget):
         if view is None:
             self._task_id = ""
             self._pages.setCurrentWidget(self._stand_in or self._nothing)
-            self._tell_tabs()
+            self._update_tabs()
             return
         changed = view.task_id != self._task_id
         self._task_id = view.task_id
@@ -205,7 +205,7 @@ class Details(QWidget):
             self.events.start_over(self._task_id)
             self.wants_events.emit(self._task_id)
         self._offer_tabs(view)
-        self._tell_tabs()
+        self._update_tabs()
         self.shown.emit(view)
 
     def stand_in(self, page: QWidget | None) -> None:
@@ -218,11 +218,11 @@ class Details(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._tell_tabs()
+        self._update_tabs()
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
-        self._tell_tabs()
+        self._update_tabs()
 
     def _timeline(self, desk: Desk, parent: QWidget) -> DetailTab:
         from gui.details.timeline import Timeline  # loaded on first display
@@ -239,7 +239,7 @@ class Details(QWidget):
     def _tab_changed(self, at: int) -> None:
         if not self._offering:
             self._wanted = self._keys[at]
-        self._tell_tabs()
+        self._update_tabs()
 
     def _offer_tabs(self, view: TaskView) -> None:
         self._offering = True  # Qt leaves a tab that is hidden, which is no choice of the user
@@ -256,7 +256,7 @@ class Details(QWidget):
         self._tabs.setCurrentIndex(at if self._tabs.isTabVisible(at) else 0)
         self._offering = False
 
-    def _tell_tabs(self) -> None:
+    def _update_tabs(self) -> None:
         """Update the current tab only."""
         current = self._tabs.currentWidget() if self.isVisible() else None
         for tab in self._more:

@@ -116,7 +116,7 @@ class FileText(QWidget):
         self._desk.bridge.ask(
             lambda engine: engine.reading.find(*where, needle, start, self._read_so_far.emit),
             self._show_found,
-            self._tell,
+            self._show_error,
             name=self._name("find"),
         )
 
@@ -128,7 +128,7 @@ class FileText(QWidget):
         self._desk.bridge.ask(
             lambda engine: engine.reading.part(*where, max(0, start), PART),
             self._show,
-            self._tell,
+            self._show_error,
             name=self._name("part"),
         )
 
@@ -183,7 +183,7 @@ class FileText(QWidget):
             percent = done * 100 // max(1, size)
             self._state.show_text(self.tr("Looked through {0} %").format(percent))
 
-    def _tell(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         self.stop.hide()
         self._state.show_text(language.sentence(error))
 

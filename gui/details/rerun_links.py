@@ -53,7 +53,7 @@ class Kinship(QObject):
         parent = (engine.parent_task_id or "") if engine is not None else ""
         known = bool(parent) and self._ctx.model.view_of(parent) is not None
         links = self._details.overview.links
-        links.show_kin(parent, known, self.reruns_of(view.task_id))
+        links.show_related(parent, known, self.reruns_of(view.task_id))
         can_duplicate = "duplicate" in set(self._ctx.actions)
         self._details.overview.offer_duplicate(can_duplicate)
 

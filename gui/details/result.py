@@ -89,7 +89,7 @@ class Result(DetailTab):
     def _look(self) -> None:
         task_id = self._task_id
         self.desk.bridge.ask(
-            lambda engine: _found(engine, task_id), self._show, self._tell, name=self._name
+            lambda engine: _found(engine, task_id), self._show, self._show_error, name=self._name
         )
 
     def _show(self, found: Mapping[str, Any] | None) -> None:
@@ -120,7 +120,7 @@ class Result(DetailTab):
         self._nothing.show_text(text)
         self._stack.setCurrentWidget(self._nothing)
 
-    def _tell(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         self._show_nothing(language.sentence(error))
 
 

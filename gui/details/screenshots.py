@@ -55,7 +55,7 @@ class Screenshots(DetailTab):
         self.thumbs.currentItemChanged.connect(lambda *_: self._show_current())
         self.handle = FileHandle(desk, self.thumbs, self._file_at)
         self.part.all_time.connect(desk.span.clear)
-        desk.span.changed.connect(self._keep_to_span)
+        desk.span.changed.connect(self._apply_time_range)
         self.part.show_span(desk.span.range)
 
     def _lay_out(self) -> None:
@@ -128,15 +128,15 @@ class Screenshots(DetailTab):
         if self.thumbs.currentItem() is None and not item.isHidden():
             self.thumbs.setCurrentItem(item)
 
-    def _keep_to_span(self) -> None:
+    def _apply_time_range(self) -> None:
         """Show only images taken in the time range selected in the Timeline."""
         self.part.show_span(self.desk.span.range)
         for item in map(self.thumbs.item, range(self.thumbs.count())):
             taken = self._known[str(item.data(_NAME))].changed_at
             item.setHidden(not self.desk.span.holds(taken))
-        self._stand_on_one()
+        self._select_visible()
 
-    def _stand_on_one(self) -> None:
+    def _select_visible(self) -> None:
         """Select the first visible image if the current one is hidden."""
         current = self.thumbs.currentItem()
         if current is not None and not current.isHidden():

@@ -64,10 +64,10 @@ class Several(QWidget):
         cancel, again = words.count(counts.cancellable), words.count(counts.repeatable)
         said = self.tr("{0} can be cancelled, {1} can be run again without being asked anything.")
         said = said.format(cancel, again)
-        self._can.show_text("\n".join([*self._said_twice(counts.twice), said]))
+        self._can.show_text("\n".join([*self._duplicate_notes(counts.twice), said]))
         self._details.stand_in(self)
 
-    def _said_twice(self, number: int) -> Iterator[str]:
+    def _duplicate_notes(self, number: int) -> Iterator[str]:
         """Explain why the lines may add up to more than the selection."""
         if number == 1:
             yield self.tr("1 stands in two lines: it was orphaned, and has ended since.")

@@ -201,7 +201,7 @@ class Timeline(DetailTab):
         self.table.marked.connect(self._only.setEnabled)
         self.desk.span.changed.connect(self._show_range)
         for signal in (self._events.rowsInserted, self._events.modelReset):
-            signal.connect(self._hear)
+            signal.connect(self._on_events)
         self._only.setEnabled(False)
 
     def show_task(self, view: TaskView) -> None:
@@ -224,7 +224,7 @@ class Timeline(DetailTab):
         self._again.stop()
         self.desk.bridge.call_off(NAME)
 
-    def _hear(self, *_: object) -> None:
+    def _on_events(self, *_: object) -> None:
         if self._looks and not self._again.isActive():
             self._again.start()
 

@@ -63,7 +63,7 @@ def picture_of(
     if not spans:
         return None
     if before is not None:
-        same = _alike(before.spans, spans)
+        same = _equal_prefix(before.spans, spans)
         if same == len(spans) == len(before.spans):
             return before
         spans[:same] = before.spans[:same]
@@ -84,7 +84,7 @@ def picture_of(
     )
 
 
-def _alike(old: Sequence[Span], new: Sequence[Span]) -> int:
+def _equal_prefix(old: Sequence[Span], new: Sequence[Span]) -> int:
     """Return how many spans at the start are equal."""
     pairs = zip(old, new, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))

@@ -174,7 +174,7 @@ class LedgerActions(QObject):
 
             return await asyncio.to_thread(look_at, folder, others)
 
-        self._ctx.bridge.ask(look, self._ask_how, name="look at a ledger")
+        self._ctx.bridge.ask(look, self._ask_label, name="look at a ledger")
 
     def ask_to_change(self, label: str) -> None:
         """Open the dialog for label and read-only switch of this ledger."""
@@ -206,17 +206,17 @@ class LedgerActions(QObject):
             if found is None:
                 otherwise()
             else:
-                self._ask_what_is_meant(found)
+                self._ask_how_to_show(found)
 
         self._ctx.bridge.ask(look, then, name="look at what was dropped")
 
-    def _ask_how(self, found: Found) -> None:
+    def _ask_label(self, found: Found) -> None:
         beside = Beside(found.path, self._beside.free_label(found.path))
         card = LedgerCard(beside, self._beside.labels, self._ctx.parent)
         card.ask_to_add(Path(self._ctx.bridge.look_at_health().root), found.tasks)
         card.when_chosen(self._beside.add)
 
-    def _ask_what_is_meant(self, folder: Path) -> None:
+    def _ask_how_to_show(self, folder: Path) -> None:
         from gui.style.question import Question
 
         question = Question(self._ctx.parent)

@@ -180,7 +180,7 @@ class Diff(ViewerTab):
         self.desk.bridge.ask(
             lambda engine: engine.reading.differences(other, task_id, self._read.emit),
             self._show,
-            self._tell,
+            self._show_error,
             name=self._name,
         )
 
@@ -207,7 +207,7 @@ class Diff(ViewerTab):
             text = self.tr("{0} are the same. Only the first differences are shown.")
         self.state.show_text(text.format(count(found.same)))
 
-    def _tell(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         self.stop.hide()
         self.state.show_text(language.sentence(error))
 

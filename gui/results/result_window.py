@@ -92,7 +92,7 @@ _HEAD_CHARS = 110
 _OF_PAGES = ("depth", "response", "render", "size")
 
 
-class Around(NamedTuple):
+class ViewerCallbacks(NamedTuple):
     """Callbacks of the viewer into its main window."""
 
     neighbour: Callable[[str, int], TaskView | None]
@@ -104,9 +104,9 @@ class Around(NamedTuple):
 class ResultWindow(InOrder, QWidget):
     """Result viewer window, separate from the main window; `show_task` replaces its task."""
 
-    def __init__(self, desk: Desk, around: Around, parent: QWidget | None = None) -> None:
+    def __init__(self, desk: Desk, around: ViewerCallbacks, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Window)
-        self._desk, self._around = desk, around
+        self._desk, self._callbacks = desk, around
         self._view: TaskView | None = None
         self._wanted: int | None = None
         self._aside = False
@@ -154,7 +154,7 @@ class ResultWindow(InOrder, QWidget):
         desk = self._desk
         self.json = JsonTab(desk, self)
         self.preview, self.source, self.log = Preview(desk), Source(desk), Log(desk)
-        self.contract, self.diff = ContractTab(desk), Diff(desk, self._around.known)
+        self.contract, self.diff = ContractTab(desk), Diff(desk, self._callbacks.known)
         self.tabs.setDocumentMode(True)
         for tab, title in (
             (self.pages, self.tr("Pages")),
@@ -171,17 +171,17 @@ class ResultWindow(InOrder, QWidget):
         self.tabs.currentChanged.connect(lambda _: self._soon.start())
         self.pages.chosen.connect(lambda _: self._soon.start())
         self.pages.activated.connect(self._open_unit)
-        self.pages.counted.connect(self._stand_on_wanted)
-        self._soon.timeout.connect(self._tell_tabs)
-        self.back.clicked.connect(lambda: self._walk(-1))
-        self.on.clicked.connect(lambda: self._walk(1))
+        self.pages.counted.connect(self._select_wanted)
+        self._soon.timeout.connect(self._update_tabs)
+        self.back.clicked.connect(lambda: self._step(-1))
+        self.on.clicked.connect(lambda: self._step(1))
         self.this_view.triggered.connect(lambda: self._export(self.pages.model.filter))
         self.everything.triggered.connect(lambda: self._export(None))
-        self.folder.clicked.connect(lambda: self._around.show_folder(self.task_id))
-        self._desk.bridge.batch.connect(self._hear)
+        self.folder.clicked.connect(lambda: self._callbacks.show_folder(self.task_id))
+        self._desk.bridge.batch.connect(self._on_batch)
         for keys, act in (
-            ("Alt+Left", lambda: self._walk(-1)),
-            ("Alt+Right", lambda: self._walk(1)),
+            ("Alt+Left", lambda: self._step(-1)),
+            ("Alt+Right", lambda: self._step(1)),
             ("Ctrl+E", lambda: self._export(None)),
             ("Esc", self.close),
         ):
@@ -203,12 +203,12 @@ class ResultWindow(InOrder, QWidget):
         self.setWindowTitle(plain_title(self.tr("Result of {0}").format(name)))
         self._show_state(view)
         for button, way in ((self.back, -1), (self.on, 1)):
-            button.setEnabled(self._around.neighbour(view.task_id, way) is not None)
+            button.setEnabled(self._callbacks.neighbour(view.task_id, way) is not None)
         if other:
             self._leave()
-        self._tell_tabs()
+        self._update_tabs()
         if not other:
-            self._stand_on_wanted()
+            self._select_wanted()
 
     def show_tab(self, tab: QWidget) -> None:
         self.tabs.setCurrentWidget(tab)
@@ -218,11 +218,11 @@ class ResultWindow(InOrder, QWidget):
         self._view = None
         super().closeEvent(event)
 
-    def _tell_tabs(self) -> None:
+    def _update_tabs(self) -> None:
         """Update the pages always, and of the other tabs the current one, which shows a page."""
         if self._view is None:
             return
-        self._suit_kind(self._view)
+        self._adapt_to_kind(self._view)
         has_units = not self._has_calls
         if has_units:
             self.pages.show_task(self._view)
@@ -235,7 +235,7 @@ class ResultWindow(InOrder, QWidget):
         """Whether an agent drives the task: its calls are events, and it has no units."""
         return self._view is not None and getattr(self._view.entry, "kind", "") == ENVELOPE
 
-    def _suit_units(self) -> None:
+    def _adapt_to_units(self) -> None:
         """Hide the tabs of units for tasks without units, and show the log instead."""
         calls, of_units = self._has_calls, (self.pages, self.source)
         goes_aside = calls and self.tabs.currentWidget() in of_units
@@ -250,9 +250,9 @@ class ResultWindow(InOrder, QWidget):
             if self.tabs.currentWidget() is self.log:
                 self.show_tab(self.pages)
 
-    def _suit_kind(self, view: TaskView) -> None:
+    def _adapt_to_kind(self, view: TaskView) -> None:
         """Hide columns that only pages have, and name the tab by the kind's units."""
-        self._suit_units()
+        self._adapt_to_units()
         known = traits_of(getattr(view.entry, "kind", ""))
         steps = not known.crawls
         self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
@@ -267,23 +267,23 @@ class ResultWindow(InOrder, QWidget):
             if isinstance(tab, ViewerTab):
                 tab.leave()
 
-    def _hear(self, batch: Batch) -> None:
+    def _on_batch(self, batch: Batch) -> None:
         view = next((one for one in batch.views if one.task_id == self.task_id), None)
         if view is not None and self.isVisible():
             self._view = view
             self._show_state(view)
-            self._tell_tabs()
+            self._update_tabs()
 
     def _show_state(self, view: TaskView) -> None:
         self._state.show_text(words.status_word(view))
         self._state.show_tone(look(view))
 
-    def _walk(self, way: int) -> None:
-        view = self._around.neighbour(self.task_id, way)
+    def _step(self, way: int) -> None:
+        view = self._callbacks.neighbour(self.task_id, way)
         if view is not None:
             self.show_task(view)
 
-    def _stand_on_wanted(self) -> None:
+    def _select_wanted(self) -> None:
         """Select the requested unit after reading; `counted` is emitted at the end of reading."""
         if self._wanted is None:
             return
@@ -300,7 +300,7 @@ class ResultWindow(InOrder, QWidget):
 
     def _export(self, kept: UnitFilter | None) -> None:
         if self._view is not None:
-            self._around.export(self._view, None if kept and kept.matches_all else kept)
+            self._callbacks.export(self._view, None if kept and kept.matches_all else kept)
 
     def _find(self) -> None:
         current = self.tabs.currentWidget()

@@ -78,7 +78,7 @@ class ContractTab(ViewerTab):
             self.facts.show_text(self.tr("This task has no contract: nothing was promised of it."))
             return
         self.desk.bridge.ask(
-            lambda engine: engine.contract(link), self._show, self._tell, name=self._name
+            lambda engine: engine.contract(link), self._show, self._show_error, name=self._name
         )
 
     def leave(self) -> None:
@@ -94,7 +94,7 @@ class ContractTab(ViewerTab):
         if self.items.toPlainText() != text:
             self.items.setPlainText(text)
 
-    def _tell(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         self.facts.show_text(language.sentence(error))
 
 
@@ -167,7 +167,7 @@ class Preview(ViewerTab):
         self.desk.bridge.ask(
             lambda engine: engine.reading.files(task_id),
             lambda files: self._show(task_id, files, steps=steps),
-            self._tell,
+            self._show_error,
             name=f"preview {id(self)}",
         )
 
@@ -197,7 +197,7 @@ class Preview(ViewerTab):
             self.title.show_text(self.tr("There is no picture of {0}").format(self.title.text()))
             self._both.hide()
 
-    def _tell(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         self.title.show_text(language.sentence(error))
 
 
@@ -246,7 +246,7 @@ class Source(ViewerTab):
         self.desk.bridge.ask(
             lambda engine: _text(engine, task_id, unit),
             self._show,
-            self._tell,
+            self._show_error,
             name=f"source {id(self)}",
         )
 
@@ -259,7 +259,7 @@ class Source(ViewerTab):
         if not text:
             self._title.show_text(self.tr("No text was kept of this one."))
 
-    def _tell(self, error: EngineError) -> None:
+    def _show_error(self, error: EngineError) -> None:
         self._shown = ("", -1)  # so that the next call retries
         self._title.show_text(language.sentence(error))
 
