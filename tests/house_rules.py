@@ -91,6 +91,7 @@ GUI_MAY_IMPORT = frozenset(
 )
 WRITERS = {
     "engine/ledger/files.py": "the only writer of ledger files",
+    "engine/browser/chromium/driver.py": "removes the temporary profiles of its browsers",
     "engine/logging/log_file.py": (
         "the log is no part of a ledger and must work when the ledger does not"
     ),

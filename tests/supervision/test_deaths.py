@@ -226,3 +226,16 @@ def kill_renderers() -> None:
 def die_once(place: Place, path: str) -> None:
     if place.hits[path] <= 1:
         kill_renderer()
+
+
+@no_stop
+async def test_a_driver_that_stands_still_leaves_no_profile_in_the_temp_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: Running
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # read by the driver
+    async with browser() as session:
+        await session.warm()
+        (driver,) = processes("run-driver")
+        assert list(tmp_path.glob("*profile*"))
+        driver.suspend()
+    assert not list(tmp_path.glob("*profile*"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ LOOK_S = 0.05
 SETTLE_S = 3.0  # a busy machine needs longer
 ANSWER_S = 2.0
 ASKED_S = 5.0
+_PROFILE = "playwright_chromiumdev_profile-"  # Playwright's temporary profiles
 _DRIVER_MODULES = frozenset(
     {
         "playwright._impl.transport",
@@ -47,6 +49,7 @@ class Driver:
         self.playwright = playwright
         self.pages = 0  # pages loaded through it, counted when their browsers are replaced
         self.held_bytes = 0
+        self.profiles: set[str] = set()  # temporary folders of its browsers
         self._process = process
         self._tasks = tasks
         self._late: set[asyncio.Task[None]] = set()
@@ -127,12 +130,24 @@ class Driver:
         stopping.add_done_callback(_retrieve_error)
         try:
             await asyncio.wait({stopping}, timeout=limit_s)
-            end([*tree, *_tree(self._process)])  # also a browser that started meanwhile
+            ended = [*tree, *_tree(self._process)]  # also a browser that started meanwhile
+            end(ended)
             # The pipe is closed now and only the loop's cleanup is left; a second `stop` of
             # Playwright does not wait for that, so it is awaited here.
             await _settled({stopping, *self._tasks, *self._late})
+            await asyncio.to_thread(_remove_profiles, self.profiles, ended)
         finally:
             stopping.cancel()
+
+
+def _remove_profiles(profiles: Iterable[str], ended: list[psutil.Process]) -> None:
+    """Remove profiles that a driver left because it was ended by force."""
+    left = [one for one in profiles if os.path.basename(one).startswith(_PROFILE)]
+    left = [one for one in left if os.path.isdir(one)]
+    if left:
+        psutil.wait_procs(ended, timeout=SETTLE_S)  # a dying browser still writes
+    for profile in left:
+        shutil.rmtree(profile, ignore_errors=True)
 
 
 async def _close_when_there(launching: asyncio.Future[Browser]) -> None:

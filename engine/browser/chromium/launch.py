@@ -200,6 +200,8 @@ class Chromium:
         told = await self._wire.send("SystemInfo.getProcessInfo")
         pids = (one["id"] for one in told["processInfo"] if one["type"] == "browser")
         self.family = Family.of(int(next(pids, 0)))
+        if self.family is not None:
+            self.driver.profiles.add(self.family.profile())
 
     async def answers(self, limit_s: float | None = None) -> bool:
         """Return whether the browser process responds within 2 s, in spite of hung pages."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import psutil
 
 _RENDERER = "--type=renderer"
+_PROFILE = "--user-data-dir="
 _BUSY_S = 0.25  # sampling time for CPU use
 
 
@@ -36,6 +37,16 @@ class Family:
             return [*reversed(self._root.children(recursive=True)), self._root]
         except psutil.Error:
             return []
+
+    def profile(self) -> str:
+        """Return the browser's profile folder; "" if the process is gone."""
+        try:
+            words = self._root.cmdline()
+        except psutil.Error:
+            return ""
+        return next(
+            (word.removeprefix(_PROFILE) for word in words if word.startswith(_PROFILE)), ""
+        )
 
     def renderers(self) -> list[psutil.Process]:
         """Return the processes that run pages."""
