@@ -24,11 +24,11 @@ from engine.model.errors import EngineError
 from engine.model.version import VERSION
 from gui.desktop.launch_request import SCHEME, Wish, here, wish_of
 from gui.desktop.raise_window import token_in
-from gui.startup.crash_handler import Alarm, crash_file, has_crashed, log_qt_messages
+from gui.startup.crash_handler import CrashHandler, crash_file, has_crashed, log_qt_messages
 from gui.startup.loop import run
 from gui.startup.screen import NoScreen, check_screen, platform_for, wanted_screens
 from gui.startup.single_instance import Instance
-from gui.startup.window_opening import Doorway
+from gui.startup.window_opening import WindowOpening
 from gui.state.preferences import Preferences
 from gui.state.preferences import default_file as preference_file
 from gui.state.window_state import Memory
@@ -131,7 +131,7 @@ def _name_for_the_task_bar() -> None:
 
 async def _windows(app: Opener, settings: Settings, wish: Wish, options: argparse.Namespace) -> int:
     """One window after the other, as the user opens folders; the exit code."""
-    memory, alarm, preferences = Memory(), Alarm(), Preferences(preference_file())
+    memory, alarm, preferences = Memory(), CrashHandler(), Preferences(preference_file())
     alarm.install()
     alarm.watch_loop(asyncio.get_running_loop())
     dress_first(app, memory.theme)
@@ -146,7 +146,7 @@ async def _windows(app: Opener, settings: Settings, wish: Wish, options: argpars
         return _refuse(error)
     crashed = has_crashed(memory)
     while True:
-        door = Doorway.on(settings, memory, preferences, alarm)
+        door = WindowOpening.on(settings, memory, preferences, alarm)
         looks = partial(_settle_looks, app, door.window, memory, preferences, options.language)
         door.when_imported(looks)
         folder = await _one_window(app, door, instance, wish, crashed)
@@ -170,7 +170,7 @@ def _settle_looks(
 
 
 async def _one_window(
-    app: Opener, door: Doorway, instance: Instance, wish: Wish, crashed: bool
+    app: Opener, door: WindowOpening, instance: Instance, wish: Wish, crashed: bool
 ) -> Path | None:
     """Show one window until it is left; the folder to open next, if that is why."""
     instance.called.connect(door.called)

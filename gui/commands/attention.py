@@ -119,12 +119,12 @@ _AT_ONCE = 100
 _MOST_LOOKED_AT = 500  # Tasks examined for the state of the action
 
 
-def attach(ctx: WindowContext) -> Attending:
+def attach(ctx: WindowContext) -> AttentionActions:
     """Add the actions and restore the acknowledged marks."""
-    return Attending(ctx)
+    return AttentionActions(ctx)
 
 
-class Attending(QObject):
+class AttentionActions(QObject):
     """Toggle the acknowledgement of the selected tasks, in this window only.
 
     A new reason shows the task again.

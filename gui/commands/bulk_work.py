@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QProgressBar, QPushButton
 from engine.model.errors import EngineError
 from engine.service.engine import Engine
 from engine.text.words import count
-from gui.engine_link.engine_calls import Errands
+from gui.engine_link.engine_calls import EngineCalls
 from gui.style.theme import plain_label
 
 AT_ONCE = 4  # Concurrent tasks, each of which waits for a disk
@@ -132,7 +132,7 @@ class BulkWork(QObject):
     Runs are independent; the engine rejects or ignores a duplicate action.
     """
 
-    def __init__(self, errands: Errands, place: QBoxLayout, parent: QObject) -> None:
+    def __init__(self, errands: EngineCalls, place: QBoxLayout, parent: QObject) -> None:
         super().__init__(parent)
         self._errands, self._place = errands, place
         self._runs = 0

@@ -19,9 +19,11 @@ PATIENCE_MS = 10_000  # As in the engine: a healthy task stops within 2 s
 MOST_LOOKED_AT = 500  # Tasks examined to enable an action; with more it is enabled without a check
 
 
-def attach(ctx: WindowContext, requests: Requests, bulk: BulkWork, reports: Reports) -> Stopping:
+def attach(
+    ctx: WindowContext, requests: Requests, bulk: BulkWork, reports: Reports
+) -> CancelListed:
     """Add the actions and enable them by list and selection."""
-    return Stopping(ctx, requests, bulk, reports)
+    return CancelListed(ctx, requests, bulk, reports)
 
 
 def can_be_stopped(view: TaskView | None) -> bool:
@@ -50,7 +52,7 @@ def _waits_ms(view: TaskView | None) -> int | None:
     return max(0, int(asked + PATIENCE_MS - time.time() * 1000))
 
 
-class Stopping(QObject):
+class CancelListed(QObject):
     """Actions to cancel all listed tasks, stop recordings and force a stop.
 
     Questions and Undo belong to `Requests`.

@@ -26,7 +26,7 @@ from gui.style.task_list import TaskList
 WIDTH = 560
 
 
-class LettingGo(Question):
+class DeleteQuestion(Question):
     """Question dialog; the answer `go` deletes, the default keeps the tasks."""
 
     def __init__(
@@ -202,7 +202,7 @@ class Deleting(QObject):
     def _question(
         self, title: str, verb: str, views: Sequence[TaskView], act: object, *sentences: str
     ) -> None:
-        dialog = LettingGo(title, verb, views, sentences, self._ctx.parent)
+        dialog = DeleteQuestion(title, verb, views, sentences, self._ctx.parent)
         assert callable(act)
 
         def answered(answer: str) -> None:

@@ -16,18 +16,18 @@ from engine.service.engine import Engine
 from engine.text.words import count
 from gui.commands.bulk_reports import Reports
 from gui.context.window_context import WindowContext
-from gui.style.drag_source import Grip, carried, carry
+from gui.style.drag_source import DragGesture, carried, carry
 
 MOST: Final = 500  # Limit of tasks with files; exports handle larger numbers
 _ASK: Final = "files to carry"
 
 
-def attach(ctx: WindowContext, reports: Reports) -> Carrying:
+def attach(ctx: WindowContext, reports: Reports) -> DragOut:
     """Make selected rows draggable and add the action that copies their files."""
-    return Carrying(ctx, reports)
+    return DragOut(ctx, reports)
 
 
-class Carrying(QObject):
+class DragOut(QObject):
     """Find the result files on a thread, then start the drag."""
 
     def __init__(self, ctx: WindowContext, reports: Reports) -> None:
@@ -35,9 +35,9 @@ class Carrying(QObject):
         self._reports = reports
         self._ctx = ctx
         table = ctx.table
-        self._grip = Grip(table.viewport(), table.is_chosen_at, keeps=True)
-        self._grip.gripped.connect(ctx.model.hold)
-        self._grip.pulled.connect(self._pull)
+        self._gesture = DragGesture(table.viewport(), table.is_chosen_at, keeps=True)
+        self._gesture.gripped.connect(ctx.model.hold)
+        self._gesture.pulled.connect(self._pull)
         self._act = ctx.actions.add("copy_files", self.tr("Copy res&ult files"), ["Ctrl+Alt+F"])
         self._act.triggered.connect(self.copy_files)
         ctx.scope.changed.connect(self._allow)
@@ -66,9 +66,9 @@ class Carrying(QObject):
 
     def _carry(self, files: Sequence[Path]) -> None:
         ids = [plain_id(one) for one in self._ctx.scope.ids()]
-        if self._grip.is_pulled and ids:  # The button may have been released meanwhile
+        if self._gesture.is_pulled and ids:  # The button may have been released meanwhile
             carry(self._ctx.table, carried("\n".join(ids), files), self._said(len(ids), files))
-        self._grip.let_go()
+        self._gesture.let_go()
 
     def _said(self, tasks: int, files: Sequence[Path]) -> str:
         said = self.tr("1 task") if tasks == 1 else self.tr("{0} tasks").format(count(tasks))

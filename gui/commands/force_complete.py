@@ -25,7 +25,7 @@ from engine.text.words import count
 from gui.commands.bulk_reports import Reports
 from gui.commands.bulk_work import BulkWork, Outcome
 from gui.context.window_context import WindowContext
-from gui.engine_link.engine_calls import Errands
+from gui.engine_link.engine_calls import EngineCalls
 from gui.i18n.ledger_names import name_with_ledger
 from gui.style.question import BUTTON, Question
 from gui.style.task_list import TaskList
@@ -38,12 +38,12 @@ AGAIN_MS, AT_A_TIME = 1000, 40
 _LOOK = "what is missing now"
 
 
-def attach(ctx: WindowContext, bulk: BulkWork, reports: Reports) -> Forcing:
+def attach(ctx: WindowContext, bulk: BulkWork, reports: Reports) -> ForceComplete:
     """Add the action and enable it by selection."""
-    return Forcing(ctx, bulk, reports)
+    return ForceComplete(ctx, bulk, reports)
 
 
-class Forcing(QObject):
+class ForceComplete(QObject):
     """Question and completion for one window."""
 
     def __init__(self, ctx: WindowContext, bulk: BulkWork, reports: Reports) -> None:
@@ -151,7 +151,7 @@ class Forcing(QObject):
 class LookingAgain(QObject):
     """Refresh an open question, because missing items may arrive meanwhile."""
 
-    def __init__(self, errands: Errands, dialog: ForceDialog) -> None:
+    def __init__(self, errands: EngineCalls, dialog: ForceDialog) -> None:
         super().__init__(dialog)
         self._errands, self._dialog = errands, dialog
         self._at, self._busy = 0, False

@@ -31,12 +31,12 @@ def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
     )
 
 
-def attach(ctx: WindowContext, reports: Reports, shortcuts: Shortcuts) -> Backstage:
+def attach(ctx: WindowContext, reports: Reports, shortcuts: Shortcuts) -> HelpActions:
     """Add the actions."""
-    return Backstage(ctx, reports, shortcuts)
+    return HelpActions(ctx, reports, shortcuts)
 
 
-class Backstage(QObject):
+class HelpActions(QObject):
     """Open each dialog once; a second request raises it."""
 
     def __init__(self, ctx: WindowContext, reports: Reports, shortcuts: Shortcuts) -> None:

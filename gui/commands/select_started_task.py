@@ -11,7 +11,7 @@ from gui.style.banners import Banner, Choice
 from gui.tasks.task_table import TaskTable
 
 
-class Newcomer(QObject):
+class StartedTaskSelector(QObject):
     """Wait for one task to be listed, and report it when the filter hides it."""
 
     def __init__(self, table: TaskTable, bar: Banner, clear_filter: Callable[[], object]) -> None:

@@ -13,12 +13,12 @@ from PySide6.QtGui import QKeySequence
 from gui.context.window_context import WindowContext
 
 
-def attach(ctx: WindowContext) -> Undoing:
+def attach(ctx: WindowContext) -> UndoAction:
     """Add the `undo` action and connect all undo offers."""
-    return Undoing(ctx)
+    return UndoAction(ctx)
 
 
-class Undoing(QObject):
+class UndoAction(QObject):
     """Action that is enabled while an undo is offered, named after the latest."""
 
     def __init__(self, ctx: WindowContext) -> None:

@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from gui.context.window_context import WindowContext
-from gui.desktop.quitting import Leaving
+from gui.desktop.quitting import QuitHandler
 from gui.desktop.raise_window import come_forward
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SETTLE_MS, LATEST_MS = 600, 5000
 
 
-class Citizen(QObject):
+class DesktopIntegration(QObject):
     """Closing of the window (`leaving`), and other integration soon after the first paint."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Citizen(QObject):
         self._show_tasks = show_tasks
         self._presence: Presence | None = None
         self._closed = False
-        self.leaving = Leaving(ctx, remember, self._find_tray)
+        self.leaving = QuitHandler(ctx, remember, self._find_tray)
         self.leaving.kept.connect(self._say_where)
         self._settling = QTimer(self, singleShot=True, interval=LATEST_MS)
         self._settling.timeout.connect(self._arrive)

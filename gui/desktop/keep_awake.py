@@ -33,7 +33,7 @@ class Keeper(Protocol):
     def release(self) -> None: ...
 
 
-class Awake(QObject):
+class KeepAwake(QObject):
     """Keep the system awake from the first running task until shortly after the last."""
 
     def __init__(self, ctx: WindowContext, keeper: Keeper) -> None:

@@ -24,7 +24,7 @@ SESSION_END_S = 60.0
 KEEP, CANCEL, STAY = "keep", "cancel", "stay"
 
 
-class Leaving(QObject):
+class QuitHandler(QObject):
     """Handle close and quit requests. `left` carries the folder to open next, or None.
 
     Running tasks are cancelled only after a question, or by a preference of the user.

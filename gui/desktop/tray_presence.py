@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 from engine.model.display import display, display_lines
 from gui.context.window_context import WindowContext
 from gui.desktop.bus import BusError, Message, Variant
-from gui.desktop.keep_awake import Awake, keeper_for
+from gui.desktop.keep_awake import KeepAwake, keeper_for
 from gui.desktop.notification_rules import Popup
 from gui.desktop.raise_window import come_forward
 from gui.desktop.session_bus import SessionBus, method
@@ -171,7 +171,7 @@ class Presence(QObject):
         self._show_tasks = show_tasks
         self._bus = SessionBus(ctx.bridge.spawn, self)
         self.tray = Tray(ctx, self._bus)
-        self._awake = Awake(ctx, keeper_for(sys.platform, self._bus))
+        self._awake = KeepAwake(ctx, keeper_for(sys.platform, self._bus))
         self._popups = Popups(self._bus, lambda: self.tray.icon, self)
         self._badge = Badge(self._bus)
         self._popups.clicked.connect(self._go)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from engine.service.engine import Engine
 from gui.engine_link.services import Desk
-from gui.style.drag_source import Grip, carried, carry
+from gui.style.drag_source import DragGesture, carried, carry
 
 Wanted = Callable[[QPoint | None], tuple[str, str] | None]
 
@@ -27,7 +27,7 @@ class FileHandle(QObject):
         super().__init__(widget)
         self._desk, self._widget, self._wanted = desk, widget, wanted
         place = widget.viewport() if isinstance(widget, QAbstractScrollArea) else widget
-        self.grip = Grip(place, lambda at: wanted(at) is not None)
+        self.grip = DragGesture(place, lambda at: wanted(at) is not None)
         self.grip.pulled.connect(self._pull)
         self.copy = self._action(self.tr("&Copy the file"), self._copy)
         self.copy.setShortcut(QKeySequence.StandardKey.Copy)

@@ -10,12 +10,12 @@ from gui.context.window_context import WindowContext
 from gui.details.panel import Details
 
 
-def attach(ctx: WindowContext, details: Details) -> Kinship:
+def attach(ctx: WindowContext, details: Details) -> RerunLinks:
     """Show the parent and the re-runs of a task in the details, with links to them."""
-    return Kinship(ctx, details)
+    return RerunLinks(ctx, details)
 
 
-class Kinship(QObject):
+class RerunLinks(QObject):
     """Map each task to its re-runs, oldest first, and follow links between them."""
 
     def __init__(self, ctx: WindowContext, details: Details) -> None:

@@ -25,15 +25,15 @@ from engine.service.router.connection_state import Beside, LedgerState
 from engine.service.router.errors import NoSuchLedger
 from engine.service.router.ledgers import SILENT_S, Ledgers, ask_for, check_label
 from gui.engine_link.cancel_many import Cancelled, cancel_all
-from gui.engine_link.engine_calls import Errands
+from gui.engine_link.engine_calls import EngineCalls
 from gui.engine_link.event_follower import EventFollower, Offset, Told
 from gui.engine_link.event_rows import EventPart, EventRow, event_row
-from gui.engine_link.subscription import Flow
+from gui.engine_link.subscription import BatchThrottle
 
 # Management of further ledgers, the base of `Bridge`.
 
 
-class LedgerErrands(Errands):
+class LedgerCalls(EngineCalls):
     """Add and remove further ledgers, also before the window's own ledger is open.
 
     `ledgers_changed` reports an added or removed ledger, a new state or a new number of tasks.
@@ -151,7 +151,7 @@ AGAIN_S = 2.0  # Delay before the next attempt to follow the ledger
 CLOSE_S = 5.0
 
 
-class Bridge(LedgerErrands):
+class Bridge(LedgerCalls):
     """The engine as the window uses it; every signal carries one record.
 
     `answered` carries the token of a request with its record or its error, which is then not
@@ -173,7 +173,7 @@ class Bridge(LedgerErrands):
         super().__init__(settings)
         self._accepts = accepts
         self._making: asyncio.Future[Ledgers] | None = None
-        self._flow = Flow(self)
+        self._flow = BatchThrottle(self)
         self._flow.batch.connect(self.batch)
         self._told = Told()
         self._history = EventFollower(self._read_events, self._told.has_ended, self.events.emit)

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class Errands(QObject):
+class EngineCalls(QObject):
     """Owner of all background tasks of the window, which end with it.
 
     `failed` carries an error for the user, `broken` an unexpected exception.

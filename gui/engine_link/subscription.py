@@ -25,7 +25,7 @@ _LOAD_MS = 8.0  # Time budget of one batch while a ledger is loading
 _SEND_MS = 3.0  # Time budget of one batch afterwards
 
 
-class Flow(QObject):
+class BatchThrottle(QObject):
     """Merge batches: emit the first immediately, later ones every 40 ms.
 
     A batch holds no more tasks than can be applied in some 3 ms (8 while a ledger loads), because a
@@ -111,7 +111,7 @@ STILL = 5  # Turns without a part after which loading counts as stalled or finis
 FEW = 500  # Ledgers up to this size need no throttle
 
 
-class Calm(QObject):
+class RepaintThrottle(QObject):
     """Paint `widgets` in turns while a ledger loads, from its first part to its last.
 
     `hold` holds back further parts (True) for the turn in which a widget is painted.

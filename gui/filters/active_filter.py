@@ -21,7 +21,7 @@ AGAIN_MS = 2000
 _AGAIN_SHARE = 50
 
 
-class Narrowing(QObject):
+class ActiveFilter(QObject):
     """Combine facets and typed query into one filter; an invalid query changes nothing."""
 
     changed = Signal()

@@ -14,7 +14,7 @@ from engine.model.records import EngineFields, TaskRecord
 from engine.model.status import Standing
 from engine.query import term
 from gui.context.window_context import WindowContext
-from gui.filters.active_filter import Narrowing
+from gui.filters.active_filter import ActiveFilter
 from gui.tasks.columns import COLUMNS
 from gui.tasks.facets import AGES, OLDER
 from gui.tasks.row import Row
@@ -108,14 +108,14 @@ _CELLS: Final[dict[str, Callable[[Row, float], str]]] = {
 }
 
 
-def attach(ctx: WindowContext, narrowing: Narrowing) -> None:
+def attach(ctx: WindowContext, narrowing: ActiveFilter) -> None:
     CellFilter(ctx, narrowing)
 
 
 class CellFilter(QObject):
     """Alt+click on a cell filters by its value, Alt+Shift+click excludes it."""
 
-    def __init__(self, ctx: WindowContext, narrowing: Narrowing) -> None:
+    def __init__(self, ctx: WindowContext, narrowing: ActiveFilter) -> None:
         super().__init__(ctx.parent)
         self._narrowing = narrowing
         self._ctx = ctx

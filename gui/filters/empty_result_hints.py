@@ -10,7 +10,7 @@ from engine.model.display import elide_right
 from engine.query import Filter
 from engine.text.words import count
 from gui.context.window_context import WindowContext
-from gui.filters.active_filter import Narrowing
+from gui.filters.active_filter import ActiveFilter
 from gui.filters.filter_chips import Condition
 from gui.filters.match_counts import Counting
 from gui.style.banners import Choice
@@ -24,14 +24,16 @@ MOST = 2  # Most buttons next to the one that clears the filter
 ShowNearest = Callable[[tuple[Choice, ...]], object]
 
 
-def attach(ctx: WindowContext, narrowing: Narrowing, show_nearest: ShowNearest) -> None:
-    Nearest(ctx, narrowing, show_nearest)
+def attach(ctx: WindowContext, narrowing: ActiveFilter, show_nearest: ShowNearest) -> None:
+    EmptyResultHints(ctx, narrowing, show_nearest)
 
 
-class Nearest(QObject):
+class EmptyResultHints(QObject):
     """Count the matches without each condition when the filter has no result."""
 
-    def __init__(self, ctx: WindowContext, narrowing: Narrowing, show_nearest: ShowNearest) -> None:
+    def __init__(
+        self, ctx: WindowContext, narrowing: ActiveFilter, show_nearest: ShowNearest
+    ) -> None:
         super().__init__(ctx.parent)
         self._narrowing, self._show_nearest = narrowing, show_nearest
         self._ctx = ctx

@@ -14,7 +14,7 @@ from gui.filters.filter_chips import Condition, FilterChips
 from gui.i18n import language
 from gui.style.announcements import announce
 from gui.style.clearable import clearable
-from gui.style.completion_popup import Offers
+from gui.style.completion_popup import CompletionPopup
 from gui.style.icons import icon
 from gui.style.theme import plain_keys, plain_label, plain_tip
 
@@ -31,7 +31,7 @@ class FilterBox(QLineEdit):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._known: Callable[[], Known] = dict
-        self._offers: Offers | None = None
+        self._offers: CompletionPopup | None = None
         self.textEdited.connect(lambda _: self._offer())
 
     def offer_values(self, known: Callable[[], Known]) -> None:
@@ -94,7 +94,7 @@ class FilterBox(QLineEdit):
         if self._offers is None:
             if not found.offers:
                 return
-            self._offers = Offers(self.window())
+            self._offers = CompletionPopup(self.window())
             self._offers.taken.connect(self._put)
         self._offers.offer(found, self.mapTo(self.window(), QPoint(0, self.height() + 1)))
 

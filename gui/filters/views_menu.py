@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QDialog, QMenu, QPushButton, QVBoxLayou
 
 from engine.query import Filter, QueryError, term
 from gui.context.window_context import WindowContext
-from gui.filters.active_filter import Narrowing, joined
+from gui.filters.active_filter import ActiveFilter, joined
 from gui.filters.facet_items import VIEW
 from gui.filters.filter_bar import FilterBar
 from gui.filters.match_counts import Counting
@@ -104,7 +104,7 @@ _AGEING_MS = 60_000
 
 
 def attach(
-    ctx: WindowContext, narrowing: Narrowing, sidebar: Sidebar, filter_bar: FilterBar
+    ctx: WindowContext, narrowing: ActiveFilter, sidebar: Sidebar, filter_bar: FilterBar
 ) -> None:
     Views(ctx, narrowing, sidebar, filter_bar)
 
@@ -113,7 +113,7 @@ class Views(QObject):
     """List the views and mark the active one."""
 
     def __init__(
-        self, ctx: WindowContext, narrowing: Narrowing, sidebar: Sidebar, filter_bar: FilterBar
+        self, ctx: WindowContext, narrowing: ActiveFilter, sidebar: Sidebar, filter_bar: FilterBar
     ) -> None:
         super().__init__(ctx.parent)
         self._narrowing = narrowing

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 from engine.query import term
 from engine.service.router.connection_state import LedgerState
 from gui.context.window_context import WindowContext
-from gui.filters.active_filter import Narrowing
+from gui.filters.active_filter import ActiveFilter
 from gui.filters.facet_items import Lost
 from gui.filters.sidebar import Sidebar
 from gui.i18n.ledger_names import LOST, lost_words, summed_up
@@ -25,7 +25,7 @@ class LedgerDisplay(QObject):
         self,
         ctx: WindowContext,
         sidebar: Sidebar,
-        narrowing: Narrowing,
+        narrowing: ActiveFilter,
         show_summary: ShowSummary,
         copy_with_ledger: Callable[[bool], object],
     ) -> None:

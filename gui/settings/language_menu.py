@@ -15,12 +15,12 @@ from gui.style.banners import Choice
 LANGUAGE: Final = "general.language"
 
 
-def attach(ctx: WindowContext) -> Speaking:
+def attach(ctx: WindowContext) -> LanguageMenu:
     """Add the language menu."""
-    return Speaking(ctx)
+    return LanguageMenu(ctx)
 
 
-class Speaking(QObject):
+class LanguageMenu(QObject):
     """Save the chosen language, which applies to the next window.
 
     Texts on the screen keep their language, so a banner offers to reopen the window.

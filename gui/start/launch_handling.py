@@ -15,7 +15,7 @@ from gui.start.starting import Starting
 PATIENCE_MS = 5000  # Wait in ms for a task in a further ledger that is still loading
 
 
-class Arrivals(QObject):
+class LaunchHandler(QObject):
     """Handle launch requests: show tasks after loading, open dialogs, start nothing."""
 
     def __init__(

@@ -74,7 +74,7 @@ LINE_CHARS: Final = 200
 _KEPT = Qt.ItemDataRole.UserRole
 
 
-class Shelf(QWidget):
+class PresetList(QWidget):
     """List of presets and recent requests; `chosen` carries one, `file_wanted` requests a file."""
 
     chosen = Signal(object)

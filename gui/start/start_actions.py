@@ -8,7 +8,7 @@ from PySide6.QtGui import QKeySequence
 from engine.model.records import Health, TaskRecord
 from gui.context.window_context import WindowContext
 from gui.start.starting import Starting
-from gui.style.drop_target import Dropping
+from gui.style.drop_target import DropTarget
 
 WARM_AFTER_MS = 1500  # Delay after loading, because the list and the browser's imports come first
 
@@ -34,7 +34,7 @@ class StartActions(QObject):
         self._file.triggered.connect(self._starting.open_file)
         self._list.triggered.connect(lambda _=False: self._starting.open_list())
         self._duplicate.triggered.connect(self._duplicate_chosen)
-        dropping = Dropping(ctx.parent)
+        dropping = DropTarget(ctx.parent)
         dropping.dropped.connect(self._take_drop)
         ctx.bridge.health.connect(self._hear)
         ctx.scope.changed.connect(self._show_ability)

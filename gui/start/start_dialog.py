@@ -19,12 +19,12 @@ from gui.start.address import complete
 from gui.start.addresses_part import AddressesPart
 from gui.start.field import Field
 from gui.start.kind_forms import FormWords
-from gui.start.preset_list import Shelf
+from gui.start.preset_list import PresetList
 from gui.start.presets import Kept, Presets
 from gui.start.request_tabs import FORM, RequestTabs
 from gui.start.start_footer import StartFooter
 from gui.style.banners import Banner
-from gui.style.drop_target import Dropping
+from gui.style.drop_target import DropTarget
 from gui.style.tab_order import chain
 from gui.style.theme import heading, plain_label, plain_tip
 
@@ -68,7 +68,7 @@ class StartDialog(QDialog):
         self.tabs = RequestTabs(self._words, self)
         self.form, self.json = self.tabs.form, self.tabs.json
         self.addresses = AddressesPart(self.form, self)
-        self.shelf = Shelf(presets, self._words, self)
+        self.shelf = PresetList(presets, self._words, self)
         self.footer = StartFooter(self)
         self.start, self.offer = self.footer.start, self.addresses.offer
         self._lay_out()
@@ -221,7 +221,7 @@ class StartDialog(QDialog):
         self.footer.another.clicked.connect(lambda: self.ask(again=True))
         self.footer.cancel.clicked.connect(self.reject)
         self.footer.keep_wanted.connect(self._keep)
-        Dropping(self).dropped.connect(self.dropped)
+        DropTarget(self).dropped.connect(self.dropped)
         for keys in ("Ctrl+Return", "Ctrl+Enter"):
             QShortcut(QKeySequence(keys), self, self.ask).setAutoRepeat(False)
 

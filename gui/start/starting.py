@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 NAME = "start many"
 
 
-class Volley(QObject):
+class SequentialStart(QObject):
     """Start requests in turn; `progress` carries started and total, `ended` the result."""
 
     progress = Signal(int, int)
@@ -144,9 +144,9 @@ class Starting(QObject):
         self._wish: Callable[[], None] | None = None  # Request to show after the list was started
         self._presets: Presets | None = None
         self._estimate = Estimate(bridge, self)
-        self._volley = Volley(bridge, self)
-        self._volley.progress.connect(self._show_progress)
-        self._volley.ended.connect(self._end_list)
+        self._sequential_start = SequentialStart(bridge, self)
+        self._sequential_start.progress.connect(self._show_progress)
+        self._sequential_start.ended.connect(self._end_list)
         bridge.answered.connect(self._show_answer)
 
     @property
@@ -193,7 +193,7 @@ class Starting(QObject):
         dialog.addresses.offer_text(QGuiApplication.clipboard().text())
         dialog.wanted.connect(lambda wanted: self._begin(wanted, parent))
         dialog.many_wanted.connect(self._begin_list)
-        dialog.stop_wanted.connect(self._volley.stop)
+        dialog.stop_wanted.connect(self._sequential_start.stop)
         dialog.file_wanted.connect(self.open_file)
         dialog.dropped.connect(self.take_drop)
         dialog.finished.connect(self._forget_dialog)
@@ -336,7 +336,7 @@ class Starting(QObject):
 
     def _begin_list(self, requests: list[Asked]) -> None:
         self._listed = requests
-        self._volley.start(requests)
+        self._sequential_start.start(requests)
 
     def _end_list(self, started: int, error: EngineError | None) -> None:
         self._remember_list(self._listed[:started])

@@ -42,7 +42,7 @@ _QT_LEVELS = {
 }
 
 
-class Alarm(QObject):
+class CrashHandler(QObject):
     """Catch errors in slots, threads, the event loop and the bridge.
 
     One dialog at a time, and one for each place in the code, because a repeated error must not

@@ -18,7 +18,7 @@ from engine.model.kind_traits import link_follower, traits_of
 from engine.model.records import TERMINAL, Status, TaskView
 from engine.model.status import Standing, standing
 from gui.desktop.launch_request import Wish
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.state.window_state import Memory
 from gui.style.theme import Theme, apply_theme
@@ -158,7 +158,7 @@ async def shoot(
         if scene == "empty":
             settings = Settings.at(home=Path(folder) / "home")
             settings.root.mkdir(parents=True)
-        session = Session(settings, memory, Alarm(), accepts=False)
+        session = Session(settings, memory, CrashHandler(), accepts=False)
         loaded = asyncio.Event()
         session.bridge.loaded.connect(loaded.set)
         session.bridge.unusable.connect(lambda _: loaded.set())
@@ -222,7 +222,7 @@ async def self_test(app: QApplication, browser_path: str | None) -> tuple[int, s
     with tempfile.TemporaryDirectory(prefix="openchrome-self-test-") as folder:
         home = Path(folder) / "home"
         settings = replace(Settings.at(home=home), browser_path=browser_path)
-        session = Session(settings, Memory(Path(folder) / "window.ini"), Alarm())
+        session = Session(settings, Memory(Path(folder) / "window.ini"), CrashHandler())
         session.open()
         try:
             async with asyncio.timeout(SELF_TEST_S):

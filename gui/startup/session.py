@@ -11,12 +11,12 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from engine.model.config import Settings
-from gui.desktop.integration import Citizen
+from gui.desktop.integration import DesktopIntegration
 from gui.desktop.launch_request import Wish, wish_in
-from gui.desktop.quitting import Leaving
+from gui.desktop.quitting import QuitHandler
 from gui.desktop.raise_window import come_forward
 from gui.engine_link.bridge import CLOSE_S, Bridge
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.startup.window_builder import furnish
 from gui.state.window_state import Memory
 from gui.style.banners import Choice
@@ -40,7 +40,7 @@ class Session(QObject):
         self,
         settings: Settings,
         memory: Memory,
-        alarm: Alarm,
+        alarm: CrashHandler,
         *,
         accepts: bool = True,
         window: MainWindow | None = None,
@@ -58,9 +58,9 @@ class Session(QObject):
         self.bridge = self.window.bridge
         context, remember = self.window.context, self.window.remember
         show_tasks = self.window.arrivals.show_tasks
-        self._citizen = Citizen(context, remember, show_tasks) if accepts else None
-        citizen = self._citizen
-        self.leaving = citizen.leaving if citizen else Leaving(context, remember, lambda: None)
+        self._desktop = DesktopIntegration(context, remember, show_tasks) if accepts else None
+        citizen = self._desktop
+        self.leaving = citizen.leaving if citizen else QuitHandler(context, remember, lambda: None)
         self.leaving.left.connect(self._end)
         self.window.close_wanted.connect(self.leaving.close)
         self.window.quit_wanted.connect(self.leaving.quit)
@@ -73,8 +73,8 @@ class Session(QObject):
         """Show the window; the ledger and the browser are opened after the first paint."""
         gc.disable()  # Loading creates only objects that stay, so collections would find nothing
         self._reading.start()
-        if self._citizen is not None:
-            self._citizen.show_first()
+        if self._desktop is not None:
+            self._desktop.show_first()
         else:
             self.window.show()
         _application().commitDataRequest.connect(self._end_session)
@@ -98,8 +98,8 @@ class Session(QObject):
         gc.enable()
         _application().commitDataRequest.disconnect(self._end_session)
         self.window.setEnabled(False)
-        if self._citizen is not None:
-            self._citizen.close()
+        if self._desktop is not None:
+            self._desktop.close()
         try:
             async with asyncio.timeout(CLOSE_S + PATIENCE_S):
                 await self.bridge.close()

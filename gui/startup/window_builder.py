@@ -28,7 +28,7 @@ from gui.commands.bulk_reports import Reports
 from gui.commands.bulk_work import BulkWork
 from gui.commands.copy_rows import Copying
 from gui.commands.requests import Requests
-from gui.commands.select_started_task import Newcomer
+from gui.commands.select_started_task import StartedTaskSelector
 from gui.context.actions import Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
@@ -38,9 +38,9 @@ from gui.details import page_action, rerun_links, several, tab_keys
 from gui.details.panel import Details
 from gui.engine_link.bridge import Bridge
 from gui.engine_link.services import Desk
-from gui.engine_link.subscription import Calm
+from gui.engine_link.subscription import RepaintThrottle
 from gui.filters import cell_filter, empty_result_hints, filter_help, views_menu
-from gui.filters.active_filter import Narrowing
+from gui.filters.active_filter import ActiveFilter
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar
 from gui.ledgers import ledger_actions, ledger_trouble, watch_only
@@ -48,7 +48,7 @@ from gui.ledgers.ledger_display import LedgerDisplay
 from gui.settings import appearance, language_menu
 from gui.settings.shortcuts import Shortcuts
 from gui.start import start_actions
-from gui.start.launch_handling import Arrivals
+from gui.start.launch_handling import LaunchHandler
 from gui.startup import early_keys
 from gui.style.banners import Banner
 from gui.style.icons import window_icon
@@ -121,11 +121,11 @@ class WindowBuilder:
         self._table = TaskTable(window)
         self._table.setModel(self._model)
         self._sidebar, self._filter_bar = Sidebar(window), FilterBar(window)
-        self._narrowing = Narrowing(self._model, self._sidebar, self._filter_bar, window)
+        self._narrowing = ActiveFilter(self._model, self._sidebar, self._filter_bar, window)
 
     def _make_context(self) -> None:
         window, bridge, model = self._window, self._bridge, self._model
-        self._calm = Calm(lambda: (self._table, self._sidebar), window, bridge.hold)
+        self._calm = RepaintThrottle(lambda: (self._table, self._sidebar), window, bridge.hold)
         bridge.batch.connect(self._calm.hear)  # Connected before the table
         scope = Scope(model, window)
         scope.ask_memory(bridge.remembers)
@@ -161,12 +161,14 @@ class WindowBuilder:
     def _make_commands(self) -> None:
         context, window = self._context, self._window
         self._copying = Copying(context.scope, self._model, window)
-        self._newcomer = Newcomer(self._table, context.news_bar, context.clear_filter)
+        self._started_task_selector = StartedTaskSelector(
+            self._table, context.news_bar, context.clear_filter
+        )
         self._trouble = Trouble(self._banner, window.choose_folder, self._bridge.warm)
         self._bulk = BulkWork(self._bridge, self._column, window)
         self._reports = Reports(context)
         self._requests = Requests(context, self._undo_bar, self._bulk, self._reports)
-        self._arrivals = Arrivals(context, self._requests.starting, self._trouble.show_missing)
+        self._arrivals = LaunchHandler(context, self._requests.starting, self._trouble.show_missing)
         self._ledger_display = LedgerDisplay(
             context,
             self._sidebar,
@@ -215,7 +217,7 @@ class WindowBuilder:
             wide=self._wide,
             copying=self._copying,
             narrowing=self._narrowing,
-            newcomer=self._newcomer,
+            started_task_selector=self._started_task_selector,
             bulk=self._bulk,
             reports=self._reports,
             requests=self._requests,

@@ -19,7 +19,7 @@ from engine.model.config import Settings
 from gui.desktop.launch_request import Wish, here, wish_in, wish_of
 from gui.desktop.raise_window import come_forward
 from gui.engine_link.background import TaskSet
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.state.preferences import Preferences
 from gui.state.window_state import Memory
 from gui.window.main_window import MainWindow
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 PAINT_S = 0.5  # A covered window is never painted, and must not be waited for
 
 
-class Doorway(QObject):
+class WindowOpening(QObject):
     """Handle requests to a window that is loading; `broken` is set when that fails."""
 
-    def __init__(self, window: MainWindow, settings: Settings, alarm: Alarm) -> None:
+    def __init__(self, window: MainWindow, settings: Settings, alarm: CrashHandler) -> None:
         super().__init__()
         self.window, self._settings, self._alarm = window, settings, alarm
         self._session: Session | None = None
@@ -50,8 +50,8 @@ class Doorway(QObject):
 
     @classmethod
     def on(
-        cls, settings: Settings, memory: Memory, preferences: Preferences, alarm: Alarm
-    ) -> Doorway:
+        cls, settings: Settings, memory: Memory, preferences: Preferences, alarm: CrashHandler
+    ) -> WindowOpening:
         """Create a window on the ledger of `settings`."""
         return cls(MainWindow(memory, preferences, str(settings.root)), settings, alarm)
 

@@ -33,7 +33,7 @@ _GOES_ON: Final = re.compile(r"\s*[:.!?…]+\s*")
 _PLAIN_WORD: Final = re.compile(r"[^\W\d_]+(?=[\s,;]|\.?(?:\s|$))")
 
 
-def said_once(title: str, sentence: str) -> tuple[str, str]:
+def without_repetition(title: str, sentence: str) -> tuple[str, str]:
     """Return the headline and the text below it, either of which may be empty.
 
     `Cannot write: disk full` below `Cannot write` becomes `Disk full`. Where the title is part of
@@ -119,7 +119,7 @@ class Card(QWidget):
         self.setBackgroundRole(QPalette.ColorRole.Base)
 
     def show_words(self, headline: str, sentence: str, detail: str = "") -> None:
-        headline, sentence = said_once(headline, sentence)
+        headline, sentence = without_repetition(headline, sentence)
         self._headline.show_text(display(headline, TITLE_CHARS))
         self._headline.setVisible(bool(headline))
         self._sentence.show_text(_few_lines(sentence))
@@ -234,7 +234,7 @@ class Banner(QFrame):
     ) -> None:
         """Show the banner and announce it to screen readers."""
         self._tone, self._told = tone_name, title
-        title, sentence = said_once(title, sentence)
+        title, sentence = without_repetition(title, sentence)
         for label, text in (
             (self._title, display(title, TITLE_CHARS)),
             (self._sentence, _few_lines(sentence)),

@@ -34,7 +34,7 @@ class Roomy(QStyledItemDelegate):
         return QSize(hint.width(), hint.height() + _ROOM)
 
 
-class Offers(QTreeWidget):
+class CompletionPopup(QTreeWidget):
     """Popup over the window that takes no focus; `taken` carries the chosen completion.
 
     It is a child widget, because on some desktops a popup window takes the focus from the box.

@@ -36,7 +36,7 @@ _PAD: Final = 8
 _LABEL_CHARS: Final = 60
 
 
-class Grip(QObject):
+class DragGesture(QObject):
     """Drag gesture that emits `pulled` where `holds` accepts the start point.
 
     With `keeps` the press is delayed until it proves to be a click, because it would replace a

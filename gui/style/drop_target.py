@@ -7,7 +7,7 @@ from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
 
-class Dropping(QObject):
+class DropTarget(QObject):
     """Make `place` accept drops and emit `dropped`; drags from this window are ignored."""
 
     dropped = Signal(object)

@@ -48,13 +48,13 @@ def is_dark(palette: QPalette) -> bool:
     return bool(palette.color(QPalette.ColorRole.Base).lightness() < 128)
 
 
-def is_stark(palette: QPalette) -> bool:
+def is_high_contrast(palette: QPalette) -> bool:
     """Return whether `palette` has high contrast, where tints must not carry meaning."""
     roles = QPalette.ColorRole
     return bool(palette.color(roles.AlternateBase) == palette.color(roles.Base))
 
 
-def is_distinct(palette: QPalette) -> bool:
+def is_colour_blind(palette: QPalette) -> bool:
     """Return whether `palette` uses the colour-blind state colours."""
     mark = palette.color(QPalette.ColorRole.LinkVisited)
     return bool(mark == QColor(palettes.DISTINCT_MARK[is_dark(palette)]))
@@ -71,7 +71,7 @@ def tones(palette: QPalette) -> Mapping[str, QColor]:
     if found is None:
         if len(_KNOWN) > MOST_PALETTES:
             _KNOWN.clear()
-        found = _tones(is_dark(palette), is_stark(palette), is_distinct(palette))
+        found = _tones(is_dark(palette), is_high_contrast(palette), is_colour_blind(palette))
         _KNOWN[key] = found
     return found
 

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from gui.commands.bulk_work import BulkWork
     from gui.commands.copy_rows import Copying
     from gui.commands.requests import Requests
-    from gui.commands.select_started_task import Newcomer
+    from gui.commands.select_started_task import StartedTaskSelector
     from gui.context.window_context import WindowContext
     from gui.details.panel import Details
-    from gui.engine_link.subscription import Calm
-    from gui.filters.active_filter import Narrowing
+    from gui.engine_link.subscription import RepaintThrottle
+    from gui.filters.active_filter import ActiveFilter
     from gui.filters.filter_bar import FilterBar
     from gui.filters.sidebar import Sidebar
     from gui.ledgers.ledger_display import LedgerDisplay
     from gui.settings.shortcuts import Shortcuts
-    from gui.start.launch_handling import Arrivals
+    from gui.start.launch_handling import LaunchHandler
     from gui.style.banners import Banner
     from gui.window.health_banners import Trouble
     from gui.window.list_area import ListArea
@@ -62,7 +62,7 @@ class WindowParts:
     """
 
     context: WindowContext
-    calm: Calm
+    calm: RepaintThrottle
     sidebar: Sidebar
     filter_bar: FilterBar
     details: Details
@@ -75,13 +75,13 @@ class WindowParts:
     tall: QSplitter
     wide: QSplitter
     copying: Copying
-    narrowing: Narrowing
-    newcomer: Newcomer
+    narrowing: ActiveFilter
+    started_task_selector: StartedTaskSelector
     bulk: BulkWork
     reports: Reports
     requests: Requests
     trouble: Trouble
-    arrivals: Arrivals
+    arrivals: LaunchHandler
     ledger_display: LedgerDisplay
     shortcuts: Shortcuts
 
@@ -128,10 +128,10 @@ class MainWindow(QMainWindow):
         self.banner, self.undo_bar = parts.banner, parts.undo_bar
         self.status, self.tools = parts.status, parts.tools
         self.middle, self.tall, self.wide = parts.column, parts.tall, parts.wide
-        self.copying, self.narrowing, self.newcomer = (
+        self.copying, self.narrowing, self.started_task_selector = (
             parts.copying,
             parts.narrowing,
-            parts.newcomer,
+            parts.started_task_selector,
         )
         self.bulk, self.reports, self.requests = parts.bulk, parts.reports, parts.requests
         self.trouble, self.arrivals = parts.trouble, parts.arrivals
@@ -212,7 +212,7 @@ class MainWindow(QMainWindow):
         self.filter_bar.left.connect(self.table.setFocus)
         self.table.menu_wanted.connect(self.acts.fill_context_menu)
         self.acts.keep_to(self.table, "cancel", "copy_ids", "copy_rows", "all")
-        self.requests.started.connect(self.newcomer.expect)
+        self.requests.started.connect(self.started_task_selector.expect)
         self.status.root_clicked.connect(self.show_ledger_folder)
         self.requests.failed.connect(self.trouble.show_error)
         self.requests.refused.connect(self.trouble.show_refusals)
@@ -233,7 +233,7 @@ class MainWindow(QMainWindow):
         self.area.show_loading(batch.loaded, batch.total, batch.complete)
         if self._followed and self.model.view_of(self._followed) is not self._seen:
             self._show_details()
-        self.newcomer.look()
+        self.started_task_selector.look()
         self.scope.hear(news)
         self.bridge.news.emit(news)
         if batch.complete:
@@ -274,12 +274,12 @@ class MainWindow(QMainWindow):
     def _show_selection(self, ids: Sequence[str]) -> None:
         # The same ids, as after a focus change, are no new selection.
         if list(ids) != self.scope.ids():
-            self.newcomer.forget()
+            self.started_task_selector.forget()
         self.scope.choose(ids)
         self._follow(ids[0] if len(ids) == 1 else None)
 
     def _show_all_chosen(self) -> None:
-        self.newcomer.forget()
+        self.started_task_selector.forget()
         self.scope.choose_matching()
         self._follow(None)
 

@@ -64,13 +64,13 @@ def plant(root: Path, megabytes: int) -> int:
 
 async def _measured(folder: Path) -> dict[str, Any]:
     from engine.model.config import Settings
-    from gui.startup.crash_handler import Alarm
+    from gui.startup.crash_handler import CrashHandler
     from gui.startup.loop_monitor import Heartbeat
     from gui.startup.session import Session
     from gui.state.window_state import Memory
 
     settings = Settings.at(home=folder / "home")
-    session = Session(settings, Memory(folder / "w.ini"), Alarm(), accepts=False)
+    session = Session(settings, Memory(folder / "w.ini"), CrashHandler(), accepts=False)
     loaded = asyncio.Event()
     session.window.bridge.loaded.connect(loaded.set)
     session.open()

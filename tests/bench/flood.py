@@ -120,7 +120,7 @@ def running(view: TaskView) -> TaskView:
 
 async def measure(count: int) -> None:
     from engine.model.config import Settings
-    from gui.startup.crash_handler import Alarm
+    from gui.startup.crash_handler import CrashHandler
     from gui.startup.session import Session
     from gui.state.window_state import Memory
 
@@ -128,7 +128,7 @@ async def measure(count: int) -> None:
         home = Path(place) / "home"
         (home / "tasks").mkdir(parents=True)  # a ledger that is gone would stand before the table
         settings = Settings.at(home=home)
-        session = Session(settings, Memory(Path(place) / "m.ini"), Alarm(), accepts=False)
+        session = Session(settings, Memory(Path(place) / "m.ini"), CrashHandler(), accepts=False)
         session.window.resize(1200, 900)
         session.open()
         await asyncio.sleep(1.0)

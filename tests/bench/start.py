@@ -122,7 +122,7 @@ import asyncio, json, os, sys, tempfile, time
 import psutil
 from pathlib import Path
 from engine.model.config import Settings
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.app import make_application
 from gui.startup.loop import run
 from gui.startup.session import Session
@@ -130,8 +130,8 @@ from gui.state.window_state import Memory
 async def look(home, idle_s):
     began, me = time.perf_counter(), psutil.Process()
     with tempfile.TemporaryDirectory() as place:
-        session = Session(Settings.at(home=Path(home)), Memory(Path(place) / "m.ini"), Alarm(),
-                          accepts=False)
+        session = Session(Settings.at(home=Path(home)), Memory(Path(place) / "m.ini"),
+                          CrashHandler(), accepts=False)
         loaded = asyncio.Event()
         session.window.bridge.loaded.connect(loaded.set)
         session.open()

@@ -28,14 +28,16 @@ SIDES = ("window", "bare")
 
 async def window_side(url: str, pages: int) -> dict[str, float]:
     from engine.model.config import Settings
-    from gui.startup.crash_handler import Alarm
+    from gui.startup.crash_handler import CrashHandler
     from gui.startup.loop_monitor import Heartbeat
     from gui.startup.session import Session
     from gui.state.window_state import Memory
 
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        session = Session(Settings.at(home=home), Memory(Path(folder) / "window.ini"), Alarm())
+        session = Session(
+            Settings.at(home=home), Memory(Path(folder) / "window.ini"), CrashHandler()
+        )
         window, bridge = session.window, session.bridge
         opened = asyncio.Event()
         bridge.opened.connect(opened.set)

@@ -7,7 +7,7 @@ import time
 
 from engine.model.records import TaskId, TaskRecord, TaskView, Units
 from engine.service.feed import Batch
-from gui.engine_link.subscription import MOST_VIEWS, PERIOD_MS, Flow
+from gui.engine_link.subscription import MOST_VIEWS, PERIOD_MS, BatchThrottle
 
 AT_ONCE = 5  # turns of the loop: who waits for a timer of 40 ms waits for thousands
 
@@ -17,7 +17,7 @@ def view(number: int, done: int = 0) -> TaskView:
     return TaskView(TaskRecord(task_id, kind="crawl", status="RUNNING"), units=Units(done))
 
 
-def follow(flow: Flow) -> list[Batch]:
+def follow(flow: BatchThrottle) -> list[Batch]:
     seen: list[Batch] = []
     flow.batch.connect(seen.append)
     return seen
@@ -31,7 +31,7 @@ async def until_quiet(seen: list[Batch]) -> None:
 
 
 async def test_the_first_batch_does_not_wait() -> None:
-    flow = Flow()
+    flow = BatchThrottle()
     seen = follow(flow)
     flow.add(Batch((view(1),), (), 1, 1, True))
     for _ in range(AT_ONCE):
@@ -41,7 +41,7 @@ async def test_the_first_batch_does_not_wait() -> None:
 
 
 async def test_a_flood_becomes_few_batches_and_the_newest_word_stands() -> None:
-    flow = Flow()
+    flow = BatchThrottle()
     seen = follow(flow)
     began = time.monotonic()
     for done in range(1, 501):
@@ -54,7 +54,7 @@ async def test_a_flood_becomes_few_batches_and_the_newest_word_stands() -> None:
 
 
 async def test_a_large_bundle_is_handed_on_in_parts_that_do_not_hold_up_a_click() -> None:
-    flow = Flow()
+    flow = BatchThrottle()
     seen = follow(flow)
     count = 3 * MOST_VIEWS + 1
     flow.add(Batch(tuple(map(view, range(count))), (), count, count, True))
@@ -66,7 +66,7 @@ async def test_a_large_bundle_is_handed_on_in_parts_that_do_not_hold_up_a_click(
 
 
 async def test_what_went_and_came_back_is_there_and_what_came_and_went_is_not() -> None:
-    flow = Flow()
+    flow = BatchThrottle()
     seen = follow(flow)
     one, two = (TaskId(f"{number:016x}") for number in (1, 2))
     flow.add(Batch((view(2),), (one,), 1, 1, True))
@@ -77,7 +77,7 @@ async def test_what_went_and_came_back_is_there_and_what_came_and_went_is_not() 
 
 
 async def test_what_comes_while_it_is_held_is_handed_on_once_it_is_not() -> None:
-    flow = Flow()
+    flow = BatchThrottle()
     seen = follow(flow)
     flow.hold(True)
     flow.add(Batch((view(1),), (), 1, 2, False))

@@ -105,13 +105,13 @@ async def test_a_selection_made_by_hand_is_not_taken_over_by_a_started_task(home
     ids = await asyncio.to_thread(written_by_another, home, 2)
     async with opened(home) as session:
         window = session.window
-        window.newcomer.expect("0123456789abcdef")
+        window.started_task_selector.expect("0123456789abcdef")
         window.table.select_ids([ids[0]])
         view = window.model.view_of(ids[1])
         assert view is not None
         entry = replace(view.entry, task_id="0123456789abcdef")
         window.model.put_many([replace(view, entry=entry)])
-        window.newcomer.look()
+        window.started_task_selector.look()
         assert window.table.selected_ids() == [ids[0]]
 
 

@@ -93,11 +93,11 @@ async def test_the_keys_go_to_what_was_just_started_unless_somebody_types(home: 
     async with opened(home) as session:
         window = session.window
         window.tools.setFocus()
-        window.newcomer.expect(task_id(1))
+        window.started_task_selector.expect(task_id(1))
         assert window.table.selected_ids() == [task_id(1)]
         assert window.focusWidget() is window.table
         window.filter_bar.focus_text()
-        window.newcomer.expect(task_id(2))
+        window.started_task_selector.expect(task_id(2))
         assert window.focusWidget() is box_of(window.filter_bar)
 
 

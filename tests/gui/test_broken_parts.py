@@ -15,9 +15,9 @@ from engine.model.config import Settings
 from gui.desktop.launch_request import Wish
 from gui.startup import window_builder
 from gui.startup.broken_parts import BrokenParts
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.startup.window_builder import FEATURES, WindowBuilder
-from gui.startup.window_opening import Doorway
+from gui.startup.window_opening import WindowOpening
 from gui.state.window_state import Memory
 from gui.window.main_window import MainWindow, WindowParts
 from tests.gui.result_ledgers import put_task
@@ -29,11 +29,11 @@ def breaks(window: MainWindow, parts: WindowParts) -> None:
 
 
 @asynccontextmanager
-async def furnished(home: Path) -> AsyncIterator[tuple[MainWindow, Doorway]]:
+async def furnished(home: Path) -> AsyncIterator[tuple[MainWindow, WindowOpening]]:
     """A window as the program makes it."""
     settings = Settings.at(home=home)
     window = MainWindow(Memory(home.parent / "window.ini"), root=str(settings.root))
-    door = Doorway(window, settings, Alarm())
+    door = WindowOpening(window, settings, CrashHandler())
     door.show()
     ended = asyncio.ensure_future(door.ended(Wish(), crashed=False))
     try:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.service.feed import Batch
 from gui.engine_link import subscription as calm_module
-from gui.engine_link.subscription import SHARE, TELL_S, Calm
+from gui.engine_link.subscription import SHARE, TELL_S, RepaintThrottle
 
 TOTAL = 5000
 FAR_MS = 3_600_000  # no turn by itself while the test lasts
@@ -41,10 +41,10 @@ def read(at: int) -> Batch:
     return Batch(loaded=at, total=TOTAL, complete=at == TOTAL)
 
 
-def painted(qtbot: Any, owner: QObject) -> tuple[Counted, Calm]:
+def painted(qtbot: Any, owner: QObject) -> tuple[Counted, RepaintThrottle]:
     """A widget that has been painted, and what keeps it calm; its pause ends by hand only."""
     widget = Counted()
-    calm = Calm(lambda: (widget,), owner)
+    calm = RepaintThrottle(lambda: (widget,), owner)
     calm._turn.setInterval(FAR_MS)
     qtbot.addWidget(widget)
     widget.show()
@@ -106,7 +106,7 @@ def test_a_reading_that_stands_still_keeps_nothing_from_being_painted(
     qapp: QApplication, qtbot: Any
 ) -> None:
     owner, widget = QObject(), Counted()
-    calm = Calm(lambda: (widget,), owner)
+    calm = RepaintThrottle(lambda: (widget,), owner)
     qtbot.addWidget(widget)
     widget.show()
     calm.hear(read(100))
@@ -122,7 +122,7 @@ def test_what_is_painted_has_a_turn_of_the_loop_for_itself(qapp: QApplication, q
     def hold(more: bool) -> None:
         held.append(more)
 
-    calm = Calm(lambda: widgets, owner, hold)
+    calm = RepaintThrottle(lambda: widgets, owner, hold)
     for widget in widgets:
         qtbot.addWidget(widget)
         widget.show()

@@ -18,8 +18,8 @@ from PySide6.QtWidgets import QCheckBox, QPushButton, QSystemTrayIcon
 
 from engine.model.records import Health
 from engine.sample.site import Site
-from gui.desktop.integration import Citizen
-from gui.desktop.keep_awake import Awake, keeper_for
+from gui.desktop.integration import DesktopIntegration
+from gui.desktop.keep_awake import KeepAwake, keeper_for
 from gui.desktop.notification_rules import Popup
 from gui.desktop.notifications import News
 from gui.desktop.session_bus import SessionBus
@@ -34,8 +34,8 @@ POWER = "org.freedesktop.PowerManagement"
 NOTES = "org.freedesktop.Notifications"
 
 
-def citizen(session: Session) -> Citizen:
-    found = session.window.findChild(Citizen)
+def citizen(session: Session) -> DesktopIntegration:
+    found = session.window.findChild(DesktopIntegration)
     assert found is not None
     return found
 
@@ -229,7 +229,7 @@ async def test_the_machine_is_kept_awake_while_tasks_run_and_no_longer(
     async with opened(home) as session, a_desktop(tmp_path, session, POWER) as (desktop, line):
         desktop.answers["Inhibit"] = lambda _: ("u", (42,))
         desktop.answers["UnInhibit"] = lambda _: ("", ())
-        awake = Awake(session.window.context, keeper_for("linux", line))
+        awake = KeepAwake(session.window.context, keeper_for("linux", line))
         awake._linger.setInterval(1)
         session.bridge.health.emit(Health(root="/r", queued=1))
         session.bridge.health.emit(Health(root="/r", running=1))
@@ -265,7 +265,7 @@ async def test_a_desktop_that_knows_only_gnomes_way_is_asked_that_way(
     gnome = "org.gnome.SessionManager"
     async with opened(home) as session, a_desktop(tmp_path, session, gnome) as (desktop, line):
         desktop.answers["Inhibit"] = lambda _: ("u", (1,))
-        Awake(session.window.context, keeper_for("linux", line))
+        KeepAwake(session.window.context, keeper_for("linux", line))
         session.bridge.health.emit(Health(root="/r", running=1))
         call = await desktop.called("Inhibit")
         assert (call.interface, call.signature, call.body[3]) == (gnome, "susu", 4)
@@ -275,7 +275,7 @@ async def test_without_a_bus_nothing_is_said_and_everything_works(home: Path) ->
     async with opened(home) as session:
         line = SessionBus(session.bridge.spawn, session.window, "unix:path=/nowhere/bus")
         Popups(line, lambda: None, session.window).show(Popup("x"))
-        awake = Awake(session.window.context, keeper_for("linux", line))
+        awake = KeepAwake(session.window.context, keeper_for("linux", line))
         session.bridge.health.emit(Health(root="/r", running=1))
         assert awake.held
         await until(lambda: True, session.bridge.health)

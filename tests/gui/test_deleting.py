@@ -19,7 +19,7 @@ from engine.retention import removal
 from engine.retention.errors import NoTrash, TaskStays
 from engine.service.engine import Engine
 from gui.commands.bulk_work import WorkBar
-from gui.commands.deleting import MANY, UNDO_MS, Deleting, LettingGo, can_go
+from gui.commands.deleting import MANY, UNDO_MS, DeleteQuestion, Deleting, can_go
 from gui.startup.session import Session
 from tests.engines import until
 from tests.gui.task_views import a_view, task_id
@@ -128,10 +128,10 @@ async def test_shift_del_deletes_for_good_after_a_question_and_only_in_the_list(
         window.filter_bar._box.setFocus()
         QTest.keyClick(window.filter_bar._box, Qt.Key.Key_Delete, Qt.KeyboardModifier.ShiftModifier)
         window.table.setFocus()
-        with appearing(LettingGo) as told:
+        with appearing(DeleteQuestion) as told:
             QTest.keyClick(window.table, Qt.Key.Key_Delete, Qt.KeyboardModifier.ShiftModifier)
             dialog = await told
-        assert len(window.findChildren(LettingGo)) == 1
+        assert len(window.findChildren(DeleteQuestion)) == 1
         assert dialog.windowTitle() == "Delete 1 task for good?"
         assert (home / "tasks" / ids[0]).exists()
         press(dialog, "Delete for good")
@@ -194,7 +194,7 @@ async def test_where_there_is_no_trash_it_asks_whether_to_delete_for_good(
         monkeypatch.setattr(removal, "to_trash", refuse)
         session.window.table.select_ids(ids)
         session.window.acts["delete"].trigger()
-        with appearing(LettingGo) as told:
+        with appearing(DeleteQuestion) as told:
             deleting_of(session)._over.timeout.emit()
             dialog = await told
         assert (home / "tasks" / ids[0]).exists()
@@ -209,10 +209,10 @@ async def test_many_go_only_after_a_question(home: Path) -> None:
         window.model.put_many(views)
         window.table.select_ids([view.task_id for view in views[1:]])
         window.acts["delete"].trigger()
-        assert not window.findChildren(LettingGo), "so few can be brought back"
+        assert not window.findChildren(DeleteQuestion), "so few can be brought back"
         deleting_of(session).undo()
         window.table.select_ids([view.task_id for view in views])
-        with appearing(LettingGo) as told:
+        with appearing(DeleteQuestion) as told:
             window.acts["delete"].trigger()
             dialog = await told
         assert dialog.windowTitle() == f"Move {MANY + 1} tasks to the trash?"

@@ -15,7 +15,7 @@ from engine.model.config import Settings
 from gui.commands.palette import PaletteDialog
 from gui.engine_link.bridge import Bridge
 from gui.start.start_dialog import StartDialog
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.startup.window_builder import furnish
 from gui.state.window_state import Memory
@@ -34,7 +34,7 @@ async def pressed_early(home: Path, act: Callable[[MainWindow], object]) -> Asyn
     window.show()
     act(window)
     furnish(window, Bridge(settings))
-    session = Session(settings, memory, Alarm(), window=window)
+    session = Session(settings, memory, CrashHandler(), window=window)
     session.open()
     try:
         yield session

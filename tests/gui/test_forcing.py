@@ -19,7 +19,7 @@ from engine.contracts.task_runs import contract_of
 from engine.ledger.ledger import Ledger
 from engine.model.records import TaskRecord
 from engine.service.admission import Terms
-from gui.commands.force_complete import MOST_REASON, ForceDialog, Forcing
+from gui.commands.force_complete import MOST_REASON, ForceComplete, ForceDialog
 from gui.startup.session import Session
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled
@@ -191,7 +191,7 @@ async def test_a_secret_in_a_reason_is_not_remembered(home: Path) -> None:
         one = await an_envelope(session, expected_total=9)
         asked = await session.bridge.engine.prospect(one)
         told = heard(session.bridge.batch)
-        forcing = window.findChild(Forcing)
+        forcing = window.findChild(ForceComplete)
         assert forcing is not None
         forcing.complete([asked], "see https://u:hush@a.example/")
         await told

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
 from engine.query import Filter
-from gui.filters.active_filter import Narrowing
+from gui.filters.active_filter import ActiveFilter
 from gui.filters.filter_bar import FilterBar
 from gui.filters.match_counts import Counting
 from gui.filters.saved_views import SavedView, SavedViews, own_key, system_views
@@ -82,7 +82,7 @@ def test_a_filter_of_ages_is_asked_again_by_itself(
     sidebar, bar = Sidebar(), FilterBar()
     qtbot.addWidget(sidebar)
     qtbot.addWidget(bar)
-    narrowing = Narrowing(model, sidebar, bar)
+    narrowing = ActiveFilter(model, sidebar, bar)
     model.put_many([a_view(1, age=59 * MINUTE)])
     bar.set_text("age:>1h")
     assert (narrowing.text, model.rowCount()) == ("age:>1h", 0)
@@ -96,7 +96,7 @@ def test_facets_and_text_of_a_view_come_into_force_in_one_step(
     sidebar, bar = Sidebar(), FilterBar()
     qtbot.addWidget(sidebar)
     qtbot.addWidget(bar)
-    narrowing = Narrowing(model, sidebar, bar)
+    narrowing = ActiveFilter(model, sidebar, bar)
     told: list[str] = []
     narrowing.changed.connect(lambda: told.append(narrowing.text))
     narrowing.show("shop OR docs", ("failed", "orphaned", "kind:crawl"))

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 from engine.model.errors import BrowserGone, BrowserMissing, EngineError, LedgerWriteFailed
 from gui.i18n import language
-from gui.style.banners import Banner, Card, said_once
+from gui.style.banners import Banner, Card, without_repetition
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,12 @@ from gui.style.banners import Banner, Card, said_once
     ],
 )  # fmt: skip
 def test_what_is_left_of_each(title: str, sentence: str, shown: tuple[str, str]) -> None:
-    assert said_once(title, sentence) == shown
+    assert without_repetition(title, sentence) == shown
 
 
 @given(st.text(max_size=20), st.text(max_size=40))
 def test_nothing_is_lost_but_the_repetition(title: str, sentence: str) -> None:
-    head, below = said_once(title, sentence)
+    head, below = without_repetition(title, sentence)
     assert head in ("", title)
     assert (head, below) == (title, sentence) or title.strip()
     assert below.casefold() in sentence.casefold() or below == ""

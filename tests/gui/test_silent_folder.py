@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.model.config import Settings
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.state.window_state import Memory
 from tests.dead_mount import dead_mount
@@ -46,7 +46,7 @@ async def test_a_window_that_opens_on_a_silent_folder_says_so_and_goes_on(tmp_pa
     root = tmp_path / "home" / "tasks"
     write_meta(root, 1, "COMPLETED")
     settings = Settings.at(home=tmp_path / "home")
-    session = Session(settings, Memory(tmp_path / "window.ini"), Alarm())
+    session = Session(settings, Memory(tmp_path / "window.ini"), CrashHandler())
     window = session.window
     try:
         with dead_mount(root):

@@ -219,7 +219,7 @@ async def test_a_list_that_is_being_started_cannot_be_changed_and_is_remembered(
     async with opened(home, slots=1) as session:
         dialog = list_of(session, 30)
         starting = session.window.requests.starting
-        told = heard(starting._volley.progress)
+        told = heard(starting._sequential_start.progress)
         dialog.ask()
         assert (dialog.footer.progress.value(), dialog.footer.progress.maximum()) == (0, 30)
         await told
@@ -230,7 +230,7 @@ async def test_a_list_that_is_being_started_cannot_be_changed_and_is_remembered(
         assert dialog.addresses.many.text.toPlainText() == before
         assert not dialog.shelf.isEnabled()
         assert "being started" in dialog.start.toolTip()
-        ended = heard(starting._volley.ended)
+        ended = heard(starting._sequential_start.ended)
         QTest.keyClick(dialog.footer.cancel, Qt.Key.Key_Space)
         number, _ = await ended
         assert dialog.form.asked.args["url"] == "https://from-outside.example/"

@@ -227,7 +227,7 @@ def list_of(session: Session, number: int) -> StartDialog:
 async def test_starting_a_list_can_be_stopped(home: Path) -> None:
     async with opened(home, slots=1) as session:
         dialog = list_of(session, 40)
-        volley = session.window.requests.starting._volley
+        volley = session.window.requests.starting._sequential_start
         told = heard(volley.progress)
         dialog.ask()
         await told

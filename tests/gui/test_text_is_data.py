@@ -17,7 +17,7 @@ from engine.model.display import display
 from engine.model.errors import LedgerUnusable, TaskNotFound
 from engine.model.records import Health
 from gui.commands.about_dialog import About
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.style.banners import Card
 from gui.style.folders import ask_folder, show_folder
@@ -165,7 +165,7 @@ def _play(session: Session, scene: str, number: int, text: str) -> QWidget:
     elif scene == "about":
         About(Health(root=text, browser_name=text), window).open()
     elif scene == "alarm":
-        alarm = Alarm()
+        alarm = CrashHandler()
         alarm.setParent(window)
         alarm.window = window
         alarm._tell(text)

@@ -12,7 +12,7 @@ from gui.style.theme import (
     Theme,
     apply_theme,
     is_dark,
-    is_stark,
+    is_high_contrast,
     palette_of,
     plain_label,
     plain_tip,
@@ -113,11 +113,11 @@ def test_who_asks_for_more_contrast_gets_it_and_can_give_it_back(qapp: QApplicat
     qapp.setProperty(MORE_CONTRAST, True)
     try:
         apply_theme(qapp, Theme.LIGHT)
-        assert is_stark(qapp.palette())
+        assert is_high_contrast(qapp.palette())
     finally:
         qapp.setProperty(MORE_CONTRAST, False)
         apply_theme(qapp, Theme.LIGHT)
-    assert not is_stark(qapp.palette())
+    assert not is_high_contrast(qapp.palette())
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from engine.model.config import Settings
 from engine.sample.site import Site
 from fixtures.hostile_ledger.planting import plant, remove_devices
 from gui.engine_link.subscription import MOST_VIEWS
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.state.window_state import Memory
 from tests.gui.windows import WAIT_S, heard, opened, until
@@ -146,7 +146,7 @@ async def test_the_first_of_thousands_of_rows_are_there_before_the_last_are_read
     home: Path,
 ) -> None:
     await asyncio.to_thread(written, home / "tasks", 2_000)
-    session = Session(Settings.at(home=home), Memory(home.parent / "window.ini"), Alarm())
+    session = Session(Settings.at(home=home), Memory(home.parent / "window.ini"), CrashHandler())
     told: list[tuple[int, bool]] = []
     session.bridge.batch.connect(lambda batch: told.append((len(batch.views), batch.complete)))
     loaded = heard(session.window.bridge.loaded)

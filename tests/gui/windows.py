@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from engine.model.config import Settings
 from gui.commands.deleting import Deleting
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.state.window_state import Memory
 
@@ -27,7 +27,7 @@ T = TypeVar("T", bound=QDialog)
 async def opened(home: Path, *, wait: str = "loaded", **more: Any) -> AsyncIterator[Session]:
     """A session on `home`, once its list is complete (or its `unusable` was told)."""
     settings = replace(Settings.at(home=home), **more)
-    session = Session(settings, Memory(home.parent / "window.ini"), Alarm())
+    session = Session(settings, Memory(home.parent / "window.ini"), CrashHandler())
     source = session.window.bridge.loaded if wait == "loaded" else session.bridge.unusable
     told = heard(source)
     session.open()

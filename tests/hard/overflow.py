@@ -149,7 +149,7 @@ def _serve(home: Path) -> None:
 
     from engine.model.config import Settings
     from gui.app import make_application
-    from gui.startup.crash_handler import Alarm
+    from gui.startup.crash_handler import CrashHandler
     from gui.startup.loop import run
     from gui.startup.session import Session
     from gui.state.window_state import Memory
@@ -159,7 +159,9 @@ def _serve(home: Path) -> None:
 
     async def live() -> None:
         loop, asked = asyncio.get_running_loop(), asyncio.Queue[str]()
-        session = Session(Settings.at(home=home), Memory(home / f"{os.getpid()}.ini"), Alarm())
+        session = Session(
+            Settings.at(home=home), Memory(home / f"{os.getpid()}.ini"), CrashHandler()
+        )
         loaded = asyncio.Event()
         session.window.bridge.loaded.connect(loaded.set)
         session.open()

@@ -67,7 +67,7 @@ def _in_a_window(names: tuple[str, ...], short: bool) -> dict[str, dict[str, Any
 
 async def _played(name: str, short: bool) -> dict[str, Any]:
     from engine.model.config import Settings
-    from gui.startup.crash_handler import Alarm
+    from gui.startup.crash_handler import CrashHandler
     from gui.startup.loop_monitor import Heartbeat
     from gui.startup.session import Session
     from gui.state.window_state import Memory
@@ -77,7 +77,9 @@ async def _played(name: str, short: bool) -> dict[str, Any]:
         home = Path(folder) / "home"
 
         def make() -> Session:
-            return Session(Settings.at(home=home), Memory(Path(folder) / "window.ini"), Alarm())
+            return Session(
+                Settings.at(home=home), Memory(Path(folder) / "window.ini"), CrashHandler()
+            )
 
         beat = Heartbeat()
         stage = Stage(home, short, make, beat)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine.model.config import Settings
 from gui.app import make_application
-from gui.startup.crash_handler import Alarm
+from gui.startup.crash_handler import CrashHandler
 from gui.startup.loop import run
 from gui.startup.session import Session
 from gui.state.window_state import Memory
@@ -29,7 +29,7 @@ LIMIT_S = 180.0
 
 async def texts(app: QApplication, home: Path) -> list[str]:
     """All that the window says while each of its tasks is looked at."""
-    session = Session(Settings.at(home=home), Memory(), Alarm())
+    session = Session(Settings.at(home=home), Memory(), CrashHandler())
     loaded = heard(session.window.bridge.loaded)
     session.open()
     said: list[str] = []
