@@ -120,6 +120,7 @@ class News(QObject):
         self._looking.timeout.connect(self._look)
         self._looking.start()
         ctx.bridge.news.connect(self._hear)
+        self.told.connect(ctx.services.wishes.pop_up)
 
     def see(self) -> None:
         """Mark all notifications as read."""
@@ -186,9 +187,7 @@ class News(QObject):
             self._announce(entry)
             loud = [one for one in group if self._fate(one.kind) == "popup"]
             if loud and self._may_pop_up():
-                popup = self._popup(self._entry_of(loud))
-                self.told.emit(popup)
-                self._ctx.services.wishes.pop_up.emit(popup)
+                self.told.emit(self._popup(self._entry_of(loud)))
         if groups:
             self.changed.emit()
         self._wait()
