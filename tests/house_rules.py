@@ -74,13 +74,14 @@ GUI_MAY_IMPORT = frozenset(
         "service.engine",
         "service.feed",
         "service.forms",
+        "service.requests",
         "service.rerun",
         "service.retry_failed",
         "service.router.connection_state",
         "service.router.errors",
         "service.router.folder_check",
         "service.router.isolated_executor",
-        "service.router.ledgers",
+        "service.router.ledger_router",
         "service.stop_many",
         "text.catalogue",
         "text.host_waits",
@@ -135,14 +136,15 @@ SPAWNERS = {
     "engine/browser/egress/proxy_connection.py": (
         "connecting for a browser, cancelled with its connection"
     ),
-    "engine/service/router/ledgers.py": "following each ledger beside, ended with its reader",
+    "engine/service/router/ledger_router.py": "following each ledger beside, ended with its reader",
     "engine/service/router/connection.py": "opening a ledger beside, ended by close()",
     "engine/service/maintenance.py": "reaping now and then, ended by close()",
     "engine/execution/executor.py": "one task for each running body, kept until it is settled",
     "engine/execution/runner.py": "the body and its watcher, both awaited before the settle",
     "engine/kinds/egress_log.py": "tells what was refused; awaited at the end of its block",
     "engine/service/engine.py": "warming, ended by close()",
-    "engine/service/commands.py": "asking tasks to stop, at the end of an engine; ended with it",
+    "engine/service/own_tasks.py": "asking tasks to stop, at the end of an engine; ended with it",
+    "engine/service/requests.py": "accepting a task whose caller goes away; ended by close()",
     "engine/ledger/watch.py": "the keeper of the watch, ended by stop()",
     "engine/ledger/wait.py": "the look-out of one wait, ended with it",
     "engine/cli/run.py": "Ctrl-C starts cancels, and the wait for all; gathered at the end",
@@ -174,7 +176,7 @@ BROAD_CATCHERS = {
     ),
     "engine/execution/runner.py": "settle: any failure of a body becomes FAILED with its reason",
     "gui/engine_link/background.py": "TaskSet: any failure becomes a sentence in the window",
-    "engine/service/router/ledgers.py": (
+    "engine/service/router/ledger_router.py": (
         "one ledger must not stop the others' list: it is followed anew"
     ),
     "gui/startup/window_builder.py": (

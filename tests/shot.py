@@ -58,7 +58,7 @@ async def _another(home: Path, url: str) -> Path:
     try:
         for name, more in (("Wiki", {}), ("Shop", {"failOnPage": 3}), ("News", {})):
             args = {"url": url, **QUICK, "max_pages": 12, **more}
-            await engine.wait((await engine.start("crawl", args, name=name)).task_id)
+            await engine.tasks.wait((await engine.requests.start("crawl", args, name=name)).task_id)
     finally:
         await engine.close()
     return engine.settings.root
@@ -69,23 +69,27 @@ async def _fill(engine: Engine, url: str) -> None:
 
     async def crawl(**args: Any) -> str:
         given = {key: args.pop(key) for key in ("name", "terms") if key in args}
-        record = await engine.start("crawl", {"url": url, **QUICK, **args}, **given)
+        record = await engine.requests.start("crawl", {"url": url, **QUICK, **args}, **given)
         return record.task_id
 
     ended = [
         await crawl(name="Handbook", max_pages=100),
         await crawl(name="Release notes", max_pages=40),
         await crawl(name="Price list", max_pages=30, failOnPage=12),
-        (await engine.start("commands", _steps(url), name="Sign in")).task_id,
-        (await engine.start("oc_evidence_bundle", {"url": url}, name="Front page")).task_id,
+        (await engine.requests.start("commands", _steps(url), name="Sign in")).task_id,
+        (
+            await engine.requests.start("oc_evidence_bundle", {"url": url}, name="Front page")
+        ).task_id,
     ]
     for task_id in ended:
-        await engine.wait(task_id)
+        await engine.tasks.wait(task_id)
     stopped = await crawl(name="Forum", max_pages=100, delay_ms=150)
     await _pages_of(engine, stopped, 5)
-    await engine.cancel(stopped, "seen enough")
-    await engine.wait(stopped)
-    await engine.start("browser_task", {"objective": "Book the cheapest flight"}, terms=BUDGETED)
+    await engine.commands.cancel(stopped, "seen enough")
+    await engine.tasks.wait(stopped)
+    await engine.requests.start(
+        "browser_task", {"objective": "Book the cheapest flight"}, terms=BUDGETED
+    )
     pages = Terms(contract={"expected_total": 500})
     running = await crawl(name="Knowledge base", max_pages=500, delay_ms=350, terms=pages)
     await crawl(name="Blog", max_pages=400, delay_ms=500)
@@ -111,8 +115,8 @@ def _steps(url: str) -> dict[str, Any]:
 
 async def _pages_of(engine: Engine, task_id: str, wanted: int) -> None:
     """Wait until the crawl has taken `wanted` pages."""
-    async for _ in engine.changes():
-        view = await engine.get(task_id)
+    async for _ in engine.tasks.changes():
+        view = await engine.tasks.get(task_id)
         if view.units is not None and view.units.done >= wanted:
             return
 

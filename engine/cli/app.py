@@ -158,7 +158,7 @@ def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool
 
 def _wait(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
     async def wait(engine: Engine) -> TaskView:
-        return await engine.get((await verb.call(engine, given)).task_id)
+        return await engine.tasks.get((await verb.call(engine, given)).task_id)
 
     view = call(settings, wait, as_json=as_json)
     show.ended(view, as_json)
@@ -170,11 +170,12 @@ def _reap(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
 
     async def reap(engine: Engine) -> tuple[list[TaskView], tuple[EngineError, ...], int]:
         records = await verb.call(engine, given)
-        views, left = [await engine.get(record.task_id) for record in records], engine.unreaped
+        views = [await engine.tasks.get(record.task_id) for record in records]
+        left = engine.commands.unreaped
         # Unreadable tasks are listed as such: they are no longer orphans that could be ended.
         named = [str(one.fields["task_id"]) for one in left if isinstance(one, TaskUnreadable)]
-        entries = [(await engine.get(task_id)).entry for task_id in named]
-        unjudged.update(engine.unjudged)
+        entries = [(await engine.tasks.get(task_id)).entry for task_id in named]
+        unjudged.update(engine.commands.unjudged)
         return views, left, len(left) - sum(isinstance(one, Unreadable) for one in entries)
 
     views, left, failed = call_on_all(settings, reap, accepts=verb.accepts, as_json=as_json)

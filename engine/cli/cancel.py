@@ -54,7 +54,7 @@ async def _stop(
     verb: Verb, engine: Engine, given: Mapping[str, Any]
 ) -> tuple[Stopped, list[TaskView]]:
     stopped: Stopped = await verb.call(engine, given)
-    return stopped, [await engine.get(record.task_id) for record in stopped.records]
+    return stopped, [await engine.tasks.get(record.task_id) for record in stopped.records]
 
 
 def _is_interactive() -> bool:

@@ -79,7 +79,7 @@ async def fact_lines(engine: Engine, view: TaskView) -> list[str]:
     if ours.contract_id:
         lines += await _contract(engine, ours.contract_id)
     lines += await _refused(engine, view.task_id)
-    budgets = await engine.budgets(view.task_id)
+    budgets = await engine.contracts.budgets(view.task_id)
     return lines if budgets is None else [*lines, *budget_lines(budgets)]
 
 
@@ -88,7 +88,7 @@ async def data(engine: Engine, view: TaskView) -> dict[str, Any]:
     record, found = view.entry, dict[str, Any]()
     if not isinstance(record, TaskRecord):
         return found
-    budgets = await engine.budgets(view.task_id)
+    budgets = await engine.contracts.budgets(view.task_id)
     if budgets is not None:
         found["envelope"] = budget_data(budgets)
     link = record.engine.contract_id if record.engine is not None else None
@@ -113,7 +113,7 @@ async def _contract(engine: Engine, contract_id: str) -> list[str]:
 
 async def _commands(engine: Engine, task_id: str) -> list[str]:
     try:
-        task = await engine.command_task(task_id, results=False)
+        task = await engine.tasks.command_task(task_id, results=False)
     except EngineError as error:
         return [_fact_line("commands", str(error))]
     return [] if task is None else [*_each(task)]
@@ -132,7 +132,7 @@ def _each(task: Mapping[str, Any]) -> Iterator[str]:
 async def _recording(engine: Engine, task_id: str) -> list[str]:
     """Return how a recording ended, and the pages that did not open."""
     try:
-        head = await engine.head(task_id)
+        head = await engine.tasks.head(task_id)
     except EngineError as error:
         return [_fact_line("result", str(error))]
     noticed = [_fact_line("noticed", remark) for remark in words.remarks(head)]
@@ -146,7 +146,7 @@ async def _recording(engine: Engine, task_id: str) -> list[str]:
 async def _crawl(engine: Engine, task_id: str) -> list[str]:
     """Return remarks on a crawl: page limit, failures, unfollowed links, doubtful pages."""
     try:
-        summary = (await engine.head(task_id)).get("summary")
+        summary = (await engine.tasks.head(task_id)).get("summary")
     except EngineError as error:
         return [_fact_line("result", str(error))]
     if not isinstance(summary, Mapping):
@@ -172,7 +172,7 @@ async def _refused(engine: Engine, task_id: str) -> list[str]:
     """Return the first addresses that the egress policy blocked, with the reasons."""
     found, offset = Refusals(), 0
     for _ in range(MOST_SLICES):
-        part = await engine.events(task_id, offset)
+        part = await engine.tasks.events(task_id, offset)
         found.add(one for event in part.events if (one := refusal(event)) is not None)
         if part.next_offset == offset:
             break

@@ -60,9 +60,9 @@ def rerun(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
     """
     settings, values = _settings(home, root, given, as_json)
     if given["detached"]:
-        _detach(settings, task_id, lambda engine: engine.asked(task_id, values), as_json)
+        _detach(settings, task_id, lambda engine: engine.requests.asked(task_id, values), as_json)
     else:
-        _follow(settings, lambda engine: engine.rerun(task_id, values), as_json)
+        _follow(settings, lambda engine: engine.requests.rerun(task_id, values), as_json)
 
 
 @click.command()
@@ -78,13 +78,13 @@ def retry(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
     """
 
     async def left(engine: Engine) -> Asked:
-        return (await engine.remainder(task_id, values)).whole
+        return (await engine.requests.remainder(task_id, values)).whole
 
     settings, values = _settings(home, root, given, as_json)
     if given["detached"]:
         _detach(settings, task_id, left, as_json)
     else:
-        _follow(settings, lambda engine: engine.retry(task_id, values), as_json)
+        _follow(settings, lambda engine: engine.requests.retry(task_id, values), as_json)
 
 
 def _settings(
@@ -115,7 +115,7 @@ def _follow(settings: Settings, begin: Begin, as_json: bool) -> None:
 
 def _detach(settings: Settings, task_id: str, read: Read, as_json: bool) -> None:
     asked: Asked = call(settings, read, as_json=as_json)
-    parent = call(settings, lambda engine: engine.ledger_id(task_id), as_json=as_json)
+    parent = call(settings, lambda engine: engine.tasks.ledger_id(task_id), as_json=as_json)
     request = {"kind": asked.kind, "args": asked.args, "name": asked.name, "parent": parent}
     try:
         record = detach(settings, {**request, "terms": to_builtins(asked.terms)})

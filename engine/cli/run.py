@@ -128,7 +128,7 @@ async def _foreground(
     def soft() -> None:
         shown.note(say("start.cancelling"))
         for task_id in ids:
-            work = print_refusal(engine.cancel(task_id, "Ctrl-C"), shown.note)
+            work = print_refusal(engine.commands.cancel(task_id, "Ctrl-C"), shown.note)
             cancels.add(asyncio.create_task(work, name=f"cancel {task_id}"))
 
     with Interrupts(soft), shown:
@@ -139,10 +139,13 @@ async def _foreground(
             standing = print_obstacle(engine, ids, standing, shown.note, ending=bool(cancels))
             shown.show_changes(await _read_tasks(engine, ids))
         await asyncio.gather(*cancels, return_exceptions=True)
-    for lost in filter(None, map(engine.lost, ids)):
+    for lost in filter(None, map(engine.own.lost, ids)):
         raise lost
     return [
-        (await _read_task(engine, task_id), {**await engine.meta(task_id), "task_id": task_id})
+        (
+            await _read_task(engine, task_id),
+            {**await engine.tasks.meta(task_id), "task_id": task_id},
+        )
         for task_id in ids
     ]
 
@@ -160,25 +163,30 @@ async def _start(
         )
         shared = {"instanceId": (await engine.instances.launch(options)).id}
     return [
-        await engine.start(KIND, {**task.document, **shared}, name=given["name"]) for task in tasks
+        await engine.requests.start(KIND, {**task.document, **shared}, name=given["name"])
+        for task in tasks
     ]
 
 
 async def _join_all(engine: Engine, ids: Sequence[str]) -> None:
     for task_id in ids:
-        await engine.join(task_id)
+        await engine.tasks.join(task_id)
 
 
 async def _read_tasks(engine: Engine, ids: Sequence[str]) -> list[dict[str, Any]]:
     found = []
     for task_id in ids:
         with suppress(TaskNotFound, LedgerUnusable, TaskUnreadable):  # its folder is missing
-            found.append(await engine.command_task(task_id, results=False))
+            found.append(await engine.tasks.command_task(task_id, results=False))
     return [task for task in found if task is not None]
 
 
 async def _read_task(engine: Engine, task_id: str) -> dict[str, Any]:
-    return await engine.command_task(task_id) or {"commands": [], "status": "failed", "name": ""}
+    return await engine.tasks.command_task(task_id) or {
+        "commands": [],
+        "status": "failed",
+        "name": "",
+    }
 
 
 def _write_junit(path: Path | None, ended: Ended, root: Path, as_json: bool) -> None:

@@ -58,7 +58,7 @@ def print_envelope(verb: Verb, settings: Settings, given: Mapping[str, Any], as_
     """Print an envelope after a change: id, state and phase."""
 
     async def ask(engine: Engine) -> TaskView:
-        return await engine.get((await verb.call(engine, given)).task_id)
+        return await engine.tasks.get((await verb.call(engine, given)).task_id)
 
     view = call(settings, ask, as_json=as_json)
     if as_json:

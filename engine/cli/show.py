@@ -129,7 +129,7 @@ async def task(
             click.echo(event_line(event))
     if result:
         click.echo("")
-        if not _copy_result(await engine.result(view.task_id)):
+        if not _copy_result(await engine.tasks.result(view.task_id)):
             over = isinstance(view.entry, TaskRecord) and view.entry.is_terminal
             click.echo(say("result.none.ended" if over else "result.none"), err=True)
 
@@ -139,12 +139,12 @@ async def task_json(
 ) -> None:
     """Print one task as a JSON document."""
     readable = not isinstance(view.entry, Unreadable)
-    parts = view_data(view, await engine.meta(view.task_id) if readable else None)
+    parts = view_data(view, await engine.tasks.meta(view.task_id) if readable else None)
     parts.update(facts)
     # Open both first, so that an error is reported before any output.
     if events:
-        await engine.events(view.task_id)
-    source = await engine.result(view.task_id) if result else None
+        await engine.tasks.events(view.task_id)
+    source = await engine.tasks.result(view.task_id) if result else None
     # Events and result may exceed memory, so they are copied in chunks.
     click.echo(json_text(parts)[:-2], nl=False)
     if events:
@@ -200,7 +200,7 @@ async def every_event(engine: Engine, task_id: str) -> Any:
     """Yield all events of a task, oldest first, read in slices."""
     offset = 0
     while True:
-        part = await engine.events(task_id, offset)
+        part = await engine.tasks.events(task_id, offset)
         for event in part.events:
             yield event
         if part.next_offset == offset:

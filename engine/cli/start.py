@@ -305,7 +305,9 @@ def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> No
             return
     except EngineError as error:
         refuse(error, as_json=as_json)
-    _follow(settings, lambda engine: engine.start(kind, args, name=name, terms=terms), as_json)
+    _follow(
+        settings, lambda engine: engine.requests.start(kind, args, name=name, terms=terms), as_json
+    )
 
 
 def _follow(
@@ -335,8 +337,8 @@ def _open_envelope(
     settings = replace(settings, host_pid=caller if caller > 1 else None)
 
     async def begin(engine: Engine) -> TaskView:
-        return await engine.get(
-            (await engine.start(ENVELOPE, args, name=name, terms=terms)).task_id
+        return await engine.tasks.get(
+            (await engine.requests.start(ENVELOPE, args, name=name, terms=terms)).task_id
         )
 
     view = call(settings, begin, accepts=True, as_json=as_json)
@@ -394,15 +396,15 @@ async def foreground(
     def soft() -> None:
         if traits_of(record.kind).stoppable:  # the user has what they wanted
             show.note(say("start.stopping"))
-            work: Awaitable[object] = engine.stop(task_id)
+            work: Awaitable[object] = engine.commands.stop(task_id)
         else:
             show.note(say("start.cancelling"))
-            work = engine.cancel(task_id, "Ctrl-C")
+            work = engine.commands.cancel(task_id, "Ctrl-C")
         cancels.add(asyncio.create_task(print_refusal(work, show.note), name="stop or cancel"))
 
     with Interrupts(soft), show:
         show.accepted(task_id)
-        gone = asyncio.create_task(engine.join(task_id), name="join")
+        gone = asyncio.create_task(engine.tasks.join(task_id), name="join")
         offset, standing = 0, ""
         while not gone.done():
             await asyncio.wait({gone}, timeout=LOOK_S)
@@ -410,10 +412,10 @@ async def foreground(
             offset = await _show_new(engine, task_id, offset, show)
         await _show_new(engine, task_id, offset, show)
         await asyncio.gather(*cancels, return_exceptions=True)
-    if (lost := engine.lost(task_id)) is not None:
+    if (lost := engine.own.lost(task_id)) is not None:
         raise lost
-    await engine.wait(task_id, timeout_ms=1_000)
-    return await engine.get(task_id)
+    await engine.tasks.wait(task_id, timeout_ms=1_000)
+    return await engine.tasks.get(task_id)
 
 
 async def print_refusal(work: Awaitable[object], note: Callable[[str], object]) -> None:
@@ -437,10 +439,10 @@ def print_obstacle(
     The return of a folder is also printed, unless it came too late, with whether the task continues
     or is `ending` on request.
     """
-    if any(engine.lost(task_id) is not None for task_id in ids):
+    if any(engine.own.lost(task_id) is not None for task_id in ids):
         return before
     away = say("start.away")
-    now = away if any(map(engine.is_away, ids)) else display(engine.trouble)
+    now = away if any(map(engine.own.is_away, ids)) else display(engine.own.trouble)
     if now and now != before:
         note(now)
     elif before == away and not now:
@@ -450,7 +452,7 @@ def print_obstacle(
 
 async def _show_new(engine: Engine, task_id: str, offset: int, show: Progress) -> int:
     try:
-        part = await engine.events(task_id, offset)
+        part = await engine.tasks.events(task_id, offset)
     except (TaskNotFound, LedgerUnusable, TaskUnreadable):
         return offset  # the folder is missing: the run waits for it, or reports its failure
     for event in part.events:

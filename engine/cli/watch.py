@@ -56,7 +56,7 @@ async def _follow(engine: Engine, show: _Table | _Lines, once: bool) -> None:
 
 
 async def _batches(engine: Engine, show: _Table | _Lines, once: bool) -> None:
-    async for batch in engine.changes():
+    async for batch in engine.tasks.changes():
         show.show(batch, engine)
         if once and batch.complete:
             return

@@ -58,7 +58,7 @@ async def _run(settings: Settings, request: dict[str, Any]) -> None:
     cancels: set[asyncio.Task[Any]] = set()
     try:
         terms = msgspec.convert(request.get("terms") or {}, Terms)
-        record = await engine.start(
+        record = await engine.requests.start(
             request["kind"],
             request["args"],
             name=request["name"],
@@ -68,12 +68,14 @@ async def _run(settings: Settings, request: dict[str, Any]) -> None:
 
         def soft() -> None:
             cancels.add(
-                asyncio.create_task(engine.cancel(record.task_id, "the worker was told to end"))
+                asyncio.create_task(
+                    engine.commands.cancel(record.task_id, "the worker was told to end")
+                )
             )
 
         with Interrupts(soft):
-            _answer({"record": view_data(await engine.get(record.task_id))})
-            await engine.join(record.task_id)
+            _answer({"record": view_data(await engine.tasks.get(record.task_id))})
+            await engine.tasks.join(record.task_id)
             await asyncio.gather(*cancels, return_exceptions=True)
     finally:
         await engine.close()

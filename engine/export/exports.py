@@ -29,6 +29,7 @@ from engine.export.output import new_file
 from engine.export.table import About, Row, Table, Tally, iso
 from engine.ledger.command_task_ids import TaskAliases
 from engine.ledger.reader import LedgerReader
+from engine.ledger.routing import OWN_ONLY, Router, routed
 from engine.model import redact
 from engine.model.errors import InvalidArguments
 from engine.model.ledger_ids import HERE, plain_id
@@ -198,16 +199,27 @@ ZIP: Final = "zip"  # no table but the task's whole folder
 
 
 class Exports:
-    """Exports from one ledger; read-only, nothing in it is changed."""
+    """Exports of every ledger's tasks to files outside of all ledgers."""
 
-    def __init__(self, root: Path) -> None:
+    part_name = "exports"
+
+    def __init__(self, root: Path, router: Router = OWN_ONLY) -> None:
         self._root = root
+        self.router = router
         self._aliases = TaskAliases()
 
     async def to_file(
         self, order: Order, place: Path, *, force: bool = False, watch: ExportProgress | None = None
     ) -> Exported:
         """Write the file `place` atomically; see `exporter.export_file` for errors."""
+        await self.router.check_outside(place)
+        return await self._to_file(order.task_id, order, place, force, watch)
+
+    @routed()
+    async def _to_file(
+        self, task_id: str, order: Order, place: Path, force: bool, watch: ExportProgress | None
+    ) -> Exported:
+        order = replace(order, task_id=task_id)
         active_watch = watch or ExportProgress()
 
         def work() -> Exported:
@@ -234,6 +246,7 @@ class Exports:
         watch: ExportProgress | None = None,
     ) -> Exported:
         """Write the list of these tasks; see `export_list` for errors."""
+        await self.router.check_outside(place)
         active_watch = watch or ExportProgress()
         work = partial(export_list, views, order, place, self._root, active_watch, force=force)
         try:
@@ -245,6 +258,13 @@ class Exports:
         self, order: Order, out: BinaryIO, *, watch: ExportProgress | None = None
     ) -> Exported:
         """Stream a text format into `out`; see `exporter.export_stream` for errors."""
+        return await self._to_stream(order.task_id, order, out, watch)
+
+    @routed()
+    async def _to_stream(
+        self, task_id: str, order: Order, out: BinaryIO, watch: ExportProgress | None
+    ) -> Exported:
+        order = replace(order, task_id=task_id)
         active_watch = watch or ExportProgress()
 
         def work() -> Exported:

@@ -17,8 +17,10 @@ from typing import Any, BinaryIO, Final, TypeVar
 import msgspec
 
 from engine.ledger.reader import LedgerReader
+from engine.ledger.routing import OWN_ONLY, Router, routed, routed_parts
 from engine.model.blocked_places import Refusals, refusal
 from engine.model.errors import TaskUnreadable
+from engine.model.ledger_ids import plain_id
 from engine.model.records import ARTIFACTS_NAME
 from engine.results.differences import Differences, differences
 from engine.results.file_parts import FileFacts, FilePart, find_in, read_part
@@ -45,12 +47,16 @@ class HitPart(msgspec.Struct, frozen=True):
 
 
 class TaskFileReader:
-    """Reader of one ledger's task folders. Calls raise NotATaskId, TaskNotFound, TaskUnreadable."""
+    """Reader of task folders. Calls raise NotATaskId, TaskNotFound, TaskUnreadable."""
 
-    def __init__(self, root: Path) -> None:
+    part_name = "reading"
+
+    def __init__(self, root: Path, router: Router = OWN_ONLY) -> None:
         self._root = root
+        self.router = router
         self._inner: OrderedDict[tuple[str, str, tuple[int, ...]], bytes] = OrderedDict()
 
+    @routed_parts
     async def units(
         self, task_id: str, since: int = 0, number: int = 0
     ) -> AsyncGenerator[UnitPart, None]:
@@ -61,10 +67,12 @@ class TaskFileReader:
             part = await asyncio.to_thread(reader.part)
             yield part
 
+    @routed()
     async def unit(self, task_id: str, unit: Unit) -> dict[str, Any] | None:
         """Read one whole unit; None where it no longer exists."""
         return await _stopping(lambda stop: whole_unit(self._reader(), task_id, unit, stop))
 
+    @routed()
     async def refusals(self, task_id: str) -> Refusals:
         """Collect every request that the task's browser was refused, from all of its events."""
         found, at = Refusals(), -1
@@ -81,36 +89,43 @@ class TaskFileReader:
         before: str,
         after: str,
         on_progress: Callable[[int], None],
-        *,
-        earlier: TaskFileReader | None = None,
     ) -> Differences:
-        """Compare two runs; `on_progress` is called on the thread with the number of units read.
+        """Compare two runs, also of two ledgers.
 
-        `earlier` reads the run `before`, where that is in another ledger.
+        `on_progress` is called on the thread with the number of units read.
         """
-        there = earlier or self
+        links = [self.router.of(one) for one in (before, after)]
+        rooms: list[TaskFileReader] = [
+            link.part(self.part_name) if link else self for link in links
+        ]
+        runs = [plain_id(before), plain_id(after)]
 
         def work(stop: threading.Event) -> Differences:
-            runs = (there._reader(), before), (self._reader(), after)
-            return differences(*runs, on_progress, stop)
+            earlier, later = zip((room._reader() for room in rooms), runs, strict=True)
+            return differences(earlier, later, on_progress, stop)
 
-        return await _stopping(work)
+        link = links[1] or links[0]
+        return await (link.ask(_stopping(work)) if link else _stopping(work))
 
+    @routed()
     async def files(self, task_id: str) -> tuple[FileFacts, ...]:
         """List the task's files, those in `artifacts/` last."""
         found = await asyncio.to_thread(lambda: self._reader().files(task_id))
         return tuple(FileFacts(*one) for one in found)
 
+    @routed()
     async def place(self, task_id: str, name: str) -> Path | None:
         """Return a file's path for another program; None for a link, a folder or a missing file."""
         return await asyncio.to_thread(lambda: self._reader().place(task_id, name))
 
+    @routed()
     async def part(self, task_id: str, name: str, start: int, most: int) -> FilePart:
         """Read a range of bytes of a file."""
         return await asyncio.to_thread(
             lambda: read_part(self._reader(), task_id, name, start, most)
         )
 
+    @routed()
     async def find(
         self, task_id: str, name: str, needle: str, start: int, on_progress: OnProgress
     ) -> int:
@@ -119,11 +134,13 @@ class TaskFileReader:
             lambda stop: find_in(lambda: self.open(task_id, name), needle, start, on_progress, stop)
         )
 
+    @routed()
     async def picture(self, task_id: str, name: str) -> bytes | None:
         """Read a file under `artifacts/` by its plain name; None where there is none."""
         given = name.removeprefix(f"{ARTIFACTS_NAME}/")
         return await asyncio.to_thread(lambda: self._reader().read_artifact(task_id, given))
 
+    @routed_parts
     async def members(
         self, task_id: str, name: str, node: Node, rest: Rest | None = None, most: int = 500
     ) -> AsyncGenerator[list[Node | Rest], None]:
@@ -143,6 +160,7 @@ class TaskFileReader:
         async for part in parts:
             yield part
 
+    @routed_parts
     async def search(self, task_id: str, name: str, needle: str) -> AsyncGenerator[HitPart, None]:
         """Yield every name and value in a JSON file that contains `needle`, ignoring case."""
         size = await asyncio.to_thread(self._size, task_id, name)
@@ -157,6 +175,7 @@ class TaskFileReader:
             at = where[0]
             yield HitPart(tuple(hits), min(at.place, size), size, at.passed_over)
 
+    @routed()
     async def value(self, task_id: str, name: str, node: Node) -> bytes | None:
         """Read one whole value as written; None where it is larger than 8 MiB."""
 
@@ -181,6 +200,10 @@ class TaskFileReader:
 
     def open(self, task_id: str, name: str) -> BinaryIO:
         """Open one of the task's files; the result always includes its units."""
+        there = self.router.of(task_id)
+        if there is not None:
+            found: BinaryIO = there.part(self.part_name).open(plain_id(task_id), name)
+            return found
         return self._reader().open_whole(task_id, name)
 
     def inner(self, task_id: str, name: str, inside: tuple[int, ...]) -> bytes:

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from engine.budgets.envelopes import DurationMeter, Envelopes, EnvelopeState, has_budget, state_of
 from engine.contracts import task_run_folders, task_run_steps
 from engine.contracts.bulk_progress import Guard
 from engine.contracts.completing import force_of
-from engine.contracts.contract_service import Goals
 from engine.contracts.contract_views import ContractView, RunView
 from engine.contracts.forced_completion import Force
 from engine.contracts.forcing import CompletionCheck, whoami
@@ -24,10 +24,12 @@ from engine.ledger.machine import wall_ms
 from engine.ledger.meta import without_surrogates
 from engine.ledger.reader import LedgerReader
 from engine.ledger.record_store import RecordUnreadable
+from engine.ledger.routing import routed
 from engine.ledger.watch import Watch
-from engine.model.config import Settings
 from engine.model.errors import EngineError
+from engine.model.ledger_ids import SIGN, ledger_label, plain_id
 from engine.model.records import (
+    ENVELOPE,
     TASK_RUN,
     EngineFields,
     Stamp,
@@ -40,7 +42,10 @@ from engine.model.records import (
 )
 from engine.model.status import moment
 from engine.service.feed import Batch
-from engine.service.queries import Looking
+from engine.service.ledger_context import LedgerContext
+from engine.service.own_tasks import TaskChanges
+from engine.service.queries import TaskQueries
+from engine.service.router.ledger_router import Merging
 
 # A task run as a row beside the tasks: the same record, so that lists, filters and words fit.
 
@@ -183,27 +188,57 @@ def _is_open(view: TaskView) -> bool:
     return isinstance(view.entry, TaskRecord) and not view.entry.is_terminal
 
 
-class Minding(Looking):
-    """The part of the engine that minds goals: contracts and task runs; see the module."""
+class ContractService:
+    """Contracts, and what they guard: task runs and envelopes, here and in other ledgers."""
 
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings.root)
-        self.settings = settings
-        self.goals = Goals(settings.home, lambda: self._ledger)
-        self._goal_feeds: set[GoalFeed] = set()
+    part_name = "contracts"
 
-    async def run_changes(self) -> AsyncGenerator[Batch, None]:
-        """The task runs as live rows, for a list that shows them beside the tasks."""
-        feed = GoalFeed(self.goals.runs, self.settings.home / task_run_folders.FOLDER)
-        self._goal_feeds.add(feed)
+    def __init__(self, context: LedgerContext, tasks: TaskQueries, changes: TaskChanges) -> None:
+        self.router = context.router
+        self._context = context
+        self._settings = context.settings
+        self._goals = context.goals
+        self._tasks = tasks
+        self._changes = changes
+        self._feeds: set[GoalFeed] = set()
+        self._lasting = DurationMeter()
+
+    @property
+    def envelopes(self) -> Envelopes:
+        """The envelopes of the ledger as it is open now; synchronous, for a thread."""
+        return Envelopes(
+            self._context.ledger,
+            pid=self._settings.host_pid,
+            guard=self._goals.completing.guards,
+            lasting=self._lasting,
+        )
+
+    def run_changes(self) -> AsyncGenerator[Batch, None]:
+        """The task runs as live rows, of all ledgers whose runs are known."""
+        merging = Merging("runs", self._call, counts=False)
+        return self.router.merged(self._run_changes(), merging)
+
+    async def _run_changes(self) -> AsyncGenerator[Batch, None]:
+        feed = GoalFeed(self._goals.runs, self._settings.home / task_run_folders.FOLDER)
+        self._feeds.add(feed)
         try:
             async with aclosing(feed.batches()) as batches:
                 async for batch in batches:
                     yield batch
         finally:
-            self._goal_feeds.discard(feed)
+            self._feeds.discard(feed)
             await feed.close()
 
+    def _call(self) -> None:
+        for feed in self._feeds:
+            feed.call()
+
+    async def close(self) -> None:
+        """End every reader of `run_changes`."""
+        for feed in tuple(self._feeds):
+            await feed.close()
+
+    @routed("write")
     async def resume(self, run_id: str, reason: str) -> TaskRecord:
         """Let a task run go on that waits for a person; `reason` says what has changed.
 
@@ -211,69 +246,122 @@ class Minding(Looking):
             InvalidArguments, InvalidRunStep, NotAnId, TaskRunNotFound, and what a write can raise.
         """
         given = {"status": "RUNNING", "resume_reason": reason}
-        return self.told_of(await asyncio.to_thread(self.goals.runs.update, run_id, given))
+        return self.published(await asyncio.to_thread(self._goals.runs.update, run_id, given))
 
+    @routed("write")
     async def give_up(self, run_id: str, reason: str | None = None) -> TaskRecord:
-        """End a task run as CANCELLED; its tasks go on. `reason` stands in its events.
+        """End a task run as CANCELLED; its tasks go on. `reason` is kept in its events.
 
         Raises:
             InvalidRunStep: it has ended already.
             NotAnId, TaskRunNotFound, and what a write can raise.
         """
-        end = partial(self.goals.completing.run, reason=reason)
-        return self.told_of(await asyncio.to_thread(end, run_id, {"status": Status.CANCELLED}))
+        end = partial(self._goals.completing.run, reason=reason)
+        return self.published(await asyncio.to_thread(end, run_id, {"status": Status.CANCELLED}))
 
+    @routed("write")
+    async def update(
+        self, task_id: str, *, phase: str | None = None, note: str | None = None
+    ) -> TaskRecord:
+        """Change an envelope's phase, or leave a note; see `Envelopes.update`."""
+        task_id = await self._tasks.ledger_id(task_id)
+        change = partial(self.envelopes.update, task_id, phase=phase, note=note)
+        return await self._changes.make(task_id, change)
+
+    @routed("write")
+    async def finish(self, task_id: str, outcome: str, *, note: str | None = None) -> TaskRecord:
+        """End an envelope, if its contract allows; see `Envelopes.finish`."""
+        task_id = await self._tasks.ledger_id(task_id)
+        change = partial(self.envelopes.finish, task_id, outcome, note=note)
+        return await self._changes.make(task_id, change)
+
+    @routed()
+    async def budgets(self, task_id: str) -> EnvelopeState | None:
+        """The state of a task's budgets now; None for a task that has none.
+
+        Raises:
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        found = await self._tasks.ledger_id(task_id)
+        meta = {**await self._tasks.meta(found), "task_id": found}  # the folder's name counts
+        if meta.get("kind") == ENVELOPE:
+            return await asyncio.to_thread(self.envelopes.state, found)
+        return state_of(meta, wall_ms()) if has_budget(meta) else None
+
+    @routed()
     async def prospect(self, subject: str, *, named: bool = False) -> CompletionCheck:
         """What completing this would meet; `named` also lists what is missing. Writes nothing.
 
         Raises:
             NotAnId, NotATaskId, TaskNotFound, RecordUnreadable.
         """
-        subject = await self.ledger_id(subject)
-        return await asyncio.to_thread(self.goals.prospect, subject, named=named)
+        subject = await self._tasks.ledger_id(subject)
+        return await asyncio.to_thread(self._goals.prospect, subject, named=named)
 
     def force(self, reason: str, by: str = "") -> Force:
-        """A force, checked, with its reason as it will be kept; without `by` whoever sits here.
+        """A force, checked, with its reason as it will be kept; `by` defaults to the user.
 
         Raises:
             InvalidArguments: the reason is blank, or too short.
         """
-        return force_of(reason, by or self.settings.agent_id or whoami())
+        return force_of(reason, by or self._settings.agent_id or whoami())
 
-    async def contract(self, contract_id: str, *, items: bool = True) -> ContractView:
-        """A contract with what its guard says now, and the first items nobody said a word on.
+    @routed("write")
+    async def complete(
+        self, subject: str, *, status: Status = Status.COMPLETED, force: Force | None = None
+    ) -> RunView | TaskRecord:
+        """End a task run, an envelope, or (by force) a running crawl with a contract.
+
+        FAILED and CANCELLED always pass; COMPLETED has to pass the guard of its contract.
+
+        Raises:
+            BulkCompletionRefused: the guard says no; nothing changed but an event.
+            CannotComplete, InvalidRunStep, TransitionError: not now, or never.
+            NotAnId, TaskNotFound, and what a write can raise.
+        """
+        subject = await self._tasks.ledger_id(subject)  # a task run's id passes as it is
+        ended = await asyncio.to_thread(self._completed, subject, status, force)
+        if isinstance(ended, TaskRecord):
+            return self._changes.publish(ended)
+        self.published(ended)
+        return ended
+
+    def _completed(self, subject: str, status: Status, force: Force | None) -> RunView | TaskRecord:
+        completing = self._goals.completing
+        if self._goals.runs.has(subject):
+            return completing.run(subject, {"status": status.value}, force)
+
+        def finish() -> TaskRecord:
+            return self.envelopes.finish(subject, status.lower())
+
+        return completing.task(subject, status, force, finish)
+
+    @routed("contracts")
+    async def get(self, contract_id: str, *, items: bool = True) -> ContractView:
+        """A contract with its guard, and the first items without a word on them.
 
         Without `items` it is read without these lists.
 
         Raises:
             ContractNotFound, RecordUnreadable, NotAnId.
         """
-        read = partial(self.goals.contracts.get, contract_id, include_items=items)
+        read = partial(self._goals.contracts.get, contract_id, include_items=items)
         return await asyncio.to_thread(read)
 
-    async def contract_counts(self, contract_ids: Collection[str]) -> dict[str, Guard]:
+    async def counts(self, contract_ids: Collection[str]) -> dict[str, Guard]:
         """The counts of these contracts, for a list; those that cannot be read are left out."""
-        return await asyncio.to_thread(self.goals.counts, contract_ids)
+        own = [one for one in contract_ids if SIGN not in one]
+        found = await asyncio.to_thread(self._goals.counts, own)
+        for there in self.router.all_with_runs():
+            wanted = [plain_id(one) for one in contract_ids if ledger_label(one) == there.label]
+            if wanted:
+                contracts: ContractService = there.part(self.part_name)
+                counts = await there.ask(contracts.counts(wanted))
+                found |= {there.qualified(one): guard for one, guard in counts.items()}
+        return found
 
-    def is_run(self, subject: str) -> bool:
-        """Is it the id of a task run? Whatever else it is, the ledger will say."""
-        try:
-            return self.goals.runs.has(subject)
-        except EngineError:
-            return False
-
-    def _place_of(self, task_id: str) -> LedgerReader:
-        """Where its events stand: a task run's folder is made like a task's."""
-        if not self.is_run(task_id):
-            return self._ledger
-        return LedgerReader(self.settings.home / task_run_folders.FOLDER)
-
-    def folder_of(self, task_id: str) -> Path:
-        """Where a task, or a task run, keeps its files."""
-        return self._place_of(task_id).root / task_id
-
-    def told_of(self, run: RunView) -> TaskRecord:
-        """A task run that was just changed, as its row; the lists look at it at once."""
-        for feed in self._goal_feeds:
+    def published(self, run: RunView) -> TaskRecord:
+        """A task run that was just changed, as its row; the lists read it at once."""
+        for feed in self._feeds:
             feed.nudge(TaskId(run.run_id))
         return record_of(run)

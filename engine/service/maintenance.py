@@ -138,7 +138,7 @@ AGAIN_S = 1.0  # between two rounds, however many orphans are seen
 FEW = 2_000  # tasks: to look at all of these keeps no list waiting that anybody would notice
 
 
-class Keeper:
+class LedgerMaintenance:
     """Holds the lease of an engine that accepts tasks, and reaps now and then.
 
     `read_only` says why nothing may be written, `failures` what could not be reaped and why.
@@ -153,6 +153,9 @@ class Keeper:
     ) -> None:
         self._root = root
         self._linked = linked
+        self.ledger = Ledger(root)  # without a lease until `open`
+        if linked is not None:
+            self.ledger.on_state_change = linked.follow
         self._reap_s = reap_s
         self._tidier = Tidier(root, shelves)
         self._reaper: Reaper | None = None
@@ -173,8 +176,8 @@ class Keeper:
         self.refusal: EngineError | None = None  # as an error, of `read_only`
         self.failures: tuple[EngineError, ...] = ()
 
-    async def open(self, *, only_look: bool = False) -> Ledger:
-        """Take a lease, sweep, and end orphans; the ledger to work with, read-only if need be.
+    async def open(self, *, only_look: bool = False) -> None:
+        """Take a lease, and sweep; `ledger` can be written then, or `read_only` says why not.
 
         With `only_look` a disk that takes no lease (a full one) leaves the ledger read-only, too;
         `open` may then be called again.
@@ -189,17 +192,17 @@ class Keeper:
             if isinstance(error, LedgerWriteFailed) and not only_look:
                 raise
             self.read_only, self.refusal = str(error), error
-            return await asyncio.to_thread(Ledger, self._root)
+            self.ledger = await asyncio.to_thread(Ledger, self._root)
+            return
         self.read_only, self.refusal = "", None
         try:
-            ledger = await asyncio.to_thread(self._leased)
-            self._reaper = Reaper(ledger, self.runs)
+            self.ledger = await asyncio.to_thread(self._leased)
+            self._reaper = Reaper(self.ledger, self.runs)
         except BaseException:
             await self.close()
             raise
         self._upkeep = asyncio.create_task(self._keep_up(), name="reap now and then")
         self._holding = asyncio.create_task(self._hold_lease(), name="hold the lease")
-        return ledger
 
     async def _hold_lease(self) -> None:
         """Make the lease again where a cleaner removed it, or the ledger came back as a copy.

@@ -1,4 +1,4 @@
-"""Looking at a ledger: one task, a list, its files, and the live picture. Nothing is written."""
+"""Queries of tasks: one task, a list, its events, its result, the live list."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from engine.export.exports import Exports
+from engine.contracts import task_run_folders
 from engine.kinds.commands.command_document import command_task
 from engine.ledger.command_task_ids import TaskAliases, is_command_task_id
-from engine.ledger.ledger import Ledger
 from engine.ledger.machine import wall_ms
-from engine.ledger.ownership import Owner, Ownership
 from engine.ledger.reader import LedgerReader
+from engine.ledger.routing import routed
+from engine.ledger.wait import wait_terminal
 from engine.ledger.watch import Watch
-from engine.model.errors import ResultMissing
+from engine.model.errors import EngineError, ResultMissing
+from engine.model.ledger_ids import SIGN, plain_id
 from engine.model.records import (
     EventSlice,
     History,
@@ -29,38 +30,34 @@ from engine.model.records import (
     Unreadable,
 )
 from engine.query import Filter
-from engine.results.file_reader import TaskFileReader
 from engine.results.findings import Findings
-from engine.retention.pruning import Retention
 from engine.service.feed import Batch, Feed
-from engine.service.task_history import Past
+from engine.service.ledger_context import LedgerContext
+from engine.service.router.ledger_router import Merging
 
 T = TypeVar("T")
 Views = list[TaskView]  # named, because inside the class `list` is the verb
 
 
-class Looking:
-    """The part of the engine that looks; `owns` tells which tasks run in this very process."""
+class TaskQueries:
+    """Read tasks of the own ledger, and by qualified ids those of the others."""
 
-    _keeps_all = False  # does who asks for changes keep every task, and so rather a light one?
+    part_name = "tasks"
 
-    def __init__(self, root: Path) -> None:
-        self._ledger = Ledger(root)
+    def __init__(self, context: LedgerContext, *, light: bool) -> None:
+        self.router = context.router
+        self._context = context
+        self._settings = context.settings
+        self._own = context.own
+        self._light = light  # a reader of changes keeps every task, so records without long values
         self._aliases = TaskAliases()
         self._feeds: set[Feed] = set()
-        self.exports = Exports(root)
-        self.reading = TaskFileReader(root)
-        self.past = Past(root)
-        self.retention = Retention(root)
 
-    def owns(self, task_id: str) -> bool:
-        """Does this very process run (or queue) the task?"""
-        return False
+    def learn(self, command_task_id: str, task_id: str) -> None:
+        """Remember the folder of a command task that was just written."""
+        self._aliases.add(command_task_id, task_id)
 
-    def run_of(self, task_id: str) -> Ownership:
-        """What this process knows of a task that its lease speaks for. From any thread."""
-        return Ownership(Owner.HERE, "")
-
+    @routed()
     async def ledger_id(self, given: str) -> TaskId:
         """The id of the task's folder, for that id or for a command task's own (seed 002).
 
@@ -69,8 +66,9 @@ class Looking:
         """
         if not is_command_task_id(given):
             return TaskId(given)
-        return await asyncio.to_thread(self._aliases.ledger_id, self._ledger, given)
+        return await asyncio.to_thread(self._aliases.ledger_id, self._context.ledger, given)
 
+    @routed()
     async def get(self, task_id: str) -> TaskView:
         """One task as the list shows it.
 
@@ -80,7 +78,7 @@ class Looking:
         found = await self.ledger_id(task_id)
         view = (await self._views([found]))[0]
         if isinstance(view.entry, Unreadable):
-            self._nudge(found)  # a list may have taken it for whole
+            self.nudge(found)  # a list may have taken it for whole
         return view
 
     async def list(
@@ -92,24 +90,36 @@ class Looking:
         query: str = "",
         limit: int | None = 50,
     ) -> Views:
-        """Tasks, newest first. `since` is ms since 1970; without `limit` all of them.
+        """Tasks of all open ledgers, newest first; without `limit` all. `since` is ms since 1970.
 
         `query` is in the filter language (`engine.query`); `limit` counts what it lets pass.
 
         Raises:
             QueryError: it cannot be understood.
         """
-        read = partial(self._ledger.list, status=status, kind=kind, since=since)
-        return await asyncio.to_thread(self._matching, read, Filter.of(query), limit)
+        wanted, others = Filter.of(query), tuple(self.router.all_open())
+        if not others:
+            read = partial(self._context.ledger.list, status=status, kind=kind, since=since)
+            return await asyncio.to_thread(self._matching, read, wanted, limit)
+        most = None if wanted.text else limit
+        read = partial(self._context.ledger.list, status=status, kind=kind, since=since)
+        found = await asyncio.to_thread(self._matching, read, Filter.of(""), most)
+        for each in others:
+            queries: TaskQueries = each.part(self.part_name)
+            listed = queries.list(status=status, kind=kind, since=since, limit=most)
+            found += await each.ask(listed)
+        return await asyncio.to_thread(_newest, found, wanted, limit)
 
+    @routed()
     async def meta(self, task_id: str) -> dict[str, Any]:
         """The whole meta.json as it stands, fields of others included.
 
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
-        return await asyncio.to_thread(self._ledger.read_raw, await self.ledger_id(task_id))
+        return await asyncio.to_thread(self._context.ledger.read_raw, await self.ledger_id(task_id))
 
+    @routed()
     async def command_task(self, task_id: str, *, results: bool = True) -> dict[str, Any] | None:
         """A command task in the shape of seed 002, by either id; None for other kinds.
 
@@ -119,8 +129,9 @@ class Looking:
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
         found = await self.ledger_id(task_id)
-        return await asyncio.to_thread(command_task, self._ledger, found, results=results)
+        return await asyncio.to_thread(command_task, self._context.ledger, found, results=results)
 
+    @routed()
     async def head(self, task_id: str) -> dict[str, Any]:
         """What result.json says before its units; empty while there is none.
 
@@ -130,20 +141,25 @@ class Looking:
         record = (await self.get(task_id)).entry
         kind = record.kind if isinstance(record, TaskRecord) else ""
         found = await self.ledger_id(task_id)
-        return await asyncio.to_thread(lambda: Findings(self._ledger, found, kind).head())
+        return await asyncio.to_thread(lambda: Findings(self._context.ledger, found, kind).head())
 
+    @routed()
     async def result(self, task_id: str) -> BinaryIO | None:
         """The result with all of its units, open for reading, or None while there is none."""
         try:
-            return await asyncio.to_thread(self._ledger.whole_result, await self.ledger_id(task_id))
+            return await asyncio.to_thread(
+                self._context.ledger.whole_result, await self.ledger_id(task_id)
+            )
         except ResultMissing:
             return None
 
+    @routed()
     async def events(self, task_id: str, offset: int = 0) -> EventSlice:
         """Events from a byte offset on, at most about 1 MiB at a time; go on at `next_offset`."""
         task_id = await self.ledger_id(task_id)
         return await asyncio.to_thread(lambda: self._place_of(task_id).read_events(task_id, offset))
 
+    @routed()
     async def history(
         self,
         task_id: str,
@@ -162,44 +178,93 @@ class Looking:
             lambda: self._place_of(task_id).history(task_id, make, before=before, since=since)
         )
 
-    async def changes(self) -> AsyncGenerator[Batch, None]:
-        """The live list: all tasks in batches, newest first, then what changes."""
-        watch = Watch(self._ledger.root)
-        feed = Feed(self._ledger, watch, ours=self.owns, light=self._keeps_all, runs=self.run_of)
+    @routed()
+    async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
+        """The record once the task has ended.
+
+        Raises:
+            WaitTimeout: it did not end within `timeout_ms`; it goes on.
+            NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable.
+        """
+        found, away_s = await self.ledger_id(task_id), self._settings.away_s
+        return await wait_terminal(self._context.ledger, found, timeout_ms, away_s)
+
+    async def join(self, task_id: str) -> None:
+        """Wait until an own task has left this process; one of another ledger never was here."""
+        if SIGN not in task_id:
+            await self._own.join(await self.ledger_id(task_id))
+
+    def is_run(self, subject: str) -> bool:
+        """Is it the id of a task run? In another ledger by its list: its disk may be slow."""
+        there = self.router.of(subject)
+        if there is not None:
+            return subject in there.runs
+        try:
+            return self._context.goals.runs.has(subject)
+        except EngineError:
+            return False
+
+    def folder_of(self, task_id: str) -> Path:
+        """The folder with the files of a task, or of a task run."""
+        there = self.router.of(task_id)
+        if there is not None:
+            return there.folder_of(plain_id(task_id), is_run=task_id in there.runs)
+        return self._place_of(task_id).root / task_id
+
+    def changes(self) -> AsyncGenerator[Batch, None]:
+        """The live list: all tasks of all ledgers in batches, newest first, then changes."""
+        return self.router.merged(self._changes(), Merging("tasks", self.call))
+
+    async def _changes(self) -> AsyncGenerator[Batch, None]:
+        watch = Watch(self._context.ledger.root)
+        feed = Feed(
+            self._context.ledger,
+            watch,
+            ours=self._own.owns,
+            light=self._light,
+            runs=self._own.run_of,
+        )
         self._feeds.add(feed)
         try:
             async with aclosing(feed.batches()) as batches:
                 async for batch in batches:
                     yield batch
                     if batch.complete:
-                        self._has_listed()
+                        self._context.maintenance.reap_soon()
                     if any(view.orphaned for view in batch.views):
-                        self._orphan_seen()
+                        self._context.maintenance.orphan_seen()
         finally:
             self._feeds.discard(feed)
             await feed.close()
 
-    def _has_listed(self) -> None:
-        """A list is complete; told again with each change of it."""
-
-    def _orphan_seen(self) -> None:
-        """Some task in the list has lost its owner."""
-
-    def _known_ended(self) -> Iterator[TaskId]:
-        """Of which tasks a list knows that they have ended, which is for good. From any thread."""
+    def known_ended(self) -> Iterator[TaskId]:
+        """The tasks that a list knows to have ended. From any thread."""
         return chain.from_iterable(feed.ended() for feed in tuple(self._feeds))
 
     def _place_of(self, task_id: str) -> LedgerReader:
-        """Where the events of this task stand."""
-        return self._ledger
+        """The ledger of its events; a task run's folder is made like a task's."""
+        if not self.is_run(task_id):
+            return self._context.ledger
+        return LedgerReader(self._settings.home / task_run_folders.FOLDER)
 
     def rescan(self) -> None:
-        """Look at every folder again, now."""
+        """Read every folder again, now; also try again what could not be opened."""
         for feed in self._feeds:
             feed.rescan()
+        self.router.rescan()
+
+    def call(self) -> None:
+        """Have every reader of `changes` get a batch soon, if only an empty one."""
+        for feed in self._feeds:
+            feed.call()
+
+    async def close(self) -> None:
+        """End every reader of `changes`."""
+        for feed in tuple(self._feeds):
+            await feed.close()
 
     async def _views(self, task_ids: Iterable[TaskId]) -> Views:
-        feed = Feed(self._ledger, None, ours=self.owns, runs=self.run_of)
+        feed = Feed(self._context.ledger, None, ours=self._own.owns, runs=self._own.run_of)
         return await asyncio.to_thread(feed.look, task_ids)
 
     def _matching(
@@ -208,16 +273,26 @@ class Looking:
         wanted: Filter,
         limit: int | None,
     ) -> Views:
-        feed = Feed(self._ledger, None, ours=self.owns, runs=self.run_of)
+        feed = Feed(self._context.ledger, None, ours=self._own.owns, runs=self._own.run_of)
         if not wanted.text:
             return feed.show(read(limit=limit))
         now_ms = wall_ms()
         matching = (view for view in feed.show(read(limit=None)) if wanted.shows(view, now_ms))
         return [*islice(matching, limit)]
 
-    def _nudge(self, task_id: TaskId) -> None:
+    def nudge(self, task_id: TaskId) -> None:
+        """Have every list read this task again."""
         for feed in self._feeds:
             feed.nudge(task_id)
 
-    def _watch(self) -> Watch | None:
+    @property
+    def watch(self) -> Watch | None:
+        """The watch of some reader of `changes`, if there is one."""
         return next((feed.watch for feed in self._feeds), None)
+
+
+def _newest(found: Views, wanted: Filter, limit: int | None) -> Views:
+    now_ms = wall_ms()
+    found = [view for view in found if not wanted.text or wanted.shows(view, now_ms)]
+    found.sort(key=lambda view: view.entry.created_at, reverse=True)
+    return [*islice(found, limit)]

@@ -11,17 +11,22 @@ from pathlib import Path
 from engine.export.output import new_file
 from engine.ledger.event_search import Found, Needle
 from engine.ledger.reader import LedgerReader
+from engine.ledger.routing import OWN_ONLY, Router, routed
 from engine.model.records import UnitTimes
 
 Told = Callable[[int, int], object]  # bytes done, bytes in all; called from a worker thread
 
 
 class Past:
-    """Of the tasks of one ledger. Everything raises NotATaskId, TaskNotFound, TaskUnreadable."""
+    """Of the tasks of every ledger. Everything raises NotATaskId, TaskNotFound, TaskUnreadable."""
 
-    def __init__(self, root: Path) -> None:
+    part_name = "past"
+
+    def __init__(self, root: Path, router: Router = OWN_ONLY) -> None:
         self._root = root
+        self.router = router
 
+    @routed()
     async def find(self, task_id: str, text: str, since: int = 0) -> Found:
         """The events whose lines hold `text`, in capitals or not, some MiB from byte `since` on.
 
@@ -31,10 +36,12 @@ class Past:
             lambda: self._reader.find_events(task_id, Needle(text), since)
         )
 
+    @routed()
     async def place_of(self, task_id: str, ts_ms: float) -> int:
         """The byte at which the first event stands that is not before `ts_ms`."""
         return await asyncio.to_thread(lambda: self._reader.event_place(task_id, ts_ms))
 
+    @routed()
     async def unit_times(self, task_id: str, since: int = 0) -> UnitTimes:
         """How long finished units took, some MiB of them from byte `since` on.
 
@@ -51,6 +58,11 @@ class Past:
         Raises:
             ExportRefused, ExportFailed: it cannot be written there.
         """
+        await self.router.check_outside(place)
+        return await self._save_events(task_id, place, told)
+
+    @routed()
+    async def _save_events(self, task_id: str, place: Path, told: Told) -> int:
         stop = threading.Event()
         try:
             return await asyncio.to_thread(self._copy, task_id, place, told, stop)
@@ -59,6 +71,7 @@ class Past:
 
     async def save_lines(self, lines: Iterable[str], place: Path) -> int:
         """Write `lines` as text to the file `place`; how many bytes. Raises as `save_events`."""
+        await self.router.check_outside(place)
         return await asyncio.to_thread(self._write, lines, place)
 
     @property

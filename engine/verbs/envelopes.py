@@ -11,11 +11,11 @@ from engine.verbs.tasks import TASK_ID
 
 
 async def _update(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.update(given["task_id"], phase=given["phase"], note=given["note"])
+    return await engine.contracts.update(given["task_id"], phase=given["phase"], note=given["note"])
 
 
 async def _finish(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.finish(given["task_id"], given["outcome"], note=given["note"])
+    return await engine.contracts.finish(given["task_id"], given["outcome"], note=given["note"])
 
 
 VERBS: tuple[Verb, ...] = (

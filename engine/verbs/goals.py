@@ -74,7 +74,7 @@ def with_reasons(fields: dict[str, Any], given: Given) -> dict[str, Any]:
 
 async def _complete(engine: Engine, given: Given) -> Any:
     status, force = _status(given), _force(engine, given)
-    ended = await engine.complete(given["run_id"], status=status, force=force)
+    ended = await engine.contracts.complete(given["run_id"], status=status, force=force)
     if isinstance(ended, TaskRecord):
         return {"task": to_builtins(ended)}
     named = given["include_items"]

@@ -17,7 +17,7 @@ _FORMATS = ", ".join(FORMATS)
 
 
 async def _stop(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.stop(given["task_id"])
+    return await engine.commands.stop(given["task_id"])
 
 
 async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
@@ -27,7 +27,7 @@ async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
     return await asyncio.to_thread(
         export_recording,
         LedgerReader(engine.settings.root),
-        await engine.ledger_id(given["task_id"]),
+        await engine.tasks.ledger_id(given["task_id"]),
         given["format"],
         Path(given["output"]),
         force=given["force"],

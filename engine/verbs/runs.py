@@ -52,18 +52,18 @@ async def _update(engine: Engine, given: Mapping[str, Any]) -> Any:
 
 
 async def _complete(engine: Engine, given: Mapping[str, Any]) -> Any:
-    await engine.by_hand(given["run_id"])
+    await engine.commands.by_hand(given["run_id"])
     return envelope(await asyncio.to_thread(engine.runs.complete_run, given["run_id"]))
 
 
 async def _abort(engine: Engine, given: Mapping[str, Any]) -> Any:
-    await engine.by_hand(given["run_id"])
+    await engine.commands.by_hand(given["run_id"])
     run = await asyncio.to_thread(engine.runs.abort_run, given["run_id"], given["reason"])
     return envelope(run)
 
 
 async def _fail(engine: Engine, given: Mapping[str, Any]) -> Any:
-    await engine.by_hand(given["run_id"])
+    await engine.commands.by_hand(given["run_id"])
     run = await asyncio.to_thread(engine.runs.fail_run, given["run_id"], given["reason"])
     return envelope(run)
 

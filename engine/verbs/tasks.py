@@ -19,7 +19,7 @@ QUERY_HELP = "in the filter language, as in 'status:failed host:example.com age:
 
 async def _list(engine: Engine, given: Mapping[str, Any]) -> Any:
     status = [word.upper() for word in given["status"]]  # in the spelling of the list, too
-    return await engine.list(
+    return await engine.tasks.list(
         status=status,
         kind=given["kind"],
         since=given["since"],
@@ -29,7 +29,7 @@ async def _list(engine: Engine, given: Mapping[str, Any]) -> Any:
 
 
 async def _get(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.get(given["task_id"])
+    return await engine.tasks.get(given["task_id"])
 
 
 async def _cancel(engine: Engine, given: Mapping[str, Any]) -> Plan | Stopped:
@@ -39,17 +39,17 @@ async def _cancel(engine: Engine, given: Mapping[str, Any]) -> Plan | Stopped:
     if problem is not None:
         raise InvalidArguments((problem,))
     if query is None and not given["dry_run"]:
-        return await engine.cancel_all(task_ids, given["reason"])
+        return await engine.commands.cancel_all(task_ids, given["reason"])
     if query is None:
-        views = [await engine.get(task_id) for task_id in task_ids]
+        views = [await engine.tasks.get(task_id) for task_id in task_ids]
     else:
-        views = await engine.list(query=query, limit=None)
+        views = await engine.tasks.list(query=query, limit=None)
     chosen = plan(views, answers)
     if given["dry_run"]:
         return chosen
     if chosen.ids and not given["yes"]:
         raise NotConfirmed(number=len(chosen.ids))
-    return await engine.cancel_all(chosen.ids, given["reason"])
+    return await engine.commands.cancel_all(chosen.ids, given["reason"])
 
 
 def _choice_problem(task_ids: Sequence[str], query: str | None) -> Problem | None:
@@ -66,7 +66,7 @@ def _choice_problem(task_ids: Sequence[str], query: str | None) -> Problem | Non
 
 
 async def _wait(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.wait(given["task_id"], given["timeout_ms"])
+    return await engine.tasks.wait(given["task_id"], given["timeout_ms"])
 
 
 def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,16 +75,20 @@ def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _rerun(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.rerun(given["task_id"], _variables(given))
+    return await engine.requests.rerun(given["task_id"], _variables(given))
 
 
 async def _retry(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.retry(given["task_id"], _variables(given))
+    return await engine.requests.retry(given["task_id"], _variables(given))
 
 
 async def _reap(engine: Engine, given: Mapping[str, Any]) -> Any:
     # Opening an accepting engine already reaps.
-    return [*engine.reaped, *await engine.reap(), *await engine.settled()]
+    return [
+        *engine.reaped,
+        *await engine.commands.reap(),
+        *await engine.commands.settled(),
+    ]
 
 
 VERBS: tuple[Verb, ...] = (

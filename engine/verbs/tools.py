@@ -34,7 +34,7 @@ async def _folder(engine: Engine, task_id: str | None) -> str | None:
     if task_id is None:
         return None
     with suppress(TaskNotFound):
-        return await engine.ledger_id(task_id)
+        return await engine.tasks.ledger_id(task_id)
     return task_id
 
 

@@ -101,7 +101,7 @@ class CancelListed(QObject):
         views = filter(self._may_be_stopped, self._ctx.scope.views())
         chosen = [view.task_id for view in views]
         said = self.tr("Ending recordings: {0} of {1}")
-        self._bulk.run(chosen, lambda engine, one: engine.stop(one), self._tell, said)
+        self._bulk.run(chosen, lambda engine, one: engine.commands.stop(one), self._tell, said)
 
     def ask_to_force(self) -> None:
         """Ask for confirmation before killing the worker of the first unresponsive task."""
@@ -121,7 +121,12 @@ class CancelListed(QObject):
             if answer == "force":
                 said = self.tr("Stopping by force: {0} of {1}")
                 end = self._bulk.run
-                end([view.task_id], lambda engine, one: engine.force_stop(one), self._tell, said)
+                end(
+                    [view.task_id],
+                    lambda engine, one: engine.commands.force_stop(one),
+                    self._tell,
+                    said,
+                )
 
         question.when_answered(act)
         question.open()

@@ -157,7 +157,7 @@ class Deleting(QObject):
 
     def _discard(self, views: dict[str, TaskView], *, delete: bool) -> None:
         async def act(engine: Engine, one: str) -> str:
-            await engine.discard(one, delete=delete)
+            await engine.commands.discard(one, delete=delete)
             return one
 
         def then(outcome: Outcome[str]) -> None:
@@ -232,7 +232,7 @@ class Deleting(QObject):
         leaving, self._leaving = self._leaving, {}
         for one in leaving:
             try:
-                await engine.discard(one)
+                await engine.commands.discard(one)
             except EngineError as error:
                 self._bridge.failed.emit(error)
 

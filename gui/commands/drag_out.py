@@ -108,7 +108,9 @@ async def _results(engine: Engine, task_ids: Sequence[str]) -> list[Path]:
             continue
         if place is not None:
             found.append(place)
-            if "pages_file" in await engine.head(one):  # The result file holds only the summary
+            if "pages_file" in await engine.tasks.head(
+                one
+            ):  # The result file holds only the summary
                 pages = await engine.reading.place(one, PAGES_NAME)
                 found += [] if pages is None else [pages]
     return found

@@ -68,7 +68,7 @@ class ForceComplete(QObject):
         alone = len(chosen) == 1
 
         async def look(engine: Engine, one: str) -> CompletionCheck:
-            return await engine.prospect(one, named=alone)
+            return await engine.contracts.prospect(one, named=alone)
 
         def then(outcome: Outcome[CompletionCheck]) -> None:
             if outcome.refused:
@@ -88,14 +88,14 @@ class ForceComplete(QObject):
         subjects = [one.subject for one in checks if one.verdict is not CompletionVerdict.NEVER]
 
         async def act(engine: Engine, one: str) -> Any:
-            return await engine.complete(
-                one, force=engine.force(reason) if one in needing else None
+            return await engine.contracts.complete(
+                one, force=engine.contracts.force(reason) if one in needing else None
             )
 
         if needing:
             try:
                 # The engine has redacted the reason.
-                self._remember(self._bridge.engine.force(reason).reason)
+                self._remember(self._bridge.engine.contracts.force(reason).reason)
             except EngineError as error:
                 self._bridge.failed.emit(error)
                 return
@@ -188,9 +188,9 @@ async def _anew(
     found: dict[str, CompletionCheck] = {}
     for one in known:
         try:
-            now = replace(await engine.prospect(one.subject), missing=one.missing)
+            now = replace(await engine.contracts.prospect(one.subject), missing=one.missing)
             if named and now != one:
-                now = await engine.prospect(one.subject, named=True)
+                now = await engine.contracts.prospect(one.subject, named=True)
         except EngineError:  # A removed or unreadable task is reported by the completion
             continue
         found[one.subject] = now

@@ -96,7 +96,7 @@ class Viewing(QObject):
         ExportDialog(self._ctx.services, wanted, self._viewer).show()
 
     def _show_folder(self, task_id: str) -> None:
-        show_folder(self._ctx.bridge.engine.folder_of(task_id))
+        show_folder(self._ctx.bridge.engine.tasks.folder_of(task_id))
 
 
 def is_task(view: TaskView) -> bool:

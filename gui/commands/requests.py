@@ -290,7 +290,7 @@ class Requests(QObject):
         waiting = frozenset(view.task_id for view in pending)
 
         async def act(engine: Engine, one: str) -> TaskRecord:
-            return await engine.cancel(one, reason)
+            return await engine.commands.cancel(one, reason)
 
         def then(outcome: Outcome[TaskRecord]) -> None:
             self._bridge.cancelled.emit(Cancelled(tuple(outcome.done), (), waiting))

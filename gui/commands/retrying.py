@@ -34,7 +34,7 @@ class Retrying(QObject):
     def ask(self, task_id: str) -> None:
         """Read the failed units of this task and open the question."""
         self._bridge.ask(
-            lambda engine: engine.remainder(task_id), self._decide, name="look at failed"
+            lambda engine: engine.requests.remainder(task_id), self._decide, name="look at failed"
         )
 
     def _ask_chosen(self) -> None:
@@ -108,7 +108,7 @@ class Retrying(QObject):
     def _start(self, task_id: str) -> None:
         async def start(engine: Engine) -> list[EngineError]:
             try:
-                await engine.retry(task_id)
+                await engine.requests.retry(task_id)
             except EngineError as error:
                 return [error]
             return []

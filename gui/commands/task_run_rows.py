@@ -112,7 +112,7 @@ class RunRows(QObject):
     def _resume(self, run_id: str, reason: str) -> None:
         words = self.tr("It goes on as soon as whoever works for it looks.")
         self._bridge.ask(
-            lambda engine: engine.resume(run_id, reason),
+            lambda engine: engine.contracts.resume(run_id, reason),
             lambda _: self._reports.say(words),
             name=f"resume {run_id}",
         )
@@ -127,7 +127,7 @@ class RunRows(QObject):
         """Follow changes until the window closes, and restart a failed feed."""
         while True:
             try:
-                async with aclosing(self._bridge.engine.run_changes()) as batches:
+                async with aclosing(self._bridge.engine.contracts.run_changes()) as batches:
                     async for batch in batches:
                         await self._hand_on(batch)
             except EngineError as error:

@@ -238,7 +238,7 @@ class Commands(DetailTab):
     def _look(self) -> None:
         task_id = self._task_id
         self.desk.bridge.ask(
-            lambda engine: engine.command_task(task_id, results=False),
+            lambda engine: engine.tasks.command_task(task_id, results=False),
             self._show,
             self._show_error,
             name=self._name("steps"),

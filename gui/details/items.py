@@ -75,10 +75,10 @@ class Items(DetailTab):
     async def _others(self, task_id: str, number: int) -> AsyncIterator[Sequence[Unit]]:
         """Yield the contract's items that are no units, and blocked requests."""
         engine = self.desk.bridge.engine
-        record = (await engine.get(task_id)).entry
+        record = (await engine.tasks.get(task_id)).entry
         link = record.engine.contract_id if isinstance(record, TaskRecord) and record.engine else ""
         if link:
-            contract: ContractView = await engine.contract(link)
+            contract: ContractView = await engine.contracts.get(link)
             known = {one.name for one in self.list.model.units()}
             told = [one for one in _told(contract, number) if one.name not in known]
             yield told

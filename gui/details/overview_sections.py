@@ -336,7 +336,7 @@ async def _contract(engine: Engine, record: TaskRecord) -> tuple[ContractView | 
     if not named:
         return None, ""
     try:
-        return await engine.contract(named, items=False), ""
+        return await engine.contracts.get(named, items=False), ""
     except EngineError as error:
         return None, language.told(error)
 
@@ -346,7 +346,7 @@ async def _summary(engine: Engine, record: TaskRecord) -> Mapping[str, Any]:
     if not record.is_terminal:
         return {}
     try:
-        head: Mapping[str, Any] = await engine.head(record.task_id)
+        head: Mapping[str, Any] = await engine.tasks.head(record.task_id)
     except EngineError:
         return {}
     summary = head.get("summary")
@@ -362,7 +362,7 @@ async def _arguments(engine: Engine, record: TaskRecord) -> str:
     if not is_cut(record):
         return ""
     try:
-        whole = (await engine.get(record.task_id)).entry
+        whole = (await engine.tasks.get(record.task_id)).entry
     except EngineError:
         return ""
     args = whole.args_summary if isinstance(whole, TaskRecord) else {}

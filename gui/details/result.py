@@ -127,7 +127,7 @@ class Result(DetailTab):
 async def _found(engine: Engine, task_id: str) -> Mapping[str, Any] | None:
     """Return the result's fields before its units; None without a result."""
     names = [one.name for one in await engine.reading.files(task_id)]
-    return await engine.head(task_id) if RESULT_NAME in names else None
+    return await engine.tasks.head(task_id) if RESULT_NAME in names else None
 
 
 def summary_text(head: Mapping[str, Any], kind: str = "") -> str:

@@ -20,10 +20,11 @@ from engine.model.kind_traits import link_follower
 from engine.model.records import Health, History, TaskId, TaskRecord
 from engine.service.engine import Engine
 from engine.service.feed import Batch
+from engine.service.requests import problems
 from engine.service.rerun import Asked, repeatable
 from engine.service.router.connection_state import Beside, LedgerState
 from engine.service.router.errors import NoSuchLedger
-from engine.service.router.ledgers import SILENT_S, Ledgers, ask_for, check_label
+from engine.service.router.ledger_router import SILENT_S, ask_for, check_label
 from gui.engine_link.cancel_many import Cancelled, cancel_all
 from gui.engine_link.engine_calls import EngineCalls
 from gui.engine_link.event_follower import EventFollower, Offset, Told
@@ -50,8 +51,8 @@ class LedgerCalls(EngineCalls):
     @property
     def ledgers(self) -> tuple[LedgerState, ...]:
         """The current state of each further ledger."""
-        if (all_of_them := self._all) is not None:
-            return all_of_them.ledgers
+        if self._engine is not None:
+            return self._engine.ledgers.states
         wanted = self._wanted.values()
         return tuple(LedgerState(one.label, one.path, one.watch_only) for one in wanted)
 
@@ -60,22 +61,19 @@ class LedgerCalls(EngineCalls):
 
         Raises: BadLabel: the label is invalid or already in use.
         """
-        if (all_of_them := self._all) is not None:
-            all_of_them.add(beside)
+        if self._engine is not None:
+            self._engine.ledgers.add(beside)
         else:
             check_label(beside.label, self._wanted)
             self._wanted[beside.label] = beside
         self.show_ledgers()
 
     def remove_ledger(self, label: str) -> None:
-        """Remove a ledger from the window without touching its folder;
-
-        unknown labels are ignored.
-        """
-        if (all_of_them := self._all) is None:
+        """Show it no more; nothing happens to its folder. One that is not there is no error."""
+        if self._engine is None:
             self._wanted.pop(label, None)
-        elif any(one.label == label for one in all_of_them.ledgers):
-            all_of_them.remove(label)
+        elif any(one.label == label for one in self.ledgers):
+            self._engine.ledgers.remove(label)
         self.show_ledgers()
 
     def change_ledger(
@@ -94,8 +92,8 @@ class LedgerCalls(EngineCalls):
             check_label(new_label, [one.label for one in self.ledgers])
             self.remove_ledger(label)
             self.add_ledger(Beside(found.path, new_label, watched))
-        elif (all_of_them := self._all) is not None:
-            all_of_them.allow(label, watch_only=watched)
+        elif self._engine is not None:
+            self._engine.ledgers.allow(label, watch_only=watched)
         else:
             self._wanted[label] = Beside(found.path, label, watched)
         self.show_ledgers()
@@ -106,16 +104,12 @@ class LedgerCalls(EngineCalls):
             self._told_ledgers = now
             self.ledgers_changed.emit()
 
-    @property
-    def _all(self) -> Ledgers | None:
-        return self._engine if isinstance(self._engine, Ledgers) else None
-
-    def _hand_over(self, engine: Ledgers) -> None:
+    def _hand_over(self, engine: Engine) -> None:
         """Pass the further ledgers to the new engine."""
-        engine.told = self.show_ledgers
+        engine.ledgers.told = self.show_ledgers
         wanted, self._wanted = self._wanted, {}
         for beside in wanted.values():
-            engine.add(beside)
+            engine.ledgers.add(beside)
 
 
 # Sample site, served by this process while the window is open.
@@ -172,7 +166,7 @@ class Bridge(LedgerCalls):
     def __init__(self, settings: Settings, *, accepts: bool = True) -> None:
         super().__init__(settings)
         self._accepts = accepts
-        self._making: asyncio.Future[Ledgers] | None = None
+        self._making: asyncio.Future[Engine] | None = None
         self._flow = BatchThrottle(self)
         self._flow.batch.connect(self.batch)
         self._told = Told()
@@ -229,8 +223,8 @@ class Bridge(LedgerCalls):
         """
         asked = self._requests.get(task_id)
         if asked is None:
-            return await self.engine.rerun(task_id)
-        record = await self.engine.start(
+            return await self.engine.requests.rerun(task_id)
+        record = await self.engine.requests.start(
             asked.kind, asked.args, name=asked.name, parent=task_id, terms=asked.terms
         )
         self.remember_request(record, asked)
@@ -272,18 +266,18 @@ class Bridge(LedgerCalls):
         """Rescan every folder now, and retry a ledger that failed to open."""
         self._look.set()
         if self._engine is not None:
-            self._engine.rescan()
+            self._engine.tasks.rescan()
         self.show_health()
 
     @staticmethod
     def problems(asked: Asked) -> tuple[Problem, ...]:
         """Return the problems of a request without starting it."""
-        return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
+        return problems(asked.kind, asked.args, asked.name, asked.terms)
 
     @property
     def own_tasks(self) -> tuple[TaskId, ...]:
-        """The running and queued tasks of this window."""
-        return () if self._engine is None else self._engine.own_tasks
+        """What this window runs or has queued."""
+        return () if self._engine is None else self._engine.own.task_ids
 
     async def close(self) -> None:
         """Stop following, cancel running tasks and close the browser within about 5 s."""
@@ -304,7 +298,7 @@ class Bridge(LedgerCalls):
             self._last_health = health
             self.health.emit(health)
         self.show_ledgers()
-        for error in self._engine.take_lost() if self._engine is not None else ():
+        for error in self._engine.own.take_lost() if self._engine is not None else ():
             self.failed.emit(error)
 
     def look_at_health(self) -> Health:
@@ -359,13 +353,13 @@ class Bridge(LedgerCalls):
             self.show_health()
             self.opened.emit()
         self._told.start_over()
-        async for batch in self._engine.changes():
+        async for batch in self._engine.tasks.changes():
             self._standstill = ""
             self.show_health()
             self._flow.add(self._told.whole(batch))
             self._history.hear(batch)
 
-    async def _await_answer(self, making: asyncio.Future[Ledgers]) -> None:
+    async def _await_answer(self, making: asyncio.Future[Engine]) -> None:
         """Wait for the folder, and report one that does not respond (a dead network drive)."""
         silence = ask_for(self._settings)
         if not (await asyncio.wait({making}, timeout=SILENT_S))[0]:
@@ -374,8 +368,8 @@ class Bridge(LedgerCalls):
             await asyncio.wait({making})
             self._silence = ""
 
-    async def _make(self) -> Ledgers:
-        engine = await asyncio.to_thread(Ledgers, self._settings, accepts=self._accepts)
+    async def _make(self) -> Engine:
+        engine = await asyncio.to_thread(Engine, self._settings, accepts=self._accepts, light=True)
         try:
             await engine.open(list_first=True)
         except BaseException:
@@ -392,7 +386,7 @@ class Bridge(LedgerCalls):
     async def _start(self, asked: Asked, parent: str | None = None, token: int = 0) -> None:
         kind, args, terms = asked.kind, asked.args, asked.terms
         try:
-            record = await self.engine.start(
+            record = await self.engine.requests.start(
                 kind, args, name=asked.name, parent=parent, terms=terms
             )
         except EngineError as error:
@@ -420,7 +414,7 @@ class Bridge(LedgerCalls):
         self.show_health()
 
     async def _cancel_one(self, task_id: str, reason: str | None) -> TaskRecord:
-        return await self.engine.cancel(task_id, reason)
+        return await self.engine.commands.cancel(task_id, reason)
 
     async def _read_events(self, one: str, before: Offset, since: Offset) -> History[EventRow]:
-        return await self.engine.history(one, event_row, before=before, since=since)
+        return await self.engine.tasks.history(one, event_row, before=before, since=since)

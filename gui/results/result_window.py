@@ -79,7 +79,7 @@ class Log(ViewerTab):
 
     async def _read(self, one: str, before: Offset, since: Offset) -> History[EventRow]:
         engine = self.desk.bridge.engine
-        return await engine.history(one, event_row, before=before, since=since)
+        return await engine.tasks.history(one, event_row, before=before, since=since)
 
     def _take(self, task_id: str, part: EventPart) -> None:
         if task_id == self._task_id:

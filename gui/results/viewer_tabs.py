@@ -78,7 +78,7 @@ class ContractTab(ViewerTab):
             self.facts.show_text(self.tr("This task has no contract: nothing was promised of it."))
             return
         self.desk.bridge.ask(
-            lambda engine: engine.contract(link), self._show, self._show_error, name=self._name
+            lambda engine: engine.contracts.get(link), self._show, self._show_error, name=self._name
         )
 
     def leave(self) -> None:

@@ -54,7 +54,7 @@ class SequentialStart(QObject):
             for asked in requests:
                 if self._stopping:
                     return
-                record = await engine.start(
+                record = await engine.requests.start(
                     asked.kind, asked.args, name=asked.name, terms=asked.terms
                 )
                 self._bridge.remember_request(record, asked)
@@ -268,7 +268,7 @@ class Starting(QObject):
             self.open(known(record), note=note)
 
         async def ask(engine: Engine) -> Asked:
-            return await engine.asked(record.task_id)
+            return await engine.requests.asked(record.task_id)
 
         self._bridge.ask(
             ask, lambda asked: self.open(asked, whole=True), complete, name="duplicate"

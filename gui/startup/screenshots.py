@@ -252,8 +252,8 @@ async def _crawl_the_sample(session: Session) -> str:
     session.bridge.batch.connect(lambda _: changed.set())
     with Site(SELF_TEST_PAGES * 2) as site:
         args = {"url": site.url, "max_pages": SELF_TEST_PAGES, "delay_ms": 0}
-        record = await engine.start(link_follower(), args)
-        record = await engine.wait(record.task_id, int(SELF_TEST_S * 1000))
+        record = await engine.requests.start(link_follower(), args)
+        record = await engine.tasks.wait(record.task_id, int(SELF_TEST_S * 1000))
     if record.status != Status.COMPLETED:
         why = record.error.message if record.error else ""
         return f"the crawl ended as {record.status}. {why}".strip()

@@ -39,7 +39,7 @@ class ContractCounts(QObject):
         if wanted and not self._busy:
             self._busy = True
             ask = self._bridge.ask
-            ask(lambda engine: engine.contract_counts(wanted), self._show, self._fail, name=_ASK)
+            ask(lambda engine: engine.contracts.counts(wanted), self._show, self._fail, name=_ASK)
 
     def _begin(self) -> None:
         self._clock.start()

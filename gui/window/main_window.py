@@ -352,7 +352,7 @@ class MainWindow(QMainWindow):
 
     def show_task_folder(self) -> None:
         if self._health is not None and self._followed is not None:
-            self._show_folder(self.bridge.engine.folder_of(self._followed))
+            self._show_folder(self.bridge.engine.tasks.folder_of(self._followed))
 
     def remember(self) -> None:
         """Save the layout for the next start."""

@@ -37,11 +37,11 @@ LOOKS = {"read_page", "find", "page_screenshot", "tabs_context"}
 
 
 async def started(engine: Engine, **policy: Any) -> tuple[str, Envelopes]:
-    record = await engine.start(
+    record = await engine.requests.start(
         "browser_task", {"objective": "look around", "policy": policy or None}
     )
-    assert engine.envelopes is not None
-    return record.task_id, engine.envelopes
+    assert engine.contracts.envelopes is not None
+    return record.task_id, engine.contracts.envelopes
 
 
 def at(pages: Pages, args: dict[str, Any]) -> dict[str, Any]:
@@ -192,8 +192,8 @@ async def test_a_task_that_cannot_count_is_said_and_the_call_is_done(
             named, envelopes = await started(running)
             envelopes.finish(named, "completed")
         if named == "crawl":
-            assert isinstance(running._ledger, Ledger)
-            named = running._ledger.create("crawl", {"url": pages.url}).task_id
+            assert isinstance(running._maintenance.ledger, Ledger)
+            named = running._maintenance.ledger.create("crawl", {"url": pages.url}).task_id
         before = everything(home)
         answer = await running.agents.call("navigate", {"url": pages.url}, task_id=named)
         assert answer.data["status"] == 200

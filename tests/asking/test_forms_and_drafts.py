@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from engine.model.errors import InvalidArguments
 from engine.service.abilities import abilities
 from engine.service.drafts import Asked, Terms, asked_of, document, lacks, read, storable, text_of
-from engine.service.engine import Engine
 from engine.service.forms import STARTABLE, actions, inputs, own_names
+from engine.service.requests import problems
 
 NEEDED: dict[str, dict[str, Any]] = {
     "crawl": {"url": "https://example.com/"},
@@ -60,10 +60,10 @@ def test_every_default_and_bound_of_a_form_is_one_that_the_engine_takes(kind: st
     for name, one in found.items():
         for value in (one.low, one.high, *one.choices):
             if value is not None:
-                assert not Engine.problems(kind, {**NEEDED[kind], name: value}), (name, value)
+                assert not problems(kind, {**NEEDED[kind], name: value}), (name, value)
         for value in (None if one.low is None else one.low - 1, "?" if one.choices else None):
             if value is not None:
-                assert Engine.problems(kind, {**NEEDED[kind], name: value}), (name, value)
+                assert problems(kind, {**NEEDED[kind], name: value}), (name, value)
 
 
 def test_a_forms_defaults_are_what_the_engine_takes_for_nothing() -> None:

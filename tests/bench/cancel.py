@@ -45,13 +45,13 @@ async def _one(
     url = site.url + ("/hang" if hangs else "/js/1")
     args = {"url": url, "delay_ms": 0, "max_pages": 1_000, "max_depth": 50, "respect_robots": False}
     before = site.hits["/hang"]
-    task_id = (await engine.start("crawl", args)).task_id
+    task_id = (await engine.requests.start("crawl", args)).task_id
     pages = engine.settings.root / task_id / "pages.jsonl"
     async with asyncio.timeout(60):
         while not (site.hits["/hang"] > before if hangs else pages.exists()):
             await asyncio.sleep(0.01)
     took = await asyncio.to_thread(_ask, other, task_id)
-    await engine.join(task_id)
+    await engine.tasks.join(task_id)
     return took, await asyncio.to_thread(_all_kept, engine.settings.root / task_id)
 
 

@@ -90,8 +90,8 @@ async def engine_side(url: str, pages: int) -> dict[str, float]:
                 "delay_ms": 0,
                 "concurrency": CONCURRENCY,
             }
-            task = await engine.start("crawl", args)
-            ended = await engine.wait(task.task_id, SIDE_LIMIT_S * 1000)
+            task = await engine.requests.start("crawl", args)
+            ended = await engine.tasks.wait(task.task_id, SIDE_LIMIT_S * 1000)
             kept = (Path(home) / "tasks" / task.task_id / "pages.jsonl").read_bytes()
             assert ended.status == "COMPLETED", ended
             return clock.told([json.loads(line) for line in kept.splitlines()])

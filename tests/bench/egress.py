@@ -111,8 +111,8 @@ async def crawl(url: str, pages: int) -> dict[str, float]:
             began, cpu, own = time.perf_counter(), cpu_s(), time.process_time()
             args = {"url": f"{url}/", "engine": "browser", "max_pages": pages, "max_depth": 100}
             args |= {"delay_ms": 0, "concurrency": CONCURRENCY, "respect_robots": False}
-            task = await engine.start("crawl", args)
-            ended = await engine.wait(task.task_id, SIDE_LIMIT_S * 1000)
+            task = await engine.requests.start("crawl", args)
+            ended = await engine.tasks.wait(task.task_id, SIDE_LIMIT_S * 1000)
             kept = Path(home, "tasks", task.task_id, "pages.jsonl").read_bytes().splitlines()
             assert ended.status == "COMPLETED", ended
             seconds = time.perf_counter() - began

@@ -59,9 +59,9 @@ async def window_side(url: str, pages: int) -> dict[str, float]:
             "delay_ms": 0,
             "concurrency": CONCURRENCY,
         }
-        task = await bridge.engine.start("crawl", args)
+        task = await bridge.engine.requests.start("crawl", args)
         window.requests.started.emit(task.task_id)
-        ended = await bridge.engine.wait(task.task_id, SIDE_LIMIT_S * 1000)
+        ended = await bridge.engine.tasks.wait(task.task_id, SIDE_LIMIT_S * 1000)
         kept = (home / "tasks" / task.task_id / "pages.jsonl").read_bytes()
         told = clock.told([json.loads(line) for line in kept.splitlines()])
         pulse = beat.take()

@@ -138,9 +138,9 @@ async def test_without_a_driver_a_crawl_fails_with_the_reason(
     await engine.open()
     try:
         args = {"url": site.url, "engine": "browser", "respect_robots": False, "max_pages": 1}
-        task_id = (await engine.start("crawl", args)).task_id
-        record = await engine.wait(task_id, timeout_ms=90_000)
-        await engine.join(task_id)
+        task_id = (await engine.requests.start("crawl", args)).task_id
+        record = await engine.tasks.wait(task_id, timeout_ms=90_000)
+        await engine.tasks.join(task_id)
         assert engine.health().browser == "failed"
     finally:
         await engine.close()

@@ -67,7 +67,7 @@ async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, page
             "wait_for": "#never",
             "timeout_ms": 100_000,
         }
-        record = await engine.start("crawl", asked)
+        record = await engine.requests.start("crawl", asked)
         shown: list[LiveFrame] = []
         watched = engine.live_views.watch(record.task_id)
         async with asyncio.timeout(LIMIT_S), aclosing(watched) as sights:
@@ -76,7 +76,7 @@ async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, page
                     continue
                 if colour_at(sight.picture, 300, 300).green() > 200:
                     shown.append(sight)
-                    await engine.cancel(record.task_id)
+                    await engine.commands.cancel(record.task_id)
         assert shown[0].address == f"{pages.url}/"
         assert [one.number for one in shown[0].pages] == [shown[0].page]
         assert engine.live_views.pages(record.task_id) == ()

@@ -12,6 +12,7 @@ import pytest
 from engine.kinds.commands.command_check import check
 from engine.model.errors import InvalidArguments
 from engine.sample.site import Site
+from engine.service.requests import problems
 from tests.commands.conftest import do, task
 from tests.engines import opened
 
@@ -83,12 +84,12 @@ async def test_an_address_may_be_a_secret_by_reference(
 ) -> None:
     front = site.url.replace("http://", f"http://ann:{PASSWORD}@")
     async with opened(home, environ={"START": front}) as engine:
-        started = await engine.start(*args)
-        await engine.join(started.task_id)
+        started = await engine.requests.start(*args)
+        await engine.tasks.join(started.task_id)
     texts = [one.read_text() for one in (home / "tasks" / started.task_id).glob("*.json*")]
     assert site.url in "".join(texts)
     assert PASSWORD not in "".join(texts)
     async with opened(home, environ={}) as engine:
         with pytest.raises(InvalidArguments, match="the environment holds no START"):
-            await engine.start(*args)
-    assert engine.problems(*args) == ()
+            await engine.requests.start(*args)
+    assert problems(*args) == ()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from engine.cli.app import octask
 from engine.cli.examples import OF_JSON, json_example
 from engine.service.admission import Terms
-from engine.service.engine import Engine
+from engine.service.requests import problems
 
 Said = Callable[..., str]
 
@@ -71,7 +71,7 @@ def test_every_example_is_taken_by_the_engine() -> None:
         contract=OF_JSON["--contract"],
         metadata=OF_JSON["--metadata"],
     )
-    assert Engine.problems("crawl", args, None, terms) == ()
+    assert problems("crawl", args, None, terms) == ()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="another shell takes its words apart otherwise")

@@ -26,7 +26,7 @@ async def test_get_tells_which_addresses_were_refused_and_why(home: Path) -> Non
     engine = Engine(settings, accepts=False)
     await engine.open()
     try:
-        view = await engine.get(record.task_id)
+        view = await engine.tasks.get(record.task_id)
         lines = await facts.fact_lines(engine, view)
     finally:
         await engine.close(1)

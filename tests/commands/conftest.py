@@ -93,14 +93,14 @@ class Booth:
     async def run(self, *commands: dict[str, Any], **fields: Any) -> dict[str, Any]:
         """Run a task to its end and return it as the seed answers for it."""
         record = await self.start(*commands, **fields)
-        await self.engine.wait(record.task_id)
+        await self.engine.tasks.wait(record.task_id)
         return await self.look(record.task_id)
 
     async def start(self, *commands: dict[str, Any], **fields: Any) -> TaskRecord:
-        return await self.engine.start("commands", task(*commands, **fields))
+        return await self.engine.requests.start("commands", task(*commands, **fields))
 
     async def look(self, task_id: str) -> dict[str, Any]:
-        found = await self.engine.command_task(task_id)
+        found = await self.engine.tasks.command_task(task_id)
         assert found is not None
         return found
 

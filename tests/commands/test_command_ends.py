@@ -46,7 +46,7 @@ async def test_the_first_error_ends_the_task_and_the_rest_is_skipped(
             do("screenshot"),
             do("reload"),
         )
-        ended = await booth.engine.wait(record.task_id)
+        ended = await booth.engine.tasks.wait(record.task_id)
         found = await booth.look(record.task_id)
         folder = booth.folder(record.task_id)
     assert states(found) == ["success", "error", "skipped", "skipped"]
@@ -87,11 +87,11 @@ async def test_a_cancel_in_the_middle_of_a_command_does_not_wait_for_it(
             do("goto", url="{{site}}/static/1"), slow, do("reload"), variables={"site": site.url}
         )
         await running(booth, record.task_id, 1)
-        await booth.engine.cancel(record.task_id)
-        ended = await booth.engine.wait(record.task_id)  # not as long as the command may take
+        await booth.engine.commands.cancel(record.task_id)
+        ended = await booth.engine.tasks.wait(record.task_id)  # not as long as the command may take
         found = await booth.look(record.task_id)
         result = json.loads((booth.folder(record.task_id) / "result.json").read_bytes())
-        await booth.engine.join(record.task_id)
+        await booth.engine.tasks.join(record.task_id)
         assert not booth.engine.instances.living()
     assert ended.status == "CANCELLED"
     assert states(found) == ["success", "skipped", "skipped"]
@@ -120,7 +120,7 @@ async def test_every_command_that_takes_too_long_says_what_it_was_about(
     async with opened() as booth:
         first = do("goto", url=f"{site.url}/first")
         record = await booth.start(first, {**slow, "args": args})
-        await booth.engine.wait(record.task_id)
+        await booth.engine.tasks.wait(record.task_id)
         found = await booth.look(record.task_id)
     error = found["commands"][1]["error"]
     assert error["code"] == "COMMAND_TIMEOUT"
@@ -142,7 +142,7 @@ async def test_a_command_on_a_stopped_browser_says_how_long_it_took(
         stopped = browser_of(psutil.Process())
         stopped.suspend()
         try:
-            await booth.engine.wait(record.task_id)
+            await booth.engine.tasks.wait(record.task_id)
         finally:
             stopped.resume()
         command = (await booth.look(record.task_id))["commands"][1]
@@ -162,8 +162,8 @@ async def test_a_cancel_of_a_thousand_commands_is_settled_as_quickly(
             do("goto", url=f"{site.url}/static/1"), FOREVER, *[do("reload")] * 998
         )
         await running(booth, record.task_id, 1)
-        await booth.engine.cancel(record.task_id)
-        await booth.engine.wait(record.task_id)
+        await booth.engine.commands.cancel(record.task_id)
+        await booth.engine.tasks.wait(record.task_id)
         found = await booth.look(record.task_id)
     assert states(found) == ["success", *["skipped"] * 999]
 
@@ -174,8 +174,8 @@ async def test_a_cancel_while_the_browser_starts_is_settled_and_leaves_no_proces
     async with opened() as booth:
         record = await booth.start(do("get_html"))
         await running(booth, record.task_id, 0)
-        await booth.engine.cancel(record.task_id)
-        await booth.engine.wait(record.task_id)
+        await booth.engine.commands.cancel(record.task_id)
+        await booth.engine.tasks.wait(record.task_id)
         found = await booth.look(record.task_id)
     assert states(found) == ["skipped"]
     await until(lambda: not living())
@@ -190,10 +190,10 @@ async def test_a_task_that_waits_is_queued_and_cancelled_with_all_its_commands_s
         await running(booth, first.task_id, 1)
         assert (await booth.look(second.task_id))["status"] == "queued"
         assert states(await booth.look(second.task_id)) == ["pending", "pending"]
-        await booth.engine.cancel(second.task_id)
+        await booth.engine.commands.cancel(second.task_id)
         found = await booth.look(second.task_id)
-        await booth.engine.cancel(first.task_id)
-        await booth.engine.wait(first.task_id)
+        await booth.engine.commands.cancel(first.task_id)
+        await booth.engine.tasks.wait(first.task_id)
     assert found["status"] == "cancelled"
     assert states(found) == ["skipped", "skipped"]
     assert site.hits["/static/2"] == 0
@@ -205,7 +205,7 @@ async def test_a_browser_that_dies_ends_the_command_at_once(opened: Opening, sit
         await running(booth, record.task_id, 1)
         await until(lambda: booth.engine.instances.living())
         browser_of(psutil.Process()).kill()
-        await booth.engine.wait(record.task_id)
+        await booth.engine.tasks.wait(record.task_id)
         found = await booth.look(record.task_id)
         again = await booth.run(do("goto", url=f"{site.url}/static/2"))
     assert states(found) == ["success", "error", "skipped"]
@@ -224,8 +224,8 @@ async def test_a_task_whose_instance_is_closed_before_its_turn_is_disconnected(
         second = await booth.start(do("reload"), instanceId=instance.id)
         await running(booth, first.task_id, 0)
         await booth.engine.instances.close(instance.id)
-        await booth.engine.wait(first.task_id)
-        await booth.engine.wait(second.task_id)
+        await booth.engine.tasks.wait(first.task_id)
+        await booth.engine.tasks.wait(second.task_id)
         codes = [(await booth.look(each.task_id))["error"]["code"] for each in (first, second)]
     assert codes == ["INSTANCE_DISCONNECTED", "INSTANCE_DISCONNECTED"]
 

@@ -187,7 +187,7 @@ async def test_several_matches_are_told_and_the_first_is_used(opened: Opening, s
             do("click", selector="li", button="right", timeout=300),
             do("type", selector="li", text="x", timeout=500),
         )
-        light = await booth.engine.command_task(done["id"], results=False)
+        light = await booth.engine.tasks.command_task(done["id"], results=False)
     assert light is not None
     click, out = done["commands"][1:3]
     warning = "3 elements match the selector; the first was used"

@@ -26,7 +26,7 @@ async def pictures(booth: Booth, site: Site, text: str, **args: Any) -> list[byt
         do("screenshot"),
         do("screenshot", selector="#echo"),
     )
-    await booth.engine.wait(record.task_id)
+    await booth.engine.tasks.wait(record.task_id)
     done = await booth.look(record.task_id)
     paths = [command["result"]["path"] for command in done["commands"][2:]]
     return [(booth.folder(record.task_id) / path).read_bytes() for path in paths]

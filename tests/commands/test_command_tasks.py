@@ -62,11 +62,11 @@ async def test_tasks_of_one_instance_run_one_after_another_and_instances_in_para
         await running(booth, held.task_id, 1)
         records = [await booth.start(go, set_it, instanceId=one.id) for _ in range(4)]
         waiting = await booth.start(go, set_it, instanceId=two.id)
-        ended = [await booth.engine.wait(record.task_id) for record in records]
+        ended = [await booth.engine.tasks.wait(record.task_id) for record in records]
         found = [await booth.look(record.task_id) for record in records]
         assert (await booth.look(waiting.task_id))["status"] == "queued"
-        await booth.engine.cancel(held.task_id)
-        await booth.engine.wait(waiting.task_id)
+        await booth.engine.commands.cancel(held.task_id)
+        await booth.engine.tasks.wait(waiting.task_id)
         assert one.alive  # an instance that was there stays
     assert [record.status for record in ended] == ["COMPLETED"] * 4
     assert [each["commands"][1]["result"]["value"] for each in found] == [1, 2, 3, 4]
@@ -113,11 +113,11 @@ async def test_metadata_comes_back_untouched_from_everywhere(opened: Opening, si
     async with opened() as booth:
         record = await booth.start(do("goto", url=f"{site.url}/static/1"), metadata=METADATA)
         early = await booth.look(record.task_id)
-        await booth.engine.wait(record.task_id)
+        await booth.engine.tasks.wait(record.task_id)
         late = await booth.look(record.task_id)
         result = json.loads((booth.folder(record.task_id) / "result.json").read_bytes())
         small = await booth.start(do("list"), metadata={"a": {"token": "x"}})
-        meta = await booth.engine.meta(small.task_id)
+        meta = await booth.engine.tasks.meta(small.task_id)
     for found in (early, late, result):
         assert json.dumps(found["metadata"]) == before
     assert meta["engine"]["metadata"] == {"a": {"token": "x"}}
@@ -131,7 +131,9 @@ async def test_a_task_is_repeated_with_its_metadata_unless_something_was_not_kep
         typing = await booth.start(do("type", selector="#a", text="swordfish", timeout=1))
         rounded = await booth.start(do("list"), metadata={"a": 2**60})
         asked_for = asked(whole)
-        again = await booth.engine.start(asked_for.kind, asked_for.args, parent=whole.task_id)
+        again = await booth.engine.requests.start(
+            asked_for.kind, asked_for.args, parent=whole.task_id
+        )
         assert (await booth.look(again.task_id))["metadata"] == {"a": 1.5}
         with pytest.raises(TypedTextMissing):
             asked(typing)
@@ -144,26 +146,26 @@ async def test_both_ids_are_taken_everywhere(opened: Opening, home: Path) -> Non
         record = await booth.start(do("list"))
         name = record.engine.command_task_id if record.engine else ""
         assert name
-        ended = await booth.engine.wait(name)
+        ended = await booth.engine.tasks.wait(name)
         assert ended.task_id == record.task_id
         assert (await booth.look(name))["id"] == name
     looking = Engine(booth.engine.settings, accepts=False)
     await looking.open()
-    assert (await looking.get(name)).task_id == record.task_id
-    assert (await looking.meta(name))["task_id"] == record.task_id
-    assert (await looking.events(name)).events
-    assert (await looking.cancel(name)).task_id == record.task_id
-    result = await looking.result(name)
+    assert (await looking.tasks.get(name)).task_id == record.task_id
+    assert (await looking.tasks.meta(name))["task_id"] == record.task_id
+    assert (await looking.tasks.events(name)).events
+    assert (await looking.commands.cancel(name)).task_id == record.task_id
+    result = await looking.tasks.result(name)
     assert result is not None
     result.close()
-    assert await looking.budgets(name) is None
-    assert (await looking.asked(name)).kind == "commands"
+    assert await looking.contracts.budgets(name) is None
+    assert (await looking.requests.asked(name)).kind == "commands"
     order = Order(task_id=name, format="jsonl")
     assert (await looking.exports.to_file(order, home / "out.jsonl")).task_id == record.task_id
     with pytest.raises(TaskNotFound):
-        await looking.get("task_1_1")
+        await looking.tasks.get("task_1_1")
     with pytest.raises(NotATaskId):
-        await looking.get("task_1")
+        await looking.tasks.get("task_1")
     await looking.close()
 
 
@@ -183,7 +185,7 @@ async def test_what_is_not_for_command_tasks_is_refused_alike_for_both_ids(
     async with opened() as booth:
         record = await booth.start(do("list"))
         name = record.engine.command_task_id if record.engine else None
-        await booth.engine.wait(record.task_id)
+        await booth.engine.tasks.wait(record.task_id)
         said = [await refused(booth.engine, verb, given, each) for each in (name, record.task_id)]
     assert said == [code, code]
 
@@ -252,7 +254,7 @@ async def test_what_was_typed_is_covered_in_pictures_unless_it_may_be_kept(
             do("type", selector="#a", text=text, **more),
             do("screenshot"),
         )
-        await booth.engine.wait(record.task_id)
+        await booth.engine.tasks.wait(record.task_id)
         return (booth.folder(record.task_id) / "artifacts" / "command-003.png").read_bytes()
 
     async with opened() as booth:
@@ -278,10 +280,10 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(opened: Opening, sit
     )
     clock = Clock(now_ms=lambda: 1_700_000_000_000)
     async with opened() as booth:
-        booth.engine._executor._clock = clock  # type: ignore[union-attr]
+        booth.engine.own.executor._clock = clock  # type: ignore[union-attr]
         tools: Tools = booth.engine._tools
-        record = await booth.engine.start("commands", document)
-        await booth.engine.wait(record.task_id)
+        record = await booth.engine.requests.start("commands", document)
+        await booth.engine.tasks.wait(record.task_id)
         written = (booth.folder(record.task_id) / "result.json").read_bytes()
         told = json.loads(written)
         context = MemoryContext(now_ms=clock.now_ms)

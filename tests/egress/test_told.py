@@ -32,8 +32,8 @@ async def done(home: Path, kind: str, args: dict[str, Any]) -> list[dict[str, An
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
     try:
-        task = await engine.start(kind, args)
-        await engine.wait(task.task_id, LIMIT_MS)
+        task = await engine.requests.start(kind, args)
+        await engine.tasks.wait(task.task_id, LIMIT_MS)
         return told(home, task.task_id)
     finally:
         await engine.close()

@@ -34,13 +34,13 @@ def told(home: Path, task_id: str) -> list[tuple[str, str]]:
 async def test_a_crawl_over_its_budget_goes_on_and_says_so(home: Path, site: Any) -> None:
     terms = Terms(policy={"maxToolCalls": 4})
     async with opened(home) as engine:
-        record = await engine.start(
+        record = await engine.requests.start(
             "crawl", {"url": site.url, **CRAWL, "max_pages": 6}, terms=terms
         )
         assert record.policy == {"maxToolCalls": 4}
-        ended = await engine.wait(record.task_id)
-        meta = await engine.meta(record.task_id)
-        state = await engine.budgets(record.task_id)
+        ended = await engine.tasks.wait(record.task_id)
+        meta = await engine.tasks.meta(record.task_id)
+        state = await engine.contracts.budgets(record.task_id)
     assert ended.status == Status.COMPLETED
     assert meta["counters"]["toolCalls"] == 6
     assert meta["budget_status"] == "exceeded"
@@ -55,9 +55,9 @@ async def test_enforced_it_ends_failed_with_its_pages_kept(home: Path, site: Any
     terms = Terms(policy={"maxToolCalls": 4}, enforce=True)
     async with opened(home) as engine:
         args = {"url": site.url, **CRAWL, "max_pages": 40}
-        record = await engine.start("crawl", args, terms=terms)
-        ended = await engine.wait(record.task_id)
-        await engine.join(record.task_id)
+        record = await engine.requests.start("crawl", args, terms=terms)
+        ended = await engine.tasks.wait(record.task_id)
+        await engine.tasks.join(record.task_id)
         (run,) = engine.runs.list_runs()
     assert ended.status == Status.FAILED
     assert ended.error is not None
@@ -74,8 +74,8 @@ async def test_time_that_runs_out_ends_an_enforced_task_also_while_a_page_hangs(
     terms = Terms(policy={"maxWallMs": 300}, enforce=True)
     async with opened(home) as engine:
         args = {"url": f"{site.url}/hang", **CRAWL, "timeout_ms": 600_000}
-        record = await engine.start("crawl", args, terms=terms)
-        ended = await engine.wait(record.task_id, timeout_ms=150_000)
+        record = await engine.requests.start("crawl", args, terms=terms)
+        ended = await engine.tasks.wait(record.task_id, timeout_ms=150_000)
     assert ended.status == Status.FAILED
     assert ended.error is not None
     assert ended.error.code == "BUDGET_EXCEEDED"
@@ -86,8 +86,8 @@ async def test_a_failure_streak_of_pages_counts_and_heals(home: Path, site: Any)
     terms = Terms(policy={"maxFailureStreak": 1, "allowedDomains": ["127.0.0.1"]})
     async with opened(home) as engine:
         args = {"url": site.url, **CRAWL, "max_pages": 3}
-        record = await engine.start("crawl", args, terms=terms)
-        ended = await engine.wait(record.task_id)
+        record = await engine.requests.start("crawl", args, terms=terms)
+        ended = await engine.tasks.wait(record.task_id)
     assert ended.counters is not None
     assert ended.counters["failureStreak"] == 0
     assert not ended.budget_exceeded
@@ -95,10 +95,10 @@ async def test_a_failure_streak_of_pages_counts_and_heals(home: Path, site: Any)
 
 async def test_a_task_without_a_policy_pays_nothing(home: Path, site: Any) -> None:
     async with opened(home) as engine:
-        record = await engine.start("crawl", {"url": site.url, **CRAWL, "max_pages": 3})
-        await engine.wait(record.task_id)
-        meta = await engine.meta(record.task_id)
-        assert await engine.budgets(record.task_id) is None
+        record = await engine.requests.start("crawl", {"url": site.url, **CRAWL, "max_pages": 3})
+        await engine.tasks.wait(record.task_id)
+        meta = await engine.tasks.meta(record.task_id)
+        assert await engine.contracts.budgets(record.task_id) is None
     assert not {"policy", "counters", "budget_status", "budget_exceeded"} & set(meta)
     assert told(home, record.task_id) == []
 
@@ -117,9 +117,9 @@ async def test_every_mistake_in_the_terms_is_named_before_anything_starts(
 ) -> None:
     async with opened(home) as engine:
         with pytest.raises(InvalidArguments) as refused:
-            await engine.start("crawl", {"url": "nowhere"}, terms=terms)
+            await engine.requests.start("crawl", {"url": "nowhere"}, terms=terms)
         assert [p.path for p in refused.value.problems] == ["url", *places]
-        assert await engine.list() == []
+        assert await engine.tasks.list() == []
 
 
 class Clocks:
@@ -210,10 +210,10 @@ async def test_a_body_is_stopped_at_the_first_look_at_a_budget_that_is_over(
     terms = Terms(policy={"maxWallMs": 1}, enforce=True)
     async with opened(home) as engine:
         args = {"url": f"{site.url}/hang", **CRAWL, "timeout_ms": 600_000}
-        record = await engine.start("crawl", args, terms=terms)
+        record = await engine.requests.start("crawl", args, terms=terms)
         async with asyncio.timeout(150):
-            await engine.join(record.task_id)
-        ended = (await engine.get(record.task_id)).entry
+            await engine.tasks.join(record.task_id)
+        ended = (await engine.tasks.get(record.task_id)).entry
     assert getattr(ended, "status", "") == Status.FAILED
 
 
@@ -225,8 +225,8 @@ async def test_a_crawl_opens_nothing_outside_of_its_allowed_domains(
     args = {"url": site.url, **CRAWL, "engine": engine_name, "max_pages": 2}
     async with opened(home) as engine:
         terms = Terms(policy={"allowedDomains": [domain]})
-        record = await engine.start("crawl", args, terms=terms)
-        ended = await engine.wait(record.task_id)
+        record = await engine.requests.start("crawl", args, terms=terms)
+        ended = await engine.tasks.wait(record.task_id)
     pages = result_of(home, record.task_id)["pages"]
     assert len([page for page in pages if not page.get("error")]) == opened_pages
     assert (ended.status == Status.COMPLETED) == bool(opened_pages)

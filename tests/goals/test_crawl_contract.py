@@ -23,8 +23,8 @@ REASON = "seen enough of this site today"
 
 async def crawl(engine: Engine, url: str, contract: Any, **args: Any) -> TaskRecord:
     given = {"url": url, **STATIC, **args}
-    record = await engine.start("crawl", given, terms=Terms(contract=contract))
-    return await engine.wait(record.task_id)
+    record = await engine.requests.start("crawl", given, terms=Terms(contract=contract))
+    return await engine.tasks.wait(record.task_id)
 
 
 def link(record: TaskRecord) -> str:
@@ -157,7 +157,7 @@ async def test_a_malformed_contract_starts_nothing(
 async def test_only_crawls_and_envelopes_carry_a_contract(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         with pytest.raises(InvalidArguments, match="contract"):
-            await engine.start(
+            await engine.requests.start(
                 "oc_evidence_bundle", {"url": site.url}, terms=Terms(contract={"expected_total": 1})
             )
 
@@ -192,7 +192,7 @@ async def test_a_task_without_a_contract_notices_none_of_it(home: Path, site: An
 async def slow_crawl(engine: Engine, site: Any, contract: Any) -> TaskRecord:
     """A crawl that would go on for minutes, with its first page done."""
     args = {"url": endless(site), **STATIC, "delay_ms": 250, "max_pages": 1_000, "max_depth": 50}
-    record = await engine.start("crawl", args, terms=Terms(contract=contract))
+    record = await engine.requests.start("crawl", args, terms=Terms(contract=contract))
     path = engine.settings.root / record.task_id / "pages.jsonl"
     await until(path.exists)
     if contract is not None:  # the page is written first and counted there a moment later
@@ -204,10 +204,10 @@ async def test_a_forced_crawl_ends_completed_at_its_next_page(home: Path, site: 
     async with opened(home) as engine:
         record = await slow_crawl(engine, site, {"expected_total": 900})
         with pytest.raises(BulkCompletionRefused):
-            await engine.complete(record.task_id)
-        asked = await engine.complete(record.task_id, force=force_of(REASON, "ann"))
+            await engine.contracts.complete(record.task_id)
+        asked = await engine.contracts.complete(record.task_id, force=force_of(REASON, "ann"))
         assert isinstance(asked, TaskRecord)
-        ended = await engine.wait(record.task_id)
+        ended = await engine.tasks.wait(record.task_id)
         forced = contract_of(engine, record).forced
     assert ended.status == Status.COMPLETED
     assert ended.engine is not None
@@ -232,7 +232,7 @@ async def test_what_has_ended_is_never_forced(home: Path, site: Any) -> None:
         record = await crawl(engine, site.url, {"expected_total": 40}, max_pages=2)
         before = (home / "tasks" / record.task_id / "meta.json").read_bytes()
         with pytest.raises(TransitionError):
-            await engine.complete(record.task_id, force=force_of(REASON, "ann"))
+            await engine.contracts.complete(record.task_id, force=force_of(REASON, "ann"))
         assert contract_of(engine, record).forced is None
     assert (home / "tasks" / record.task_id / "meta.json").read_bytes() == before
 
@@ -240,10 +240,10 @@ async def test_what_has_ended_is_never_forced(home: Path, site: Any) -> None:
 async def test_a_crawl_that_was_asked_to_stop_is_not_forced(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         record = await slow_crawl(engine, site, {"expected_total": 900})
-        await engine.cancel(record.task_id)
+        await engine.commands.cancel(record.task_id)
         with pytest.raises((CannotComplete, TransitionError)):
-            await engine.complete(record.task_id, force=force_of(REASON, "ann"))
-        assert (await engine.wait(record.task_id)).status == Status.CANCELLED
+            await engine.contracts.complete(record.task_id, force=force_of(REASON, "ann"))
+        assert (await engine.tasks.wait(record.task_id)).status == Status.CANCELLED
         assert contract_of(engine, record).forced is None
 
 
@@ -254,9 +254,9 @@ async def test_a_running_crawl_is_completed_by_nobody_but_itself(
     async with opened(home) as engine:
         record = await slow_crawl(engine, site, contract)
         with pytest.raises(CannotComplete):
-            await engine.complete(record.task_id)
+            await engine.contracts.complete(record.task_id)
         with pytest.raises(CannotComplete):
-            await engine.complete(record.task_id, status=Status.FAILED)
+            await engine.contracts.complete(record.task_id, status=Status.FAILED)
 
 
 @pytest.mark.case("R87", "R88")
@@ -264,21 +264,21 @@ async def test_an_envelope_is_guarded_by_its_contract_and_forced_with_a_reason(h
     async with opened(home) as engine:
         terms = Terms(contract={"expected_total": 2, "item_key": "url"})
         first, second, third = [
-            await engine.start("browser_task", {"objective": "two pages"}, terms=terms)
+            await engine.requests.start("browser_task", {"objective": "two pages"}, terms=terms)
             for _ in range(3)
         ]
         with pytest.raises(BulkCompletionRefused):
-            await engine.complete(first.task_id)
-        forced = await engine.complete(first.task_id, force=force_of(REASON, "ann"))
+            await engine.contracts.complete(first.task_id)
+        forced = await engine.contracts.complete(first.task_id, force=force_of(REASON, "ann"))
         assert isinstance(forced, TaskRecord)
         assert forced.status == Status.COMPLETED
         kept = contract_of(engine, first).forced
         assert kept is not None
         assert kept.reason == REASON
-        failed = await engine.complete(second.task_id, status=Status.FAILED)
+        failed = await engine.contracts.complete(second.task_id, status=Status.FAILED)
         assert failed.status == Status.FAILED  # type: ignore[union-attr]
         engine.goals.contracts.update(link(third), {"completed": ["a", "b"]})
-        ended = await engine.complete(third.task_id, force=force_of(REASON, "ann"))
+        ended = await engine.contracts.complete(third.task_id, force=force_of(REASON, "ann"))
         assert ended.status == Status.COMPLETED
         assert contract_of(engine, third).forced is None  # there was nothing to overrule
     kinds = [one["kind"] for one in events(home, first)]
@@ -290,11 +290,11 @@ async def test_a_task_names_its_run_and_the_run_its_task(home: Path, site: Any) 
     async with opened(home) as engine:
         run = engine.goals.runs.start({"goal": "the whole site"})
         terms = Terms(task_run_id=run.run_id)
-        record = await engine.start(
+        record = await engine.requests.start(
             "crawl", {"url": site.url, **STATIC, "max_pages": 1}, terms=terms
         )
-        await engine.wait(record.task_id)
+        await engine.tasks.wait(record.task_id)
         assert engine.goals.runs.get(run.run_id).raw["ledger_task_ids"] == [record.task_id]
         engine.goals.completing.run(run.run_id, {})
         with pytest.raises(Exception, match="terminal"):
-            await engine.start("crawl", {"url": site.url, **STATIC}, terms=terms)
+            await engine.requests.start("crawl", {"url": site.url, **STATIC}, terms=terms)

@@ -28,7 +28,7 @@ class Rows:
     """What a list that follows the runs shows now."""
 
     def __init__(self, engine: Engine) -> None:
-        self._changes = engine.run_changes()
+        self._changes = engine.contracts.run_changes()
         self.views: dict[str, TaskView] = {}
 
     async def next(self) -> Batch:
@@ -91,7 +91,7 @@ async def test_a_call_for_help_of_another_process_is_heard_and_needs_attention_f
         view = rows.views[run_id]
         assert reasons(view, 0)[0] is Reason.HELP
         assert fate(view) is Fate.AT_ONCE
-        resumed = await engine.resume(run_id, "the captcha is solved")
+        resumed = await engine.contracts.resume(run_id, "the captcha is solved")
         assert resumed.status == "RUNNING"
         while rows.record(run_id).status != "RUNNING":
             await rows.next()
@@ -105,11 +105,11 @@ async def test_cancelling_a_run_ends_it_with_the_reason_in_its_events(
     async with opened(home) as engine:
         rows = Rows(engine)
         await rows.next()
-        record = await engine.cancel(run_id, "no longer wanted")
+        record = await engine.commands.cancel(run_id, "no longer wanted")
         assert record.status == "CANCELLED"
         while rows.record(run_id).status != "CANCELLED":
             await rows.next()
-        events: EventSlice = await engine.events(run_id)
+        events: EventSlice = await engine.tasks.events(run_id)
         found = {event.kind: event.data for event in events.events}
         assert found["cancel_requested"] == {"reason": "no longer wanted"}
         assert "cancelled" in found
@@ -119,7 +119,7 @@ async def test_cancelling_a_run_ends_it_with_the_reason_in_its_events(
 async def test_what_is_neither_a_task_nor_a_run_cannot_be_cancelled(home: Path) -> None:
     async with opened(home) as engine:
         with pytest.raises(TaskNotFound):
-            await engine.cancel("0" * 16)
+            await engine.commands.cancel("0" * 16)
 
 
 async def test_what_ended_long_ago_is_no_row_and_what_is_damaged_says_why(
@@ -175,7 +175,9 @@ def test_no_value_of_a_run_is_trusted(damage: dict[str, Any]) -> None:
 async def test_a_forced_run_shows_its_flag(home: Path, elsewhere: Goals) -> None:
     run_id = elsewhere.runs.start({"goal": "g"}, {"expected_total": 9}).run_id
     async with opened(home) as engine:
-        await engine.complete(run_id, force=engine.force("seen enough of it", "ada@desk"))
+        await engine.contracts.complete(
+            run_id, force=engine.contracts.force("seen enough of it", "ada@desk")
+        )
         record = record_of(engine.goals.runs.get(run_id))
     assert record.engine is not None
     assert record.engine.forced_at is not None

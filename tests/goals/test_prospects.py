@@ -31,7 +31,7 @@ def run_of(engine: Engine, terms: dict[str, Any] | None = None) -> str:
 async def envelope(engine: Engine, contract: dict[str, Any] | None) -> str:
     terms = Terms(contract=contract)
     args = {"objective": "Visit them all"}
-    return (await engine.start("browser_task", args, terms=terms)).task_id
+    return (await engine.requests.start("browser_task", args, terms=terms)).task_id
 
 
 def everything(home: Path) -> dict[str, bytes]:
@@ -44,7 +44,7 @@ async def test_a_run_says_how_much_is_missing_and_names_all_of_it(home: Path) ->
         run_id = run_of(engine, {"items": list(ITEMS)})
         engine.goals.runs.update(run_id, {"completed_items": list(ITEMS[:41])})
         before = everything(home)
-        found = await engine.prospect(run_id, named=True)
+        found = await engine.contracts.prospect(run_id, named=True)
         assert found.verdict is CompletionVerdict.FORCE
         assert found.guard is not None
         assert (found.guard.expected_total, found.guard.missing_count) == (250, 209)
@@ -57,7 +57,7 @@ async def test_what_has_no_contract_or_fulfils_it_needs_no_force(home: Path) -> 
         plain, done = run_of(engine), run_of(engine, {"items": ["a"]})
         engine.goals.runs.update(done, {"completed_items": ["a"]})
         for subject in (plain, done, await envelope(engine, None)):
-            assert (await engine.prospect(subject)).verdict is CompletionVerdict.ALLOWED
+            assert (await engine.contracts.prospect(subject)).verdict is CompletionVerdict.ALLOWED
 
 
 async def test_a_run_with_a_damaged_contract_can_be_ended_by_who_answers_for_it(home: Path) -> None:
@@ -65,16 +65,16 @@ async def test_a_run_with_a_damaged_contract_can_be_ended_by_who_answers_for_it(
         run_id = run_of(engine, {"items": ["a"]})
         (contract,) = (home / "progress-contracts").glob("*.json")
         contract.write_text("torn")
-        assert (await engine.prospect(run_id)).verdict is CompletionVerdict.FORCE
+        assert (await engine.contracts.prospect(run_id)).verdict is CompletionVerdict.FORCE
 
 
 async def test_what_has_ended_is_never_forced(home: Path) -> None:
     async with opened(home) as engine:
         run_id, task_id = run_of(engine), await envelope(engine, {"expected_total": 9})
-        await engine.complete(run_id)
-        await engine.cancel(task_id)
+        await engine.contracts.complete(run_id)
+        await engine.commands.cancel(task_id)
         for subject in (run_id, task_id):
-            found = await engine.prospect(subject)
+            found = await engine.contracts.prospect(subject)
             assert (found.verdict, found.obstacle) == (
                 CompletionVerdict.NEVER,
                 CompletionObstacle.ENDED,
@@ -102,9 +102,9 @@ async def test_a_crawl_says_what_keeps_it_from_being_forced(
         raw = json.loads(meta.read_bytes())
         raw |= {"status": "RUNNING", "engine": {"contract_id": contract}}
         meta.write_text(json.dumps(raw))
-        assert (await engine.prospect(made.task_id)).verdict is CompletionVerdict.FORCE
+        assert (await engine.contracts.prospect(made.task_id)).verdict is CompletionVerdict.FORCE
         meta.write_text(json.dumps(raw | changes))
-        found = await engine.prospect(made.task_id)
+        found = await engine.contracts.prospect(made.task_id)
         assert (found.verdict, found.obstacle) == (CompletionVerdict.NEVER, obstacle)
         lease.release()
 
@@ -112,8 +112,8 @@ async def test_a_crawl_says_what_keeps_it_from_being_forced(
 async def test_a_forced_envelope_carries_the_mark_of_it_for_ever(home: Path) -> None:
     async with opened(home) as engine:
         task_id = await envelope(engine, {"expected_total": 9})
-        await engine.complete(task_id, force=engine.force(REASON, "ada@desk"))
-        view = await engine.get(task_id)
+        await engine.contracts.complete(task_id, force=engine.contracts.force(REASON, "ada@desk"))
+        view = await engine.tasks.get(task_id)
         assert isinstance(view.entry, TaskRecord)
         assert view.entry.status == Status.COMPLETED
         assert Filter.of("forced:yes").shows(view, 0)
@@ -128,17 +128,17 @@ async def test_a_force_that_is_refused_leaves_no_mark(home: Path) -> None:
 
         with pytest.raises(InvalidArguments):
             engine.goals.completing.task(task_id, Status.COMPLETED, force_of(REASON, "x"), refuse)
-        view = await engine.get(task_id)
+        view = await engine.tasks.get(task_id)
         assert not Filter.of("forced:yes").shows(view, 0)
-        assert (await engine.prospect(task_id)).verdict is CompletionVerdict.FORCE
+        assert (await engine.contracts.prospect(task_id)).verdict is CompletionVerdict.FORCE
 
 
 async def test_a_force_names_who_sits_here_and_refuses_a_short_reason(home: Path) -> None:
     async with opened(home) as engine:
-        assert engine.force(REASON).by == whoami()
+        assert engine.contracts.force(REASON).by == whoami()
         assert "@" in whoami()
         with pytest.raises(InvalidArguments, match="10"):
-            engine.force("because")
+            engine.contracts.force("because")
 
 
 async def test_what_is_not_worth_asking_is_told_by_the_record_alone(home: Path) -> None:
@@ -160,6 +160,8 @@ async def test_what_is_not_worth_asking_is_told_by_the_record_alone(home: Path) 
 async def test_a_run_is_forced_through_the_facade_with_its_reason_kept(home: Path) -> None:
     async with opened(home) as engine:
         run_id = run_of(engine, {"expected_total": 9})
-        ended = await engine.complete(run_id, force=engine.force(REASON, "ada@desk"))
+        ended = await engine.contracts.complete(
+            run_id, force=engine.contracts.force(REASON, "ada@desk")
+        )
         assert isinstance(ended, RunView)
         assert (ended.raw["forced"]["reason"], ended.raw["forced"]["by"]) == (REASON, "ada@desk")

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
 from engine.model.errors import InvalidArguments, LedgerWriteFailed, Problem
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
-from engine.service.engine import Engine
+from engine.service.requests import problems
 from engine.service.rerun import Asked
 from gui.commands.requests import CancelDialog, can_be_cancelled, plan_cancel
 from gui.start.address import address_in, complete
@@ -64,7 +64,7 @@ def test_only_what_is_an_address_is_offered_from_the_clipboard(copied: str, foun
 
 
 def judged(asked: Asked) -> tuple[Problem, ...]:
-    return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
+    return problems(asked.kind, asked.args, asked.name, asked.terms)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ async def test_it_is_answered_once_the_ledger_is_open_and_no_trouble_is_told(
     failures: list[EngineError] = []
     bridge.failed.connect(failures.append)
     bridge.ask(
-        lambda engine: engine.get(task_id(1)),
+        lambda engine: engine.tasks.get(task_id(1)),
         lambda view: answers.append(view.task_id),
         name="early",
     )
@@ -40,7 +40,7 @@ async def test_it_fails_with_the_reason_where_the_ledger_cannot_be_opened(tmp_pa
     bridge = Bridge(Settings.at(home=tmp_path), accepts=False)
     failures: list[EngineError] = []
     bridge.ask(
-        lambda engine: engine.get(task_id(1)),
+        lambda engine: engine.tasks.get(task_id(1)),
         lambda _: None,
         failures.append,
         name="early",

@@ -264,12 +264,12 @@ async def test_the_engine_lets_go_only_of_what_nobody_writes_any_more(
     made = running.create("crawl", {"url": "https://a.invalid/"}, engine=EngineFields())
     running.claim(made.task_id)
     with pytest.raises(TaskStays, match="has not ended"):
-        await engine.discard(made.task_id)
+        await engine.commands.discard(made.task_id)
     running.finish(made.task_id, Status.COMPLETED)
     with pytest.raises(TaskStays, match="may still be writing"):
-        await engine.discard(made.task_id)
+        await engine.commands.discard(made.task_id)
     (folder / "meta.json").write_text("{")
-    await engine.discard(one)  # only a person can say what an unreadable one is
+    await engine.commands.discard(one)  # only a person can say what an unreadable one is
     assert not folder.exists()
     assert (home / "tasks" / made.task_id).exists()
     living.release()

@@ -211,7 +211,7 @@ async def test_escape_starts_nothing(home: Path) -> None:
         await settled(lambda: any(one.isVisible() for one in session.window.findChildren(QDialog)))
         QTest.keyClick(dialog_of(session), Qt.Key.Key_Escape)
         assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("retry ")]
-        assert len(await session.bridge.engine.list()) == 1
+        assert len(await session.bridge.engine.tasks.list()) == 1
 
 
 def test_a_folder_that_is_there_is_proposed(

@@ -155,7 +155,7 @@ def test_many_share_one_reason_and_the_list_says_what_each_misses(
 async def an_envelope(session: Session, **contract: Any) -> str:
     terms = Terms(contract=contract or None)
     args = {"objective": "Buy the lot"}
-    record = await session.bridge.engine.start("browser_task", args, terms=terms)
+    record = await session.bridge.engine.requests.start("browser_task", args, terms=terms)
     model = session.window.model
     await until(lambda: model.view_of(record.task_id), session.bridge.batch)
     return str(record.task_id)
@@ -189,7 +189,7 @@ async def test_a_secret_in_a_reason_is_not_remembered(home: Path) -> None:
     async with opened(home) as session:
         window = session.window
         one = await an_envelope(session, expected_total=9)
-        asked = await session.bridge.engine.prospect(one)
+        asked = await session.bridge.engine.contracts.prospect(one)
         told = heard(session.bridge.batch)
         forcing = window.findChild(ForceComplete)
         assert forcing is not None
@@ -226,7 +226,9 @@ async def test_to_continue_instead_changes_nothing(home: Path) -> None:
             window.acts["force"].trigger()
             dialog = await told
         press(dialog, "Continue instead")
-        assert (await session.bridge.engine.prospect(one)).verdict is CompletionVerdict.FORCE
+        assert (
+            await session.bridge.engine.contracts.prospect(one)
+        ).verdict is CompletionVerdict.FORCE
 
 
 def test_an_open_question_follows_what_is_missing_and_offers_what_that_calls_for(

@@ -150,8 +150,8 @@ async def test_where_nobody_knows_a_ledgers_home_its_contracts_are_not_called_mi
         window, engine = session.window, session.bridge.engine
         named = qualified("0" * 16, "loose")
         with pytest.raises(ContractsElsewhere, match="contracts of the ledger 'loose' lie"):
-            await engine.contract(named)
-        assert await engine.contract_counts([named]) == {}
+            await engine.contracts.get(named)
+        assert await engine.contracts.counts([named]) == {}
         window.table.select_ids([qualified(task_id(9), "loose")])
         part = "Nobody knows where the contracts of the ledger 'loose' lie"
         await settled(lambda: any(part in text for text in labels(window.details)))

@@ -215,7 +215,7 @@ async def test_a_dry_run_that_is_left_starts_nothing(home: Path) -> None:
             dialog = await told
         QTest.keyClick(dialog, Qt.Key.Key_Escape)
         assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("bulk work")]
-        assert len(await session.bridge.engine.list()) == 2
+        assert len(await session.bridge.engine.tasks.list()) == 2
 
 
 async def test_a_request_with_secrets_opens_the_start_dialog_with_what_is_known(

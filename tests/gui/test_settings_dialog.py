@@ -272,8 +272,10 @@ async def an_ended_task(home: Path, *, days_ago: int) -> Path:
     """The folder of a crawl that ended so long ago."""
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
-    record = await engine.start("crawl", {"url": "http://127.0.0.1:9/", "engine": "static"})
-    await engine.wait(record.task_id)
+    record = await engine.requests.start(
+        "crawl", {"url": "http://127.0.0.1:9/", "engine": "static"}
+    )
+    await engine.tasks.wait(record.task_id)
     await engine.close()
     meta = home / "tasks" / record.task_id / "meta.json"
     found = json.loads(meta.read_text("utf-8"))

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushB
 
 from engine.model.errors import Problem
 from engine.service.drafts import lacks
-from engine.service.engine import Engine
+from engine.service.requests import problems
 from engine.service.rerun import Asked
 from gui.start.command_fields import ACTIONS
 from gui.start.command_form import CommandForm
@@ -39,7 +39,7 @@ LOGIN: dict[str, Any] = {
 
 
 def judged(asked: Asked) -> tuple[Problem, ...]:
-    return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
+    return problems(asked.kind, asked.args, asked.name, asked.terms)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, 
 from engine.kinds.registry import KINDS
 from engine.model.errors import Problem
 from engine.service.drafts import Terms, document
-from engine.service.engine import Engine
 from engine.service.forms import STARTABLE, inputs
+from engine.service.requests import problems
 from engine.service.rerun import Asked
 from gui.start.kind_forms import JSON_ONLY, FormWords
 from gui.start.presets import Presets
@@ -35,7 +35,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 
 def judged(asked: Asked) -> tuple[Problem, ...]:
-    return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
+    return problems(asked.kind, asked.args, asked.name, asked.terms)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QSpinBox
 
 from engine.model.errors import Problem
 from engine.service.drafts import Terms
-from engine.service.engine import Engine
+from engine.service.requests import problems
 from engine.service.rerun import Asked
 from gui.start.presets import MOST_LISTED, MOST_RECENT, Presets, list_entry
 from gui.start.request_tabs import JSON
@@ -29,7 +29,7 @@ WAIT_MS = 60_000
 
 
 def judged(asked: Asked) -> tuple[Problem, ...]:
-    return Engine.problems(asked.kind, asked.args, asked.name, asked.terms)
+    return problems(asked.kind, asked.args, asked.name, asked.terms)
 
 
 @pytest.fixture

@@ -197,7 +197,7 @@ async def test_a_list_that_cannot_be_started_whole_keeps_the_rest(
 ) -> None:
     async with opened(home, slots=1) as session:
         dialog = list_of(session, 5)
-        real, count = session.bridge.engine.start, 0
+        real, count = session.bridge.engine.requests.start, 0
 
         async def fails_at_third(*args: Any, **more: Any) -> TaskRecord:
             nonlocal count
@@ -206,7 +206,7 @@ async def test_a_list_that_cannot_be_started_whole_keeps_the_rest(
                 raise LedgerWriteFailed(reason="disk full", path="/x")
             return await real(*args, **more)
 
-        monkeypatch.setattr(session.bridge.engine, "start", fails_at_third)
+        monkeypatch.setattr(session.bridge.engine.requests, "start", fails_at_third)
         dialog.ask()
         await until(lambda: dialog.addresses.number == 3, dialog.addresses.changed)
         assert "2 of 5 were started" in dialog.footer.told

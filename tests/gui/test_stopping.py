@@ -25,7 +25,7 @@ async def crawls(session: Session, site: Site, number: int) -> list[str]:
     ids = []
     for at in range(number):
         args = {"url": f"{site.url}/hang?{at}", **FAST}
-        ids.append((await session.bridge.engine.start("crawl", args)).task_id)
+        ids.append((await session.bridge.engine.requests.start("crawl", args)).task_id)
     model = session.window.model
     await until(lambda: all(map(model.view_of, ids)), session.bridge.batch)
     await until(lambda: status_of(session, ids[0]) == "RUNNING", session.bridge.batch)

@@ -114,12 +114,12 @@ async def test_two_windows_on_one_ledger_show_the_same_and_run_each_task_once(
     args = {"url": site.url, "engine": "static", "max_pages": 2, "delay_ms": 0}
     async with opened(home) as one, opened(home) as other:
         made = [
-            await session.bridge.engine.start("crawl", args)
+            await session.bridge.engine.requests.start("crawl", args)
             for _ in range(5)
             for session in (one, other)
         ]
         for record in made:
-            ended = await one.bridge.engine.wait(record.task_id, 90_000)
+            ended = await one.bridge.engine.tasks.wait(record.task_id, 90_000)
             assert ended.status == "COMPLETED"
         truth = on_disk(home / "tasks")
         assert set(truth) == {record.task_id for record in made}
@@ -134,7 +134,7 @@ async def told_to_the_end(session: Session, task_id: str) -> list[str]:
     """The kinds of its events, once the last is written: a task ends a moment before that."""
     async with asyncio.timeout(WAIT_S):
         while True:
-            found = await session.bridge.engine.events(task_id)
+            found = await session.bridge.engine.tasks.events(task_id)
             kinds = [event.kind for event in found.events]
             if "completed" in kinds:
                 return kinds

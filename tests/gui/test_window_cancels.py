@@ -39,7 +39,7 @@ async def test_keep_running_keeps_it_running(home: Path, site: Site) -> None:
         session.window.table.select_ids([task_id])
         session.window.acts["cancel"].trigger()
         press(dialog_of(session), "Keep running")
-        record = (await session.bridge.engine.get(task_id)).entry
+        record = (await session.bridge.engine.tasks.get(task_id)).entry
         assert isinstance(record, TaskRecord)
         assert record.cancel_requested_at is None
 
@@ -82,7 +82,7 @@ async def test_a_waiting_task_of_another_process_comes_back_with_its_terms(home:
         assert again.engine.parent_task_id == task_id
         assert (again.kind, again.engine.name) == ("recording", "buy")
         assert again.policy["maxToolCalls"] == 9
-        await session.bridge.engine.cancel(again.task_id)
+        await session.bridge.engine.commands.cancel(again.task_id)
 
 
 async def test_a_waiting_task_whose_request_is_hidden_is_asked_about_first(home: Path) -> None:
@@ -97,7 +97,7 @@ async def test_a_waiting_task_whose_request_is_hidden_is_asked_about_first(home:
         said = [label.text() for label in dialog.findChildren(QLabel)]
         assert any("This cannot be undone" in text for text in said)
         dialog.reject()
-        record = (await session.bridge.engine.get(task_id)).entry
+        record = (await session.bridge.engine.tasks.get(task_id)).entry
         assert isinstance(record, TaskRecord)
         assert record.status == "PENDING"
 

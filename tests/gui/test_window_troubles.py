@@ -76,7 +76,7 @@ async def test_a_list_that_failed_is_followed_again_without_what_went_meanwhile(
         def fail() -> None:
             raise ValueError("a defect")
 
-        (feed,) = bridge.engine._feeds
+        (feed,) = bridge.engine.tasks._feeds
         feed._snapshot.survey = fail  # type: ignore[method-assign,assignment]
         bridge.rescan()
         await told

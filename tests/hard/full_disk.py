@@ -146,7 +146,7 @@ class Trial:
 
     async def trouble(self, name: str, begin: Callable[[], None], end: Callable[[], None]) -> None:
         """A crawl runs; writing ends; what is asked for is refused; writing goes on, and it all."""
-        record = await self.engine.start("crawl", {"url": self.site, **SLOW})
+        record = await self.engine.requests.start("crawl", {"url": self.site, **SLOW})
         await until(lambda: self.pages(record.task_id) >= 2)
         begin()
         before = self.tasks()
@@ -162,16 +162,16 @@ class Trial:
         end()
         began = time.monotonic()
         await self.over(name, record)
-        again = await self.engine.start("crawl", {"url": self.site, **QUICK})
+        again = await self.engine.requests.start("crawl", {"url": self.site, **QUICK})
         await self.over(name, again, "COMPLETED")
         self.facts[f"{name}: goes on after (s)"] = round(time.monotonic() - began, 2)
-        await self.engine.reap()  # which every engine does twice a minute
+        await self.engine.commands.reap()  # which every engine does twice a minute
         await self.settled(name)
 
     async def refused(self, name: str, kind: str, args: dict[str, Any]) -> None:
         began = time.monotonic()
         try:
-            await self.engine.start(kind, args)
+            await self.engine.requests.start(kind, args)
         except (LedgerWriteFailed, LedgerReadOnly) as error:
             self.facts.setdefault(f"{name}: {kind}", str(error).replace(str(self.home), "~"))
             if name == "full" and FULL not in str(error):
@@ -185,12 +185,12 @@ class Trial:
 
     async def over(self, name: str, record: TaskRecord, status: str = "") -> None:
         """It ends, in this process, with a record that says how."""
-        ended = await self.engine.wait(record.task_id, timeout_ms=60_000)
+        ended = await self.engine.tasks.wait(record.task_id, timeout_ms=60_000)
         why = f": {ended.error.message}" if ended.error is not None else ""
         self.facts.setdefault(f"{name}: the crawl ended", ended.status + why)
         if status and ended.status != status:
             self.misses.append(f"{name}: a crawl ended {ended.status}: {ended.error}")
-        await self.engine.join(record.task_id)
+        await self.engine.tasks.join(record.task_id)
         run_id = ended.engine.run_id if ended.engine is not None else None
         await asyncio.to_thread(self.engine.runs.settle)
         run = self.engine.runs.get_run(run_id or "none")

@@ -65,10 +65,10 @@ async def crawl_under_fire(home: Path, pages: int, every: int, kill: Kill) -> di
         try:
             args = {"url": f"{site.url}/js/", "scope": f"{site.url}/js/**", "max_pages": pages}
             args |= {"delay_ms": 0, "max_depth": 100, "concurrency": 4}
-            task_id = (await engine.start("crawl", args)).task_id
+            task_id = (await engine.requests.start("crawl", args)).task_id
             kept = engine.settings.root / task_id / "pages.jsonl"
             kills = await _fire(engine, task_id, kept, every, kill)
-            record = await engine.wait(task_id, 5_000)
+            record = await engine.tasks.wait(task_id, 5_000)
             starts = engine._browser.starts
         finally:
             await engine.close()
@@ -87,7 +87,7 @@ async def _fire(engine: Engine, task_id: str, kept: Path, every: int, kill: Kill
 
 
 async def _is_live(engine: Engine, task_id: str) -> bool:
-    entry: Any = (await engine.get(task_id)).entry
+    entry: Any = (await engine.tasks.get(task_id)).entry
     return bool(entry.is_live)
 
 

@@ -70,12 +70,12 @@ async def beside_dead_locks(orphans: int) -> dict[str, float]:
         left = {f"{number:016x}" for number in range(orphans)}
         await engine.open(list_first=True)
         try:
-            async with aclosing(engine.changes()) as batches:
+            async with aclosing(engine.tasks.changes()) as batches:
                 async for batch in batches:
                     if "rows s" not in found:
                         found["rows s"] = time.monotonic() - began
                         asked = time.monotonic()
-                        await engine.start("crawl", CRAWL)
+                        await engine.requests.start("crawl", CRAWL)
                         found["start s"] = time.monotonic() - asked
                     entries = [view.entry for view in batch.views]
                     ended = [one for one in entries if isinstance(one, TaskRecord)]
@@ -148,7 +148,7 @@ async def beside_a_rewriter(seconds: float) -> dict[str, float]:
             rewrite(path, seconds)
             ended = time.monotonic()
 
-        async with aclosing(engine.changes()) as batches:
+        async with aclosing(engine.tasks.changes()) as batches:
             async for batch in batches:
                 unreadable += sum(isinstance(view.entry, Unreadable) for view in batch.views)
                 if tool is None and batch.complete:

@@ -80,12 +80,12 @@ def _descriptors() -> int:
 async def crawl(engine: Engine, url: str, pages: int) -> list[tuple[int, int]]:
     """Crawl so many pages; (pages done, bytes of this process) every now and then."""
     args = {"url": f"{url}/js/", "scope": f"{url}/js/**", "max_pages": pages, "max_depth": 100}
-    task = await engine.start("crawl", {**args, "delay_ms": 0, "concurrency": 4})
+    task = await engine.requests.start("crawl", {**args, "delay_ms": 0, "concurrency": 4})
     kept = engine.settings.root / task.task_id / "pages.jsonl"
     done, read, seen = 0, 0, list[tuple[int, int]]()
     async with asyncio.timeout(CRAWL_S):
         while True:
-            entry: Any = (await engine.get(task.task_id)).entry
+            entry: Any = (await engine.tasks.get(task.task_id)).entry
             with suppress(FileNotFoundError), kept.open("rb") as file:
                 file.seek(read)
                 new = file.read()  # only what is new: the whole would show in our own memory

@@ -302,8 +302,8 @@ async def _work_on_a_full_disk(stage: Stage) -> None:
             stage.misses.append("a start on a full disk is not told in a banner")
         filler.unlink()
         args = {"url": site.url, "engine": "static", "max_pages": 2, "delay_ms": 0}
-        record = await bridge.engine.start("crawl", args)
-        ended = await bridge.engine.wait(record.task_id, 20_000)
+        record = await bridge.engine.requests.start("crawl", args)
+        ended = await bridge.engine.tasks.wait(record.task_id, 20_000)
         stage.facts["after room was made"] = ended.status
         if ended.status != "COMPLETED":
             stage.misses.append("after room was made nothing could be started")
@@ -337,13 +337,13 @@ async def _crawl(stage: Stage, disturb: Callable[[], Awaitable[None]]) -> None:
     pages = 20 if stage.short else 100
     with Site(pages) as site:
         args = {"url": site.url, "max_pages": pages, "delay_ms": 0, "max_depth": 100}
-        record = await engine.start("crawl", args)
+        record = await engine.requests.start("crawl", args)
         window.requests.started.emit(record.task_id)
         for at in (0.2, 0.5, 0.8):
             folder = stage.root / record.task_id / "pages.jsonl"
             await until(partial(_has_lines, folder, at * pages))
             await disturb()
-        ended = await engine.wait(record.task_id, int(PATIENCE_S * 1000))
+        ended = await engine.tasks.wait(record.task_id, int(PATIENCE_S * 1000))
     stage.facts["pages"] = _lines(stage.root / record.task_id / "pages.jsonl")
     await until(lambda: in_table(session) == on_disk(stage.root), 5)
     if ended.status not in TERMINAL or stage.facts["pages"] != pages:

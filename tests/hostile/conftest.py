@@ -42,9 +42,9 @@ async def crawled(home: Path, url: str, kind: str = "crawl", **args: Any) -> Tol
     await engine.open()
     try:
         given = {"url": url, "delay_ms": 0, **args}
-        task_id = (await engine.start(kind, given)).task_id
-        record = await engine.wait(task_id, timeout_ms=LIMIT_MS)
-        await engine.join(task_id)
+        task_id = (await engine.requests.start(kind, given)).task_id
+        record = await engine.tasks.wait(task_id, timeout_ms=LIMIT_MS)
+        await engine.tasks.join(task_id)
     finally:
         await engine.close()
     return told(engine.settings.root / task_id, record, url)

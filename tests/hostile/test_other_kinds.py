@@ -27,8 +27,8 @@ async def test_every_hostile_sitemap_ends_in_pages_or_in_a_sentence(home: Path) 
             for name in SITEMAPS:
                 given = {"sitemap_url": f"{site.url}/sitemaps/{name}.xml", "engine": "static"}
                 more = {"delay_ms": 0, "max_pages": 30}
-                task = await engine.start("crawl_sitemap", {**given, **more})
-                record = await engine.wait(task.task_id, timeout_ms=150_000)
+                task = await engine.requests.start("crawl_sitemap", {**given, **more})
+                record = await engine.tasks.wait(task.task_id, timeout_ms=150_000)
                 assert record.status in (Status.COMPLETED, Status.FAILED), name
                 if READ.get(name):
                     assert record.status == Status.COMPLETED, (name, record.error)
@@ -56,8 +56,8 @@ async def test_bundles_and_recordings_of_traps_end_and_reach_nothing_else(
         engine = Engine(Settings.at(home=home), accepts=True)
         await engine.open()
         try:
-            task = await engine.start(kind, {"url": site.url + path, **more})
-            record = await engine.wait(task.task_id, timeout_ms=150_000)
+            task = await engine.requests.start(kind, {"url": site.url + path, **more})
+            record = await engine.tasks.wait(task.task_id, timeout_ms=150_000)
         except EngineError as failed:
             pytest.fail(f"{kind} of {path}: {failed}")
         finally:

@@ -83,7 +83,7 @@ async def look_at_all(home: Path, *, formats: tuple[str, ...] = FORMATS) -> tupl
     engine = Engine(Settings.at(home=home), accepts=False)
     await engine.open()
     try:
-        views = await seen.look("list", lambda: engine.list(limit=None)) or []
+        views = await seen.look("list", lambda: engine.tasks.list(limit=None)) or []
         await seen.look("list as JSON", lambda: [json_text(show.view_data(v)) for v in views])
         await seen.look("list as a table", lambda: show.rich_table(views))
         for query in QUERIES:
@@ -104,18 +104,18 @@ async def look_at_one(
     task_id = view.task_id
     look = LedgerReader(engine.settings.root)
     await seen.look(f"{task_id} words", lambda: _words(view))
-    fresh = await seen.look(f"{task_id} get", lambda: engine.get(task_id))
+    fresh = await seen.look(f"{task_id} get", lambda: engine.tasks.get(task_id))
     await seen.look(f"{task_id} read", lambda: look.read(task_id))
     await seen.look(f"{task_id} meta", lambda: _meta(engine, task_id))
     await seen.look(f"{task_id} events", lambda: _events(engine, task_id))
     await seen.look(f"{task_id} tail", lambda: look.tail_units(task_id))
     await seen.look(f"{task_id} pages", lambda: [json_text(p) for p in look.read_pages(task_id)])
     await seen.look(f"{task_id} result", lambda: _result(engine, task_id))
-    await seen.look(f"{task_id} head", lambda: engine.head(task_id))
+    await seen.look(f"{task_id} head", lambda: engine.tasks.head(task_id))
     await seen.look(f"{task_id} rows", lambda: _rows(look, view))
-    await seen.look(f"{task_id} command task", lambda: engine.command_task(task_id))
-    await seen.look(f"{task_id} budgets", lambda: engine.budgets(task_id))
-    await seen.look(f"{task_id} asked", lambda: engine.asked(task_id))
+    await seen.look(f"{task_id} command task", lambda: engine.tasks.command_task(task_id))
+    await seen.look(f"{task_id} budgets", lambda: engine.contracts.budgets(task_id))
+    await seen.look(f"{task_id} asked", lambda: engine.requests.asked(task_id))
     await seen.look(f"{task_id} artifact", lambda: look.read_artifact(task_id, "inside"))
     if fresh is not None:
         await seen.look(f"{task_id} told", lambda: _told(engine, fresh))
@@ -170,7 +170,7 @@ def _matching(query: str, views: list[TaskView]) -> int:
 
 async def _first(engine: Engine) -> int:
     number = 0
-    async for batch in engine.changes():
+    async for batch in engine.tasks.changes():
         number += len(batch.views)
         if batch.complete:
             break
@@ -193,7 +193,7 @@ def _words(view: TaskView) -> None:
 
 
 async def _meta(engine: Engine, task_id: str) -> None:
-    json_text(await engine.meta(task_id)).encode()
+    json_text(await engine.tasks.meta(task_id)).encode()
 
 
 async def _events(engine: Engine, task_id: str) -> None:
@@ -204,7 +204,7 @@ async def _events(engine: Engine, task_id: str) -> None:
 
 
 async def _result(engine: Engine, task_id: str) -> None:
-    source = await engine.result(task_id)
+    source = await engine.tasks.result(task_id)
     if source is not None:
         with source:
             show._is_json(source)

@@ -23,9 +23,11 @@ async def test_budgets_and_force_of_a_task_never_reach_the_task_whose_id_it_carr
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
     try:
-        victim = await engine.start("browser_task", {"objective": "left alone"})
+        victim = await engine.requests.start("browser_task", {"objective": "left alone"})
         contract = engine.goals.contracts.start({"items": ["a", "b"]}).contract
-        thief = await engine.start("browser_task", {"objective": "says that it is the other"})
+        thief = await engine.requests.start(
+            "browser_task", {"objective": "says that it is the other"}
+        )
         place = engine.settings.root / thief.task_id / "meta.json"
         raw = json.loads(place.read_bytes())
         raw["task_id"] = victim.task_id
@@ -34,16 +36,18 @@ async def test_budgets_and_force_of_a_task_never_reach_the_task_whose_id_it_carr
         others = engine.settings.root / victim.task_id
         before = {path.name: path.read_bytes() for path in others.iterdir()}
 
-        budgets = await engine.budgets(thief.task_id)
+        budgets = await engine.contracts.budgets(thief.task_id)
         assert budgets is not None
         assert (budgets.task_id, budgets.objective) == (thief.task_id, "says that it is the other")
-        told = view_data(await engine.get(thief.task_id), await engine.meta(thief.task_id))
+        told = view_data(
+            await engine.tasks.get(thief.task_id), await engine.tasks.meta(thief.task_id)
+        )
         assert told["task_id"] == thief.task_id
         force = force_of("because it must be so", "me")
-        await engine.complete(thief.task_id, status=Status.COMPLETED, force=force)
+        await engine.contracts.complete(thief.task_id, status=Status.COMPLETED, force=force)
 
         assert {path.name: path.read_bytes() for path in others.iterdir()} == before
-        kinds = [event.kind for event in (await engine.events(thief.task_id)).events]
+        kinds = [event.kind for event in (await engine.tasks.events(thief.task_id)).events]
         assert "guard" in kinds
     finally:
         await engine.close()

@@ -278,14 +278,14 @@ async def test_a_cancelled_bundle_keeps_the_parts_it_has(home, site, monkeypatch
             "url": f"{site.url}/static/1",
             "include": ["dom", "screenshot"],
         }
-        task_id = (await engine.start("oc_evidence_bundle", args)).task_id
-        async for batch in engine.changes():
+        task_id = (await engine.requests.start("oc_evidence_bundle", args)).task_id
+        async for batch in engine.tasks.changes():
             views = {str(view.task_id): view for view in batch.views}
             if task_id in views and views[task_id].units is not None:
                 break
-        await engine.cancel(task_id)
-        record = await engine.wait(task_id, timeout_ms=40_000)
-        await engine.join(task_id)
+        await engine.commands.cancel(task_id)
+        record = await engine.tasks.wait(task_id, timeout_ms=40_000)
+        await engine.tasks.join(task_id)
     finally:
         await engine.close()
     result = json.loads((home / "tasks" / task_id / "result.json").read_bytes())
@@ -307,10 +307,10 @@ async def test_a_living_tab_of_an_agent_is_taken_as_it_is(home, site):
         found = {}
         for tab in ("tab_1", "tab_7"):
             task_id = (
-                await engine.start("oc_evidence_bundle", {"tab": tab, "include": "dom"})
+                await engine.requests.start("oc_evidence_bundle", {"tab": tab, "include": "dom"})
             ).task_id
-            found[tab] = await engine.wait(task_id)
-            await engine.join(task_id)
+            found[tab] = await engine.tasks.wait(task_id)
+            await engine.tasks.join(task_id)
     finally:
         await engine.close()
     assert found["tab_1"].status == Status.COMPLETED

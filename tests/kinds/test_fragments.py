@@ -37,9 +37,9 @@ async def done(
     desk: Engine, kind: str, contract: dict[str, Any] | None = None, **args: Any
 ) -> dict[str, Any]:
     """Start it, wait for it, and give its result."""
-    task_id = (await desk.start(kind, args, terms=Terms(contract=contract))).task_id
-    await desk.wait(task_id)
-    await desk.join(task_id)
+    task_id = (await desk.requests.start(kind, args, terms=Terms(contract=contract))).task_id
+    await desk.tasks.wait(task_id)
+    await desk.tasks.join(task_id)
     found: dict[str, Any] = json.loads((desk.settings.root / task_id / "result.json").read_bytes())
     return {**found, "task_id": task_id}
 
@@ -51,7 +51,7 @@ async def test_every_route_of_an_application_is_a_page_of_its_own_with_its_own_c
         contract = {"items": [start + route for route in ROUTES]}
         found = await done(engine, "crawl", contract, url=start, fragments="routes", **PAGES)
         task_id = found["task_id"]
-        record = (await engine.get(task_id)).entry
+        record = (await engine.tasks.get(task_id)).entry
         assert isinstance(record, TaskRecord)
         assert record.engine is not None
         told = engine.goals.contracts.get(str(record.engine.contract_id)).contract
@@ -133,9 +133,9 @@ async def test_an_agent_and_a_command_go_to_the_route(home: Path, site: Site, st
     ]
     async with opened(home, allow_private=(site.url[7:],)) as engine:
         task = {"task_name": "see", "task_intention": "see", "commands": commands}
-        task_id = (await engine.start("commands", task)).task_id
-        await engine.wait(task_id)
-        ran = await engine.command_task(task_id)
+        task_id = (await engine.requests.start("commands", task)).task_id
+        await engine.tasks.wait(task_id)
+        ran = await engine.tasks.command_task(task_id)
         agent = [
             await engine.agents.call("navigate", {"url": start + route}, agent_id="ada")
             for route in ("#/about", "#/orders")
@@ -157,10 +157,10 @@ async def test_a_route_that_failed_is_tried_again_as_itself(
         asked = {"url": typed, "fragments": "routes", **PAGES, "respect_robots": True}
         found = await done(engine, "crawl", **asked)
         site.answers.update(answers())
-        again = (await engine.remainder(found["task_id"])).request
+        again = (await engine.requests.remainder(found["task_id"])).request
         assert again is not None
         (page,) = (await done(engine, "crawl", **again.args))["pages"]
-        entry = (await engine.get(found["task_id"])).entry
+        entry = (await engine.tasks.get(found["task_id"])).entry
     assert isinstance(entry, TaskRecord)
     assert entry.args_summary["url"] == typed
     assert (page["url"], "by hand" in page["content"]) == (typed, True)
@@ -196,7 +196,7 @@ async def test_an_engine_without_scripts_is_not_asked_for_routes(
 ) -> None:
     async with opened(home) as engine:
         with pytest.raises(InvalidArguments) as refused:
-            await engine.start(kind, {**args, "engine": "static"})
+            await engine.requests.start(kind, {**args, "engine": "static"})
     assert [(problem.path, problem.code) for problem in refused.value.problems] == [
         (path, "not_together")
     ]

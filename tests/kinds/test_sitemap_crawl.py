@@ -324,19 +324,19 @@ async def test_a_cancelled_task_keeps_what_it_took_and_a_refused_one_writes_noth
         await engine.open()
         try:
             with pytest.raises(InvalidArguments):
-                await engine.start("crawl_sitemap", {"url": site.url, "max_pages": "many"})
+                await engine.requests.start("crawl_sitemap", {"url": site.url, "max_pages": "many"})
             assert not any(
                 path.is_dir() and len(path.name) == 16 for path in (home / "tasks").iterdir()
             )
             args = {"url": site.url, **QUICK, "delay_ms": 30, "max_pages": 200}
-            task_id = (await engine.start("crawl_sitemap", args)).task_id
+            task_id = (await engine.requests.start("crawl_sitemap", args)).task_id
             kept = home / "tasks" / task_id / "pages.jsonl"
             async with asyncio.timeout(90):
                 while not kept.exists() or kept.read_bytes().count(b"\n") < 3:
                     await asyncio.sleep(0.01)
-            await engine.cancel(task_id)
-            record = await engine.wait(task_id, timeout_ms=40_000)
-            await engine.join(task_id)
+            await engine.commands.cancel(task_id)
+            record = await engine.tasks.wait(task_id, timeout_ms=40_000)
+            await engine.tasks.join(task_id)
         finally:
             await engine.close()
     result = json.loads((home / "tasks" / task_id / "result.json").read_bytes())
@@ -351,9 +351,9 @@ async def test_a_refused_sitemap_fails_the_task_with_its_code(home, site):
     await engine.open()
     try:
         args = {"sitemap_url": f"{site.url}/sitemaps/entities.xml", **QUICK}
-        task_id = (await engine.start("crawl_sitemap", args)).task_id
-        record = await engine.wait(task_id)
-        await engine.join(task_id)
+        task_id = (await engine.requests.start("crawl_sitemap", args)).task_id
+        record = await engine.tasks.wait(task_id)
+        await engine.tasks.join(task_id)
     finally:
         await engine.close()
     assert record.status == Status.FAILED

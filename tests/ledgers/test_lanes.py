@@ -119,7 +119,7 @@ async def test_a_ledger_on_a_dead_disk_holds_nobody_up_and_can_be_taken_away(
     async with side_by_side(own.top, Beside(nas.root, "nas")) as engine:
         try:
             for number in range(4):
-                engine.add(Beside(tmp_path / f"{number}" / "dead", f"dead-{number}"))
+                engine.ledgers.add(Beside(tmp_path / f"{number}" / "dead", f"dead-{number}"))
             await until(asked.is_set)
             async with reading(engine) as reader:
                 await reader.until(lambda: len(reader.views) == 8)
@@ -127,10 +127,12 @@ async def test_a_ledger_on_a_dead_disk_holds_nobody_up_and_can_be_taken_away(
                 write_meta(nas.root, 7)
                 await reader.until(lambda: reader.status(task_id(7), "nas") == "RUNNING")
                 await reader.until(lambda: reader.status(task_id(7)) == "RUNNING")
-            assert {one.state for one in engine.ledgers if "dead" in one.label} == {"opening"}
+            assert {one.state for one in engine.ledgers.states if "dead" in one.label} == {
+                "opening"
+            }
             began = time.monotonic()
-            engine.remove("dead-0")
-            assert len(engine.ledgers) == 4
+            engine.ledgers.remove("dead-0")
+            assert len(engine.ledgers.states) == 4
             assert time.monotonic() - began < 40
         finally:
             dead.set()

@@ -12,11 +12,12 @@ import pytest
 
 from engine.model.errors import EngineError
 from engine.model.records import TaskId
+from engine.service.engine import Engine
 from engine.service.feed import Batch, Feed
 from engine.service.router import connection
 from engine.service.router.connection_state import Beside, LedgerState
 from engine.service.router.errors import BadLabel, LedgerAlreadyShown, LedgerInside, NoSuchLedger
-from engine.service.router.ledgers import Ledgers, Merging
+from engine.service.router.ledger_router import Merging
 from tests.ledgers.world import OWN, Reader, furnished, reading, side_by_side, until
 from tests.watch.folders import elsewhere, task_id, write_meta
 
@@ -35,8 +36,8 @@ def nas(tmp_path: Path) -> Path:
     return tmp_path / "nas" / "tasks"
 
 
-def _state(engine: Ledgers, label: str = "nas") -> LedgerState:
-    return next(one for one in engine.ledgers if one.label == label)
+def _state(engine: Engine, label: str = "nas") -> LedgerState:
+    return next(one for one in engine.ledgers.states if one.label == label)
 
 
 async def _complete(reader: Reader, total: int) -> None:
@@ -45,7 +46,7 @@ async def _complete(reader: Reader, total: int) -> None:
 
 async def test_with_none_beside_every_batch_is_the_own_ledgers_very_own() -> None:
     calls: list[str] = []
-    merging = Merging(lambda guest: guest.changes(), lambda: calls.append("call"))
+    merging = Merging("tasks", lambda: calls.append("call"))
     for batch in (Batch(loaded=1, total=2), Batch(gone=(TaskId(task_id(1)),)), Batch()):
         (told,) = merging.joined(batch)
         assert told is batch
@@ -80,21 +81,21 @@ async def test_a_ledger_comes_and_goes_while_the_list_is_read(own: Path, nas: Pa
     for number in range(2, 800):
         write_meta(nas, number, "COMPLETED")
     async with side_by_side(own) as engine, reading(engine) as reader:
-        engine.told = lambda: heard.append(engine.ledgers)
+        engine.ledgers.told = lambda: heard.append(engine.ledgers.states)
         await _complete(reader, 1)
-        engine.add(Beside(nas, "nas"))
+        engine.ledgers.add(Beside(nas, "nas"))
         assert _state(engine).state == "opening"
         await _complete(reader, 800)
         assert len(reader.views) == 800
-        engine.remove("nas")
-        assert engine.ledgers == ()
+        engine.ledgers.remove("nas")
+        assert engine.ledgers.states == ()
         await reader.until(lambda: len(reader.views) == 1)
         assert (reader.last.total, reader.last.complete) == (1, True)
         assert heard[-1] == ()
-        engine.add(Beside(nas, "nas"))  # at once, by the same name
+        engine.ledgers.add(Beside(nas, "nas"))  # at once, by the same name
         await reader.until(lambda: len(reader.views) == 800)
         with pytest.raises(NoSuchLedger):
-            engine.remove("other")
+            engine.ledgers.remove("other")
 
 
 async def test_removed_halfway_and_added_again_no_row_is_lost(own: Path, nas: Path) -> None:
@@ -103,8 +104,8 @@ async def test_removed_halfway_and_added_again_no_row_is_lost(own: Path, nas: Pa
     async with side_by_side(own, Beside(nas, "nas")) as engine, reading(engine) as reader:
         await reader.until(lambda: len(reader.views) > 1)
         for _ in range(3):
-            engine.remove("nas")
-            engine.add(Beside(nas, "nas"))
+            engine.ledgers.remove("nas")
+            engine.ledgers.add(Beside(nas, "nas"))
         await _complete(reader, 1500)
         assert len(reader.views) == 1500
 
@@ -138,7 +139,7 @@ async def test_what_cannot_be_opened_holds_nobody_up_and_is_opened_when_it_can_b
         assert state.error.title
         assert state.error.advice
         write_meta(lost, 7)
-        engine.rescan()
+        engine.tasks.rescan()
         await reader.until(lambda: reader.status(task_id(7), "nas") == "RUNNING")
         assert _state(engine).error is None
 
@@ -179,8 +180,8 @@ async def test_a_label_must_be_one_and_be_free(own: Path, nas: Path) -> None:
     async with side_by_side(own, Beside(nas, "nas")) as engine:
         for label in ("", "here", "Nas", "a@b", "nas"):
             with pytest.raises(BadLabel):
-                engine.add(Beside(nas, label))
-        assert [one.label for one in engine.ledgers] == ["nas"]
+                engine.ledgers.add(Beside(nas, label))
+        assert [one.label for one in engine.ledgers.states] == ["nas"]
 
 
 async def test_a_ledger_that_fails_while_it_is_followed_is_followed_anew(
@@ -205,7 +206,7 @@ async def test_a_ledger_that_fails_while_it_is_followed_is_followed_anew(
         await reader.until(lambda: any("@nas" in one for batch in told for one in batch.gone))
         assert {*reader.views} == {task_id(1)}
         assert (reader.last.total, reader.last.complete) == (1, True)
-        engine.rescan()
+        engine.tasks.rescan()
         await reader.until(lambda: reader.status(task_id(1), "nas") == "COMPLETED")
         await until(lambda: _state(engine).state == "live")
 
@@ -217,12 +218,12 @@ async def test_task_runs_of_all_homes_stand_side_by_side_and_none_twice(tmp_path
     async with side_by_side(own.top, *besides) as engine, reading(engine, runs=True) as reader:
         await reader.until(lambda: len(reader.views) == 2)
         assert {*reader.views} == {own.ids["run"], f"{nas.ids['run']}@nas"}
-        assert engine.is_run(own.ids["run"])
-        assert engine.is_run(f"{nas.ids['run']}@nas")
-        assert not engine.is_run(f"{nas.ids['ended']}@nas")
-        assert engine.folder_of(f"{nas.ids['run']}@nas").is_dir()
-        engine.allow("nas", watch_only=False)
-        await engine.give_up(f"{nas.ids['run']}@nas")
+        assert engine.tasks.is_run(own.ids["run"])
+        assert engine.tasks.is_run(f"{nas.ids['run']}@nas")
+        assert not engine.tasks.is_run(f"{nas.ids['ended']}@nas")
+        assert engine.tasks.folder_of(f"{nas.ids['run']}@nas").is_dir()
+        engine.ledgers.allow("nas", watch_only=False)
+        await engine.contracts.give_up(f"{nas.ids['run']}@nas")
         await reader.until(lambda: reader.status(nas.ids["run"], "nas") == "CANCELLED")
-        engine.remove("nas")
+        engine.ledgers.remove("nas")
         await reader.until(lambda: {*reader.views} == {own.ids["run"]})

@@ -12,46 +12,56 @@ import pytest
 from engine.export.errors import ExportRefused
 from engine.export.exporter import Order
 from engine.export.exports import Exports
+from engine.model.config import Settings
 from engine.model.errors import LedgerUnusable, NotATaskId, TaskNotFound
 from engine.model.ledger_ids import ledger_label, plain_id, qualified
 from engine.model.records import TaskRecord
 from engine.results.file_reader import TaskFileReader
+from engine.service.commands import TaskCommands
+from engine.service.contracts import ContractService
 from engine.service.engine import Engine
+from engine.service.queries import TaskQueries
+from engine.service.requests import TaskRequests
 from engine.service.router.connection_state import Beside
 from engine.service.router.errors import LedgerNotOpen, NoSuchLedger
-from engine.service.router.ledgers import Ledgers
-from engine.service.router.routed_verbs import ExportsOfAll, PastOfAll, ReadingOfAll
 from engine.service.task_history import Past
 from tests.ledgers.world import Home, furnished, side_by_side, until
 
 IDS = {"task_id", "given", "subject", "run_id", "contract_id", "before", "order"}
-# What takes an id and needs no road of its own: it goes by way of verbs that have one.
-BY_WAY_OF_OTHERS = {
-    **dict.fromkeys(
-        ("owns", "run_of", "lost", "is_away"), "nothing of another ledger is this process' own"
-    ),
-    "cancel_all": "asks `cancel` of each",
-    "remainder": "asks `asked`, `get`, `contract` and `reading` of it",
+# What takes an id and is not routed by its decorator, with the way it goes instead.
+BY_OTHER_WAYS = {
+    "learn": "remembers a task that was just written in the own ledger",
+    "nudge": "nothing of another ledger is watched by the own lists",
+    "join": "nothing of another ledger is this process' own",
+    **dict.fromkeys(("is_run", "folder_of"), "answered from memory: a disk may be slow"),
+    **dict.fromkeys(("rerun", "retry"), "starts in the own ledger what `asked` says"),
+    "remainder": "asks `asked`, `get`, `get` of contracts and `reading` of it",
+    **dict.fromkeys(("to_file", "to_stream"), "the order holds the id; a routed part follows"),
+    "save_events": "looks at the place first; a routed part follows",
+    **dict.fromkeys(("differences", "open"), "of two ledgers, or no coroutine"),
+    "inner": "for its own methods",
 }
+PARTS = (TaskQueries, TaskCommands, TaskRequests, ContractService, TaskFileReader, Past, Exports)
 
 
-def _verbs(room: type) -> Iterator[str]:
-    for name, verb in inspect.getmembers(room, inspect.isfunction):
-        first = list(inspect.signature(verb).parameters)[1:2]
+def _operations(part: type) -> Iterator[str]:
+    for name, operation in inspect.getmembers(part, inspect.isfunction):
+        first = list(inspect.signature(operation).parameters)[1:2]
         if not name.startswith("_") and set(first) & IDS:
             yield name
 
 
-@pytest.mark.parametrize(
-    ("room", "of_all"),
-    [(Engine, Ledgers), (TaskFileReader, ReadingOfAll), (Past, PastOfAll), (Exports, ExportsOfAll)],
-)
-def test_every_verb_that_takes_an_id_has_a_road(room: type, of_all: type) -> None:
-    verbs = [name for name in _verbs(room) if name not in BY_WAY_OF_OTHERS]
-    if room is TaskFileReader:
-        verbs = [name for name in verbs if name != "inner"]  # for its own methods
-    assert verbs
-    assert [name for name in verbs if getattr(of_all, name) is getattr(room, name)] == []
+@pytest.mark.parametrize("part", PARTS)
+def test_every_operation_that_takes_an_id_is_routed(part: type) -> None:
+    names = [name for name in _operations(part) if name not in BY_OTHER_WAYS]
+    assert names or part is Exports
+    assert [name for name in names if not hasattr(getattr(part, name), "access")] == []
+
+
+def test_a_part_is_found_in_another_engine_by_its_name(tmp_path: Path) -> None:
+    engine = Engine(Settings.at(home=tmp_path), accepts=False)
+    for part in PARTS:
+        assert type(getattr(engine, vars(part)["part_name"])) is part
 
 
 @pytest.fixture
@@ -77,17 +87,17 @@ async def test_copies_of_one_folder_stay_apart(tops: tuple[Path, Path, Path]) ->
     besides = Beside(copy.root, "copy"), Beside(nas.root, "nas")
     async with side_by_side(own.top, *besides) as engine:
         plain = own.ids["ended"]
-        here, there = await engine.get(plain), await engine.get(f"{plain}@copy")
+        here, there = await engine.tasks.get(plain), await engine.tasks.get(f"{plain}@copy")
         assert isinstance(here.entry, TaskRecord)
         assert isinstance(there.entry, TaskRecord)
         assert (here.entry.url, there.entry.url) == ("http://site.test/", "http://copied.test/")
         assert (here.ledger, there.ledger) == ("", "copy")
         assert there.task_id == f"{plain}@copy"
-        assert (await engine.head(f"{plain}@copy")) == {"summary": "of the copy"}
-        assert engine.folder_of(f"{plain}@copy") == copy.root / plain
-        assert engine.folder_of(plain) == own.root / plain
+        assert (await engine.tasks.head(f"{plain}@copy")) == {"summary": "of the copy"}
+        assert engine.tasks.folder_of(f"{plain}@copy") == copy.root / plain
+        assert engine.tasks.folder_of(plain) == own.root / plain
         with pytest.raises(TaskNotFound):
-            await engine.get(f"{plain}@nas")
+            await engine.tasks.get(f"{plain}@nas")
 
 
 async def _answers(engine: Engine, home: Home, label: str) -> dict[str, Any]:
@@ -97,21 +107,21 @@ async def _answers(engine: Engine, home: Home, label: str) -> dict[str, Any]:
         return qualified(home.ids[name], label)
 
     ended, reading, past = of("ended"), engine.reading, engine.past
-    contract = await engine.contract(of("contract"))
+    contract = await engine.contracts.get(of("contract"))
     return {
-        "id": plain_id(await engine.ledger_id(ended)),
-        "meta": await engine.meta(ended),
-        "head": await engine.head(ended),
-        "events": (await engine.events(ended)).events,
-        "of a run": (await engine.events(of("run"))).events,
-        "history": await engine.history(ended, lambda event, at: (event.kind, at)),
-        "asked": await engine.asked(ended),
-        "waited": plain_id((await engine.wait(ended, 100)).task_id),
-        "prospect": (await engine.prospect(of("envelope"), named=True)).missing,
-        "of the run": (await engine.prospect(of("run"), named=True)).missing,
+        "id": plain_id(await engine.tasks.ledger_id(ended)),
+        "meta": await engine.tasks.meta(ended),
+        "head": await engine.tasks.head(ended),
+        "events": (await engine.tasks.events(ended)).events,
+        "of a run": (await engine.tasks.events(of("run"))).events,
+        "history": await engine.tasks.history(ended, lambda event, at: (event.kind, at)),
+        "asked": await engine.requests.asked(ended),
+        "waited": plain_id((await engine.tasks.wait(ended, 100)).task_id),
+        "prospect": (await engine.contracts.prospect(of("envelope"), named=True)).missing,
+        "of the run": (await engine.contracts.prospect(of("run"), named=True)).missing,
         "contract": (plain_id(contract.contract.contract_id), contract.missing),
-        "budgets": await engine.budgets(ended),
-        "command task": await engine.command_task(ended),
+        "budgets": await engine.contracts.budgets(ended),
+        "command task": await engine.tasks.command_task(ended),
         "units": [part async for part in reading.units(ended)],
         "refusals": len(await reading.refusals(ended)),
         "files": await reading.files(ended),
@@ -139,21 +149,21 @@ async def test_every_look_at_another_ledger_says_what_its_own_engine_says(
 async def test_ids_in_an_answer_name_their_ledger(tops: tuple[Path, Path, Path]) -> None:
     own, _, nas = await _three(tops)
     async with side_by_side(own.top, Beside(nas.root, "nas")) as engine:
-        view = await engine.get(f"{nas.ids['envelope']}@nas")
+        view = await engine.tasks.get(f"{nas.ids['envelope']}@nas")
         assert isinstance(view.entry, TaskRecord)
         assert view.entry.engine is not None
         assert view.entry.engine.contract_id == f"{nas.ids['contract']}@nas"
-        contract = await engine.contract(view.entry.engine.contract_id)
+        contract = await engine.contracts.get(view.entry.engine.contract_id)
         assert contract.contract.task_id == view.task_id
-        assert (await engine.prospect(view.task_id)).subject == view.task_id
-        listed = await engine.list(limit=None)
+        assert (await engine.contracts.prospect(view.task_id)).subject == view.task_id
+        listed = await engine.tasks.list(limit=None)
         assert {one.task_id for one in listed if one.ledger == "nas"} == {
             f"{nas.ids[name]}@nas" for name in ("envelope", "waiting", "running", "ended")
         }
         assert all(one.ledger == ledger_label(one.task_id) for one in listed)
-        only = await engine.list(query="root:nas status:completed")
+        only = await engine.tasks.list(query="root:nas status:completed")
         assert [one.task_id for one in only] == [f"{nas.ids['ended']}@nas"]
-        here = await engine.list(query="root:here status:completed")
+        here = await engine.tasks.list(query="root:here status:completed")
         assert [one.task_id for one in here] == [own.ids["ended"]]
 
 
@@ -194,16 +204,16 @@ async def test_an_id_of_a_ledger_that_is_not_there_is_refused(
     own = await furnished(tops[0])
     async with side_by_side(own.top, Beside(tmp_path / "no" / "such" / "tasks", "lost")) as engine:
         with pytest.raises(NoSuchLedger, match="'nas'"):
-            await engine.get(f"{own.ids['ended']}@nas")
+            await engine.tasks.get(f"{own.ids['ended']}@nas")
         with pytest.raises(LedgerNotOpen, match="no such folder"):
-            await engine.get(f"{own.ids['ended']}@lost")
+            await engine.tasks.get(f"{own.ids['ended']}@lost")
         with pytest.raises(NotATaskId):
-            await engine.get("../../etc")
-        (state,) = engine.ledgers
+            await engine.tasks.get("../../etc")
+        (state,) = engine.ledgers.states
         assert state.state == "unusable"
         assert isinstance(state.error, LedgerUnusable)
-        engine.remove("lost")
+        engine.ledgers.remove("lost")
         with pytest.raises(NoSuchLedger):
-            await engine.get(f"{own.ids['ended']}@lost")
-        assert (await engine.get(own.ids["ended"])).ledger == ""
-        await until(lambda: not engine.ledgers)
+            await engine.tasks.get(f"{own.ids['ended']}@lost")
+        assert (await engine.tasks.get(own.ids["ended"])).ledger == ""
+        await until(lambda: not engine.ledgers.states)

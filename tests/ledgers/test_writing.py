@@ -17,34 +17,36 @@ from engine.contracts.contract_views import RunView
 from engine.model.errors import EngineError, LedgerReadOnly
 from engine.model.ledger_ids import ledger_label, qualified
 from engine.model.records import Status, TaskRecord
+from engine.service.engine import Engine
 from engine.service.router.connection_state import Beside
 from engine.service.router.errors import LedgerWatchOnly, OnlyInItsOwnWindow
-from engine.service.router.ledgers import Ledgers
 from tests.ledgers.world import OWN, Home, everything, furnished, side_by_side
 
 REASON = "the site was switched off for good"
-Act = Callable[[Ledgers, str], Awaitable[Any]]
+Act = Callable[[Engine, str], Awaitable[Any]]
 
 WRITES: dict[str, Act] = {
-    "cancel": lambda engine, one: engine.cancel(one, "not needed"),
-    "stop": lambda engine, one: engine.stop(one),
-    "update": lambda engine, one: engine.update(one, phase="act", note="on it"),
-    "finish": lambda engine, one: engine.finish(one, "failed"),
-    "complete": lambda engine, one: engine.complete(one, force=engine.force(REASON)),
-    "complete unforced": lambda engine, one: engine.complete(one),
-    "call failed": lambda engine, one: engine.complete(one, status=Status.FAILED),
-    "discard": lambda engine, one: engine.discard(one, delete=True),
-    "resume": lambda engine, one: engine.resume(one, "help is there"),
-    "give up": lambda engine, one: engine.give_up(one),
+    "cancel": lambda engine, one: engine.commands.cancel(one, "not needed"),
+    "stop": lambda engine, one: engine.commands.stop(one),
+    "update": lambda engine, one: engine.contracts.update(one, phase="act", note="on it"),
+    "finish": lambda engine, one: engine.contracts.finish(one, "failed"),
+    "complete": lambda engine, one: engine.contracts.complete(
+        one, force=engine.contracts.force(REASON)
+    ),
+    "complete unforced": lambda engine, one: engine.contracts.complete(one),
+    "call failed": lambda engine, one: engine.contracts.complete(one, status=Status.FAILED),
+    "discard": lambda engine, one: engine.commands.discard(one, delete=True),
+    "resume": lambda engine, one: engine.contracts.resume(one, "help is there"),
+    "give up": lambda engine, one: engine.contracts.give_up(one),
 }
-REFUSED: dict[str, Act] = {"force stop": lambda engine, one: engine.force_stop(one)}
+REFUSED: dict[str, Act] = {"force stop": lambda engine, one: engine.commands.force_stop(one)}
 LOOKS: dict[str, Act] = {
-    "get": lambda engine, one: engine.get(one),
-    "prospect": lambda engine, one: engine.prospect(one, named=True),
-    "asked": lambda engine, one: engine.asked(one),
+    "get": lambda engine, one: engine.tasks.get(one),
+    "prospect": lambda engine, one: engine.contracts.prospect(one, named=True),
+    "asked": lambda engine, one: engine.requests.asked(one),
     "files": lambda engine, one: engine.reading.files(one),
-    "head": lambda engine, one: engine.head(one),
-    "contract": lambda engine, one: engine.contract(one),
+    "head": lambda engine, one: engine.tasks.head(one),
+    "contract": lambda engine, one: engine.contracts.get(one),
 }
 ALL = WRITES | REFUSED | LOOKS
 LABELS = (OWN, "copy", "nas", "loose")
@@ -136,21 +138,21 @@ async def test_every_ledger_beside_can_be_acted_on(
     """Else the rule above would hold for an engine that does nothing at all."""
     mine = _moved(houses, tmp_path / "base")
     async with side_by_side(mine.homes[OWN].top, *mine.besides(watch_only=False)) as engine:
-        cancelled = await engine.cancel(mine.id("waiting", label), "not needed")
+        cancelled = await engine.commands.cancel(mine.id("waiting", label), "not needed")
         assert cancelled.status == Status.CANCELLED
         assert cancelled.task_id == mine.id("waiting", label)
-        asked = await engine.cancel(mine.id("running", label))
+        asked = await engine.commands.cancel(mine.id("running", label))
         assert asked.cancel_requested_at is not None
-        await engine.discard(mine.id("ended", label), delete=True)
+        await engine.commands.discard(mine.id("ended", label), delete=True)
         assert not (mine.root(label) / mine.homes[label].ids["ended"]).exists()
         before, names = mine.stand(), {one.name for one in mine.root(label).iterdir()}
-        finished = await engine.finish(mine.id("envelope", label), "failed")
+        finished = await engine.contracts.finish(mine.id("envelope", label), "failed")
         assert finished.status == Status.FAILED
         after = mine.stand()
         assert {one.name for one in mine.root(label).iterdir()} == names  # tasks, nothing else
         assert {one for one in LABELS if after[one] != before[one]} == {label}
         for other in {*LABELS} - {label}:
-            here = await engine.get(mine.id("waiting", other))
+            here = await engine.tasks.get(mine.id("waiting", other))
             assert getattr(here.entry, "status", "") == Status.PENDING
 
 
@@ -161,10 +163,14 @@ async def test_a_run_and_a_contract_of_another_home_are_completed_there(
     mine = _moved(houses, tmp_path / "base")
     before = mine.stand()
     async with side_by_side(mine.homes[OWN].top, *mine.besides(watch_only=False)) as engine:
-        run = await engine.complete(mine.id("run", label), force=engine.force(REASON))
+        run = await engine.contracts.complete(
+            mine.id("run", label), force=engine.contracts.force(REASON)
+        )
         assert isinstance(run, RunView)
         assert run.run_id == mine.id("run", label)
-        task = await engine.complete(mine.id("envelope", label), force=engine.force(REASON))
+        task = await engine.contracts.complete(
+            mine.id("envelope", label), force=engine.contracts.force(REASON)
+        )
         assert isinstance(task, TaskRecord)
         assert task.task_id == mine.id("envelope", label)
     changed = {one for one, stand in mine.stand().items() if stand != before[one]}
@@ -182,17 +188,19 @@ async def test_what_is_only_watched_is_never_written(houses: Houses, tmp_path: P
                         await act(engine, mine.id(what, label))
                 assert refused.value.fields["label"] == label, verb
             with pytest.raises(OnlyInItsOwnWindow):
-                await engine.force_stop(mine.id("running", label))
-        stopped = await engine.cancel_all([mine.id("waiting", "copy")])
+                await engine.commands.force_stop(mine.id("running", label))
+        stopped = await engine.commands.cancel_all([mine.id("waiting", "copy")])
         assert [error.code for error in stopped.refused] == ["ledger_watch_only"]
         assert mine.stand() == before
-        engine.allow("copy", watch_only=False)
-        stopped = await engine.cancel_all(mine.id("waiting", one) for one in ("copy", "nas"))
+        engine.ledgers.allow("copy", watch_only=False)
+        stopped = await engine.commands.cancel_all(
+            mine.id("waiting", one) for one in ("copy", "nas")
+        )
         assert [one.task_id for one in stopped.records] == [mine.id("waiting", "copy")]
         assert len(stopped.refused) == 1
-        engine.allow("copy", watch_only=True)
+        engine.ledgers.allow("copy", watch_only=True)
         with pytest.raises(LedgerWatchOnly):
-            await engine.discard(mine.id("waiting", "copy"))
+            await engine.commands.discard(mine.id("waiting", "copy"))
     after = mine.stand()
     assert {one for one in LABELS if after[one] != before[one]} == {"copy"}
 
@@ -204,15 +212,15 @@ async def test_a_repeated_task_starts_in_the_own_ledger_and_names_no_stranger_as
     before = mine.stand()
     besides = mine.besides(watch_only=True)
     async with side_by_side(mine.homes[OWN].top, *besides, accepts=True) as engine:
-        again = await engine.rerun(mine.id("envelope", "nas"))
+        again = await engine.requests.rerun(mine.id("envelope", "nas"))
         assert ledger_label(again.task_id) == ""
         assert again.engine is not None
         assert again.engine.parent_task_id is None
         args = {"objective": "Visit both"}
-        child = await engine.start("browser_task", args, parent=mine.id("envelope", "nas"))
+        child = await engine.requests.start("browser_task", args, parent=mine.id("envelope", "nas"))
         assert child.engine is not None
         assert child.engine.parent_task_id is None
-        child = await engine.start("browser_task", args, parent=again.task_id)
+        child = await engine.requests.start("browser_task", args, parent=again.task_id)
         assert child.engine is not None
         assert child.engine.parent_task_id == again.task_id
     after = mine.stand()
@@ -226,5 +234,5 @@ async def test_a_folder_beside_that_may_not_be_written_says_so_and_stays_in_sigh
     read_only(mine.root("nas") / mine.homes["nas"].ids["waiting"])
     async with side_by_side(mine.homes[OWN].top, *mine.besides(watch_only=False)) as engine:
         with pytest.raises(LedgerReadOnly, match="nas"):
-            await engine.cancel(mine.id("waiting", "nas"))
-        assert (await engine.get(mine.id("waiting", "nas"))).ledger == "nas"
+            await engine.commands.cancel(mine.id("waiting", "nas"))
+        assert (await engine.tasks.get(mine.id("waiting", "nas"))).ledger == "nas"

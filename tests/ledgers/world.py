@@ -19,7 +19,6 @@ from engine.service.admission import Terms
 from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.service.router.connection_state import Beside
-from engine.service.router.ledgers import Ledgers
 
 OWN = ""
 SOON_S = 60.0
@@ -49,7 +48,9 @@ async def furnished(top: Path) -> Home:
     await engine.open()
     try:
         terms = Terms(contract={"items": ["a", "b"]})
-        carrying = await engine.start("browser_task", {"objective": "Visit both"}, terms=terms)
+        carrying = await engine.requests.start(
+            "browser_task", {"objective": "Visit both"}, terms=terms
+        )
         home.ids["envelope"] = carrying.task_id
         assert carrying.engine is not None
         assert carrying.engine.contract_id is not None
@@ -89,14 +90,14 @@ def everything(top: Path) -> dict[str, tuple[int, int, int]]:
 
 
 @asynccontextmanager
-async def side_by_side(own: Path, *others: Beside, accepts: bool = False) -> AsyncIterator[Ledgers]:
+async def side_by_side(own: Path, *others: Beside, accepts: bool = False) -> AsyncIterator[Engine]:
     """The home `own`, and these beside it, each of them open."""
-    engine = Ledgers(Settings.at(home=own), accepts=accepts)
+    engine = Engine(Settings.at(home=own), accepts=accepts, light=True)
     await engine.open()
     try:
         for beside in others:
-            engine.add(beside)
-        await until(lambda: all(one.state != "opening" for one in engine.ledgers))
+            engine.ledgers.add(beside)
+        await until(lambda: all(one.state != "opening" for one in engine.ledgers.states))
         yield engine
     finally:
         await engine.close()
@@ -119,7 +120,7 @@ class Reader:
         self._came = asyncio.Condition()
 
     async def follow(self, engine: Engine, *, runs: bool = False) -> None:
-        async for batch in engine.run_changes() if runs else engine.changes():
+        async for batch in engine.contracts.run_changes() if runs else engine.tasks.changes():
             for one in batch.gone:
                 self.views.pop(one, None)
             self.views |= {view.task_id: view for view in batch.views}

@@ -38,7 +38,7 @@ def address(monkeypatch: pytest.MonkeyPatch, site: Any) -> None:
 
 async def crawling(engine: Engine, **more: Any) -> Path:
     """The folder of a crawl that has two pages."""
-    record = await engine.start("crawl", {**STATIC, **more})
+    record = await engine.requests.start("crawl", {**STATIC, **more})
     folder = engine.settings.root / record.task_id
     pages = folder / "pages.jsonl"
     await until(lambda: pages.exists() and pages.read_bytes().count(b"\n") >= 2)
@@ -117,13 +117,13 @@ async def test_a_run_waits_for_a_folder_that_is_away_and_goes_on(
     async with opened(home) as engine:
         folder = await crawling(engine)
         back = how(what(folder))
-        await until(lambda: engine.run_of(TaskId(folder.name)).owner is Owner.AWAY)
+        await until(lambda: engine.own.run_of(TaskId(folder.name)).owner is Owner.AWAY)
         assert "the ledger folder is away, waiting" in engine.health().warnings
         await asyncio.sleep(0.3)
         back()
-        await until(lambda: not engine.owns(folder.name))
+        await until(lambda: not engine.own.owns(folder.name))
         assert not engine.health().warnings
-        assert engine.lost(folder.name) is None
+        assert engine.own.lost(folder.name) is None
         checked(folder, Status.COMPLETED, 40)
         events = Ledger(folder.parent).read_events(folder.name).events
         (told,) = [event.data for event in events if (event.data or {}).get("phase") == "ledger"]
@@ -138,14 +138,14 @@ async def test_a_cancel_while_the_folder_is_away_ends_the_run_when_it_is_back(
     async with opened(home) as engine:
         folder = await crawling(engine, max_pages=1_000_000)
         back = moved(folder.parent)
-        await until(lambda: engine.run_of(TaskId(folder.name)).owner is Owner.AWAY)
-        cancelling = asyncio.create_task(engine.cancel(folder.name, "enough"))
+        await until(lambda: engine.own.run_of(TaskId(folder.name)).owner is Owner.AWAY)
+        cancelling = asyncio.create_task(engine.commands.cancel(folder.name, "enough"))
         await asyncio.sleep(1.5)  # longer than a body is given to stop
         assert not cancelling.done()
         back()
         since = time.monotonic()
         await cancelling
-        await until(lambda: not engine.owns(folder.name))
+        await until(lambda: not engine.own.owns(folder.name))
         assert time.monotonic() - since < 3
         record = checked(folder, Status.CANCELLED)
         assert record.engine is not None
@@ -161,12 +161,12 @@ async def test_a_ledger_that_is_away_holds_up_no_run_of_another(
         folder = await crawling(engine)
         beside = await crawling(other)
         back = moved(folder.parent)
-        await until(lambda: engine.run_of(TaskId(folder.name)).owner is Owner.AWAY)
-        await until(lambda: not other.owns(beside.name))
+        await until(lambda: engine.own.run_of(TaskId(folder.name)).owner is Owner.AWAY)
+        await until(lambda: not other.own.owns(beside.name))
         checked(beside, Status.COMPLETED, 40)
         assert not other.health().away
         back()
-        await until(lambda: not engine.owns(folder.name))
+        await until(lambda: not engine.own.owns(folder.name))
         checked(folder, Status.COMPLETED, 40)
 
 
@@ -177,13 +177,13 @@ async def test_a_folder_that_is_away_for_good_ends_the_run_with_the_reason(
     async with opened(home, away_s=0.5) as engine:
         folder = await crawling(engine, max_pages=1_000_000)
         back = moved(folder.parent)
-        await until(lambda: not engine.owns(folder.name))
-        lost = engine.lost(folder.name)
+        await until(lambda: not engine.own.owns(folder.name))
+        lost = engine.own.lost(folder.name)
         assert isinstance(lost, LedgerAway)
         with pytest.raises(LedgerAway, match="away for more than"):
-            await engine.cancel(folder.name)
+            await engine.commands.cancel(folder.name)
         back()
-        ended = await engine.wait(folder.name, 20_000)
+        ended = await engine.tasks.wait(folder.name, 20_000)
         assert ended.status == Status.FAILED
         assert ended.error is not None
         assert "the ledger folder was away for more than 0.5 s" in ended.error.message
@@ -196,7 +196,7 @@ async def test_a_program_that_closes_while_its_ledger_is_away_waits_no_more(
     async with opened(home) as engine:
         folder = await crawling(engine, max_pages=1_000_000)
         back = moved(folder.parent)
-        await until(lambda: engine.run_of(TaskId(folder.name)).owner is Owner.AWAY)
+        await until(lambda: engine.own.run_of(TaskId(folder.name)).owner is Owner.AWAY)
         await engine.close(grace_s=0.5)
         await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
     back()
@@ -217,9 +217,9 @@ async def test_a_task_that_is_removed_while_its_root_stands_ends_at_once_and_say
         while gone.exists():
             shutil.rmtree(gone, ignore_errors=True)
         since = time.monotonic()
-        await until(lambda: not engine.owns(folder.name))
+        await until(lambda: not engine.own.owns(folder.name))
         assert time.monotonic() - since < 10
-        assert isinstance(engine.lost(folder.name), TaskRemoved)
+        assert isinstance(engine.own.lost(folder.name), TaskRemoved)
         assert not folder.exists()
 
 
@@ -229,12 +229,12 @@ async def test_a_run_that_its_program_has_no_more_is_ended_though_its_lease_is_h
 ) -> None:
     """Its lease alone would have kept it RUNNING for as long as the program lives."""
     async with opened(home) as engine:
-        lease = engine._keeper.lease
+        lease = engine._maintenance.lease
         assert lease is not None
         other = Ledger(home / "tasks", lease=lease)
         task_id = other.claim(other.create("crawl", {}).task_id).task_id
-        assert (await engine.get(task_id)).orphaned
-        (ended,) = await engine.reap()
+        assert (await engine.tasks.get(task_id)).orphaned
+        (ended,) = await engine.commands.reap()
         assert (ended.task_id, ended.status) == (task_id, Status.FAILED)
         assert ended.error is not None
         assert "has no such run any more" in ended.error.message
@@ -252,7 +252,7 @@ async def test_an_older_copy_that_comes_back_is_told_and_not_taken_for_all(
         await until(lambda: pages.read_bytes().count(b"\n") > len(page_urls(older)) + 3)
         folder.rename(folder.with_name("aside"))
         older.rename(folder)
-        await until(lambda: not engine.owns(folder.name))
+        await until(lambda: not engine.own.owns(folder.name))
         record = checked(folder, Status.FAILED)
         assert record.error is not None
         assert record.error.code == "units_missing"

@@ -35,7 +35,7 @@ async def detached(home: Path, url: str) -> str:
 
 
 async def record_of(engine: Engine, task_id: str) -> TaskRecord:
-    entry = (await engine.get(task_id)).entry
+    entry = (await engine.tasks.get(task_id)).entry
     assert isinstance(entry, TaskRecord)
     return entry
 
@@ -57,12 +57,12 @@ async def test_a_worker_that_hangs_is_ended_and_its_task_settled(home: Path, sit
         pid = int((await record_of(engine, task_id)).pid or 0)
         os.kill(pid, signal.SIGSTOP)
         try:
-            await engine.cancel(task_id)
+            await engine.commands.cancel(task_id)
             asked_at(home, task_id, 60)  # just now, however slow this test is
             with pytest.raises(CannotForceStop, match="10 s"):
-                await engine.force_stop(task_id)
+                await engine.commands.force_stop(task_id)
             asked_at(home, task_id, -1)
-            ended = await engine.force_stop(task_id)
+            ended = await engine.commands.force_stop(task_id)
         finally:
             os.kill(pid, signal.SIGKILL) if _lives(pid) else None
         assert ended.status == Status.FAILED
@@ -87,7 +87,7 @@ async def test_a_task_of_a_program_that_may_run_others_is_never_ended(home: Path
         other.request_cancel(made.task_id)
         asked_at(home, made.task_id, -1)
         with pytest.raises(CannotForceStop):
-            await engine.force_stop(made.task_id)
+            await engine.commands.force_stop(made.task_id)
         assert (await record_of(engine, made.task_id)).status == Status.RUNNING
         lease.release()
 

@@ -30,7 +30,7 @@ async def test_browser_and_driver_hold_no_lease_and_no_lock_of_ours(home: Path) 
         inside.set()
         assert go_on.wait(190)
 
-    ledger = engine._ledger
+    ledger = engine._maintenance.ledger
     task_id = ledger.claim(ledger.create("crawl", {}).task_id).task_id
     holding = asyncio.create_task(asyncio.to_thread(ledger.mutate, task_id, hold))
     try:

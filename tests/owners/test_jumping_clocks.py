@@ -79,10 +79,10 @@ async def work(engine):
     args = {"url": sys.argv[2], "engine": "static", "respect_robots": False, "delay_ms": 10,
             "max_pages": 30, "max_depth": 100}
     terms = Terms(policy={"maxWallMs": 1_000_000}, enforce=True)
-    record = await engine.start("crawl", args, terms=terms)
+    record = await engine.requests.start("crawl", args, terms=terms)
     say(task_id=record.task_id)
-    await engine.join(record.task_id)
-    say(reaped=[one.task_id for one in await engine.reap()])
+    await engine.tasks.join(record.task_id)
+    say(reaped=[one.task_id for one in await engine.commands.reap()])
 asyncio.run(with_engine(work))
 sys.stdin.readline()  # a signal that comes late must still find its handler
 """

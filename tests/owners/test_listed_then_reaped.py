@@ -57,7 +57,7 @@ def status(root: Path, number: int) -> str:
 
 async def listed(engine: Engine, number: int, wanted: str) -> None:
     """Follow the list until it shows this task so."""
-    async with asyncio.timeout(60), aclosing(engine.changes()) as batches:
+    async with asyncio.timeout(60), aclosing(engine.tasks.changes()) as batches:
         async for batch in batches:
             for view in batch.views:
                 entry = view.entry
@@ -87,7 +87,7 @@ async def test_no_task_is_accepted_before_orphans_are_ended(
     write_meta(root, 1, "RUNNING", pid=NO_PROCESS)
     async with window_like(tmp_path) as engine:
         assert status(root, 1) == "RUNNING"
-        record = await engine.start(kind, asked)
+        record = await engine.requests.start(kind, asked)
         died = LedgerReader(root).read(task_id(1))
         assert isinstance(died, TaskRecord)
         assert died.status == "FAILED"

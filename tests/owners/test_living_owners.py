@@ -74,9 +74,9 @@ RUN = """
 async def work(engine):
     args = {"url": sys.argv[2], "engine": "static", "respect_robots": False, "delay_ms": 50,
             "max_pages": 1_000_000, "max_depth": 100}
-    record = await engine.start("crawl", args)
+    record = await engine.requests.start("crawl", args)
     say(task_id=record.task_id)
-    await engine.join(record.task_id)
+    await engine.tasks.join(record.task_id)
 asyncio.run(with_engine(work))
 """
 
@@ -335,9 +335,8 @@ def test_an_engine_ends_what_the_dead_left_before_it_takes_anything(
     pending = heard(holder)["task_id"]
     holder.kill()
     holder.wait()
-    script = (
-        "async def work(engine):\n    say(tasks=[v.entry.status for v in await engine.list()])\n"
-    )
+    look = "[v.entry.status for v in await engine.tasks.list()]"
+    script = f"async def work(engine):\n    say(tasks={look})\n"
     (word,) = ended(beside(ENGINE + script + "asyncio.run(with_engine(work))", home))
     assert word["tasks"] == ["FAILED", "FAILED"]
     for task_id in (running, pending):

@@ -89,7 +89,7 @@ def status(root: Path, number: int) -> str:
 
 async def first_views(engine: Engine, count: int) -> dict[str, TaskView]:
     found: dict[str, TaskView] = {}
-    async with aclosing(engine.changes()) as batches:
+    async with aclosing(engine.tasks.changes()) as batches:
         async for batch in batches:
             found |= {view.task_id: view for view in batch.views}
             if len(found) >= count:
@@ -111,12 +111,12 @@ async def test_a_start_waits_for_no_lock_and_each_orphan_is_ended_without_a_rest
             assert view.locked
             assert "another program holds its lock" in words.why(view, 0)
         began = time.monotonic()
-        record = await engine.start("crawl", CRAWL)
+        record = await engine.requests.start("crawl", CRAWL)
         assert time.monotonic() - began < 8 * 1.0  # a second for each would be too much
         assert [status(root, number) for number in range(12)] == ["RUNNING"] * 8 + ["FAILED"] * 4
         monkeypatch.setattr(lock, "UNMOVED_S", 0.5)
         await until(lambda: all(status(root, number) == "FAILED" for number in range(12)))
-        await until(lambda: engine.unreaped == ())
+        await until(lambda: engine.commands.unreaped == ())
         assert record.status == "PENDING"
 
 
@@ -131,8 +131,8 @@ async def test_a_living_lock_is_left_alone_and_its_task_ended_once_it_is_free(
             await until(lambda: status(root, 2) == "FAILED")
             assert place.is_dir()
             await until(lambda: not dead.exists())  # after its record
-            await until(lambda: len(engine.unreaped) == 1)
-            assert engine.unreaped[0].code == "task_busy"
+            await until(lambda: len(engine.commands.unreaped) == 1)
+            assert engine.commands.unreaped[0].code == "task_busy"
         place.rmdir()
         await until(lambda: status(root, 1) == "FAILED")
 
@@ -142,7 +142,7 @@ async def test_what_becomes_an_orphan_beside_an_open_list_is_ended_before_the_ne
 ) -> None:
     root = tmp_path / "tasks"
     write_meta(root, 1, "COMPLETED")
-    async with opened(tmp_path) as engine, aclosing(engine.changes()) as batches:
+    async with opened(tmp_path) as engine, aclosing(engine.tasks.changes()) as batches:
         async for batch in batches:
             if batch.complete and not (root / task_id(2)).exists():
                 locked(orphan(root, 2), 0)

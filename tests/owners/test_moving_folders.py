@@ -34,7 +34,7 @@ Change = Callable[[Path], None]
 
 async def crawling(engine: Engine, args: dict[str, Any]) -> Path:
     """The folder of a crawl that has two pages."""
-    record = await engine.start("crawl", args)
+    record = await engine.requests.start("crawl", args)
     folder = engine.settings.root / record.task_id
     pages = folder / "pages.jsonl"
     await until(lambda: pages.exists() and pages.read_bytes().count(b"\n") >= 2)
@@ -86,17 +86,17 @@ async def test_a_crawl_whose_folder_goes_ends_and_makes_nothing_in_its_place(
         change(folder)
         outside = all_files(home / "outside")
         async with asyncio.timeout(60):
-            await engine.join(folder.name)
+            await engine.tasks.join(folder.name)
         assert engine.health().running == 0
-        assert not engine.owns(folder.name)
+        assert not engine.own.owns(folder.name)
         assert all_files(home / "outside") == outside
         if change is linked:
             assert folder.is_symlink()
         else:
             assert not os.path.lexists(folder)
         if change is not moved_root:
-            again = await engine.start("crawl", {**STATIC, "max_pages": 1})
-            assert (await engine.wait(again.task_id)).status == Status.COMPLETED
+            again = await engine.requests.start("crawl", {**STATIC, "max_pages": 1})
+            assert (await engine.tasks.wait(again.task_id)).status == Status.COMPLETED
     assert home.joinpath("tasks").exists() == (change is not moved_root)
     errors = [entry for entry in caplog.records if entry.levelno >= logging.ERROR]
     assert not errors, errors
@@ -116,13 +116,13 @@ async def test_the_browser_of_a_crawl_whose_folder_goes_is_free_for_the_next(
         folder = await crawling(engine, ENDLESS)
         deleted(folder)
         async with asyncio.timeout(60):
-            await engine.join(folder.name)
+            await engine.tasks.join(folder.name)
         args = {**ENDLESS, "max_pages": 2}
-        record = await engine.wait((await engine.start("crawl", args)).task_id)
+        record = await engine.tasks.wait((await engine.requests.start("crawl", args)).task_id)
         assert record.status == Status.COMPLETED
         assert not folder.exists()
         assert not [run for run in engine.runs.list_runs() if run.status == "running"] or (
-            await engine.reap() == []
+            await engine.commands.reap() == []
         )
         assert {run.status for run in engine.runs.list_runs()} == {"aborted", "completed"}
 
@@ -134,7 +134,7 @@ async def test_who_waits_for_a_task_that_goes_is_told_so(
 ) -> None:
     async with opened(home, away_s=1.0) as engine:
         folder = await crawling(engine, STATIC)
-        waiting = asyncio.create_task(engine.wait(folder.name, timeout_ms=90_000))
+        waiting = asyncio.create_task(engine.tasks.wait(folder.name, timeout_ms=90_000))
         await asyncio.sleep(0)
         change(folder)
         with pytest.raises(EngineError) as told:
@@ -142,7 +142,7 @@ async def test_who_waits_for_a_task_that_goes_is_told_so(
         assert isinstance(told.value, TaskRemoved | TaskNotFound)
         if isinstance(told.value, TaskRemoved):
             assert str(told.value) == f"Task {folder.name} was removed."
-        await engine.join(folder.name)
+        await engine.tasks.join(folder.name)
 
 
 async def test_pruning_with_all_its_might_takes_nothing_from_a_runner(
@@ -159,15 +159,15 @@ async def test_pruning_with_all_its_might_takes_nothing_from_a_runner(
 
     async with opened(home) as engine:
         folder = await crawling(engine, STATIC)
-        short = await engine.start("crawl", {**STATIC, "max_pages": 5})
+        short = await engine.requests.start("crawl", {**STATIC, "max_pages": 5})
         went = 0
         async with asyncio.timeout(90):
             while not went:
                 went += await asyncio.to_thread(prune_all)
         assert (folder / "meta.json").exists()
-        await engine.cancel(folder.name)
-        await engine.join(folder.name)
-        await engine.join(short.task_id)
+        await engine.commands.cancel(folder.name)
+        await engine.tasks.join(folder.name)
+        await engine.tasks.join(short.task_id)
         record = Ledger(root).read(folder.name)
     assert not (root / short.task_id).exists()
     assert isinstance(record, TaskRecord)

@@ -43,11 +43,11 @@ async def test_what_was_opened_and_found_unreadable_is_listed_so(tmp_path: Path)
     engine = Engine(Settings.at(home=tmp_path), accepts=False)
     await engine.open()
     left = {task_id(1), task_id(2)}
-    async with aclosing(engine.changes()) as batches:
+    async with aclosing(engine.tasks.changes()) as batches:
         async for batch in batches:
             if batch.complete and len(left) == 2:
                 for one in left:
-                    assert isinstance((await engine.get(one)).entry, Unreadable)
+                    assert isinstance((await engine.tasks.get(one)).entry, Unreadable)
             left -= {view.task_id for view in batch.views if isinstance(view.entry, Unreadable)}
             if not left:
                 break

@@ -103,9 +103,9 @@ def test_a_runner_that_was_wrongly_ended_by_another_keeps_its_pages_and_its_word
 async def work(engine):
     args = {"url": sys.argv[2], "engine": "static", "respect_robots": False, "delay_ms": 20,
             "max_pages": 1_000_000, "max_depth": 100}
-    record = await engine.start("crawl", args)
+    record = await engine.requests.start("crawl", args)
     say(task_id=record.task_id)
-    await engine.join(record.task_id)
+    await engine.tasks.join(record.task_id)
 asyncio.run(with_engine(work))
 """
     runner = beside(ENGINE + script, home, endless(site))
@@ -144,19 +144,20 @@ def prune():
     shown = pruning.preview(look, Rules(keep=6), later())
     return pruning.prune(look, shown, delete=True, now_ms=later)
 async def step(engine):
-    ids = [view.task_id for view in await engine.list()]
+    ids = [view.task_id for view in await engine.tasks.list()]
     one = chance.choice(ids) if ids else None
     deed = chance.choice(["start", "start", "cancel", "rerun", "prune", "reap", "get", "wait"])
     if deed == "start" or one is None:
-        await engine.start("crawl", args)
+        await engine.requests.start("crawl", args)
     elif deed == "prune":
         await asyncio.to_thread(prune)
     elif deed == "reap":
-        assert await engine.reap() == []
+        assert await engine.commands.reap() == []
     elif deed == "wait":
-        await engine.wait(one, timeout_ms=30)
+        await engine.tasks.wait(one, timeout_ms=30)
     else:
-        await getattr(engine, deed)(one)
+        parts = {"cancel": engine.commands, "rerun": engine.requests, "get": engine.tasks}
+        await getattr(parts[deed], deed)(one)
 async def work(engine):
     say(ready=True)
     sys.stdin.readline()
@@ -166,8 +167,8 @@ async def work(engine):
             await step(engine)
         except EngineError as error:
             refused.add(error.code)
-    for task_id in engine.own_tasks:
-        await engine.join(task_id)
+    for task_id in engine.own.task_ids:
+        await engine.tasks.join(task_id)
     say(refused=sorted(refused))
 asyncio.run(with_engine(work))
 """
@@ -221,9 +222,9 @@ async def test_many_who_ask_for_a_task_that_is_held_leave_threads_for_the_others
     await engine.open()
     try:
         # More than a small machine, or the window, has threads for.
-        asked = [asyncio.create_task(engine.cancel(task_id)) for _ in range(40)]
+        asked = [asyncio.create_task(engine.commands.cancel(task_id)) for _ in range(40)]
         await asyncio.sleep(0)
-        assert (await engine.cancel(other)).status == "CANCELLED"
+        assert (await engine.commands.cancel(other)).status == "CANCELLED"
         assert not any(one.done() for one in asked)
         program.send_signal(signal.SIGCONT)
         answers = await asyncio.gather(*asked)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.results.units import unit_of
-from engine.service.engine import Engine
+from engine.service.requests import problems
 from engine.service.rerun import Asked
 from engine.service.retry_failed import failed_urls, remaining_commands, remaining_pages
 
@@ -35,7 +35,7 @@ def test_what_failed_becomes_one_crawl_of_these_pages_taken_as_before() -> None:
         "max_depth": 0,
         "max_pages": 2,
     }
-    assert Engine.problems(found.request.kind, found.request.args) == ()
+    assert problems(found.request.kind, found.request.args) == ()
 
 
 def test_of_too_many_pages_the_first_are_retried_within_what_a_request_may_hold() -> None:
@@ -44,7 +44,7 @@ def test_of_too_many_pages_the_first_are_retried_within_what_a_request_may_hold(
     assert found.failed == 9_000
     assert 2_000 < found.taken < 5_000
     assert found.request is not None
-    assert Engine.problems(found.request.kind, found.request.args) == ()
+    assert problems(found.request.kind, found.request.args) == ()
 
 
 def command(tool: str, **args: Any) -> dict[str, Any]:

@@ -110,8 +110,8 @@ class Running:
         return '"ended_at"' in (self.folder / "meta.json").read_text()
 
     async def stop(self) -> TaskRecord:
-        await self.engine.stop(self.task_id)
-        return await self.engine.wait(self.task_id)
+        await self.engine.commands.stop(self.task_id)
+        return await self.engine.tasks.wait(self.task_id)
 
     def result(self) -> dict[str, Any]:
         return json.loads((self.folder / "result.json").read_text())
@@ -129,7 +129,7 @@ def recording(home: Path) -> Callable[..., Any]:
         await engine.open()
         try:
             given = {"url": url, "headless": True, "screenshots": "none", **args}
-            running = Running(engine, await engine.start("recording", given), home)
+            running = Running(engine, await engine.requests.start("recording", given), home)
             await running.ready()
             yield running
         finally:

@@ -162,7 +162,7 @@ async def test_it_ends_completed_when_its_time_is_over(recording: Any, site: Any
         async with recording(f"{site.url}/shop/order", duration_ms=duration_ms) as running:
             with suppress(Error):
                 await running.operator.type("#who", "half a na")
-            record = await running.engine.wait(running.task_id)
+            record = await running.engine.tasks.wait(running.task_id)
             assert record.status == Status.COMPLETED
             result = running.result()
             assert result["stopped_by"] == "duration"
@@ -176,8 +176,8 @@ async def test_a_cancelled_recording_keeps_what_was_done(recording: Any, site: A
     async with recording(f"{site.url}/shop/order") as running:
         await running.operator.click("text=As a gift")
         await running.operator.recorded("check")
-        await running.engine.cancel(running.task_id)
-        record = await running.engine.wait(running.task_id, timeout_ms=100_000)
+        await running.engine.commands.cancel(running.task_id)
+        record = await running.engine.tasks.wait(running.task_id, timeout_ms=100_000)
         assert record.status == Status.CANCELLED
         result = running.result()
         assert (result["stopped_by"], len(result["actions"])) == ("cancelled", 2)
@@ -188,7 +188,7 @@ async def test_it_ends_completed_when_the_browser_is_closed(recording: Any, site
         await running.operator.click("text=As a gift")
         await running.operator.recorded("check")
         await running.operator.page.context.close()
-        record = await running.engine.wait(running.task_id)
+        record = await running.engine.tasks.wait(running.task_id)
         assert record.status == Status.COMPLETED
         assert running.result()["stopped_by"] == "closed"
 
@@ -235,8 +235,8 @@ async def test_a_start_address_that_cannot_be_opened_fails_with_the_reason(
     async with recording(f"{site.url}/shop/") as running:
         engine = running.engine
         args = {"url": "http://127.0.0.1:9/", "headless": True}
-        record = await engine.start("recording", args)
-        ended = await engine.wait(record.task_id)
+        record = await engine.requests.start("recording", args)
+        ended = await engine.tasks.wait(record.task_id)
         assert ended.status == Status.FAILED
         assert ended.error is not None
         assert ended.error.code == "page_error"
@@ -245,12 +245,14 @@ async def test_a_start_address_that_cannot_be_opened_fails_with_the_reason(
 async def test_only_a_recording_can_be_stopped_and_only_once(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/") as running:
         engine = running.engine
-        crawl = await engine.start("crawl", {"url": f"{site.url}/hang", "respect_robots": False})
+        crawl = await engine.requests.start(
+            "crawl", {"url": f"{site.url}/hang", "respect_robots": False}
+        )
         with pytest.raises(NotStoppable):
-            await engine.stop(crawl.task_id)
+            await engine.commands.stop(crawl.task_id)
         await running.stop()
         before = (running.folder / "meta.json").read_bytes()
-        assert (await engine.stop(running.task_id)).status == Status.COMPLETED
+        assert (await engine.commands.stop(running.task_id)).status == Status.COMPLETED
         assert (running.folder / "meta.json").read_bytes() == before
 
 
@@ -260,8 +262,10 @@ async def test_a_recording_that_has_not_begun_is_cancelled_by_a_stop(
     async with recording(f"{site.url}/shop/") as running:
         engine = running.engine
         args = {"url": f"{site.url}/shop/", "headless": True}
-        many = [await engine.start("recording", args) for _ in range(engine.settings.slots)]
-        record = await engine.stop(many[-1].task_id)
+        many = [
+            await engine.requests.start("recording", args) for _ in range(engine.settings.slots)
+        ]
+        record = await engine.commands.stop(many[-1].task_id)
         assert record.status == Status.CANCELLED
 
 
@@ -270,10 +274,10 @@ async def test_another_process_can_stop_a_recording(recording: Any, site: Any, h
         other = Engine(running.engine.settings, accepts=False)
         await other.open()
         try:
-            await other.stop(running.task_id)
+            await other.commands.stop(running.task_id)
         finally:
             await other.close()
-        record = await running.engine.wait(running.task_id, timeout_ms=100_000)
+        record = await running.engine.tasks.wait(running.task_id, timeout_ms=100_000)
         assert record.status == Status.COMPLETED
         assert running.result()["stopped_by"] == "stopped"
 

@@ -163,8 +163,8 @@ async def replayed(running: Running, task: dict[str, Any]) -> Any:
         "args": {"action": "evaluate", "script": STATE},
     }
     asked = {**task, "commands": [*task["commands"], look]}
-    record = await running.engine.start("commands", asked)
-    ended = await running.engine.wait(record.task_id)
+    record = await running.engine.requests.start("commands", asked)
+    ended = await running.engine.tasks.wait(record.task_id)
     assert ended.status == Status.COMPLETED, ended.error
     folder = running.engine.settings.root / record.task_id
     last = json.loads((folder / "result.json").read_text())["commands"][-1]
@@ -224,10 +224,10 @@ async def test_something_else_than_a_recording_cannot_become_a_task(
     recording: Any, site: Any, tmp_path: Path
 ) -> None:
     async with recording(f"{site.url}/shop/order") as running:
-        record = await running.engine.start(
+        record = await running.engine.requests.start(
             "crawl", {"url": f"{site.url}/static/1", "max_pages": 1, "respect_robots": False}
         )
-        await running.engine.wait(record.task_id)
+        await running.engine.tasks.wait(record.task_id)
         ledger = LedgerReader(running.engine.settings.root)
         with pytest.raises(NotARecording):
             export_recording(ledger, record.task_id, "task", tmp_path / "x.json")

@@ -61,8 +61,8 @@ async def test_over_a_network_face_only_the_operators_list_may_be_recorded(
                 ("crawl", {"max_pages": 1, "delay_ms": 0}),
                 ("crawl", {"max_pages": 1, "delay_ms": 0, "engine": "static"}),
             ):
-                record = await engine.start(kind, {"url": f"{site.url}/static/1", **more})
-                ended = await engine.wait(record.task_id)
+                record = await engine.requests.start(kind, {"url": f"{site.url}/static/1", **more})
+                ended = await engine.tasks.wait(record.task_id)
                 assert ended.status == state, (kind, ended.error)
         finally:
             await engine.close()

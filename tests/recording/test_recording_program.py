@@ -152,7 +152,7 @@ async def test_closing_the_window_ends_a_recording_in_good_order(
         await running.operator.click("text=By bird")
         await running.operator.recorded("check")
         await running.operator.page.close()
-        record = await running.engine.wait(running.task_id)
+        record = await running.engine.tasks.wait(running.task_id)
         assert record.status == Status.COMPLETED
         result = running.result()
         assert (result["stopped_by"], result["headed"]) == ("closed", True)

@@ -158,17 +158,17 @@ async def test_a_cancelled_crawl_leaves_its_pages_apart_too(
 ) -> None:
     async with opened(home) as engine:
         args = {"url": f"{site.url}/static/1", **FAST, "delay_ms": 60_000}
-        task_id = (await engine.start("crawl", args)).task_id
+        task_id = (await engine.requests.start("crawl", args)).task_id
         folder = home / "tasks" / task_id
         await until(lambda: (folder / "pages.jsonl").exists())
-        await engine.cancel(task_id)
-        await engine.wait(task_id)
-        await engine.join(task_id)
-        source = await engine.result(task_id)
+        await engine.commands.cancel(task_id)
+        await engine.tasks.wait(task_id)
+        await engine.tasks.join(task_id)
+        source = await engine.tasks.result(task_id)
         assert source is not None
         with source:
             whole = json.load(source)
-        head = await engine.head(task_id)
+        head = await engine.tasks.head(task_id)
     kept = file_of(home / "tasks", task_id)
     assert (kept["pages_total"], kept["summary"]["stopped_by"]) == (1, "cancelled")
     assert whole == {"summary": kept["summary"], "pages": lines_of(home / "tasks", task_id)}

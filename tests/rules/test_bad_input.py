@@ -97,9 +97,9 @@ async def world(home: Path) -> AsyncIterator[World]:
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
     try:
-        envelope = await engine.start("browser_task", {"objective": "look around"})
-        ended = await engine.start("browser_task", {"objective": "look around"})
-        await engine.finish(ended.task_id, "completed")
+        envelope = await engine.requests.start("browser_task", {"objective": "look around"})
+        ended = await engine.requests.start("browser_task", {"objective": "look around"})
+        await engine.contracts.finish(ended.task_id, "completed")
         contract = engine.goals.contracts.start({"items": ["a", "b"]}).contract
         ids = {
             "task_id": envelope.task_id,

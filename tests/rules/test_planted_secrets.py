@@ -82,26 +82,30 @@ async def test_what_is_said_about_tasks_and_goals_keeps_no_secret(
     answers: list[object] = []
     async with opened(home) as engine:
         terms = Terms(objective=said, contract={"expected_total": 2, "stop_condition": said})
-        crawl = await engine.start(
+        crawl = await engine.requests.start(
             "crawl", {"url": site.url + "/hang", **FAST_ARGS}, name=said, terms=terms
         )
-        answers += [crawl, await engine.cancel(crawl.task_id, said)]
-        answers.append(await engine.wait(crawl.task_id))
+        answers += [crawl, await engine.commands.cancel(crawl.task_id, said)]
+        answers.append(await engine.tasks.wait(crawl.task_id))
         wild = {"url": site.url, **FAST_ARGS, "include_patterns": [said], "wait_for": said}
-        await tried(answers, engine.start("crawl", wild))
-        await tried(answers, engine.start("crawl", {"url": said}))
-        await tried(answers, engine.start(said, {"url": site.url}))
-        await tried(answers, engine.get(said))
-        await tried(answers, engine.list(query=f'"{said}" stat:x'))
-        envelope = await engine.start("browser_task", {}, terms=Terms(objective=said))
-        answers.append(await engine.update(envelope.task_id, phase="act", note=said))
-        await tried(answers, engine.update(envelope.task_id, phase=said))
-        answers.append(await engine.finish(envelope.task_id, "failed", note=said))
+        await tried(answers, engine.requests.start("crawl", wild))
+        await tried(answers, engine.requests.start("crawl", {"url": said}))
+        await tried(answers, engine.requests.start(said, {"url": site.url}))
+        await tried(answers, engine.tasks.get(said))
+        await tried(answers, engine.tasks.list(query=f'"{said}" stat:x'))
+        envelope = await engine.requests.start("browser_task", {}, terms=Terms(objective=said))
+        answers.append(await engine.contracts.update(envelope.task_id, phase="act", note=said))
+        await tried(answers, engine.contracts.update(envelope.task_id, phase=said))
+        answers.append(await engine.contracts.finish(envelope.task_id, "failed", note=said))
         answers += goals_told(engine, said)
-        for own in engine.own_tasks:
-            await engine.join(own)
-        for view in await engine.list(limit=None):
-            answers += [view, await engine.meta(view.task_id), await engine.events(view.task_id)]
+        for own in engine.own.task_ids:
+            await engine.tasks.join(own)
+        for view in await engine.tasks.list(limit=None):
+            answers += [
+                view,
+                await engine.tasks.meta(view.task_id),
+                await engine.tasks.events(view.task_id),
+            ]
     assert not leaking(home)
     assert not leaks_in(await told(answers))
     assert not leaks_in(caplog.text.encode())
@@ -151,16 +155,19 @@ async def test_an_address_with_secrets_is_opened_and_stands_in_no_file_nor_expor
     out.mkdir()
     async with opened(home) as engine:
         terms = Terms(policy={"maxToolCalls": 2, "allowedDomains": ["127.0.0.1"]})
-        done = await engine.start("crawl", {"url": echo, **FAST_ARGS}, terms=terms)
-        assert (await engine.wait(done.task_id)).status == "COMPLETED"
-        gone = await engine.start(
+        done = await engine.requests.start("crawl", {"url": echo, **FAST_ARGS}, terms=terms)
+        assert (await engine.tasks.wait(done.task_id)).status == "COMPLETED"
+        gone = await engine.requests.start(
             "crawl", {"url": echo.replace("/static/1", "/status/500"), **FAST_ARGS}
         )
-        await engine.wait(gone.task_id)
+        await engine.tasks.wait(gone.task_id)
         for task_id in (done.task_id, gone.task_id):
             for form in ("csv", "json", "jsonl", "xlsx", "html"):
                 await engine.exports.to_file(Order(task_id, form), out / f"{task_id}.{form}")
-        answers: list[object] = [await engine.get(done.task_id), await engine.events(done.task_id)]
+        answers: list[object] = [
+            await engine.tasks.get(done.task_id),
+            await engine.tasks.events(done.task_id),
+        ]
     assert len(list(out.iterdir())) == 10
     assert not leaking(home)
     assert not leaking(out)

@@ -18,7 +18,7 @@ from engine.kinds.snapshot.snapshot_args import parse_snapshot
 from engine.model import redact
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, LedgerUnusable
-from engine.service.engine import Engine
+from engine.service.queries import TaskQueries
 from engine.verbs import VERBS
 
 URL = "http://a.example/"
@@ -119,8 +119,8 @@ def default_of(verb: str, name: str) -> Any:
 def test_a_list_has_fifty_tasks_and_a_wait_a_minute_for_faces_and_programs_alike() -> None:
     assert default_of("list", "limit") == 50
     assert default_of("wait", "timeout_ms") == 60_000
-    assert inspect.signature(Engine.list).parameters["limit"].default == 50
-    assert inspect.signature(Engine.wait).parameters["timeout_ms"].default == 60_000
+    assert inspect.signature(TaskQueries.list).parameters["limit"].default == 50
+    assert inspect.signature(TaskQueries.wait).parameters["timeout_ms"].default == 60_000
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ ARGS = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages":
 
 
 async def ended(engine: Engine, record: TaskRecord) -> TaskRecord:
-    return await engine.wait(record.task_id, 100_000)
+    return await engine.tasks.wait(record.task_id, 100_000)
 
 
 async def test_budgets_a_contract_and_metadata_come_along(home: Path, site: Any) -> None:
@@ -31,9 +31,9 @@ async def test_budgets_a_contract_and_metadata_come_along(home: Path, site: Any)
     )
     async with opened(home) as engine:
         first = await ended(
-            engine, await engine.start("crawl", {"url": site.url, **ARGS}, terms=terms)
+            engine, await engine.requests.start("crawl", {"url": site.url, **ARGS}, terms=terms)
         )
-        second = await ended(engine, await engine.rerun(first.task_id))
+        second = await ended(engine, await engine.requests.rerun(first.task_id))
         assert first.engine is not None
         assert second.engine is not None
         assert second.engine.parent_task_id == first.task_id
@@ -54,8 +54,8 @@ async def test_named_items_are_asked_for_again_by_name(home: Path, site: Any) ->
     async with opened(home) as engine:
         terms = Terms(contract={"items": items})
         args = {"url": f"{site.url}/static/", **ARGS}
-        first = await ended(engine, await engine.start("crawl", args, terms=terms))
-        second = await ended(engine, await engine.rerun(first.task_id))
+        first = await ended(engine, await engine.requests.start("crawl", args, terms=terms))
+        second = await ended(engine, await engine.requests.rerun(first.task_id))
         assert second.engine is not None
         link = str(second.engine.contract_id)
         assert engine.goals.terms_of(link)["items"] == items
@@ -65,10 +65,10 @@ async def test_named_items_are_asked_for_again_by_name(home: Path, site: Any) ->
 async def test_an_envelope_is_opened_anew(home: Path) -> None:
     async with opened(home) as engine:
         terms = Terms(objective="compare prices", policy={"maxToolCalls": 3})
-        first = await engine.start("browser_task", {}, terms=terms)
-        await engine.update(first.task_id, phase="act", note="half way")
-        await engine.finish(first.task_id, "failed", note="no luck")
-        second = await engine.rerun(first.task_id)
+        first = await engine.requests.start("browser_task", {}, terms=terms)
+        await engine.contracts.update(first.task_id, phase="act", note="half way")
+        await engine.contracts.finish(first.task_id, "failed", note="no luck")
+        second = await engine.requests.rerun(first.task_id)
         assert (second.status, second.phase) == ("RUNNING", "explore")
         assert second.objective == "compare prices"
         assert second.policy is not None
@@ -85,20 +85,22 @@ async def test_an_envelope_is_opened_anew(home: Path) -> None:
 )
 async def test_whatever_held_a_secret_is_not_repeated(home: Path, args: dict[str, Any]) -> None:
     async with opened(home) as engine:
-        record = await engine.start("crawl", {**ARGS, **args})
-        await engine.cancel(record.task_id)
+        record = await engine.requests.start("crawl", {**ARGS, **args})
+        await engine.commands.cancel(record.task_id)
         with pytest.raises(RequestHidden) as refused:
-            await engine.rerun(record.task_id)
+            await engine.requests.rerun(record.task_id)
         assert "hunter2" not in str(refused.value)
-        assert len(await engine.list()) == 1
+        assert len(await engine.tasks.list()) == 1
 
 
 async def test_a_mark_of_the_redactor_is_enough_in_an_older_record(home: Path) -> None:
     async with opened(home) as engine:
-        record = await engine.start("crawl", {"url": "http://x.test/?token=[redacted]", **ARGS})
-        await engine.cancel(record.task_id)
+        record = await engine.requests.start(
+            "crawl", {"url": "http://x.test/?token=[redacted]", **ARGS}
+        )
+        await engine.commands.cancel(record.task_id)
         with pytest.raises(CannotRepeat):
-            await engine.rerun(record.task_id)
+            await engine.requests.rerun(record.task_id)
 
 
 async def test_what_another_program_made_is_not_known_whole(home: Path) -> None:
@@ -109,14 +111,14 @@ async def test_what_another_program_made_is_not_known_whole(home: Path) -> None:
     (folder / "meta.json").write_text(json.dumps(meta))
     async with opened(home) as engine:
         with pytest.raises(RequestUnknown):
-            await engine.rerun(folder.name)
+            await engine.requests.rerun(folder.name)
 
 
 async def test_an_envelope_begins_again_in_the_phase_that_it_began_in(home: Path) -> None:
     async with opened(home) as engine:
         terms = Terms(objective="look around", phase="act")
-        first = await engine.start("browser_task", {}, terms=terms)
-        await engine.update(first.task_id, phase="verify")
-        await engine.finish(first.task_id, "completed")
-        second = await engine.rerun(first.task_id)
+        first = await engine.requests.start("browser_task", {}, terms=terms)
+        await engine.contracts.update(first.task_id, phase="verify")
+        await engine.contracts.finish(first.task_id, "completed")
+        second = await engine.requests.rerun(first.task_id)
         assert second.phase == "act"

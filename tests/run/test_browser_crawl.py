@@ -37,9 +37,9 @@ async def crawled(
     running: Engine, url: str, **args: Any
 ) -> tuple[TaskRecord, list[dict[str, Any]]]:
     """A crawl to its end, and its pages as the result has them."""
-    task_id = (await running.start("crawl", {"url": url, **QUICK, **args})).task_id
-    record = await running.wait(task_id, timeout_ms=150_000)
-    await running.join(task_id)
+    task_id = (await running.requests.start("crawl", {"url": url, **QUICK, **args})).task_id
+    record = await running.tasks.wait(task_id, timeout_ms=150_000)
+    await running.tasks.join(task_id)
     result = json.loads((running.settings.root / task_id / "result.json").read_bytes())
     return record, result["pages"]
 
@@ -113,10 +113,10 @@ async def test_a_browser_killed_in_the_middle_costs_no_page_and_doubles_none(
     with Site(pages=40) as site:
         async with engine_at() as engine:
             args = {"url": site.url + "/js/", **QUICK, "max_pages": 40, "max_depth": 50}
-            task_id = (await engine.start("crawl", args)).task_id
+            task_id = (await engine.requests.start("crawl", args)).task_id
             kept = home / "tasks" / task_id / "pages.jsonl"
             killed = 0
-            while (record := (await engine.get(task_id)).entry).is_live:
+            while (record := (await engine.tasks.get(task_id)).entry).is_live:
                 done = kept.read_bytes().count(b"\n") if kept.exists() else 0
                 if killed < 2 and done >= 8 * (killed + 1):
                     killed += kill_browser()

@@ -53,8 +53,8 @@ async def test_a_direct_crawl_and_a_task_give_the_same_bytes(
     running = Engine(settings, accepts=True, clock=ticking())
     await running.open()
     try:
-        record = await running.start("crawl", args)
-        await running.wait(record.task_id)
+        record = await running.requests.start("crawl", args)
+        await running.tasks.wait(record.task_id)
     finally:
         await running.close()
     task = (home / "tasks" / record.task_id / "result.json").read_bytes()

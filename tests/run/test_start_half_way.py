@@ -32,7 +32,7 @@ async def test_a_task_whose_asker_went_away_is_run_all_the_same(home: Path, site
     await engine.open()
     try:
         for turns in range(ROUNDS):
-            asking = asyncio.create_task(engine.start("crawl", crawl_of(site)))
+            asking = asyncio.create_task(engine.requests.start("crawl", crawl_of(site)))
             for _ in range(turns % 4):
                 await asyncio.sleep(0)
             asking.cancel()
@@ -53,7 +53,7 @@ async def test_what_is_started_while_the_engine_closes_ends_with_it(tmp_path: Pa
         engine = Engine(Settings.at(home=home), accepts=True)
         await engine.open()
         args = {"url": "http://127.0.0.1:9/", "engine": "static", "timeout_ms": 1_000}
-        starting = asyncio.create_task(engine.start("crawl", args))
+        starting = asyncio.create_task(engine.requests.start("crawl", args))
         for _ in range(turns % 5):
             await asyncio.sleep(0)
         await engine.close()

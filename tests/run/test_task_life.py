@@ -47,17 +47,17 @@ def record_of(view: TaskView) -> TaskRecord:
 
 async def test_a_task_is_pending_on_disk_before_start_returns(home: Path, site: Any) -> None:
     async with opened(home) as engine:
-        record = await engine.start("crawl", {"url": site.url, **STATIC, "max_pages": 1})
+        record = await engine.requests.start("crawl", {"url": site.url, **STATIC, "max_pages": 1})
         assert record.status == Status.PENDING
         assert (home / "tasks" / record.task_id / "meta.json").exists()
-        assert (await engine.wait(record.task_id)).status == Status.COMPLETED
+        assert (await engine.tasks.wait(record.task_id)).status == Status.COMPLETED
 
 
 async def test_a_finished_crawl_has_result_then_state_then_event(home: Path, site: Any) -> None:
     async with opened(home) as engine:
-        started = await engine.start("crawl", {"url": site.url, **STATIC, "max_pages": 5})
-        record = await engine.wait(started.task_id)
-        await engine.join(started.task_id)
+        started = await engine.requests.start("crawl", {"url": site.url, **STATIC, "max_pages": 5})
+        record = await engine.tasks.wait(started.task_id)
+        await engine.tasks.join(started.task_id)
     assert record.status == Status.COMPLETED
     assert record.result_path == str(home / "tasks" / record.task_id / "result.json")
     result = result_of(home, record.task_id)
@@ -77,9 +77,9 @@ async def test_a_task_leaves_the_files_the_times_and_the_events_that_are_promise
     home: Path, site: Any
 ) -> None:
     async with opened(home) as engine:
-        started = await engine.start("crawl", {"url": site.url, **STATIC, "max_pages": 3})
-        record = await engine.wait(started.task_id)
-        await engine.join(started.task_id)
+        started = await engine.requests.start("crawl", {"url": site.url, **STATIC, "max_pages": 3})
+        record = await engine.tasks.wait(started.task_id)
+        await engine.tasks.join(started.task_id)
     folder = home / "tasks" / record.task_id
     files = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     assert files == {"meta.json", "events.jsonl", "pages.jsonl", "result.json", "lock"}
@@ -97,11 +97,11 @@ async def test_a_task_leaves_the_files_the_times_and_the_events_that_are_promise
 async def test_a_cancelled_crawl_keeps_every_finished_page(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}
-        task_id = (await engine.start("crawl", args)).task_id
+        task_id = (await engine.requests.start("crawl", args)).task_id
         await until(lambda: len(pages_on_disk(home, task_id)) >= 3)
-        await engine.cancel(task_id, "seen enough")
-        record = await engine.wait(task_id, timeout_ms=20_000)
-        await engine.join(task_id)
+        await engine.commands.cancel(task_id, "seen enough")
+        record = await engine.tasks.wait(task_id, timeout_ms=20_000)
+        await engine.tasks.join(task_id)
     assert record.status == Status.CANCELLED
     assert record.result_path is None
     result = result_of(home, task_id)
@@ -116,23 +116,25 @@ async def test_a_cancelled_crawl_keeps_every_finished_page(home: Path, site: Any
 @pytest.mark.case("R77")
 async def test_a_page_that_never_answers_does_not_hold_up_a_cancel(home: Path, site: Any) -> None:
     async with opened(home) as engine:
-        task_id = (await engine.start("crawl", {"url": site.url + "/hang", **STATIC})).task_id
+        task_id = (
+            await engine.requests.start("crawl", {"url": site.url + "/hang", **STATIC})
+        ).task_id
         await until(lambda: site.hits["/hang"] > 0)
-        await engine.cancel(task_id)
-        assert (await engine.wait(task_id, timeout_ms=20_000)).status == Status.CANCELLED
+        await engine.commands.cancel(task_id)
+        assert (await engine.tasks.wait(task_id, timeout_ms=20_000)).status == Status.CANCELLED
 
 
 async def test_a_queued_task_is_cancelled_at_once_and_never_runs(home: Path, site: Any) -> None:
     async with opened(home, slots=1) as engine:
-        first = await engine.start("crawl", {"url": site.url + "/hang", **STATIC})
+        first = await engine.requests.start("crawl", {"url": site.url + "/hang", **STATIC})
         await until(lambda: site.hits["/hang"] > 0)
-        second = await engine.start("crawl", {"url": site.url, **STATIC})
+        second = await engine.requests.start("crawl", {"url": site.url, **STATIC})
         assert engine.health().queued == 1
-        assert (await engine.cancel(second.task_id)).status == Status.CANCELLED
-        await engine.join(second.task_id)
+        assert (await engine.commands.cancel(second.task_id)).status == Status.CANCELLED
+        await engine.tasks.join(second.task_id)
         assert engine.health().queued == 0
-        await engine.cancel(first.task_id)
-        await engine.wait(first.task_id, timeout_ms=20_000)
+        await engine.commands.cancel(first.task_id)
+        await engine.tasks.wait(first.task_id, timeout_ms=20_000)
     assert record_of(TaskView(Ledger(home / "tasks").read(second.task_id))).started_at is None
     assert site.hits["/"] == 0
 
@@ -142,7 +144,7 @@ async def test_a_planned_fault_ends_failed_and_keeps_the_pages_before_it(
 ) -> None:
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "failOnPage": 2, "concurrency": 1}
-        record = await engine.wait((await engine.start("crawl", args)).task_id)
+        record = await engine.tasks.wait((await engine.requests.start("crawl", args)).task_id)
     assert record.status == Status.FAILED
     assert record.error is not None
     assert record.error.code == "injected_fault"
@@ -157,8 +159,8 @@ async def test_a_refused_request_writes_nothing_and_names_every_mistake(home: Pa
     async with opened(home) as engine:
         args = {"url": "ftp://example.com", "max_pages": 0, "concurrency": 99}
         with pytest.raises(InvalidArguments) as refused:
-            await engine.start("crawl", args)
-        assert await engine.list() == []
+            await engine.requests.start("crawl", args)
+        assert await engine.tasks.list() == []
     named = {problem.path for problem in refused.value.problems}
     assert named == {"url", "max_pages", "concurrency"}
 
@@ -166,14 +168,14 @@ async def test_a_refused_request_writes_nothing_and_names_every_mistake(home: Pa
 async def test_an_unknown_kind_is_refused_with_the_known_ones(home: Path) -> None:
     async with opened(home) as engine:
         with pytest.raises(InvalidArguments, match=r"known: .*crawl"):
-            await engine.start("crawlz", {})
+            await engine.requests.start("crawlz", {})
 
 
 @pytest.mark.case("R27")
 async def test_a_task_ended_by_someone_else_stops_and_says_so(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}
-        task_id = (await engine.start("crawl", args)).task_id
+        task_id = (await engine.requests.start("crawl", args)).task_id
         await until(lambda: len(pages_on_disk(home, task_id)) >= 2)
         meta = home / "tasks" / task_id / "meta.json"
         other = Ledger(home / "tasks")  # which takes its turn to write, as other programs do
@@ -181,7 +183,7 @@ async def test_a_task_ended_by_someone_else_stops_and_says_so(home: Path, site: 
             other.mutate, task_id, lambda raw: raw.update(status="FAILED", ended_at=1)
         )
         before = meta.read_bytes()
-        await engine.join(task_id)
+        await engine.tasks.join(task_id)
     assert meta.read_bytes() == before
     notes = (home / "tasks" / task_id / "events.jsonl").read_text()
     assert "lost ownership" in notes
@@ -192,7 +194,7 @@ async def test_a_task_ended_by_someone_else_stops_and_says_so(home: Path, site: 
 async def test_closing_cancels_what_runs_and_keeps_its_pages(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 10_000, "max_depth": 100, "delay_ms": 20}
-        task_id = (await engine.start("crawl", args)).task_id
+        task_id = (await engine.requests.start("crawl", args)).task_id
         await until(lambda: len(pages_on_disk(home, task_id)) >= 2)
     record = Ledger(home / "tasks").read(task_id)
     assert isinstance(record, TaskRecord)
@@ -204,7 +206,7 @@ async def test_a_closed_engine_takes_nothing_new(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         pass
     with pytest.raises(ShuttingDown):
-        await engine.start("crawl", {"url": site.url})
+        await engine.requests.start("crawl", {"url": site.url})
 
 
 @pytest.mark.skipif(os.name == "nt", reason="folder modes do not bind on Windows")
@@ -213,26 +215,30 @@ async def test_a_read_only_ledger_can_be_looked_at_but_takes_no_task(
     home: Path, site: Any, read_only: Callable[[Path], None]
 ) -> None:
     async with opened(home) as engine:
-        task_id = (await engine.start("crawl", {"url": site.url, **STATIC, "max_pages": 1})).task_id
-        await engine.wait(task_id)
-        await engine.join(task_id)
+        task_id = (
+            await engine.requests.start("crawl", {"url": site.url, **STATIC, "max_pages": 1})
+        ).task_id
+        await engine.tasks.wait(task_id)
+        await engine.tasks.join(task_id)
     read_only(home / "tasks")
     async with opened(home) as engine:
         assert engine.health().read_only
-        assert [view.task_id for view in await engine.list()] == [task_id]
+        assert [view.task_id for view in await engine.tasks.list()] == [task_id]
         with pytest.raises(LedgerReadOnly):
-            await engine.start("crawl", {"url": site.url})
+            await engine.requests.start("crawl", {"url": site.url})
 
 
 async def test_waiting_too_short_is_a_typed_refusal_and_the_task_goes_on(
     home: Path, site: Any
 ) -> None:
     async with opened(home) as engine:
-        task_id = (await engine.start("crawl", {"url": site.url + "/hang", **STATIC})).task_id
+        task_id = (
+            await engine.requests.start("crawl", {"url": site.url + "/hang", **STATIC})
+        ).task_id
         with pytest.raises(WaitTimeout) as late:
-            await engine.wait(task_id, timeout_ms=50)
+            await engine.tasks.wait(task_id, timeout_ms=50)
         assert late.value.code == "ETIMEDOUT"
-        assert record_of(await engine.get(task_id)).is_live
+        assert record_of(await engine.tasks.get(task_id)).is_live
 
 
 async def test_a_full_disk_at_the_end_is_waited_out_and_nothing_is_lost(
@@ -250,15 +256,15 @@ async def test_a_full_disk_at_the_end_is_waited_out_and_nothing_is_lost(
     monkeypatch.setattr("engine.execution.runner.AGAIN_S", 0.02)
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "max_pages": 3, "delay_ms": 100}
-        task_id = (await engine.start("crawl", args)).task_id
+        task_id = (await engine.requests.start("crawl", args)).task_id
         await until(lambda: len(pages_on_disk(home, task_id)) >= 1)
         disk["full"] = True
         await until(lambda: bool(engine.health().warnings))
         assert os.strerror(errno.ENOSPC) in engine.health().warnings[0]
-        assert record_of(await engine.get(task_id)).status == Status.RUNNING
+        assert record_of(await engine.tasks.get(task_id)).status == Status.RUNNING
         disk["full"] = False
-        assert (await engine.wait(task_id)).status == Status.COMPLETED
-        await engine.join(task_id)
+        assert (await engine.tasks.wait(task_id)).status == Status.COMPLETED
+        await engine.tasks.join(task_id)
         assert engine.health().warnings == ()
     assert len(result_of(home, task_id)["pages"]) == 3
 
@@ -278,10 +284,10 @@ async def test_a_page_that_could_not_be_written_is_not_counted(
     async with opened(home) as engine:
         monkeypatch.setattr(os, "write", full_at_the_third)
         args = {"url": site.url, **STATIC, "max_pages": 9, "concurrency": 1}
-        task_id = (await engine.start("crawl", args)).task_id
-        assert (await engine.wait(task_id)).status == Status.FAILED
-        await engine.join(task_id)
-        units = (await engine.get(task_id)).units
+        task_id = (await engine.requests.start("crawl", args)).task_id
+        assert (await engine.tasks.wait(task_id)).status == Status.FAILED
+        await engine.tasks.join(task_id)
+        units = (await engine.tasks.get(task_id)).units
     assert units is not None
     assert units.done == len(result_of(home, task_id)["pages"]) == 2
 
@@ -291,9 +297,9 @@ async def test_pages_that_failed_are_counted_beside_those_that_are_done(
 ) -> None:
     async with opened(home) as engine:
         args = {"url": site.url + "/odd/", **STATIC, "include_patterns": ["/status/*"]}
-        task_id = (await engine.start("crawl", args)).task_id
-        record = await engine.wait(task_id)
-        view = await engine.get(task_id)
+        task_id = (await engine.requests.start("crawl", args)).task_id
+        record = await engine.tasks.wait(task_id)
+        view = await engine.tasks.get(task_id)
     assert record.status == Status.COMPLETED
     assert view.units is not None
     assert (view.units.done, view.units.failed) == (3, 2)
@@ -311,8 +317,8 @@ async def test_a_crawl_without_one_good_page_failed_and_says_why(
     home: Path, site: Any, path: str, code: str
 ) -> None:
     async with opened(home) as engine:
-        record = await engine.wait(
-            (await engine.start("crawl", {**STATIC, "url": site.url + path})).task_id
+        record = await engine.tasks.wait(
+            (await engine.requests.start("crawl", {**STATIC, "url": site.url + path})).task_id
         )
     assert record.status == Status.FAILED
     assert record.error is not None
@@ -323,9 +329,11 @@ async def test_a_crawl_without_one_good_page_failed_and_says_why(
 
 async def test_what_failed_is_told_with_its_reason_as_it_happens(home: Path, site: Any) -> None:
     async with opened(home) as engine:
-        task_id = (await engine.start("crawl", {"url": site.url + "/status/500", **STATIC})).task_id
-        await engine.wait(task_id)
-        told = [event.data for event in (await engine.events(task_id)).events]
+        task_id = (
+            await engine.requests.start("crawl", {"url": site.url + "/status/500", **STATIC})
+        ).task_id
+        await engine.tasks.wait(task_id)
+        told = [event.data for event in (await engine.tasks.events(task_id)).events]
     assert {"unitsDone": 1, "unitsTotal": 1, "unitsFailed": 1} | {
         "message": f"{site.url}/status/500: HTTP 500"
     } in told
@@ -344,7 +352,7 @@ async def test_a_ledger_that_cannot_be_looked_at_for_a_moment_stops_no_task(
     monkeypatch.setattr(Ledger, "stamp", sometimes)
     async with opened(home) as engine:
         args = {"url": site.url, **STATIC, "delay_ms": 300, "max_pages": 5}
-        record = await engine.wait((await engine.start("crawl", args)).task_id)
+        record = await engine.tasks.wait((await engine.requests.start("crawl", args)).task_id)
         assert next(refusals, None) is None
     assert record.status == Status.COMPLETED
 
@@ -354,16 +362,16 @@ async def test_a_password_in_the_scope_stays_out_of_the_result(home: Path, site:
     async with opened(home) as engine:
         scope = site.url.replace("http://", "http://ann:hunter2secret@") + "/**"
         args = {"url": site.url, **STATIC, "scope": scope, "max_pages": 1}
-        task_id = (await engine.start("crawl", args)).task_id
-        await engine.wait(task_id)
-        await engine.join(task_id)
+        task_id = (await engine.requests.start("crawl", args)).task_id
+        await engine.tasks.wait(task_id)
+        await engine.tasks.join(task_id)
     for path in (home / "tasks" / task_id).iterdir():
         assert path.is_dir() or b"hunter2secret" not in path.read_bytes()
 
 
 async def test_a_start_that_comes_while_closing_leaves_no_lost_task(home: Path, site: Any) -> None:
     async with opened(home) as engine:
-        starting = asyncio.create_task(engine.start("crawl", {"url": site.url, **STATIC}))
+        starting = asyncio.create_task(engine.requests.start("crawl", {"url": site.url, **STATIC}))
         await until(lambda: any(home.glob("tasks/*/meta.json")) or starting.done())
         await engine.close()
         try:

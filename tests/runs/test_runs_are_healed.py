@@ -84,7 +84,7 @@ async def test_a_run_that_a_sudden_death_left_behind_is_healed_by_the_next_progr
     before = Runs(home).get_run("run-1")
     assert before is None or not before.is_terminal
     async with opened(home) as engine:
-        assert (await engine.meta(task_id))["status"] == task
+        assert (await engine.tasks.meta(task_id))["status"] == task
         healed = engine.runs.get_run("run-1")
     assert healed is not None
     assert (healed.status, healed.task_thread_id) == (run, task_id)
@@ -94,11 +94,11 @@ async def test_a_run_that_a_sudden_death_left_behind_is_healed_by_the_next_progr
 async def test_a_run_is_healed_whose_task_another_program_has_ended(home: Path) -> None:
     """OpenChrome finishes envelopes of ours, and knows nothing of runs."""
     async with opened(home, reap_s=1_000.0) as engine:  # it reaps when it is told to
-        record = await engine.start("browser_task", {"objective": "look"})
+        record = await engine.requests.start("browser_task", {"objective": "look"})
         theirs = Ledger(home / "tasks")
         Envelopes(theirs).finish(record.task_id, "completed")
         assert only_run(home)["status"] == "running"
-        await engine.reap()
+        await engine.commands.reap()
         assert only_run(home)["status"] == "completed"
 
 

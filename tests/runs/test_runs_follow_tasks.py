@@ -39,10 +39,10 @@ async def test_a_crawls_run_goes_along_with_it_from_its_acceptance_to_its_end(
     home: Path, site: Any
 ) -> None:
     async with opened(home, route="cli", agent_id="agent-7") as engine:
-        record = await engine.start("crawl", {"url": site.url, **CRAWL})
-        ended = await engine.wait(record.task_id)
-        await engine.join(record.task_id)
-        meta = await engine.meta(record.task_id)
+        record = await engine.requests.start("crawl", {"url": site.url, **CRAWL})
+        ended = await engine.tasks.wait(record.task_id)
+        await engine.tasks.join(record.task_id)
+        meta = await engine.tasks.meta(record.task_id)
     run = only_run(home)
     assert ended.status == Status.COMPLETED
     assert run["runId"] == meta["engine"]["run_id"]
@@ -57,9 +57,9 @@ async def test_a_crawls_run_goes_along_with_it_from_its_acceptance_to_its_end(
 async def test_what_was_said_of_the_run_at_the_start_stands_in_it(home: Path, site: Any) -> None:
     terms = Terms(task_thread_id="thread-9", workflow_id="flow-3", agent_id="mine")
     async with opened(home, agent_id="ours") as engine:
-        record = await engine.start("crawl", {"url": site.url, **CRAWL}, terms=terms)
-        await engine.wait(record.task_id)
-        await engine.join(record.task_id)
+        record = await engine.requests.start("crawl", {"url": site.url, **CRAWL}, terms=terms)
+        await engine.tasks.wait(record.task_id)
+        await engine.tasks.join(record.task_id)
     run = only_run(home)
     assert (run["taskThreadId"], run["workflowId"], run["agentId"]) == (
         *("thread-9", "flow-3", "mine"),
@@ -70,8 +70,8 @@ async def test_what_was_said_of_the_run_at_the_start_stands_in_it(home: Path, si
 async def test_all_tasks_of_one_process_share_one_audit_session(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         for _ in range(2):
-            record = await engine.start("crawl", {"url": site.url, **CRAWL})
-            await engine.join(record.task_id)
+            record = await engine.requests.start("crawl", {"url": site.url, **CRAWL})
+            await engine.tasks.join(record.task_id)
         runs = engine.runs.list_runs()
     assert len(runs) == 2
     assert len({run.audit_session_id for run in runs}) == 1
@@ -80,9 +80,11 @@ async def test_all_tasks_of_one_process_share_one_audit_session(home: Path, site
 
 async def test_a_task_that_fails_leaves_a_failed_run_with_its_reason(home: Path, site: Any) -> None:
     async with opened(home) as engine:
-        record = await engine.start("crawl", {"url": f"{site.url}/", **CRAWL, "failOnPage": 1})
-        ended = await engine.wait(record.task_id)
-        await engine.join(record.task_id)
+        record = await engine.requests.start(
+            "crawl", {"url": f"{site.url}/", **CRAWL, "failOnPage": 1}
+        )
+        ended = await engine.tasks.wait(record.task_id)
+        await engine.tasks.join(record.task_id)
     run = only_run(home)
     assert ended.error is not None
     assert (run["status"], run["failureReason"]) == ("failed", ended.error.message)
@@ -93,7 +95,7 @@ async def test_a_cancel_from_another_process_ends_the_run_of_what_had_not_begun(
 ) -> None:
     record = ledger.create("crawl", {"url": "http://a.test/"}, engine=EngineFields(run_id="run-1"))
     async with opened(home, accepts=False) as engine:
-        await engine.cancel(record.task_id, "not today")
+        await engine.commands.cancel(record.task_id, "not today")
         run = engine.runs.get_run("run-1")
     assert run is not None
     assert (run.status, run.failure_reason) == ("aborted", "not today")
@@ -105,23 +107,23 @@ async def test_a_running_task_that_is_cancelled_leaves_an_aborted_run(
 ) -> None:
     slow = {**CRAWL, "delay_ms": 60_000, "max_pages": 50}
     async with opened(home) as engine:
-        record = await engine.start("crawl", {"url": site.url, **slow})
+        record = await engine.requests.start("crawl", {"url": site.url, **slow})
         await running(engine, record.task_id)
         async with asyncio.timeout(60):  # the run follows its task, a moment later
             while only_run(home)["status"] == "pending":
                 await asyncio.sleep(0.01)
         assert only_run(home)["status"] == "running"
         assert len(marks(home)) == 1
-        await engine.cancel(record.task_id, "seen enough")
-        await engine.wait(record.task_id)
-        await engine.join(record.task_id)
+        await engine.commands.cancel(record.task_id, "seen enough")
+        await engine.tasks.wait(record.task_id)
+        await engine.tasks.join(record.task_id)
     run = only_run(home)
     assert (run["status"], run["failureReason"]) == ("aborted", "seen enough")
     assert marks(home) == []
 
 
 async def running(engine: Engine, task_id: str) -> None:
-    async for batch in engine.changes():
+    async for batch in engine.tasks.changes():
         if any(getattr(view.entry, "status", "") == "RUNNING" for view in batch.views):
             return
 
@@ -134,9 +136,9 @@ async def test_an_envelopes_run_is_running_at_once_and_ends_with_it(
     home: Path, outcome: str, status: str
 ) -> None:
     async with opened(home) as engine:
-        record = await engine.start("browser_task", {"objective": "look"})
+        record = await engine.requests.start("browser_task", {"objective": "look"})
         assert only_run(home)["status"] == "running"
-        await engine.finish(record.task_id, outcome, note="the end")
+        await engine.contracts.finish(record.task_id, outcome, note="the end")
     run = only_run(home)
     assert run["status"] == status
     assert run.get("failureReason") == (None if status == "completed" else "the end")
@@ -144,12 +146,12 @@ async def test_an_envelopes_run_is_running_at_once_and_ends_with_it(
 
 async def test_a_run_that_follows_a_task_is_not_ended_by_hand(home: Path) -> None:
     async with opened(home) as engine:
-        record = await engine.start("browser_task", {"objective": "look"})
+        record = await engine.requests.start("browser_task", {"objective": "look"})
         run_id = only_run(home)["runId"]
         with pytest.raises(RunOfTask) as refused:
-            await engine.by_hand(run_id)
+            await engine.commands.by_hand(run_id)
         assert refused.value.fields["task_id"] == record.task_id
-        await engine.by_hand("a-run-of-a-host")
+        await engine.commands.by_hand("a-run-of-a-host")
 
 
 async def test_runs_in_memory_only_are_told_in_the_health_and_stop_no_task(
@@ -157,9 +159,9 @@ async def test_runs_in_memory_only_are_told_in_the_health_and_stop_no_task(
 ) -> None:
     not_writable()
     async with opened(home) as engine:
-        record = await engine.start("crawl", {"url": site.url, **CRAWL})
-        assert (await engine.wait(record.task_id)).status == Status.COMPLETED
-        await engine.join(record.task_id)
+        record = await engine.requests.start("crawl", {"url": site.url, **CRAWL})
+        assert (await engine.tasks.wait(record.task_id)).status == Status.COMPLETED
+        await engine.tasks.join(record.task_id)
         (run,) = engine.runs.list_runs()
         warnings = engine.health().warnings
     assert (run.status, run.task_thread_id) == ("completed", record.task_id)
@@ -175,7 +177,7 @@ async def test_the_command_lines_run_and_the_services_differ_in_route_ids_and_ti
     subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60)
     terms = Terms(workflow_id="w", task_thread_id="t")
     async with opened(home, route="mcp", agent_id="a") as engine:
-        await engine.start("browser_task", {"objective": "look"}, terms=terms)
+        await engine.requests.start("browser_task", {"objective": "look"}, terms=terms)
     ours, theirs = only_run(home), only_run(other)
     assert (ours["route"], theirs["route"]) == ("mcp", "cli")
     assert list(ours) == list(theirs)

@@ -68,12 +68,12 @@ async def test_closing_the_engine_in_the_middle_of_a_crawl_leaves_it_cancelled_a
     place.pages |= {f"/{number}": "x" for number in range(5)}
     async with opened(home) as engine:
         args = {"url": place.url, "delay_ms": 0, "respect_robots": False, "timeout_ms": 100_000}
-        task_id = (await engine.start("crawl", args)).task_id
+        task_id = (await engine.requests.start("crawl", args)).task_id
         assert await asyncio.to_thread(until, lambda: place.hits["/"])
         children = family(os.getpid())
         async with asyncio.timeout(60):  # not as long as the page may take
             await engine.close()
-        entry: Any = (await engine.get(task_id)).entry
+        entry: Any = (await engine.tasks.get(task_id)).entry
         assert entry.status == Status.CANCELLED
     assert await asyncio.to_thread(until, lambda: not any(map(alive, children)))
 
@@ -93,8 +93,8 @@ async def test_a_crawl_without_a_browser_that_starts_fails_with_the_way_out(
         path.mkdir()
     async with opened(home, browser_path=str(path)) as engine:
         args = {"url": place.url, "delay_ms": 0, "respect_robots": False, "concurrency": 4}
-        ended = [await engine.start("crawl", args) for _ in range(2)]
-        records = [await engine.wait(one.task_id, 90_000) for one in ended]
+        ended = [await engine.requests.start("crawl", args) for _ in range(2)]
+        records = [await engine.tasks.wait(one.task_id, 90_000) for one in ended]
     for record in records:
         assert record.status == Status.FAILED
         assert record.error is not None
@@ -119,8 +119,8 @@ CRAWL = """
         engine = Engine(Settings.at(home=Path(home)), accepts=True)
         await engine.open()
         args = {"url": url, "delay_ms": 0, "respect_robots": False, "timeout_ms": 6000}
-        task = await engine.start("crawl", {**args, "concurrency": 2})
-        ended = await engine.wait(task.task_id, 120_000)
+        task = await engine.requests.start("crawl", {**args, "concurrency": 2})
+        ended = await engine.tasks.wait(task.task_id, 120_000)
         pages = (Path(home) / "tasks" / task.task_id / "pages.jsonl").read_text().splitlines()
         await engine.close()
         errors = [page["error"] for page in map(json.loads, pages) if "error" in page]
@@ -260,8 +260,8 @@ class opened:
 
 
 async def run(engine: Engine, *commands: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    record = await engine.start("commands", task(*commands, **fields))
-    await engine.wait(record.task_id, 60_000)
-    found = await engine.command_task(record.task_id)
+    record = await engine.requests.start("commands", task(*commands, **fields))
+    await engine.tasks.wait(record.task_id, 60_000)
+    found = await engine.tasks.command_task(record.task_id)
     assert found is not None
     return found

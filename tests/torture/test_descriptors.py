@@ -56,7 +56,7 @@ async def main():
     engine = Engine(settings, accepts=False)
     await engine.open()
     held = hog(0)
-    changes = engine.changes()
+    changes = engine.tasks.changes()
     first = asyncio.ensure_future(anext(changes))
     said = {"refused": 0, "odd": []}
     for task_id in ids[:50]:

@@ -120,14 +120,14 @@ class Crossing:
 
     async def run(self, kind: str, args: Mapping[str, Any]) -> Path | None:
         try:
-            started = await self.engine.start(kind, args)
+            started = await self.engine.requests.start(kind, args)
         except EngineError as error:
             self.answers.append({**described(error), **error.fields})
             return None
         self.tasks += 1
-        await self.engine.join(started.task_id)
-        view = await self.engine.get(started.task_id)
-        self.answers += [started, view, await self.engine.events(started.task_id)]
+        await self.engine.tasks.join(started.task_id)
+        view = await self.engine.tasks.get(started.task_id)
+        self.answers += [started, view, await self.engine.tasks.events(started.task_id)]
         return self.engine.settings.root / started.task_id
 
     async def give(self, kind: str, number: int) -> list[bytes]:
@@ -149,7 +149,7 @@ class Crossing:
 
     async def tell(self, out: Path) -> None:
         look = LedgerReader(self.engine.settings.root)
-        for view in await self.engine.list(limit=None):
+        for view in await self.engine.tasks.list(limit=None):
             for form in ("csv", "json", "jsonl", "xlsx", "html"):
                 await self._export(Order(view.task_id, form), out / f"{view.task_id}.{form}")
             for form in FORMATS if getattr(view.entry, "kind", "") == "recording" else ():

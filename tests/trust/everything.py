@@ -24,9 +24,9 @@ async def make(home: Path, site: Site, *, browser: bool) -> None:
     """A crawl with a contract and budgets, an envelope, a task run, and what browsers leave."""
     async with opened(home) as engine:
         terms = Terms(policy={"maxToolCalls": 9}, contract={"expected_total": 2})
-        crawl = await engine.start("crawl", {"url": site.url, **FAST}, terms=terms)
-        ends = [await engine.wait(crawl.task_id)]
-        await engine.start("browser_task", {}, terms=Terms(objective="look"))
+        crawl = await engine.requests.start("crawl", {"url": site.url, **FAST}, terms=terms)
+        ends = [await engine.tasks.wait(crawl.task_id)]
+        await engine.requests.start("browser_task", {}, terms=Terms(objective="look"))
         run = engine.goals.runs.start({"goal": "all"}, {"items": ["a"]})
         engine.goals.runs.update(run.run_id, {"completed_items": ["a"]})
         engine.goals.runs.checkpoint(run.run_id, {"summary": "half"})
@@ -38,7 +38,7 @@ async def make(home: Path, site: Site, *, browser: bool) -> None:
 
 
 async def _ended(engine: Engine, kind: str, args: Mapping[str, object]) -> TaskRecord:
-    return await engine.wait((await engine.start(kind, args)).task_id)
+    return await engine.tasks.wait((await engine.requests.start(kind, args)).task_id)
 
 
 if __name__ == "__main__":

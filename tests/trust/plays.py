@@ -96,12 +96,12 @@ class Play:
 
     async def run(self, kind: str, args: Mapping[str, Any], **more: Any) -> Any:
         """Start and wait; what became of it is told as well."""
-        started = await self.ask(self.engine.start(kind, args, **more))
+        started = await self.ask(self.engine.requests.start(kind, args, **more))
         task_id = getattr(started, "task_id", None)
         if task_id is None:
             return None
-        await self.engine.join(task_id)
-        await self.ask(self.engine.get(task_id))
+        await self.engine.tasks.join(task_id)
+        await self.ask(self.engine.tasks.get(task_id))
         return task_id
 
     async def without_browser(self) -> None:
@@ -113,20 +113,20 @@ class Play:
         await self.run("crawl", {"url": address(site), **STATIC, "output_format": "structured"})
         await self.run("crawl", {"url": address(site, "/broken"), **STATIC})
         await self.run("crawl", {"url": address(site, "/moved"), **STATIC, "failOnPage": 2})
-        held = await engine.start("crawl", {"url": address(site, "/hang"), **STATIC})
-        await self.ask(engine.cancel(held.task_id, WORDS))
-        await engine.join(held.task_id)
+        held = await engine.requests.start("crawl", {"url": address(site, "/hang"), **STATIC})
+        await self.ask(engine.commands.cancel(held.task_id, WORDS))
+        await engine.tasks.join(held.task_id)
         await self.run("crawl_sitemap", {"url": address(site, "/"), "delay_ms": 0, **STATIC})
         for wrong in ({"url": f"ftp://ann:{P['password of the address']}@x.test/"}, {WORDS: 1}):
-            await self.ask(engine.start("crawl", wrong))
+            await self.ask(engine.requests.start("crawl", wrong))
         await self._envelope()
         self._goals()
 
     async def _envelope(self) -> None:
         engine = self.engine
-        started = await engine.start("browser_task", {}, terms=Terms(objective=WORDS))
-        await self.ask(engine.update(started.task_id, phase="act", note=WORDS))
-        await self.ask(engine.finish(started.task_id, "failed", note=WORDS))
+        started = await engine.requests.start("browser_task", {}, terms=Terms(objective=WORDS))
+        await self.ask(engine.contracts.update(started.task_id, phase="act", note=WORDS))
+        await self.ask(engine.contracts.finish(started.task_id, "failed", note=WORDS))
 
     def _goals(self) -> None:
         goals = self.engine.goals
@@ -188,7 +188,9 @@ class Play:
 
     async def _agent(self) -> None:
         agents = self.engine.agents
-        envelope = await self.engine.start("browser_task", {}, terms=Terms(objective=WORDS))
+        envelope = await self.engine.requests.start(
+            "browser_task", {}, terms=Terms(objective=WORDS)
+        )
         code = (
             f"fetch('/x', {{headers: {{Authorization: 'Bearer {P['Authorization of a text']}'}}}})"
         )
@@ -209,15 +211,19 @@ class Play:
         """Every list, file and export there is."""
         engine = self.engine
         out.mkdir(exist_ok=True)
-        for view in await engine.list(limit=None):
+        for view in await engine.tasks.list(limit=None):
             task_id = view.task_id
-            self.answers += [view, await engine.meta(task_id), await engine.events(task_id)]
-            await self.ask(engine.asked(task_id))
+            self.answers += [
+                view,
+                await engine.tasks.meta(task_id),
+                await engine.tasks.events(task_id),
+            ]
+            await self.ask(engine.requests.asked(task_id))
             for form in ("csv", "json", "jsonl", "xlsx", "html"):
                 target = out / f"{task_id}.{form}"
                 await self.ask(engine.exports.to_file(Order(task_id, form), target))
         self.answers += [engine.health(), engine.runs.list_runs(), *engine.goals.contracts.list()]
-        await self.ask(engine.list(query=f'"{WORDS}" stat:x'))
+        await self.ask(engine.tasks.list(query=f'"{WORDS}" stat:x'))
 
 
 async def play(home: Path, site: str, *, long: bool) -> None:

@@ -26,7 +26,7 @@ async def record(home: Path, site: str) -> None:
     await engine.open()
     try:
         args = {"url": f"{site}/form", "headless": True, "screenshots": "each"}
-        task_id = (await engine.start("recording", args)).task_id
+        task_id = (await engine.requests.start("recording", args)).task_id
         pages = home / "tasks" / task_id / "pages.jsonl"
         await until(lambda: read_lines(pages))
         operator = Operator(engine.instances.living()[-1].pages[0], lambda: read_lines(pages))
@@ -34,8 +34,8 @@ async def record(home: Path, site: str) -> None:
         await operator.type("#p", P["typed password"])
         await operator.click("#echo")
         await operator.recorded("click")
-        await engine.stop(task_id)
-        print(await engine.wait(task_id))
+        await engine.commands.stop(task_id)
+        print(await engine.tasks.wait(task_id))
         for form in FORMATS:
             place = home.parent / "exports" / f"recording.{form}"
             look = LedgerReader(engine.settings.root)

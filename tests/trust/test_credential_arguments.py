@@ -62,11 +62,11 @@ async def test_a_site_is_told_who_asks_and_nothing_of_it_is_written_down(
     kind, args = requests(f"http://127.0.0.1:{private.server.port}")[which]
     given = {"username": "ann", "password": {"secret": f"env:{NAME}"}}
     async with opened(home, environ={NAME: PASSWORD}) as engine:
-        started = await engine.start(kind, {**args, **given})
-        await engine.join(started.task_id)
+        started = await engine.requests.start(kind, {**args, **given})
+        await engine.tasks.join(started.task_id)
         assert private.heard
         assert set(private.heard) == {f"Basic {BASIC}"}
-        asked = await engine.asked(started.task_id)
+        asked = await engine.requests.asked(started.task_id)
         assert asked.args["password"] == {"secret": f"env:{NAME}"}
     assert leaks(home) == []
 
@@ -77,10 +77,10 @@ async def test_a_password_that_was_typed_has_to_be_given_again(
     kind, args = requests(f"http://127.0.0.1:{private.server.port}")["static"]
     async with opened(home) as engine:
         given = {**args, "username": "ann", "password": PASSWORD}
-        started = await engine.start(kind, given)
-        await engine.join(started.task_id)
+        started = await engine.requests.start(kind, given)
+        await engine.tasks.join(started.task_id)
         with pytest.raises(RequestHidden):
-            await engine.asked(started.task_id)
+            await engine.requests.asked(started.task_id)
     assert set(private.heard) == {f"Basic {BASIC}"}
     assert leaks(home) == []
 
@@ -99,7 +99,7 @@ async def test_a_password_that_was_typed_has_to_be_given_again(
 async def test_what_cannot_be_meant_is_named(home: Path, given: dict[str, Any], path: str) -> None:
     async with opened(home, environ={}) as engine:
         with pytest.raises(InvalidArguments) as refused:
-            await engine.start("crawl", {"url": "http://h.test/", **given})
+            await engine.requests.start("crawl", {"url": "http://h.test/", **given})
     assert [problem.path for problem in refused.value.problems] == [path]
     assert PART not in str(refused.value)
 

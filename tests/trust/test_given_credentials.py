@@ -119,10 +119,10 @@ async def test_a_password_of_an_address_stands_in_nothing_that_is_left(
     kind, args = requests(repeating.front)[which]
     said = []
     async with opened(home) as engine:
-        started = await engine.start(kind, args)
-        await engine.join(started.task_id)
-        view = await engine.get(started.task_id)
-        said += [repr(view), repr(await engine.events(started.task_id))]
+        started = await engine.requests.start(kind, args)
+        await engine.tasks.join(started.task_id)
+        view = await engine.tasks.get(started.task_id)
+        said += [repr(view), repr(await engine.tasks.events(started.task_id))]
         for form in ("csv", "json", "html", "xlsx"):
             target = home / f"export.{form}"
             await engine.exports.to_file(Order(started.task_id, form), target)
@@ -138,8 +138,10 @@ async def test_a_password_that_is_a_word_of_our_records_leaves_them_whole(
 ) -> None:
     front = repeating.front.replace(quote(PASSWORD, safe=""), password)
     async with opened(home) as engine:
-        started = await engine.start("crawl", {"url": front + "/one", "engine": "static", **FAST})
-        await engine.join(started.task_id)
+        started = await engine.requests.start(
+            "crawl", {"url": front + "/one", "engine": "static", **FAST}
+        )
+        await engine.tasks.join(started.task_id)
     folder = home / "tasks" / started.task_id
     assert json.loads((folder / "meta.json").read_text())["status"] == "COMPLETED"
     pages = [json.loads(line) for line in (folder / "pages.jsonl").read_text().splitlines()]
@@ -152,8 +154,10 @@ async def test_a_password_that_is_the_port_leaves_addresses_as_they_are(
     port = str(repeating.server.port)
     front = repeating.front.replace(quote(PASSWORD, safe=""), port)
     async with opened(home) as engine:
-        started = await engine.start("crawl", {"url": front + "/one", "engine": "static", **FAST})
-        await engine.join(started.task_id)
+        started = await engine.requests.start(
+            "crawl", {"url": front + "/one", "engine": "static", **FAST}
+        )
+        await engine.tasks.join(started.task_id)
     folder = home / "tasks" / started.task_id
     page = json.loads((folder / "pages.jsonl").read_text().splitlines()[0])
     assert page["url"] == f"http://127.0.0.1:{port}/one"

@@ -92,8 +92,8 @@ async def test_a_picture_is_the_same_whatever_the_password_on_it(
         for password in (ONE, OTHER):
             front = f"http://ann:{quote(password, safe='')}@127.0.0.1:{repeating.server.port}"
             kind, args = requests(front)[which]
-            started = await engine.start(kind, args)
-            await engine.join(started.task_id)
+            started = await engine.requests.start(kind, args)
+            await engine.tasks.join(started.task_id)
             pictures = (home / "tasks" / started.task_id).rglob("*.png")
             taken.append([each.read_bytes() for each in sorted(pictures)])
     assert set(repeating.said) == {ONE, OTHER}

@@ -71,7 +71,7 @@ async def test_such_a_ledger_can_be_used_and_its_health_says_what_is_wrong(
         await engine.open()
         try:
             health = engine.health()
-            assert await engine.list() == []
+            assert await engine.tasks.list() == []
         finally:
             await engine.close()
         assert any(words in text for text in health.concerns)

@@ -35,7 +35,7 @@ async def test_the_window_shows_none_of_them(home: Path) -> None:
     engine = Engine(Settings.at(home=home), accepts=False)
     await engine.open()
     try:
-        view = await engine.get(LEAKY)
+        view = await engine.tasks.get(LEAKY)
     finally:
         await engine.close(0)
     entry: Any = view.entry

@@ -23,21 +23,15 @@ from tests.watch.folders import task_id, write_meta
 HUGE = "x" * 900_000
 
 
-class Keeping(Engine):
-    """As a window has it."""
-
-    _keeps_all = True
-
-
 async def test_a_list_keeps_little_of_a_large_record_and_get_has_all_of_it(tmp_path: Path) -> None:
     args = {"url": "http://site.test/", "script": HUGE, "depth": 3}
     for number, status in enumerate(("COMPLETED", "RUNNING", "FAILED")):
         error = {"message": "y" * 50_000, "code": "failed"}
         write_meta(tmp_path / "tasks", number, status, args_summary=args, error=error)
-    engine = Keeping(replace(Settings.at(home=tmp_path)), accepts=False)
+    engine = Engine(replace(Settings.at(home=tmp_path)), accepts=False, light=True)
     await engine.open()
     found: dict[str, TaskView] = {}
-    async with aclosing(engine.changes()) as batches:
+    async with aclosing(engine.tasks.changes()) as batches:
         async for batch in batches:
             found |= {view.task_id: view for view in batch.views}
             if len(found) == 3:
@@ -49,7 +43,7 @@ async def test_a_list_keeps_little_of_a_large_record_and_get_has_all_of_it(tmp_p
         assert record.url == "http://site.test/"
         assert record.args_summary["_truncated"] is True
         assert record.args_summary["depth"] == 3
-        whole = (await engine.get(view.task_id)).entry
+        whole = (await engine.tasks.get(view.task_id)).entry
         assert isinstance(whole, TaskRecord)
         assert whole.args_summary == args
     await engine.close()

@@ -56,14 +56,15 @@ async def test_an_envelope_that_was_begun_here_is_not_said_to_be_of_another_proc
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path) as engine:
-        record = await engine.start("browser_task", {"objective": "look around"})
-        here = await engine.get(record.task_id)
+        record = await engine.requests.start("browser_task", {"objective": "look around"})
+        here = await engine.tasks.get(record.task_id)
     code = (
         "import asyncio, sys; from pathlib import Path; from engine.model.config import Settings\n"
         "from engine.service.engine import Engine\n"
         "async def look():\n"
         "    engine = Engine(Settings.at(home=Path(sys.argv[1])), accepts=False)\n"
-        "    await engine.open(); view = await engine.get(sys.argv[2]); await engine.close()\n"
+        "    await engine.open(); view = await engine.tasks.get(sys.argv[2])\n"
+        "    await engine.close()\n"
         "    print(view.ours, view.foreign, view.orphaned)\n"
         "asyncio.run(look())"
     )

@@ -25,7 +25,7 @@ REPO = Path(__file__).resolve().parents[2]
 
 
 async def views_of(engine: Engine, number: int, seen: list[TaskView]) -> None:
-    async with aclosing(engine.changes()) as batches:
+    async with aclosing(engine.tasks.changes()) as batches:
         async for batch in batches:
             seen += [view for view in batch.views if view.task_id == task_id(number)]
 

@@ -295,8 +295,8 @@ async def test_a_site_sees_one_user_agent_whichever_engine_asks(home: Path) -> N
         async with opened(home) as engine:
             url = f"http://127.0.0.1:{server.port}/a/9"
             args = {"url": url, "engine": "auto", "max_pages": 1, "delay_ms": 0}
-            started = await engine.start("crawl", {**args, "respect_robots": False})
-            await engine.wait(started.task_id, 60_000)
+            started = await engine.requests.start("crawl", {**args, "respect_robots": False})
+            await engine.tasks.wait(started.task_id, 60_000)
     finally:
         server.stop()
     agents = [agent for path, agent in seen if path == "/a/9"]
@@ -337,10 +337,10 @@ async def test_both_engines_tell_the_same_of_a_site_whose_script_changes_every_p
             for name in ("browser", "auto"):
                 url = f"http://127.0.0.1:{server.port}/0"
                 args = {"url": url, "engine": name, "delay_ms": 0, "max_pages": 50}
-                started = await engine.start(
+                started = await engine.requests.start(
                     "crawl", {**args, "respect_robots": False, "output_format": "text"}
                 )
-                await engine.wait(started.task_id, 60_000)
+                await engine.tasks.wait(started.task_id, 60_000)
                 lines = home.joinpath("tasks", started.task_id, "pages.jsonl").read_text("utf-8")
                 pages = [json.loads(line) for line in lines.splitlines()]
                 told[name] = {page["url"]: page["content"].split() for page in pages}

@@ -175,9 +175,11 @@ async def test_a_crawl_keeps_what_pages_say_and_counts_what_it_took_out(
     args = {"engine": "static", "output_format": "text", "respect_robots": False, "max_pages": 1}
     async with opened(home) as engine:
         url = f"{front}/notes?access_token={TOKEN}"
-        started = await engine.start("crawl", {"url": url, **args, "redact_content": switch})
-        await engine.wait(started.task_id)
-        await engine.join(started.task_id)
+        started = await engine.requests.start(
+            "crawl", {"url": url, **args, "redact_content": switch}
+        )
+        await engine.tasks.wait(started.task_id)
+        await engine.tasks.join(started.task_id)
     folder = home / "tasks" / started.task_id
     kept = json.loads((folder / "result.json").read_bytes())
     assert json.loads((folder / "pages.jsonl").read_bytes()) == kept["pages"][0]

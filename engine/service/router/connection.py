@@ -5,23 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from engine.contracts.task_run_folders import FOLDER as RUNS
+from engine.ledger.routing import Access
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable
-from engine.model.records import TaskRecord
-from engine.service.engine import Engine
+from engine.model.records import Health, TaskId
 from engine.service.feed import Batch
 from engine.service.router.connection_state import Beside, LedgerState, Standing
-from engine.service.router.errors import ContractsElsewhere, LedgerNotOpen, LedgerWatchOnly
-from engine.service.router.id_qualifier import Marks
+from engine.service.router.errors import (
+    ContractsElsewhere,
+    LedgerNotOpen,
+    LedgerWatchOnly,
+    OnlyInItsOwnWindow,
+)
+from engine.service.router.id_qualifier import IdQualifier
 from engine.service.router.isolated_executor import Lane
-from engine.service.router.ledger_paths import check_apart, home_of
+from engine.service.router.ledger_paths import check_apart
 
 log = logging.getLogger(__name__)
 
@@ -36,26 +40,34 @@ _STATES: Final[dict[str, Standing]] = {
 }
 
 
-class Guest(Engine):
-    """Looks at another ledger, and asks there what it is told to; starts and reaps nothing."""
+class _LiveTasks(Protocol):
+    def changes(self) -> AsyncGenerator[Batch, None]: ...
 
-    _keeps_all = True
-
-    def __init__(self, own: Settings, root: Path) -> None:
-        home = home_of(root, own.home)
-        # Without a home of its own nothing is kept outside of the ledger: its runs, wherever
-        # they are, are brought to where the task is by the program that has them.
-        super().__init__(replace(own, root=root, home=home or root, environ={}), accepts=False)
-        self.has_runs = home is not None
-        if home is None:
-            self._ledger.on_state_change = _tell_nobody
+    def rescan(self) -> None: ...
 
 
-def _tell_nobody(_: TaskRecord) -> None:
-    pass
+class _LiveRuns(Protocol):
+    def run_changes(self) -> AsyncGenerator[Batch, None]: ...
 
 
-class Neighbour:
+class OtherEngine(Protocol):
+    """What a connection uses of the engine of its ledger."""
+
+    settings: Settings
+    has_runs: bool
+
+    @property
+    def tasks(self) -> _LiveTasks: ...
+
+    @property
+    def contracts(self) -> _LiveRuns: ...
+
+    def health(self) -> Health: ...
+
+    async def close(self, grace_s: float = 5.0) -> None: ...
+
+
+class LedgerConnection:
     """Opens the ledger, again and again while that fails; `told` hears of another state.
 
     `others` gives the folders of the ledgers that were there first.
@@ -64,18 +76,18 @@ class Neighbour:
     def __init__(
         self,
         beside: Beside,
-        own: Settings,
+        open_engine: Callable[[Path], OtherEngine],
         others: Callable[[], Iterable[Path]],
         told: Callable[[], object],
     ) -> None:
         self.beside = beside
-        self.marks = Marks(beside.label)
+        self.ids = IdQualifier(beside.label)
         self.tasks = 0
         self.runs: Collection[str] = ()  # the task runs among its rows
         self.place = str(beside.path.absolute())  # without links, once somebody looked
         self.lane = Lane(beside.label)
-        self._own, self._others, self._told = own, others, told
-        self._engine: Guest | None = None
+        self._open_engine, self._others, self._told = open_engine, others, told
+        self._engine: OtherEngine | None = None
         self._error: EngineError | None = None
         self._ready, self._look = asyncio.Event(), asyncio.Event()
         self._opening: asyncio.Task[None] | None = None
@@ -84,7 +96,7 @@ class Neighbour:
         """Open it in the background, from a running loop."""
         self._opening = asyncio.create_task(self._begin(), name=f"open {self.beside.label}")
 
-    async def ready(self) -> Guest:
+    async def ready(self) -> OtherEngine:
         """Its engine, as soon as there is one."""
         await self._ready.wait()
         return self.engine
@@ -94,7 +106,7 @@ class Neighbour:
         return self._engine is not None
 
     @property
-    def engine(self) -> Guest:
+    def engine(self) -> OtherEngine:
         """Its engine.
 
         Raises:
@@ -108,24 +120,46 @@ class Neighbour:
             raise LedgerNotOpen(label=label, path=path, reason=reason)
         return self._engine
 
+    @property
+    def label(self) -> str:
+        return self.beside.label
+
+    def part(self, name: str) -> Any:
+        """The part of its engine with this name."""
+        return getattr(self.engine, name)
+
     async def ask(self, work: Awaitable[T]) -> T:
-        """Await what was asked of its engine, on its own threads."""
-        return await self.lane.run(work)
+        """Await what was asked of its engine, on its own threads; ids get its label."""
+        return self.ids.qualified(await self.lane.run(work))
+
+    def each(self, items: AsyncGenerator[T, Any]) -> AsyncGenerator[T, Any]:
+        """Yield `items`, each made on its own threads."""
+        return self.lane.each(items)
+
+    def qualified(self, plain: str) -> TaskId:
+        """An id of this ledger with its label."""
+        return self.ids.id(plain)
+
+    def check(self, access: Access) -> None:
+        """Raise unless this may be done from outside.
+
+        Raises:
+            LedgerWatchOnly: nothing may be written there.
+            ContractsElsewhere: nobody knows in which folder its contracts are.
+            OnlyInItsOwnWindow: it is done where the task runs.
+        """
+        names = {"label": self.beside.label, "path": str(self.beside.path)}
+        if access == "write" and self.beside.watch_only:
+            raise LedgerWatchOnly(**names)
+        if access == "contracts" and not self.engine.has_runs:
+            raise ContractsElsewhere(**names)
+        if access == "own":
+            raise OnlyInItsOwnWindow(**names)
 
     def folder_of(self, plain: str, *, is_run: bool) -> Path:
         """Where a task, or a task run, keeps its files."""
         root = self.engine.settings.home / RUNS if is_run else self.beside.path
         return root / plain
-
-    def check_contracts(self) -> None:
-        """Raise ContractsElsewhere where nobody knows in which folder its contracts are."""
-        if not self.engine.has_runs:
-            raise ContractsElsewhere(label=self.beside.label, path=str(self.beside.path))
-
-    def check_writable(self) -> None:
-        """Raise LedgerWatchOnly where nothing may be written."""
-        if self.beside.watch_only:
-            raise LedgerWatchOnly(label=self.beside.label, path=str(self.beside.path))
 
     @property
     def state(self) -> LedgerState:
@@ -159,7 +193,7 @@ class Neighbour:
         """Look at every folder again, or try to open it, now."""
         self._look.set()
         if self._engine is not None:
-            self._engine.rescan()
+            self._engine.tasks.rescan()
 
     async def close(self, readers: Iterable[asyncio.Task[None]] = ()) -> None:
         """Let go of it, after its `readers` (which were called off) have ended.
@@ -174,7 +208,7 @@ class Neighbour:
                 if ending:
                     await asyncio.wait(ending)
                 if self._engine is not None:
-                    await self.ask(self._engine.close(0))
+                    await self.lane.run(self._engine.close(0))
         self.lane.close()
 
     async def pause(self) -> None:
@@ -198,11 +232,11 @@ class Neighbour:
         self._ready.set()
         self._told()
 
-    def _made(self) -> Guest:
+    def _made(self) -> OtherEngine:
         """In a thread: where the folder lies is asked of disks that may be slow."""
         check_apart(self.beside.path, self._others())
         self.place = os.path.realpath(self.beside.path)
-        return Guest(self._own, self.beside.path)
+        return self._open_engine(self.beside.path)
 
 
 def as_engine_error(error: Exception, path: Path) -> EngineError:

@@ -6,9 +6,9 @@ task's own), and the sentence of an error: these are for eyes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,17 +22,26 @@ from engine.service.feed import Batch
 
 _LINKS: Final = ("parent_task_id", "command_task_id", "contract_id", "task_run_id", "run_id")
 _OF_CONTRACT: Final = ("contract_id", "run_id", "task_id")
+T = TypeVar("T")
 _S = TypeVar("_S", bound=Struct)
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """Marks with one ledger's label; nothing here is slow, or touches a disk."""
+class IdQualifier:
+    """Adds one ledger's label to ids; nothing here is slow, or touches a disk."""
 
     label: str
 
     def id(self, plain: str) -> TaskId:
         return qualified(plain, self.label)
+
+    def qualified(self, answer: T) -> T:
+        """The reply of an operation, by its type; what holds no id comes back as it is."""
+        for kind, qualify in _BY_TYPE.items():
+            if isinstance(answer, kind):
+                found: T = qualify(self, answer)
+                return found
+        return [self.qualified(one) for one in answer] if isinstance(answer, list) else answer  # type: ignore[return-value]
 
     def record(self, record: TaskRecord) -> TaskRecord:
         engine = record.engine and self._linked(record.engine)
@@ -61,9 +70,6 @@ class Marks:
         raw = {**view.raw, "run_id": self.id(view.run_id)}
         return replace(view, raw=raw, progress=view.progress and self.contract(view.progress))
 
-    def ended(self, ended: RunView | TaskRecord) -> RunView | TaskRecord:
-        return self.record(ended) if isinstance(ended, TaskRecord) else self.run(ended)
-
     def exported(self, exported: Exported) -> Exported:
         return replace(exported, task_id=self.id(exported.task_id))
 
@@ -73,3 +79,14 @@ class Marks:
     def _marked(self, one: _S, names: Sequence[str]) -> _S:
         found = {name: getattr(one, name) for name in names}
         return replace(one, **{name: self.id(value) for name, value in found.items() if value})
+
+
+_BY_TYPE: Final[dict[type, Callable[[IdQualifier, Any], Any]]] = {
+    str: IdQualifier.id,
+    TaskView: IdQualifier.view,
+    TaskRecord: IdQualifier.record,
+    CompletionCheck: IdQualifier.prospect,
+    ContractView: IdQualifier.contract,
+    RunView: IdQualifier.run,
+    Exported: IdQualifier.exported,
+}

@@ -80,8 +80,8 @@ async def _run(home: Path, jobs: Sequence[Job]) -> None:
             await engine.warm()
         for kind, args in jobs:
             before = cpu_s()
-            started = await engine.start(kind, args)
-            ended = await engine.wait(started.task_id, LIMIT_S * 1_000)
+            started = await engine.requests.start(kind, args)
+            ended = await engine.tasks.wait(started.task_id, LIMIT_S * 1_000)
             told = {"task_id": started.task_id, "status": ended.status, "cpu_s": cpu_s() - before}
             print(json.dumps(told), flush=True)
     finally:

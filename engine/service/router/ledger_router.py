@@ -1,31 +1,31 @@
-"""`Ledgers`: several ledgers side by side behind the face of one engine.
+"""The router of an engine: other ledgers by label, and their live lists merged with the own one.
 
-The own ledger is where tasks are started; any number of others are looked at and, unless they
-are only to be watched, acted on. Ids of their tasks end in `@label` (see `ledger_ids`): every
-verb goes to the ledger that the id names, and every id that comes back names its ledger.
-With no ledger beside, this is the own ledger's engine and nothing more.
+The own ledger is where tasks are started; any number of others are read and, unless they
+are only to be watched, changed. Ids of their tasks end in `@label` (see `ledger_ids`); see
+`engine.ledger.routing` for how a call finds its ledger.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Literal
 
 from msgspec.structs import replace
 
-from engine.kinds.context import Clock
+from engine.export.output import check_outside
 from engine.ledger.folder_presence import ANSWER_S, SILENT_WORDS, FolderProbe
 from engine.model.config import Settings
-from engine.model.ledger_ids import is_label
+from engine.model.ledger_ids import SIGN, is_label, ledger_label
 from engine.model.records import TaskId
 from engine.service.feed import Batch
-from engine.service.router.connection import CLOSE_S, Guest, Neighbour, as_engine_error
+from engine.service.router.connection import CLOSE_S, LedgerConnection, OtherEngine, as_engine_error
 from engine.service.router.connection_state import Beside, LedgerState
 from engine.service.router.errors import BadLabel, NoSuchLedger
-from engine.service.router.routed_verbs import SteersBeside
 
 # The live lists of several ledgers as one: the own one's reader also tells what the others do.
 #
@@ -34,7 +34,8 @@ from engine.service.router.routed_verbs import SteersBeside
 
 log = logging.getLogger(__name__)
 
-Follow = Callable[[Guest], AsyncGenerator[Batch, None]]
+# `tasks` or `runs`, and how an engine is asked for these.
+Rows = Literal["tasks", "runs"]
 MANY = 100  # tasks whose ids are marked in a thread: more of them would be felt
 
 
@@ -43,8 +44,8 @@ class _Part:
 
     task: asyncio.Task[None]
 
-    def __init__(self, neighbour: Neighbour) -> None:
-        self.neighbour = neighbour
+    def __init__(self, connection: LedgerConnection) -> None:
+        self.connection = connection
         self.known: set[TaskId] = set()
         # What has not answered yet holds nobody up: it counts once it tells something.
         self.last = Batch(complete=True)
@@ -54,16 +55,16 @@ class Merging:
     """The others beside one reader of the own ledger. `call` has the own feed tell something;
     where it `counts`, what it hears is how these ledgers stand."""
 
-    def __init__(self, follow: Follow, call: Callable[[], object], *, counts: bool = True) -> None:
-        self._follow, self._call, self._counts = follow, call, counts
+    def __init__(self, rows: Rows, call: Callable[[], object], *, counts: bool = True) -> None:
+        self._rows, self._call, self._counts = rows, call, counts
         self._parts: dict[str, _Part] = {}
         self._waiting: list[Batch] = []
         self._own = Batch(complete=True)
         self._ending: set[asyncio.Task[None]] = set()
 
-    def begin(self, neighbour: Neighbour) -> None:
+    def begin(self, connection: LedgerConnection) -> None:
         """Follow this ledger from now on."""
-        label, part = neighbour.beside.label, _Part(neighbour)
+        label, part = connection.beside.label, _Part(connection)
         part.task = asyncio.create_task(self._begin(part), name=f"follow ledger {label}")
         self._parts[label] = part
 
@@ -105,7 +106,7 @@ class Merging:
         )
 
     async def _begin(self, part: _Part) -> None:
-        await part.neighbour.lane.run(self._keep_up(part))
+        await part.connection.lane.run(self._keep_up(part))
 
     async def _keep_up(self, part: _Part) -> None:
         """Until it is cancelled; a ledger that fails is followed anew."""
@@ -115,22 +116,28 @@ class Merging:
             except Exception as error:
                 log.warning("a ledger beside cannot be followed", exc_info=error)
                 if self._counts:
-                    part.neighbour.fail(as_engine_error(error, part.neighbour.beside.path))
+                    part.connection.fail(as_engine_error(error, part.connection.beside.path))
             else:
                 return  # it is being closed, or has nothing of the kind
             self._drop(part)
             self._call()
-            await part.neighbour.pause()
+            await part.connection.pause()
 
     async def _pass_on(self, part: _Part) -> None:
-        neighbour = part.neighbour
-        marks, engine = neighbour.marks, await neighbour.ready()
-        async with aclosing(self._follow(engine)) as batches:
+        connection = part.connection
+        ids, engine = connection.ids, await connection.ready()
+        if self._rows == "tasks":
+            changes = engine.tasks.changes()
+        elif engine.has_runs:
+            changes = engine.contracts.run_changes()
+        else:
+            return
+        async with aclosing(changes) as batches:
             async for batch in batches:
                 if len(batch.views) > MANY:
-                    marked = await asyncio.to_thread(marks.batch, batch)
+                    marked = await asyncio.to_thread(ids.batch, batch)
                 else:
-                    marked = marks.batch(batch)
+                    marked = ids.batch(batch)
                 self._take(part, marked)
 
     def _take(self, part: _Part, batch: Batch) -> None:
@@ -140,9 +147,9 @@ class Merging:
         self._waiting.append(batch)
         self._call()
         if self._counts:
-            part.neighbour.hear(batch)
+            part.connection.hear(batch)
         else:
-            part.neighbour.runs = part.known
+            part.connection.runs = part.known
 
     def _drop(self, part: _Part) -> None:
         gone, part.known = tuple(part.known), set()
@@ -160,55 +167,56 @@ def ask_for(settings: Settings) -> Callable[[], str]:
     return lambda: "" if answer.responded(0) else f"{settings.root}: {SILENT_WORDS}"
 
 
-class Ledgers(SteersBeside):
-    """An engine on its own ledger, and on those beside it; see the module.
+class LedgerRouter:
+    """The other ledgers of one engine, by label, in the order in which they came.
 
-    `told` hears, on the loop, when one of them is in another state.
+    `told` is called on the loop when one of them is in another state. `open_engine` makes the
+    engine of another ledger; it may wait for a disk.
     """
 
-    _keeps_all = True
-
-    def __init__(self, settings: Settings, *, accepts: bool, clock: Clock | None = None) -> None:
-        super().__init__(settings, accepts=accepts, clock=clock)
+    def __init__(self, settings: Settings, open_engine: Callable[[Path], OtherEngine]) -> None:
         self.told: Callable[[], object] = lambda: None
+        self._settings = settings
+        self._open_engine = open_engine
+        self._by_label: dict[str, LedgerConnection] = {}
         self._readers: set[Merging] = set()
-        self._run_readers: set[Merging] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
-    def ledgers(self) -> tuple[LedgerState, ...]:
-        """Each ledger beside the own one, in the order in which they came, as it is now."""
-        return tuple(each.state for each in self._neighbours.by_label.values())
+    def states(self) -> tuple[LedgerState, ...]:
+        """Each of these ledgers as it is now."""
+        return tuple(each.state for each in self._by_label.values())
 
     def add(self, beside: Beside) -> None:
-        """Show a ledger beside; it is opened in the background, and again while that fails.
+        """Show another ledger; it is opened in the background, and again while that fails.
 
-        A folder that cannot stand beside the others (it is one of them, or inside one) is
+        A folder that cannot be shown with the others (it is one of them, or inside one) is
         `unusable` with that error, as is one that cannot be read.
 
         Raises:
             BadLabel: it cannot be called so, or another one is.
         """
-        check_label(beside.label, self._neighbours.by_label)
-        before = tuple(self._neighbours.by_label)
-        neighbour = Neighbour(beside, self.settings, lambda: self._roots(before), self._tell)
-        self._neighbours.by_label[beside.label] = neighbour
-        neighbour.begin()
-        for reader in self._readers | self._run_readers:
-            reader.begin(neighbour)
+        check_label(beside.label, self._by_label)
+        before = tuple(self._by_label)
+        connection = LedgerConnection(
+            beside, self._open_engine, lambda: self._roots(before), self._tell
+        )
+        self._by_label[beside.label] = connection
+        connection.begin()
+        for reader in self._readers:
+            reader.begin(connection)
         self.told()
 
     def remove(self, label: str) -> None:
-        """Show it no more: its rows go at once; its folder is let go of in the background.
+        """Show it no more: its rows go at once; its folder is closed in the background.
 
         Raises:
             NoSuchLedger.
         """
-        neighbour = self._neighbours.by_label.pop(label, None)
-        if neighbour is None:
-            raise NoSuchLedger(label=label)
-        ending = [reader.end(label) for reader in self._readers | self._run_readers]
-        closing = asyncio.create_task(neighbour.close(ending), name=f"close ledger {label}")
+        connection = self._known(label)
+        del self._by_label[label]
+        ending = [reader.end(label) for reader in self._readers]
+        closing = asyncio.create_task(connection.close(ending), name=f"close ledger {label}")
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
         self.told()
@@ -219,65 +227,76 @@ class Ledgers(SteersBeside):
         Raises:
             NoSuchLedger.
         """
-        neighbour = self._neighbours.by_label.get(label)
-        if neighbour is None:
-            raise NoSuchLedger(label=label)
-        one = neighbour.beside
-        neighbour.beside = Beside(one.path, one.label, watch_only)
+        connection = self._known(label)
+        one = connection.beside
+        connection.beside = Beside(one.path, one.label, watch_only)
         self.told()
 
-    async def close(self, grace_s: float = 5.0) -> None:
-        """Let go of every ledger; see `Engine.close`."""
-        for label in tuple(self._neighbours.by_label):
+    async def close(self) -> None:
+        """Close every one of these ledgers."""
+        for label in tuple(self._by_label):
             self.remove(label)
         await asyncio.gather(*self._closing)
-        await super().close(grace_s)
-
-    def changes(self) -> AsyncGenerator[Batch, None]:
-        """The live list of all ledgers; see `Engine.changes`."""
-        return self._merged(super().changes(), Merging(_tasks_of, self._call_feeds), self._readers)
-
-    def run_changes(self) -> AsyncGenerator[Batch, None]:
-        """The task runs of all ledgers whose runs are known; see `Engine.run_changes`."""
-        merging = Merging(_runs_of, self._call_goals, counts=False)
-        return self._merged(super().run_changes(), merging, self._run_readers)
 
     def rescan(self) -> None:
-        """Look at every folder again, and try again what could not be opened, now."""
-        super().rescan()
-        for each in self._neighbours.by_label.values():
+        """Read every folder again, and try again what could not be opened, now."""
+        for each in self._by_label.values():
             each.rescan()
 
-    async def _merged(
-        self, own: AsyncGenerator[Batch, None], reader: Merging, readers: set[Merging]
+    def of(self, task_id: str) -> LedgerConnection | None:
+        """The ledger that the id names; None for the own.
+
+        Raises:
+            NoSuchLedger: it names one that is not there.
+        """
+        if SIGN not in task_id:  # all that an id costs where there is one ledger
+            return None
+        return self._known(ledger_label(task_id))
+
+    def all_open(self) -> Iterator[LedgerConnection]:
+        """The ledgers that can be asked now."""
+        return (each for each in tuple(self._by_label.values()) if each.is_open)
+
+    def all_with_runs(self) -> Iterator[LedgerConnection]:
+        """Those of them whose contracts and task runs are in a known folder."""
+        return (each for each in self.all_open() if each.engine.has_runs)
+
+    async def check_outside(self, place: Path) -> None:
+        """Raise ExportRefused for a place inside any of the ledgers."""
+        places = [each.place for each in self._by_label.values()]
+        if places:  # else the writer itself checks the own one
+            own = self._settings.root
+            await asyncio.to_thread(lambda: check_outside(place, [os.path.realpath(own), *places]))
+
+    async def merged(
+        self, own: AsyncGenerator[Batch, None], reader: Merging
     ) -> AsyncGenerator[Batch, None]:
-        readers.add(reader)
+        """The own batches, and between them those of every other ledger."""
+        self._readers.add(reader)
         try:
-            for each in self._neighbours.by_label.values():
+            for each in self._by_label.values():
                 reader.begin(each)
             async with aclosing(own) as batches:
                 async for batch in batches:
                     for one in reader.joined(batch):
                         yield one
         finally:
-            readers.discard(reader)
+            self._readers.discard(reader)
             await reader.close()
 
     def _tell(self) -> None:
         self.told()
 
-    def _call_feeds(self) -> None:
-        for feed in self._feeds:
-            feed.call()
-
-    def _call_goals(self) -> None:
-        for goals in self._goal_feeds:
-            goals.call()
+    def _known(self, label: str) -> LedgerConnection:
+        found = self._by_label.get(label)
+        if found is None:
+            raise NoSuchLedger(label=label)
+        return found
 
     def _roots(self, labels: Iterable[str]) -> Iterator[Path]:
         """The folders of the own ledger and of these."""
-        yield self.settings.root
-        near = self._neighbours.by_label
+        yield self._settings.root
+        near = self._by_label
         yield from (near[label].beside.path for label in labels if label in near)
 
 
@@ -287,14 +306,3 @@ def check_label(label: str, taken: Container[str]) -> None:
         raise BadLabel(label=label, reason="a label has other signs, or another length")
     if label in taken:
         raise BadLabel(label=label, reason="another ledger is called so")
-
-
-def _tasks_of(guest: Guest) -> AsyncGenerator[Batch, None]:
-    return guest.changes()
-
-
-async def _runs_of(guest: Guest) -> AsyncGenerator[Batch, None]:
-    if guest.has_runs:
-        async with aclosing(guest.run_changes()) as batches:
-            async for batch in batches:
-                yield batch

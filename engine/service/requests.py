@@ -1,0 +1,300 @@
+"""Requests for tasks: start one, start it once more, or start what failed in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from engine.execution.budget_observer import BudgetObserver
+from engine.execution.runner import Job
+from engine.execution.task_observer import TaskObserver
+from engine.kinds.context import Clock
+from engine.kinds.spec import Tools
+from engine.ledger.routing import routed
+from engine.model.errors import (
+    EngineError,
+    InvalidArguments,
+    LedgerReadOnly,
+    Problem,
+    ShuttingDown,
+    TaskUnreadable,
+)
+from engine.model.kind_traits import traits_of
+from engine.model.ledger_ids import SIGN
+from engine.model.records import ENVELOPE, TaskId, TaskRecord, Unreadable
+from engine.results.file_reader import TaskFileReader
+from engine.results.units import Unit, UnitState
+from engine.service import rerun
+from engine.service.admission import (
+    NO_TERMS,
+    Request,
+    Terms,
+    admit,
+    check_envelope,
+    engine_fields,
+    opening_fields,
+    run_facts,
+)
+from engine.service.contracts import ContractService
+from engine.service.ledger_context import LedgerContext
+from engine.service.queries import TaskQueries
+from engine.service.rerun import Asked
+from engine.service.retry_failed import (
+    NotEnded,
+    Remainder,
+    failed_urls,
+    remaining_commands,
+    remaining_pages,
+    web_pages,
+)
+
+
+class TaskRequests:
+    """Accept tasks of the own ledger; `asked` reads requests of the others, too."""
+
+    part_name = "requests"
+
+    def __init__(
+        self,
+        context: LedgerContext,
+        tasks: TaskQueries,
+        contracts: ContractService,
+        reading: TaskFileReader,
+        tools: Tools,
+        clock: Clock,
+    ) -> None:
+        self.router = context.router
+        self._context = context
+        self._maintenance = context.maintenance
+        self._own = context.own
+        self._goals = context.goals
+        self._tasks = tasks
+        self._contracts = contracts
+        self._reading = reading
+        self._tools = tools
+        self._clock = clock
+        self._closing = False
+
+    async def start(
+        self,
+        kind: str,
+        args: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        parent: str | None = None,
+        terms: Terms = NO_TERMS,
+    ) -> TaskRecord:
+        """Accept a task: PENDING on disk, in the queue, before this returns.
+
+        A `parent` of another ledger is left out.
+
+        Raises:
+            InvalidArguments: with every mistake; nothing was written.
+            LedgerReadOnly, LedgerWriteFailed: it could not be written down, so it does not run.
+            ShuttingDown: the engine is closing.
+        """
+        if parent is not None and SIGN in parent:
+            parent = None
+        if kind == ENVELOPE:
+            return await self._open_envelope(args, name, parent, terms)
+        request = admit(kind, args, name, terms, self._tools)
+        self._check_open()
+        # Shielded: of a caller that goes away meanwhile no task may stay that nobody runs.
+        accepting = asyncio.create_task(self._accept(request, parent))
+        self._own.accepting.add(accepting)
+        accepting.add_done_callback(self._accepted)
+        return await asyncio.shield(accepting)
+
+    def _accepted(self, accepting: asyncio.Task[TaskRecord]) -> None:
+        self._own.accepting.discard(accepting)
+        if not accepting.cancelled():
+            accepting.exception()  # the caller has it; one that went away does not want it
+
+    @routed()
+    async def asked(self, task_id: str, variables: Mapping[str, Any] | None = None) -> rerun.Asked:
+        """What the task was asked to do, to `start` it once more.
+
+        Args:
+            variables: values for the variables of a command task; they are kept nowhere.
+
+        Raises:
+            CannotRepeat: it is not known whole; one class for each reason.
+            InvalidArguments: variables were given for a task that has none.
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        record = (await self._tasks.get(task_id)).entry
+        if isinstance(record, Unreadable):
+            raise TaskUnreadable(task_id=task_id, reason=record.reason, path=record.path)
+        link = record.engine.contract_id if record.engine is not None else None
+        contract = await asyncio.to_thread(self._goals.terms_of, link) if link else None
+        return rerun.asked(record, contract, variables)
+
+    async def rerun(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
+        """Start the same request as a new task of the own ledger.
+
+        It names this one as its parent if that is in the own ledger.
+
+        Raises:
+            CannotRepeat, and whatever `start` raises.
+        """
+        return await self._start_after(task_id, await self.asked(task_id, variables))
+
+    async def remainder(
+        self, task_id: str, variables: Mapping[str, Any] | None = None
+    ) -> Remainder:
+        """What of an ended task failed, or its contract misses, as a request that could be started.
+
+        Commands that lack variables, or what they type, come with a `refusal`.
+
+        Raises:
+            CannotRepeat: its request is not known whole.
+            NotEnded: it may still come to these pages by itself.
+            NotATaskId, TaskNotFound, TaskUnreadable.
+        """
+        record = (await self._tasks.get(task_id)).entry
+        if isinstance(record, TaskRecord) and record.kind == rerun.COMMANDS:
+            return await self._remaining_commands(task_id, record, variables)
+        asked = await self.asked(task_id, variables)
+        if isinstance(record, TaskRecord) and not record.is_terminal:
+            raise NotEnded(task_id=task_id)
+        if not traits_of(asked.kind).crawls:
+            return Remainder(task_id, asked.kind)
+        units: list[Unit] = []
+        async for part in self._reading.units(task_id):
+            units += [unit for unit in part.units if unit.state == UnitState.FAILED]
+        urls = failed_urls(units)
+        if isinstance(record, TaskRecord) and record.engine and record.engine.contract_id:
+            contract = await self._contracts.get(record.engine.contract_id)
+            urls = web_pages([*urls, *contract.missing])
+        return remaining_pages(task_id, asked, urls)
+
+    async def _remaining_commands(
+        self, task_id: str, record: TaskRecord, variables: Mapping[str, Any] | None
+    ) -> Remainder:
+        if not record.is_terminal:
+            raise NotEnded(task_id=task_id)
+        task = await self._tasks.command_task(task_id, results=False) or {}
+        states = [one.get("status") for one in task.get("commands", ())]
+        left = remaining_commands(rerun.recorded(record), states)
+        if left is None:
+            return Remainder(task_id, record.kind)
+        found = Remainder(task_id, record.kind, left, states.count("error"), 1)
+        try:
+            return replace(found, request=rerun.completed(record, left, variables, "retry"))
+        except rerun.CannotRepeat as refusal:
+            return replace(found, request=rerun.to_complete(left), refusal=refusal)
+
+    async def retry(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
+        """As `rerun`, of what failed in the task.
+
+        Raises:
+            NothingToRetry, and whatever `remainder` and `start` raise.
+        """
+        return await self._start_after(task_id, (await self.remainder(task_id, variables)).whole)
+
+    async def _start_after(self, task_id: str, one: Asked) -> TaskRecord:
+        parent = await self._tasks.ledger_id(task_id)  # qualified: `start` leaves it out
+        return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=one.terms)
+
+    def close(self) -> None:
+        """Accept nothing more."""
+        self._closing = True
+
+    def _check_open(self) -> None:
+        """Raise unless new tasks are accepted now."""
+        if self._own.executor is None or self._closing:
+            raise ShuttingDown()
+        if self._maintenance.lease is None:
+            path = str(self._context.ledger.root)
+            raise self._maintenance.refusal or LedgerReadOnly(path=path)
+
+    async def _open_envelope(
+        self, args: Mapping[str, Any], name: str | None, parent: str | None, terms: Terms
+    ) -> TaskRecord:
+        """A `browser_task`: RUNNING at once; a host drives it from outside."""
+        request = check_envelope(args, name, terms)
+        await self._maintenance.reap_first()
+        self._check_open()
+        fields = engine_fields(terms, name, parent, self._context.runs.new_id())
+
+        def create(contract_id: str | None) -> TaskRecord:
+            linked = msgspec.structs.replace(fields, contract_id=contract_id)
+            return self._contracts.envelopes.start(request, linked)
+
+        contract, run_id = terms.contract, terms.task_run_id
+        record = await asyncio.to_thread(self._goals.accept, ENVELOPE, contract, run_id, create)
+        await asyncio.to_thread(self._context.linked.accept, record, run_facts(terms))
+        self._tasks.nudge(TaskId(record.task_id))
+        return record
+
+    async def _accept(self, request: Request, parent: str | None) -> TaskRecord:
+        """Write the task down, and queue it."""
+        await self._maintenance.reap_first()
+        self._check_open()
+        record = await asyncio.to_thread(self._create, request, parent)
+        task_id, terms = TaskId(record.task_id), request.terms
+        observers = self._observers(record, terms)
+        job = Job(task_id, request.kind, request.parsed, observers, terms.policy or {})
+        try:
+            self._check_open()
+            assert self._own.executor is not None
+            self._own.executor.submit(job)
+        except EngineError:  # refused after all: it must not look as if it had been lost
+            await asyncio.to_thread(self._context.ledger.request_cancel, job.task_id)
+            raise
+        self._tasks.nudge(job.task_id)
+        return record
+
+    def _observers(self, record: TaskRecord, terms: Terms) -> tuple[TaskObserver, ...]:
+        """What goes along with the task: its budgets and its contract, if it has any."""
+        found: list[TaskObserver] = []
+        if terms.policy:
+            budget = partial(
+                BudgetObserver, now_ms=self._clock.now_ms, monotonic=self._clock.monotonic
+            )
+            found.append(budget(self._context.ledger, record.task_id, terms.enforce))
+        if record.engine is not None and record.engine.contract_id is not None:
+            found.append(self._goals.companion(record.engine.contract_id, record.task_id))
+        return tuple(found)
+
+    def _create(self, request: Request, parent: str | None) -> TaskRecord:
+        terms, placing = request.terms, request.kind.place(request.parsed, request.args)
+        scrub = request.kind.scrub(request.parsed)
+        given, name = scrub.ours(placing.args), request.name or placing.name
+        fields = msgspec.structs.replace(
+            engine_fields(
+                terms, scrub.hide(name) if name else name, parent, self._context.runs.new_id()
+            ),
+            command_task_id=placing.command_task_id,
+            metadata=placing.metadata if terms.metadata is None else terms.metadata,
+            withheld=placing.withheld or given != placing.args,
+        )
+
+        def create(contract_id: str | None) -> TaskRecord:
+            linked = msgspec.structs.replace(fields, contract_id=contract_id)
+            return self._context.ledger.create(
+                kind, given, engine=linked, fields=opening, documents=placing.documents
+            )
+
+        kind, opening = request.kind.name, scrub.ours(opening_fields(terms))
+        record = self._goals.accept(kind, terms.contract, terms.task_run_id, create)
+        self._context.linked.accept(record, run_facts(terms))
+        if placing.command_task_id:
+            self._tasks.learn(placing.command_task_id, record.task_id)
+        return record
+
+
+def problems(
+    kind: str, args: Mapping[str, Any], name: str | None = None, terms: Terms = NO_TERMS
+) -> tuple[Problem, ...]:
+    """Every mistake for which `start` would refuse this request; nothing is started."""
+    try:
+        admit(kind, args, name, terms) if kind != ENVELOPE else check_envelope(args, name, terms)
+    except InvalidArguments as error:
+        return error.problems
+    return ()
