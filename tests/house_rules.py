@@ -10,6 +10,8 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from engine.kinds.traits import ALL_TRAITS
+
 ROOT = Path(__file__).resolve().parents[1]
 Found = Iterator[tuple[int, str]]
 Rule = Callable[[str, ast.Module], Found]
@@ -101,6 +103,11 @@ WRITERS = {
     "engine/export/output.py": "an export is the user's own file, never one inside a ledger",
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
     "gui/startup/screenshots.py": "the throw-away ledger of a picture",
+}
+KIND_NAMES = frozenset(one.name for one in ALL_TRAITS) - {"commands"}  # also an argument's name
+OTHER_MEANINGS = {
+    "engine/contracts/bulk_progress.py": "a scope of contracts, as other programs write it",
+    "engine/contracts/crawl_contract.py": "the same scope",
 }
 DRAGS = {
     "gui/style/drag_source.py": "a drag is the desktop's own loop, begun by an event, no coroutine"
@@ -255,6 +262,16 @@ def the_window_knows_only_the_engines_face(path: str, tree: ast.Module) -> Found
         head, _, rest = name.partition(".")
         if path.startswith("gui/") and head == "engine" and rest not in GUI_MAY_IMPORT:
             yield line, f"imports {name}; the window may import {', '.join(sorted(GUI_MAY_IMPORT))}"
+
+
+def kinds_are_named_in_their_package_alone(path: str, tree: ast.Module) -> Found:
+    """Other modules read what they need of a kind from its `KindSpec` or its `KindTraits`."""
+    if _within(path, ("engine/kinds/",)) or path in OTHER_MEANINGS:
+        return
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in prose and node.value in KIND_NAMES:
+            yield node.lineno, f"the kind {node.value!r} is named outside engine/kinds"
 
 
 def files_are_written_in_one_place(path: str, tree: ast.Module) -> Found:
@@ -425,6 +442,7 @@ RULES: tuple[Rule, ...] = (
     outside_things_have_one_seam,
     addresses_have_one_parser,
     the_window_knows_only_the_engines_face,
+    kinds_are_named_in_their_package_alone,
     files_are_written_in_one_place,
     no_dialog_runs_a_loop_of_its_own,
     background_tasks_have_an_owner,

@@ -26,6 +26,7 @@ from engine.cli.start import start
 from engine.cli.watch import watch
 from engine.cli.worker import worker
 from engine.doctor import examine
+from engine.kinds.registry import KINDS
 from engine.model.config import Settings
 from engine.model.errors import EngineError, TaskUnreadable
 from engine.model.records import TaskId, TaskView, Unreadable
@@ -89,7 +90,7 @@ def _add(verb: Verb) -> None:
 
 # Help of the verb groups in `octask --help`.
 GROUPS: dict[str, str] = {
-    "recording": "What a recording can become.",
+    **{name: kind.verbs_help for name, kind in KINDS.items() if kind.verbs_help},
     **goals.GROUPS,
     **runs.GROUPS,
 }

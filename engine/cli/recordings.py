@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 import click
 import msgspec
@@ -14,33 +14,6 @@ from engine.model.config import Settings
 from engine.model.display import display
 from engine.text.cli_messages import say
 from engine.verbs.model import Verb
-
-OPTIONS: Final[Mapping[str, str]] = {
-    "label": "What it is called, also in what it is exported as.",
-    "duration_ms": "End after so many ms (when it is stopped or its window closed).",
-    "screenshots": "each, navigation or none (navigation).",
-}
-FLAGS: Final[Mapping[str, str]] = {
-    "headless": "Without a window; another program drives it.",
-    "keep_text": "Keep what is typed; passwords and card numbers never.",
-}
-
-Command = Callable[..., None]
-
-
-def recording_options(command: Command) -> Command:
-    """Add one option for each argument of a recording; values stay texts."""
-    for name, text in reversed(tuple(FLAGS.items())):
-        option = "--" + name.replace("_", "-")
-        command = click.option(option, name, is_flag=True, callback=_as_typed, help=text)(command)
-    for name, text in reversed(tuple(OPTIONS.items())):
-        option = "--" + name.replace("_", "-")
-        command = click.option(option, name, multiple=True, metavar="VALUE", help=text)(command)
-    return command
-
-
-def _as_typed(_: click.Context, __: click.Parameter, on: bool) -> tuple[str, ...]:
-    return ("true",) if on else ()
 
 
 def stop(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

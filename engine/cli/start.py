@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from msgspec import to_builtins
@@ -21,12 +21,11 @@ from engine.cli.escaped import as_json as print_json
 from engine.cli.examples import json_example
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
-from engine.cli.recordings import FLAGS as RECORDING_FLAGS
-from engine.cli.recordings import OPTIONS as RECORDING
-from engine.cli.recordings import recording_options
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.show import view_data
+from engine.kinds.arguments import Argument
 from engine.kinds.commands.command_file import MAX_BYTES
+from engine.kinds.registry import KINDS
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import (
@@ -41,6 +40,7 @@ from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
 from engine.service.admission import Terms
 from engine.service.engine import Engine
+from engine.service.forms import inputs, kind_forms
 from engine.text import words
 from engine.text.cli_messages import say
 
@@ -119,72 +119,6 @@ def for_agent(settings: Settings, terms: Terms) -> Settings:
     return replace(settings, agent_id=terms.agent_id) if terms.agent_id else settings
 
 
-# Options for the arguments of each kind, with their help.
-
-CRAWL: Final[Mapping[str, str]] = {
-    "urls": "A further address to begin at (again for more).",
-    "max_pages": "Stop after so many pages (1 to 1,000,000; 20, of a sitemap 50).",
-    "max_depth": "Follow links so deep (0 to 100; 2).",
-    "username": "Who logs in, where the site asks with HTTP authentication.",
-    "password": "env:NAME, the variable that holds the password; never the password itself.",
-    "scope": "Only addresses that match this pattern (the start's origin).",
-    "include_patterns": "Only addresses that match one of these patterns (again for more).",
-    "exclude_patterns": "No address that matches one of these patterns (again for more).",
-    "fragments": "ignore, or routes: addresses with #/ or #! are pages of their own (ignore).",
-    "output_format": "markdown, text or structured (markdown).",
-    "engine": "browser, static or auto (browser).",
-    "concurrency": "So many pages at once (1 to 16; 3).",
-    "delay_ms": "Wait between two pages of one host, in ms (1000).",
-    "respect_robots": "true or false: obey robots.txt (true).",
-    "block_resources": "true or false: leave out images, fonts and media (true).",
-    "screenshot": "none, failed or all (none).",
-    "settle_ms": "Ready when nothing changed for so many ms (100; 500 if scripts wrote it).",
-    "wait_for": "A page is ready when this CSS selector is there.",
-    "timeout_ms": "Take a page as it is after so many ms (30000).",
-    "keep_links": "true or false: keep a list of each page's links (true).",
-    "max_elements": "Take at most so many elements of a page (1,000 to 1,000,000; 250,000).",
-    "max_text_kb": "Keep at most so many KiB of a page's content (16 to 4,096; 2,048).",
-    "retries": "Try a page that failed for a moment again so often (0 to 10; 2).",
-}
-SITEMAP: Final[Mapping[str, str]] = {
-    "sitemap_url": "Its own address (robots.txt, else /sitemap.xml tell).",
-    "filter": "Only addresses that match this pattern.",
-    "other_origins": "true or false: also pages of other sites (false).",
-}
-EVIDENCE: Final[Mapping[str, str]] = {
-    "include": "dom, screenshot, phash, network, console (dom,screenshot).",
-    "network_window_ms": "Watch requests for so many ms (5000).",
-    "full_page": "true or false: a picture of the whole page (true).",
-}
-SNAPSHOT: Final[Mapping[str, str]] = {
-    "current_step": "The step that is being done.",
-    "next_actions": "What comes next (again for more).",
-    "completed_steps": "What is done (again for more).",
-    "notes": "Anything else.",
-    "tabs": "The address of a tab (again for more).",
-    "visit": "true or false: open these tabs (false).",
-    "include_cookies": "true or false: keep their cookies, in a file (false).",
-    "include_storage": "true or false: keep their local storage, too (false).",
-}
-PAGES: Final[Mapping[str, str]] = {
-    "redact_content": "true or false: take keys of services out of page content (true).",
-}
-OPTIONS: Final[Mapping[str, str]] = {**CRAWL, **SITEMAP, **EVIDENCE, **SNAPSHOT, **PAGES}
-LISTS: Final = frozenset(
-    {
-        "urls",
-        "include_patterns",
-        "exclude_patterns",
-        "include",
-        "next_actions",
-        "completed_steps",
-        "tabs",
-    }
-)
-
-KindCommand = Callable[..., None]
-
-
 class Grouped(click.Command):
     """Command whose help groups its options, ungrouped ones first."""
 
@@ -206,22 +140,78 @@ class Grouped(click.Command):
                     formatter.write_dl(rows, col_max=26)
 
 
-def kind_options(command: KindCommand) -> KindCommand:
-    """Add one option for each argument of a kind.
+# Options for the arguments of each kind, made from its table.
+
+
+def kind_options() -> dict[str, list[click.Option]]:
+    """Title of a kind -> one option for each argument that no kind before it has.
 
     Values stay texts: the engine validates them all at once, so that every mistake is reported, not
     only the first.
     """
-    for name, text in reversed(tuple(OPTIONS.items())):
-        option = "--" + name.replace("_", "-")
-        command = click.option(option, name, multiple=True, metavar="VALUE", help=text)(command)
-    return command
+    found: dict[str, list[click.Option]] = {}
+    taken = set(TERMS)
+    for name, kind in KINDS.items():
+        rows = {key: row for key, row in kind.arguments.items() if row.help and key not in taken}
+        if rows:
+            title = kind.form.options_title if kind.form is not None else ""
+            found[title or name] = [_option(key, row) for key, row in rows.items()]
+            taken |= set(rows)
+    return found
+
+
+def _option(name: str, row: Argument) -> click.Option:
+    declared = ["--" + name.replace("_", "-"), name]
+    text = f"{row.help.removesuffix('.')}{_bounds(name, row)}."
+    if row.option == "switch":
+        return click.Option(declared, is_flag=True, callback=_as_typed, help=text)
+    return click.Option(declared, multiple=True, metavar="VALUE", help=text)
+
+
+def _bounds(name: str, row: Argument) -> str:
+    """The values that an option takes and its default, in brackets."""
+    kinds = [kind for kind in KINDS if name in KINDS[kind].arguments]
+    facts = [inputs(kind)[name] for kind in kinds]
+    first, parts = facts[0], list[str]()
+    if row.option == "switch":
+        return ""
+    if row.option == "repeated":
+        return " (repeatable)"
+    if first.choices:
+        parts.append(", ".join(first.choices))
+    elif first.low is not None and first.high is not None:
+        parts.append(f"{first.low:,} to {first.high:,}")
+    elif isinstance(first.default, bool):
+        parts.append("true or false")
+    defaults = [f"default: {_plain(first.default)}"] * (first.default not in (None, "", ()))
+    others = {kind: one.default for kind, one in zip(kinds, facts, strict=True)}
+    for kind, default in others.items():
+        if default != first.default and default is not None:
+            defaults.append(f"{kind}: {_plain(default)}")
+    parts += [", ".join(defaults)] * bool(defaults)
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _plain(default: object) -> str:
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"{default:,}" if isinstance(default, int) else str(default)
+
+
+def _as_typed(_: click.Context, __: click.Parameter, on: bool) -> tuple[str, ...]:
+    return ("true",) if on else ()
 
 
 def given_options(options: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """Convert options to arguments: lists stay lists, else the last value counts."""
+    lists = {
+        name
+        for kind in KINDS.values()
+        for name, row in kind.arguments.items()
+        if row.option == "repeated"
+    }
     return {
-        name: [*values] if name in LISTS else _given(name, values[-1])
+        name: [*values] if name in lists else _given(name, values[-1])
         for name, values in options.items()
         if values
     }
@@ -244,20 +234,26 @@ def _value(text: str) -> Any:
 
 
 LOOK_S = 0.2
-SESSION = "oc_session_snapshot"  # its objective is an argument as well as the task's objective
 
 
 class Start(Grouped):
-    """The `start` command, with its options grouped by kind."""
+    """The `start` command, with its options made from the kinds and grouped by them."""
 
-    sections: Mapping[str, Collection[str]] = {
-        "Crawl (and crawl_sitemap)": CRAWL,
-        "Crawl of a sitemap": SITEMAP,
-        "Recording": (*RECORDING, *RECORDING_FLAGS),
-        "Evidence bundle": EVIDENCE,
-        "Session snapshot": SNAPSHOT,
-        "Terms (of any kind)": TERMS,
-    }
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Add the options of every kind, also of one that was registered later."""
+        made = kind_options()
+        self.sections = {
+            **{title: [one.name or "" for one in options] for title, options in made.items()},
+            "Terms (of any kind)": TERMS,
+        }
+        options = [one for options in made.values() for one in options]
+        return [*self.params, *options, *filter(None, [self.get_help_option(ctx)])]
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help, and one line for each kind."""
+        super().format_help_text(ctx, formatter)
+        with formatter.section("KIND is one of"):
+            formatter.write_dl([(name, form.summary) for name, form in kind_forms().items()])
 
 
 @click.command(cls=Start)
@@ -271,29 +267,17 @@ class Start(Grouped):
 )
 @click.option("--name", help="A name for the list.")
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
-@kind_options
-@recording_options
 @terms_options
 @place_options
 def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> None:
-    """Start a task; URL is where it begins.
-
-    \b
-    KIND is one of
-      crawl                pages, by the links of a first one
-      crawl_sitemap        pages that a sitemap names
-      recording            what somebody does in a browser window
-      oc_evidence_bundle   document, picture, requests and messages of a page
-      oc_session_snapshot  where a piece of work stands, to go on later
-      commands             a scripted task, better started with `octask run FILE`
-      browser_task         work of an agent outside, measured by its budgets
-    """
+    """Start a task; URL is where it begins."""
     name, detached, as_json = given.pop("name"), given.pop("detached"), given.pop("as_json")
     try:
         terms = gather_terms(given)
         settings = for_agent(settings_from(given.pop("home"), given.pop("root")), terms)
         args = gather(url, args_json, given)
-        if kind == SESSION and terms.objective is not None:
+        known = KINDS[kind].arguments if kind in KINDS else {}
+        if "objective" in known and terms.objective is not None:
             args.setdefault("objective", terms.objective)
         if kind == ENVELOPE:
             _open_envelope(settings, args, name, terms, as_json)

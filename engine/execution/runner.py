@@ -15,7 +15,7 @@ from engine.execution.folder_wait import FolderWait
 from engine.execution.task_context import TaskContext
 from engine.execution.task_observer import TaskObserver
 from engine.kinds.context import StopReason, UnitStopped
-from engine.kinds.spec import Head, Kind, Tools
+from engine.kinds.spec import Head, KindSpec, Tools
 from engine.ledger.changes import BUDGET_EXCEEDED
 from engine.ledger.ledger import Ledger
 from engine.model import redact
@@ -44,7 +44,7 @@ class Job:
     """
 
     task_id: TaskId
-    kind: Kind
+    kind: KindSpec
     args: Any
     observers: tuple[TaskObserver, ...] = ()
     budgets: Mapping[str, Any] = field(default_factory=dict)

@@ -12,12 +12,13 @@ from typing import BinaryIO, Final
 import msgspec
 
 from engine.export import texts
-from engine.export.columns import TASK_COLUMNS, Column, chosen, columns_for
+from engine.export.columns import TASK_COLUMNS, chosen, columns_for
 from engine.export.errors import ExportStopped, NothingKept, NothingToExport, ResultDamaged
 from engine.export.output import new_file
 from engine.export.report import write_html
 from engine.export.sheet import write_xlsx
 from engine.export.table import Row, Table, Tally, about
+from engine.kinds.spec import Column
 from engine.ledger.json_stream import Damaged
 from engine.ledger.reader import LedgerReader
 from engine.model import redact

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO, Final
 from msgspec.structs import replace
 
 from engine.export import texts
-from engine.export.columns import Column
 from engine.export.errors import ExportStopped
 from engine.export.exporter import (
     FORMATS,
@@ -27,6 +26,7 @@ from engine.export.exporter import (
 )
 from engine.export.output import new_file
 from engine.export.table import About, Row, Table, Tally, iso
+from engine.kinds.spec import Column
 from engine.ledger.command_task_ids import TaskAliases
 from engine.ledger.reader import LedgerReader
 from engine.ledger.routing import OWN_ONLY, Router, routed

@@ -16,6 +16,7 @@ from engine.kinds.recording.recording_actions import Action
 from engine.kinds.recording.recording_errors import NotARecording, NothingToReplay
 from engine.kinds.recording.recording_export import command_task, template
 from engine.kinds.recording.recording_trace import write_trace
+from engine.kinds.recording.recording_traits import RECORDING_TRAITS
 from engine.ledger.json_stream import Damaged
 from engine.ledger.reader import LedgerReader
 from engine.model import redact
@@ -24,7 +25,7 @@ from engine.model.records import ARTIFACTS_NAME, Unreadable
 from engine.results.findings import Findings
 
 FORMATS: Final = ("task", "trace", "variables")
-KIND: Final = "recording"
+KIND: Final = RECORDING_TRAITS.name
 
 
 class ExportedRecording(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from engine.export.cells import picked
-from engine.export.columns import Column
+from engine.kinds.spec import Column
 from engine.model import redact
 from engine.model.display import display
 from engine.model.errors import TaskUnreadable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from engine.model import urls
 from engine.model.addresses import address_of, is_blank_in_front
@@ -15,6 +15,9 @@ MAX_ENTRIES = 200
 MAX_ADDRESSES = 5_000
 MAX_TEXT_CHARS = 2_048
 BLANK_IN_FRONT = "must not have a space or a line break in its user, password or host"
+ADDRESS_HINT = "https:// is added when it is missing."
+KEYS_HINT = "Private keys, signed tokens and keys of well-known services."
+COUNTED_KEYS_HINT = "Private keys, signed tokens and keys of well-known services, counted."
 ONLY_WEB = "only http and https addresses can be opened"
 
 QUOTED = "{}"  # the place of a value in a sentence: only there is anything hidden from a reader
@@ -31,11 +34,44 @@ class WrongValue(ValueError):
         self.sentence, self.quoted = sentence, quoted
 
 
+Place = Literal["first", "limits", "more"]
+Editor = Literal["", "line", "prose", "lines", "number", "seconds", "choice", "check", "several"]
+
+
+class FormField(NamedTuple):
+    """How a form shows an argument, in English.
+
+    Without `editor` the reading of the argument decides. `shade` is the placeholder, `none` the
+    text of a number that is not set, and `options` are values with their labels.
+    """
+
+    label: str
+    place: Place = "more"
+    editor: Editor = ""
+    hint: str = ""
+    shade: str = ""
+    none: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    suffix: str = ""
+
+    def texts(self) -> tuple[str, ...]:
+        """Every text that a reader sees."""
+        labels = (label for _, label in self.options)
+        return tuple(filter(None, (self.label, self.hint, self.shade, self.none, *labels)))
+
+
 class Argument(NamedTuple):
-    """One row of a table: the field it fills, and how its value is read."""
+    """One row of a table: the field it fills, how its value is read, and how it is offered.
+
+    Without `form` no form shows it; without `help` it is no option of the command line. An
+    option is given once with a value, repeated, or a switch without a value.
+    """
 
     field: str
     read: Reading
+    form: FormField | None = None
+    help: str = ""
+    option: Literal["value", "repeated", "switch"] = "value"
 
 
 Table = Mapping[str, Argument]
@@ -208,3 +244,23 @@ def web_address(given: object) -> str:
     if urls.scheme_of(given) not in {"", *urls.PORTS}:
         raise ValueError(ONLY_WEB)
     raise ValueError("is not a web address; it must look like https://example.com/")
+
+
+def redact_content(hint: str) -> Argument:
+    """The argument that takes keys out of page content."""
+    form = FormField("Redact keys in page content", hint=hint)
+    return Argument("redact_content", flag, form, "Redact keys of services in page content.")
+
+
+WAIT_FOR = Argument(
+    "wait_for",
+    optional(text),
+    FormField("Wait for selector", editor="line", shade="main article"),
+    "Wait until an element matches this CSS selector.",
+)
+PAGE_TIMEOUT = Argument(
+    "timeout_ms",
+    whole(100, 600_000),
+    FormField("Page timeout (ms)"),
+    "Page timeout in ms; the page is taken as it is then.",
+)

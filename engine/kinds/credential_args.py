@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engine.kinds.arguments import MAX_TEXT_CHARS, Argument, Maybe, Table, optional, text
+from engine.kinds.arguments import MAX_TEXT_CHARS, Argument, FormField, Maybe, Table, optional, text
 from engine.model.addresses import address_of, credentials_of
 from engine.model.credentials import Credentials
 from engine.model.errors import Problem
@@ -23,9 +23,20 @@ class SecretText:
         return given
 
 
+PASSWORD_HINT: Final = 'Not kept. Or where it is: {"secret": "env:NAME"}'
 CREDENTIALS: Final[Table] = {
-    "username": Argument("username", optional(text)),
-    "password": Argument("password", Maybe(SecretText())),
+    "username": Argument(
+        "username",
+        optional(text),
+        FormField("User", editor="line"),
+        help="User name for HTTP authentication of the site.",
+    ),
+    "password": Argument(
+        "password",
+        Maybe(SecretText()),
+        FormField("Password", editor="line", hint=PASSWORD_HINT),
+        help="env:NAME, the variable that holds the password; never the password itself.",
+    ),
 }
 
 

@@ -10,15 +10,29 @@ from engine.kinds.evidence.evidence_kind import EVIDENCE
 from engine.kinds.recording.recording_kind import RECORDING
 from engine.kinds.sitemap.sitemap_crawl import CRAWL_SITEMAP
 from engine.kinds.snapshot.snapshot_kind import SNAPSHOT
-from engine.kinds.spec import Kind
+from engine.kinds.spec import KindSpec
 from engine.model.errors import InvalidArguments, Problem
+from engine.model.kind_traits import TRAITS, KindTraits
 from engine.model.records import ENVELOPE
 
-ALL = (CRAWL, CRAWL_SITEMAP, COMMANDS, RECORDING, EVIDENCE, SNAPSHOT)
-KINDS: dict[str, Kind] = {kind.name: kind for kind in ALL}
+ALL = (CRAWL, CRAWL_SITEMAP, RECORDING, EVIDENCE, SNAPSHOT, COMMANDS)  # in the order of forms
+KINDS: dict[str, KindSpec] = {kind.name: kind for kind in ALL}
 
 # What the first crawl would import on the loop: 0.6 s together, too long for a window.
 _LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")
+
+
+def register(kind: KindSpec) -> None:
+    """Add a kind at run time; every face offers it from then on."""
+    if kind.name in KINDS:
+        raise ValueError(f"the kind {kind.name} is registered already")
+    KINDS[kind.name] = kind
+    TRAITS[kind.name] = kind.traits or KindTraits(kind.name)
+
+
+def unregister(name: str) -> None:
+    """Remove a kind that `register` added."""
+    del KINDS[name], TRAITS[name]
 
 
 def import_libraries() -> None:
@@ -27,7 +41,7 @@ def import_libraries() -> None:
         importlib.import_module(library)
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> KindSpec:
     """The kind called `name`.
 
     Raises:

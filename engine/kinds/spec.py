@@ -7,12 +7,15 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import msgspec
+
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.instances import Instances
+from engine.kinds.arguments import Table
 from engine.kinds.context import Context
 from engine.ledger.result_assembly import assemble
 from engine.model.config import Settings
-from engine.model.kind_traits import OTHER_RESULT_KEY, traits_of
+from engine.model.kind_traits import OTHER_RESULT_KEY, KindTraits, traits_of
 from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Hidden, Scrub
 from engine.secrets.spellings import SHORT
@@ -63,8 +66,32 @@ class Placing(NamedTuple):
     withheld: bool = False
 
 
+class Column(NamedTuple):
+    """A field of a unit in exports; `width` in characters, a `bulky` one is left out of reports."""
+
+    name: str
+    width: int = 14
+    bulky: bool = False
+
+
+class KindForm(NamedTuple):
+    """How a kind is offered to a person, in English.
+
+    `action` says what a task of it does, `listed` names a list of addresses for it, with their
+    number and the first host. `summary` stands in `octask start --help`, whose section
+    `options_title` has the options of the kind.
+    """
+
+    title: str
+    action: str
+    icon: str
+    summary: str
+    options_title: str = ""
+    listed: str = ""
+
+
 @dataclass(frozen=True, slots=True)
-class Kind:
+class KindSpec:
     """One kind of task.
 
     `parse` names every mistake (InvalidArguments). `body` keeps its units through the context
@@ -74,6 +101,9 @@ class Kind:
     is `parse` for a request that begins at once: it may look at what is there (instances,
     the environment). `place` says how an accepted task is written down, `secrets` which exact
     values must stand in nothing that is.
+    `traits` are what lower packages know of it. `arguments`, their `defaults` and `form` make the
+    start dialog and the options of `octask start`; `columns` are those of its exports. The verbs
+    of `octask` that only this kind has form a group with `verbs_help`.
     """
 
     name: str
@@ -84,6 +114,12 @@ class Kind:
     parse_here: Callable[[Mapping[str, Any], Tools], Any] | None = None
     place: Callable[[Any, Mapping[str, Any]], Placing] = lambda _, args: Placing(args)
     secrets: Callable[[Any], Iterable[Hidden]] = lambda args: getattr(args, "secrets", ())
+    traits: KindTraits | None = None
+    form: KindForm | None = None
+    arguments: Table = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    columns: tuple[Column, ...] = ()
+    verbs_help: str = ""
 
     def scrub(self, args: Any) -> Scrub:
         """Takes what the task was given as secrets out of everything that is written of it."""
@@ -97,3 +133,9 @@ class Kind:
     def result(self, head: Head, units: Iterable[bytes]) -> bytes:
         """result.json of a direct call: the bytes that the task would have left."""
         return b"".join(assemble(head, self.units_key, units))
+
+
+def defaults_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """The default of each field that has one."""
+    fields = msgspec.structs.fields(struct)
+    return {one.name: one.default for one in fields if one.default is not msgspec.NODEFAULT}

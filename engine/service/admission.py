@@ -14,15 +14,15 @@ from engine.budgets.envelopes import PHASES, EnvelopeRequest, envelope_request
 from engine.contracts import lifecycle
 from engine.contracts.crawl_contract import contract_problems
 from engine.kinds.commands.command_values import is_reference, reference_name
+from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
 from engine.kinds.credential_args import CREDENTIALS
 from engine.kinds.registry import kind_of
-from engine.kinds.spec import Kind, Tools
+from engine.kinds.spec import KindSpec, Tools
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE, EngineFields
 
 MAX_REQUEST_BYTES = 1024 * 1024  # the cap of everything that is parsed (a task file, too)
-COMMANDS_KIND = "commands"
 ADDRESSES = ("url", "urls", "sitemap_url", "tabs")
 BY_REFERENCE = (*ADDRESSES, *CREDENTIALS)
 UNKNOWN_ADDRESS = "https://address.invalid/"
@@ -55,7 +55,7 @@ NO_TERMS = Terms()
 class Request:
     """A request that passed: `args` as given (for the ledger to redact), `parsed` for the body."""
 
-    kind: Kind
+    kind: KindSpec
     args: dict[str, Any]
     parsed: Any
     name: str | None
@@ -82,7 +82,7 @@ def admit(
         problems.append(Problem("args", "wrong_type", "must be an object of named arguments"))
     else:
         problems.extend(_size_problem(args))
-        if kind != COMMANDS_KIND:  # which reads its own, wherever a text may stand
+        if kind != COMMANDS_TRAITS.name:  # which reads its own, wherever a text may stand
             environ = tools.settings.environ if tools is not None else None
             named = {name: args[name] for name in CREDENTIALS if is_reference(args.get(name))}
             args = resolved(args, environ, problems)

@@ -17,7 +17,7 @@ from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE
 from engine.service.admission import Terms
-from engine.service.forms import COMMANDS, STARTABLE, own_names
+from engine.service.forms import COMMANDS, own_names, startable
 from engine.service.rerun import LENGTHS, Asked, holds_mark
 
 TERMS: Final = ("objective", "phase", "policy", "enforce", "contract", "metadata")
@@ -112,8 +112,8 @@ def asked_of(given: object) -> Asked:
     if "args_summary" in given and "task_id" in given:
         given = _of_record(given)
     kind = given.get("kind")
-    if kind not in STARTABLE:
-        raise _refused("kind", f"must be one of {', '.join(STARTABLE)}")
+    if kind not in startable():
+        raise _refused("kind", f"must be one of {', '.join(startable())}")
     problems = [
         Problem(str(name)[:64], "unknown_argument", f"is not known (known: {', '.join(_TOP)})")
         for name in given

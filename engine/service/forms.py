@@ -1,6 +1,6 @@
-"""What can be asked of each kind, as a form needs to know it: defaults, ranges and choices.
+"""The start forms of every kind: fields, defaults, ranges and choices.
 
-Read out of the tables that judge a request, so that no form can offer what would be refused.
+Everything comes from the table that validates a request, so that no form offers what is refused.
 """
 
 from __future__ import annotations
@@ -9,28 +9,61 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
-from engine.kinds.arguments import Maybe, OneOf, Reading, Table, Whole
+from engine.kinds.arguments import (
+    Argument,
+    Editor,
+    FormField,
+    Maybe,
+    OneOf,
+    Reading,
+    Table,
+    Whole,
+    flag,
+    optional,
+    text,
+)
 from engine.kinds.commands.command_table import TIMEOUT, TOOLS, Arg, default_timeout_ms
-from engine.kinds.crawl import crawl_args
+from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
 from engine.kinds.credential_args import SecretText
-from engine.kinds.evidence import evidence_args
-from engine.kinds.recording import recording_args
-from engine.kinds.sitemap import sitemap_args
-from engine.kinds.snapshot import snapshot_args
+from engine.kinds.registry import KINDS
+from engine.kinds.spec import KindForm
 from engine.model.records import ENVELOPE
 
-COMMANDS: Final = "commands"
-STARTABLE: Final = (
-    "crawl",
-    "crawl_sitemap",
-    "recording",
-    "oc_evidence_bundle",
-    "oc_session_snapshot",
-    COMMANDS,
-    ENVELOPE,
+COMMANDS: Final = COMMANDS_TRAITS.name
+# An envelope has no arguments: these are terms of its start.
+_OUTSIDE: Final = KindForm(
+    "Agent task",
+    "Open a task for an agent",
+    "agent",
+    summary="work of an agent outside, measured by its budgets",
 )
+_OUTSIDE_TERMS: Final[Table] = {
+    "objective": Argument(
+        "objective",
+        text,
+        FormField(
+            "What is to be reached",
+            "first",
+            editor="prose",
+            hint="Nothing runs here by itself: an agent drives it through its tools.",
+        ),
+    ),
+    "phase": Argument(
+        "phase",
+        optional(text),
+        FormField(
+            "It begins to",
+            "limits",
+            editor="choice",
+            options=(
+                ("explore", "Explore"),
+                ("act", "Act"),
+                ("verify", "Verify"),
+                ("recover", "Recover"),
+            ),
+        ),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +81,35 @@ class Input:
     secret: bool = False
 
 
-_TABLES: Final[Mapping[str, tuple[Table, type[msgspec.Struct]]]] = {
-    "crawl": (crawl_args.ARGUMENTS, crawl_args.CrawlArgs),
-    "crawl_sitemap": (sitemap_args.ARGUMENTS, crawl_args.CrawlArgs),
-    "recording": (recording_args.ARGUMENTS, recording_args.RecordingArgs),
-    "oc_evidence_bundle": (evidence_args.ARGUMENTS, evidence_args.EvidenceArgs),
-    "oc_session_snapshot": (snapshot_args.ARGUMENTS, snapshot_args.SnapshotArgs),
-}
-_OWN_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "crawl_sitemap": {"max_pages": sitemap_args.MAX_PAGES, "other_origins": False}
-}
+def startable() -> tuple[str, ...]:
+    """Every kind that can be started, in the order in which it is offered."""
+    return (*KINDS, ENVELOPE)
+
+
+def kind_forms() -> dict[str, KindForm]:
+    """How each startable kind is offered; one without a form stands under its name."""
+    plain = {name: KindForm(name, name, "list", summary="") for name in KINDS}
+    known = {name: kind.form for name, kind in KINDS.items() if kind.form is not None}
+    return {**plain, **known, ENVELOPE: _OUTSIDE}
+
+
+def form_fields(kind: str) -> dict[str, FormField]:
+    """The fields of a kind's form by argument, each with its editor."""
+    table = _OUTSIDE_TERMS if kind == ENVELOPE else _table(kind)
+    return {
+        name: row.form._replace(editor=row.form.editor or _editor(row.read))
+        for name, row in table.items()
+        if row.form is not None
+    }
+
+
+def form_texts() -> set[str]:
+    """Every English text of the forms, for translations."""
+    fields = (field for kind in startable() for field in form_fields(kind).values())
+    forms = (
+        text for form in kind_forms().values() for text in (form.title, form.action, form.listed)
+    )
+    return {*filter(None, forms), *(text for field in fields for text in field.texts())}
 
 
 def inputs(kind: str) -> dict[str, Input]:
@@ -65,22 +117,33 @@ def inputs(kind: str) -> dict[str, Input]:
 
     Empty for command tasks and envelopes, which are no flat list of arguments.
     """
-    if kind not in _TABLES:
-        return {}
-    table, struct = _TABLES[kind]
-    defaults = {**dict(_defaults(struct)), **_OWN_DEFAULTS.get(kind, {})}
+    defaults = KINDS[kind].defaults if kind in KINDS else {}
     return {
         name: _input(row.read, defaults.get(name))
-        for name, row in table.items()
+        for name, row in _table(kind).items()
         if name == row.field
     }
 
 
 def own_names(kind: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """`args` with each argument under its own name (`maxPages` as `max_pages`)."""
-    table = _TABLES[kind][0] if kind in _TABLES else {}
+    table = _table(kind)
     fields = {name: row.field for name, row in table.items() if row.field in table}
     return {fields.get(name, name): value for name, value in args.items()}
+
+
+def _table(kind: str) -> Table:
+    return KINDS[kind].arguments if kind in KINDS else {}
+
+
+def _editor(read: Reading) -> Editor:
+    if isinstance(read, Maybe):
+        read = read.read
+    if isinstance(read, Whole):
+        return "number"
+    if isinstance(read, OneOf):
+        return "choice"
+    return "check" if read is flag else "line"
 
 
 def actions() -> Iterator[tuple[str, str, dict[str, Input]]]:
@@ -107,9 +170,3 @@ def _input(read: Reading, default: Any) -> Input:
     if isinstance(read, OneOf):
         return Input(default, choices=read.choices)
     return Input(default)
-
-
-def _defaults(struct: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
-    for each in msgspec.structs.fields(struct):
-        if each.default is not msgspec.NODEFAULT:
-            yield each.name, each.default

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from engine.kinds.commands.command_values import placeholders
+from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
 from engine.kinds.registry import KINDS
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.ledger_ids import plain_id
@@ -20,11 +21,10 @@ from engine.model.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskVie
 from engine.model.redact import MARK
 from engine.service.admission import NO_TERMS, Terms
 
-COMMANDS: Final = "commands"
+COMMANDS: Final = COMMANDS_TRAITS.name
 LENGTHS: Final = ("text_length", "key_length")  # what a kept command says of what it typed
 NO_VARIABLES: Final = "are for command tasks only"
 _LEFT_OUT: Final = ("variables", "commands")  # parts of a command task that marks may stand in
-STARTABLE: Final = frozenset({*KINDS, ENVELOPE})
 
 
 class CannotRepeat(EngineError):
@@ -341,7 +341,7 @@ def chance(
         return Chance.GOAL, ""
     if not record.is_terminal:
         return (Chance.LIVE if record.is_live else Chance.LOST), ""
-    if record.kind not in STARTABLE:
+    if record.kind not in (*KINDS, ENVELOPE):
         return Chance.STRANGE, ""
     if not remembers(record.task_id):
         try:

@@ -139,7 +139,7 @@ class Palette(QObject):
             yield self._of(key, act, menu.title())
 
     def _kinds(self) -> list[Entry]:
-        from engine.service.forms import STARTABLE
+        from engine.service.forms import startable
         from gui.start.kind_forms import FormWords
 
         acts, starting = self._ctx.actions, self._starting
@@ -157,7 +157,7 @@ class Palette(QObject):
             key = f"new:{kind}"
             return Entry(key, text.format(kind), "", start, icon, can, also=also)
 
-        return [entry(kind) for kind in STARTABLE]
+        return [entry(kind) for kind in startable()]
 
     def _run(self, entry: Entry) -> None:
         if not entry.key.startswith("task:"):

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from engine.model.errors import EngineError
+from engine.model.kind_traits import link_follower
 from engine.model.ledger_ids import ledger_label
 from engine.model.records import Status, TaskId, TaskRecord, TaskView
 from engine.model.status import Standing, standing
@@ -22,7 +23,7 @@ from gui.commands.bulk_work import BulkWork, Outcome
 from gui.context.window_context import WindowContext
 from gui.engine_link.cancel_many import Cancelled
 from gui.i18n.ledger_names import name_with_ledger
-from gui.start.starting import FIRST_KIND, Starting
+from gui.start.starting import Starting
 from gui.style.banners import Banner, Choice
 from gui.style.question import Question
 from gui.style.task_list import TaskList
@@ -281,7 +282,7 @@ class Requests(QObject):
             return False  # A restored task would start in the window's own ledger
         record = view.entry
         known = isinstance(record, TaskRecord) and self._bridge.can_start_again(record)
-        return known or (alone and getattr(record, "kind", "") == FIRST_KIND)
+        return known or (alone and getattr(record, "kind", "") == link_follower())
 
     def _send_cancel(
         self, ids: Sequence[str], pending: Sequence[TaskView], reason: str | None
@@ -328,7 +329,7 @@ class Requests(QObject):
             earlier = self._undoable
             kept = (one for one in earlier if self._bridge.can_start_again(one))
             self._undoable = (*kept, *own)
-        elif len(news) == 1 and news[0].kind == FIRST_KIND and not self._undoable:
+        elif len(news) == 1 and news[0].kind == link_follower() and not self._undoable:
             self._undoable = tuple(news)
         else:
             return False

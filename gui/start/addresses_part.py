@@ -14,6 +14,7 @@ from engine.model.errors import Problem
 from engine.model.kind_traits import traits_of
 from engine.model.redact import MARK
 from engine.service.address_list import MOST, AddressList, Sorting
+from engine.service.forms import COMMANDS
 from engine.service.rerun import Asked
 from engine.text.catalogue import retold
 from engine.text.words import count
@@ -172,7 +173,7 @@ def _one_task(urls: tuple[str, ...], words: str, asked: Asked) -> Asked:
         args = {"action": "get_text", "selector": "body"}
         commands.append({"tool_name": "browser_content", "intention": url[:200], "args": args})
     document = {"task_name": title, "task_intention": title, "commands": commands}
-    return Asked("commands", document, asked.name)
+    return Asked(COMMANDS, document, asked.name)
 
 
 LONGEST_OFFER: Final = 60

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.model.errors import Problem
+from engine.service.forms import COMMANDS
 from engine.service.rerun import holds_mark
 from gui.start.command_fields import CommandFields
 from gui.start.command_rows import INTENTION, NUMBER, TOOL, CommandRows
@@ -196,7 +197,7 @@ class CommandForm(QWidget):
 
     changed = Signal()
     left = Signal(str)
-    kind = "commands"
+    kind = COMMANDS
     others = ()
     is_unfolded = False
 

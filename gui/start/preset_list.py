@@ -84,6 +84,7 @@ class PresetList(QWidget):
         super().__init__(parent)
         self._presets = presets
         self._titles = {each.kind: each.title for each in words.kinds()}
+        self._listed = words.listed
         self._signs = {each.kind: each.sign for each in words.kinds()}
         self.presets = self._list(self.tr("Presets"))
         self.recent = self._list(self.tr("Recent"))
@@ -152,10 +153,7 @@ class PresetList(QWidget):
     def _about(self, kept: Kept) -> str:
         if not kept.urls:
             return about(kept.asked)
-        words = {
-            "crawl": self.tr("{0} addresses, crawl of {1}"),
-            "crawl_sitemap": self.tr("{0} addresses, sitemap of {1}"),
-        }.get(kept.asked.kind, self.tr("{0} addresses, evidence of {1}"))
+        words = self._listed(kept.asked.kind)
         host = kept.urls[0].partition("://")[2].partition("/")[0]
         return words.format(count(kept.listed), host)
 

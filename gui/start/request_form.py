@@ -23,6 +23,7 @@ from engine.model.errors import Problem
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE
 from engine.service.drafts import Terms
+from engine.service.forms import COMMANDS, startable
 from engine.service.rerun import Asked
 from gui.start.command_form import CommandForm
 from gui.start.field import Field
@@ -72,7 +73,7 @@ class RequestForm(QWidget):
         column.addWidget(self._area, 1)
         self.changed.connect(self._spoil)
         self._area.verticalScrollBar().valueChanged.connect(lambda _: self.moved.emit())
-        self._build("crawl")
+        self._build(startable()[0])
 
     def __getitem__(self, key: str) -> Field:
         return self.body[key]
@@ -191,7 +192,7 @@ class RequestForm(QWidget):
     def _build(self, kind: str) -> None:
         self._cards[kind].setChecked(True)
         name = self.name.value
-        self.body = CommandForm() if kind == "commands" else KindForm(kind, self._words)
+        self.body = CommandForm() if kind == COMMANDS else KindForm(kind, self._words)
         self._make_terms(kind)
         self.name = self._make_name()
         self.name.value = name

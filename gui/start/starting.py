@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem
+from engine.model.kind_traits import link_follower
 from engine.model.records import TaskRecord, TaskView
 from engine.service.abilities import Abilities
 from engine.service.engine import Engine
@@ -124,7 +125,6 @@ def _few(names: tuple[str, ...]) -> str:
     return ", ".join([*shown, *(["…"] if len(names) > MOST_HOSTS else [])])
 
 
-FIRST_KIND: Final = "crawl"
 FILES: Final = "(*.json *.txt *.csv);;(*)"
 
 
@@ -167,7 +167,7 @@ class Starting(QObject):
 
     def new_task(self, args: Mapping[str, Any] | None = None, parent: str | None = None) -> None:
         """Open the start dialog for a crawl with `args`; `parent` is the task to repeat."""
-        self.open(Asked(FIRST_KIND, dict(args or {})), parent)
+        self.open(Asked(link_follower(), dict(args or {})), parent)
 
     def open(
         self, asked: Asked, parent: str | None = None, *, note: str = "", whole: bool = False

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.model.errors import InvalidArguments
 from engine.service.abilities import abilities
 from engine.service.drafts import Asked, Terms, asked_of, document, lacks, read, storable, text_of
-from engine.service.forms import STARTABLE, actions, inputs, own_names
+from engine.service.forms import actions, inputs, own_names, startable
 from engine.service.requests import problems
 
 NEEDED: dict[str, dict[str, Any]] = {
@@ -97,7 +97,7 @@ json_values = st.recursive(
 
 
 @given(
-    kind=st.sampled_from([kind for kind in STARTABLE if kind != "browser_task"]),
+    kind=st.sampled_from([kind for kind in startable() if kind != "browser_task"]),
     args=st.dictionaries(st.text(max_size=9), json_values, max_size=4),
     name=st.none() | st.text(min_size=1, max_size=9),
     policy=st.none() | st.dictionaries(st.text(max_size=9), st.integers(1, 9), min_size=1),

@@ -23,7 +23,11 @@ def test_every_option_of_start_stands_in_one_section() -> None:
     heads = re.compile(r"^  (?:-h, )?(--[a-z-]+)")
     lines = [line for told in sections().values() for line in told]
     told = [found[1] for line in lines if (found := heads.match(line))]
-    options = {each.opts[-1] for each in start.params if isinstance(each, click.Option)}
+    options = {
+        each.opts[-1]
+        for each in start.get_params(click.Context(start))
+        if isinstance(each, click.Option)
+    }
     assert len(told) == len(set(told))
     assert set(told) == options | {"--help"}
 

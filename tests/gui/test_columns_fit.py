@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
-from engine.service.forms import STARTABLE
+from engine.service.forms import startable
 from gui.style.column_widths import Share, fitted
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.task_header import next_order
@@ -135,7 +135,7 @@ def test_a_click_on_a_title_changes_no_width_and_brings_no_bar(table: TaskTable,
 
 
 def test_the_longest_kind_is_shown_whole_wherever_its_column_is_shown(table: TaskTable) -> None:
-    table.tasks.put_many([a_view(n, kind=kind) for n, kind in enumerate(STARTABLE, 1)])
+    table.tasks.put_many([a_view(n, kind=kind) for n, kind in enumerate(startable(), 1)])
     character, at, given = table.fontMetrics().averageCharWidth(), COLUMN_AT["kind"], set()
     for wide in range(100, 400, 5):
         table.resize(wide * character, 400)

@@ -100,7 +100,7 @@ async def test_a_crawl_is_started_found_read_and_run_again(home: Path) -> None:
 def fill_in(url: str) -> None:
     tab_to("Address")
     QTest.keyClicks(focus(), url)
-    tab_to("Pages, at most")
+    tab_to("Maximum pages")
     press(KEY.Key_A, CONTROL)
     QTest.keyClicks(focus(), "2")
 

@@ -15,7 +15,7 @@ from engine.contracts.lifecycle import LinkedRuns, Runs
 from engine.execution.executor import Executor
 from engine.execution.runner import Job
 from engine.kinds.context import Clock, Context, UnitStopped
-from engine.kinds.spec import Head, Kind, Tools
+from engine.kinds.spec import Head, KindSpec, Tools
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
@@ -40,7 +40,7 @@ async def counting(args: tuple[Page, ...], ctx: Context, tools: Tools) -> Head:
     return {"summary": {"stopped_by": ctx.stop_reason or "max_pages"}}
 
 
-KIND = Kind("crawl", lambda given: given, counting, lambda *_: {"partial": True})
+KIND = KindSpec("crawl", lambda given: given, counting, lambda *_: {"partial": True})
 
 
 class Bench:

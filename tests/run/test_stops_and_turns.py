@@ -14,7 +14,7 @@ from engine.browser.chromium.browser_session import BrowserSession
 from engine.execution.executor import Executor
 from engine.execution.runner import Job
 from engine.kinds.context import Clock, Context, StopReason, UnitStopped
-from engine.kinds.spec import Head, Kind, Tools
+from engine.kinds.spec import Head, KindSpec, Tools
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
@@ -78,8 +78,8 @@ async def counting(args: int, ctx: Context, tools: Tools) -> Head:
     return {"counted": done}
 
 
-def kind(body: Any = counting, queue: Callable[[Any], str | None] = lambda _: None) -> Kind:
-    return Kind("crawl", lambda given: given, body, lambda *_: {"partial": True}, queue)
+def kind(body: Any = counting, queue: Callable[[Any], str | None] = lambda _: None) -> KindSpec:
+    return KindSpec("crawl", lambda given: given, body, lambda *_: {"partial": True}, queue)
 
 
 class Bench:
@@ -93,14 +93,14 @@ class Bench:
         tools = Tools(settings, BrowserSession())  # no body here asks it for a browser
         self.executor = Executor(self.ledger, tools, Clock(), lambda _: None)
 
-    async def run(self, made: Kind, args: Any, *companions: Companion) -> TaskRecord:
+    async def run(self, made: KindSpec, args: Any, *companions: Companion) -> TaskRecord:
         task_id = self.submit(made, args, *companions)
         await self.executor.join(task_id)
         record = self.ledger.read(task_id)
         assert isinstance(record, TaskRecord)
         return record
 
-    def submit(self, made: Kind, args: Any, *companions: Companion) -> TaskId:
+    def submit(self, made: KindSpec, args: Any, *companions: Companion) -> TaskId:
         task_id = TaskId(self.ledger.create("crawl", {}).task_id)
         self.executor.submit(Job(task_id, made, args, companions))
         return task_id
@@ -146,7 +146,7 @@ async def test_a_body_that_hears_of_no_stop_is_cut_short_and_told_by_its_reason(
     def partial(args: int, pages: object, stopped_by: str, lasted_ms: int) -> Head:
         return {"told": stopped_by}
 
-    made = Kind("crawl", lambda given: given, deaf, partial)
+    made = KindSpec("crawl", lambda given: given, deaf, partial)
     begun = Companion()
     task_id = bench.submit(made, 1, begun)
     async with asyncio.timeout(100):

@@ -13,6 +13,7 @@ from typing import Any
 import engine
 import gui
 from engine.model.errors import EngineError
+from engine.service.forms import form_texts
 from engine.text.messages import ENGLISH
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def window_texts() -> set[str]:
-    """What stands in `tr("…")` and `translate("…", "…")` anywhere in the window."""
-    return {
+    """What stands in `tr("…")` and `translate("…", "…")` in the window, and in its forms."""
+    return form_texts() | {
         text
         for file in (ROOT / "gui").rglob("*.py")
         for text in _translated(ast.parse(file.read_text("utf-8")))

@@ -25,10 +25,11 @@ from engine.kinds.commands.command_errors import CANCELLED, CommandFailed, Insta
 from engine.kinds.commands.command_plan import CommandPlan, Step
 from engine.kinds.commands.command_task import CommandError, Task, TaskError, finished, new_task_id
 from engine.kinds.commands.command_uploads import Uploads
+from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
 from engine.kinds.context import Clock, Context, UnitStopped, UnitTimeout
 from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import FROM_OUTSIDE
-from engine.kinds.spec import Head, Kind, Placing, Tools
+from engine.kinds.spec import Column, Head, KindForm, KindSpec, Placing, Tools
 from engine.model import redact
 from engine.model.errors import EngineError, TaskFailed
 from engine.model.records import COMMANDS_NAME, Units
@@ -300,8 +301,8 @@ def _is_exact(value: Any, depth: int) -> bool:
     return not isinstance(value, int) or abs(value) <= _EXACT
 
 
-COMMANDS: Final = Kind(
-    "commands",
+COMMANDS: Final = KindSpec(
+    COMMANDS_TRAITS.name,
     parse,
     body,
     partial,
@@ -309,4 +310,16 @@ COMMANDS: Final = Kind(
     parse_here=parse_here,
     place=place,
     secrets=lambda plan: plan.of_addresses,
+    traits=COMMANDS_TRAITS,
+    form=KindForm(
+        "Commands",
+        "Run commands in order",
+        "steps",
+        summary="a scripted task, better started with `octask run FILE`",
+    ),
+    columns=(
+        *(Column("id", 30), Column("tool_name", 20), Column("intention", 40), Column("status", 10)),
+        *(Column("args", 40), Column("startedAt", 16), Column("completedAt", 16)),
+        *(Column("error.code", 24), Column("error.message", 50), Column("result", 60, bulky=True)),
+    ),
 )

@@ -8,7 +8,12 @@ from typing import Any, Literal
 import msgspec
 
 from engine.kinds.arguments import (
+    ADDRESS_HINT,
+    COUNTED_KEYS_HINT,
+    PAGE_TIMEOUT,
+    WAIT_FOR,
     Argument,
+    FormField,
     OneOf,
     Table,
     flag,
@@ -16,6 +21,7 @@ from engine.kinds.arguments import (
     one_of,
     optional,
     read_all,
+    redact_content,
     text,
     texts,
     web_address,
@@ -99,37 +105,183 @@ _PAGES = whole(1, 1_000_000)
 _DEPTH = whole(0, 100)
 # How each page is taken: what every kind that takes pages has in common.
 PAGE_ARGUMENTS: Table = {
-    "max_pages": Argument("max_pages", _PAGES),
-    "maxPages": Argument("max_pages", _PAGES),
-    "output_format": Argument("output_format", one_of("markdown", "text", "structured")),
-    "respect_robots": Argument("respect_robots", flag),
-    "delay_ms": Argument("delay_ms", whole(0, 3_600_000)),
-    "concurrency": Argument("concurrency", whole(1, 16)),
-    "engine": Argument("engine", _engine),
-    "block_resources": Argument("block_resources", flag),
-    "screenshot": Argument("screenshot", one_of("none", "failed", "all")),
-    "settle_ms": Argument("settle_ms", whole(0, 60_000)),
-    "wait_for": Argument("wait_for", optional(text)),
-    "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
-    "retries": Argument("retries", whole(0, 10)),
-    "fragments": Argument("fragments", one_of("ignore", "routes")),
-    "redact_content": Argument("redact_content", flag),
-    "keep_links": Argument("keep_links", flag),
-    "max_elements": Argument("max_elements", whole(1_000, 1_000_000)),
-    "max_text_kb": Argument("max_text_kb", whole(16, 4_096)),
-    "failOnPage": Argument("fail_on_page", optional(whole(1, 1_000_000))),
+    "max_pages": Argument(
+        "max_pages",
+        _PAGES,
+        FormField("Maximum pages", "limits"),
+        help="Stop after this number of pages.",
+    ),
+    "maxPages": Argument(
+        "max_pages",
+        _PAGES,
+    ),
+    "engine": Argument(
+        "engine",
+        _engine,
+        FormField(
+            "Engine",
+            "limits",
+            options=(
+                ("browser", "Browser (Chromium)"),
+                ("auto", "Automatic: browser where needed"),
+                ("static", "Static: no scripts, fastest"),
+            ),
+        ),
+        help="Engine that loads the pages.",
+    ),
+    "output_format": Argument(
+        "output_format",
+        one_of("markdown", "text", "structured"),
+        FormField(
+            "Output format",
+            "limits",
+            options=(
+                ("markdown", "Markdown"),
+                ("text", "Plain text"),
+                ("structured", "Structured (JSON)"),
+            ),
+        ),
+        help="Format of page content.",
+    ),
+    "delay_ms": Argument(
+        "delay_ms",
+        whole(0, 3_600_000),
+        FormField("Delay per host (ms)"),
+        help="Delay between two pages of one host in ms.",
+    ),
+    "concurrency": Argument(
+        "concurrency",
+        whole(1, 16),
+        FormField("Concurrency"),
+        help="Pages that load at the same time.",
+    ),
+    "timeout_ms": PAGE_TIMEOUT,
+    "settle_ms": Argument(
+        "settle_ms",
+        whole(0, 60_000),
+        FormField("Settle time (ms)", hint="At least 500 ms on a page that scripts wrote."),
+        help="Settle time in ms without a change (at least 500 if scripts wrote the page).",
+    ),
+    "retries": Argument(
+        "retries",
+        whole(0, 10),
+        FormField("Retries", hint="After a network error, a timeout or a busy server."),
+        help="Retries of a page after a temporary failure.",
+    ),
+    "screenshot": Argument(
+        "screenshot",
+        one_of("none", "failed", "all"),
+        FormField(
+            "Screenshots",
+            options=(("none", "None"), ("failed", "Of failed pages"), ("all", "Of every page")),
+        ),
+        help="Pages to take screenshots of.",
+    ),
+    "fragments": Argument(
+        "fragments",
+        one_of("ignore", "routes"),
+        FormField(
+            "Addresses with #/ or #!",
+            hint="Applications that keep their pages behind # have one address otherwise.",
+            options=(("ignore", "The same page"), ("routes", "Pages of their own")),
+        ),
+        help="routes: addresses with #/ or #! are pages of their own.",
+    ),
+    "max_elements": Argument(
+        "max_elements",
+        whole(1_000, 1_000_000),
+        FormField("Maximum elements per page"),
+        help="Maximum elements that are read of a page.",
+    ),
+    "max_text_kb": Argument(
+        "max_text_kb",
+        whole(16, 4_096),
+        FormField("Maximum content per page (KiB)"),
+        help="Maximum content that is kept of a page in KiB.",
+    ),
+    "keep_links": Argument(
+        "keep_links",
+        flag,
+        FormField("Keep each page's links"),
+        help="Keep a list of each page's links.",
+    ),
+    "wait_for": WAIT_FOR,
+    "respect_robots": Argument(
+        "respect_robots",
+        flag,
+        FormField("Obey robots.txt"),
+        help="Obey robots.txt.",
+    ),
+    "block_resources": Argument(
+        "block_resources",
+        flag,
+        FormField("Block images, fonts and media"),
+        help="Block images, fonts and media.",
+    ),
+    "redact_content": redact_content(COUNTED_KEYS_HINT),
+    "failOnPage": Argument(
+        "fail_on_page",
+        optional(whole(1, 1_000_000)),
+    ),
 }
 ARGUMENTS: Table = {
-    "url": Argument("url", web_address),
-    "urls": Argument("urls", web_addresses),
-    "max_depth": Argument("max_depth", _DEPTH),
-    "maxDepth": Argument("max_depth", _DEPTH),
-    "scope": Argument("scope", optional(text)),
-    "sameOrigin": Argument("same_origin", flag),
-    "include_patterns": Argument("include_patterns", texts),
-    "exclude_patterns": Argument("exclude_patterns", texts),
-    **CREDENTIALS,
+    "url": Argument(
+        "url",
+        web_address,
+        FormField("Address", "first", hint=ADDRESS_HINT, shade="example.com/docs"),
+    ),
+    "max_pages": PAGE_ARGUMENTS["max_pages"],
+    "max_depth": Argument(
+        "max_depth",
+        _DEPTH,
+        FormField("Maximum depth", "limits"),
+        help="Maximum depth of links that are followed.",
+    ),
+    "maxDepth": Argument(
+        "max_depth",
+        _DEPTH,
+    ),
     **PAGE_ARGUMENTS,
+    "urls": Argument(
+        "urls",
+        web_addresses,
+        FormField(
+            "Further addresses",
+            editor="lines",
+            hint="One address a line; the crawl begins at each of them.",
+        ),
+        help="A further start address.",
+        option="repeated",
+    ),
+    "include_patterns": Argument(
+        "include_patterns",
+        texts,
+        FormField(
+            "Include patterns",
+            editor="lines",
+            hint="One pattern a line. ** stands for anything, * for anything but a slash.",
+        ),
+        help="Include pattern: only matching addresses are followed.",
+        option="repeated",
+    ),
+    "exclude_patterns": Argument(
+        "exclude_patterns",
+        texts,
+        FormField("Exclude patterns", editor="lines"),
+        help="Exclude pattern: no matching address is followed.",
+        option="repeated",
+    ),
+    "scope": Argument(
+        "scope",
+        optional(text),
+        FormField("Scope", editor="line", shade="the address’s own site"),
+        help="Scope: a pattern that every address must match (default: the origin of URL).",
+    ),
+    "sameOrigin": Argument(
+        "same_origin",
+        flag,
+    ),
+    **CREDENTIALS,
 }
 
 

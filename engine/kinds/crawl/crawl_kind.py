@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Final
 
 from engine.browser.chromium.browser_session import FetcherOptions
 from engine.browser.egress.domain_allowlist import DomainAllowlist
@@ -12,10 +12,11 @@ from engine.browser.egress.egress_policy import Policy
 from engine.budgets.budget_policy import DOMAINS
 from engine.kinds.context import Context
 from engine.kinds.crawl.crawl import crawl
-from engine.kinds.crawl.crawl_args import CrawlArgs, parse_crawl
+from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
+from engine.kinds.crawl.crawl_traits import CRAWL_TRAITS
 from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import reach
-from engine.kinds.spec import Head, Kind, Tools
+from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.model.errors import NothingTaken, OnlyErrorAnswers
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.engine_choice import OpenFetcher
@@ -81,4 +82,30 @@ def _partial(
     return {"summary": Tally(pages).outcome(scope, duration_ms, stopped_by).summary()}
 
 
-CRAWL = Kind("crawl", parse_crawl, _crawl, _partial)
+PAGE_COLUMNS: Final = (
+    *(Column("url", 50), Column("final_url", 50), Column("status", 8), Column("title", 40)),
+    *(Column("depth", 7), Column("links_found", 11), Column("response_ms"), Column("render_ms")),
+    *(Column("bytes", 10), Column("engine_used"), Column("settled", 9), Column("truncated", 10)),
+    *(Column("empty", 7), Column("redacted", 9), Column("screenshot", 30), Column("attempts", 9)),
+    *(Column("earlier_errors", 40), Column("error_code", 12)),
+    *(Column("error", 40), Column("content", 60, bulky=True)),
+    Column("links", 60, bulky=True),
+)
+CRAWL = KindSpec(
+    CRAWL_TRAITS.name,
+    parse_crawl,
+    _crawl,
+    _partial,
+    traits=CRAWL_TRAITS,
+    form=KindForm(
+        "Crawl",
+        "Crawl a site",
+        "globe",
+        summary="pages, by the links of a first one",
+        options_title="Crawl (and crawl_sitemap)",
+        listed="{0} addresses, crawl of {1}",
+    ),
+    arguments=ARGUMENTS,
+    defaults=defaults_of(CrawlArgs),
+    columns=PAGE_COLUMNS,
+)

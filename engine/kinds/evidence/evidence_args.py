@@ -8,7 +8,12 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from engine.kinds.arguments import (
+    ADDRESS_HINT,
+    COUNTED_KEYS_HINT,
+    PAGE_TIMEOUT,
+    WAIT_FOR,
     Argument,
+    FormField,
     Table,
     entries,
     flag,
@@ -16,6 +21,7 @@ from engine.kinds.arguments import (
     one_of,
     optional,
     read_all,
+    redact_content,
     text,
     web_address,
     whole,
@@ -68,16 +74,54 @@ def _names(given: object) -> list[object]:
 
 
 ARGUMENTS: Table = {
-    "url": Argument("url", optional(web_address)),
-    "tab": Argument("tab", optional(text)),
-    "include": Argument("include", _include),
-    "network_window_ms": Argument("network_window_ms", whole(0, 60_000)),
-    "full_page": Argument("full_page", flag),
-    "wait_for": Argument("wait_for", optional(text)),
-    "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
-    "label": Argument("label", optional(text)),
-    "redact_content": Argument("redact_content", flag),
+    "url": Argument(
+        "url",
+        optional(web_address),
+        FormField("Address", "first", hint=ADDRESS_HINT, shade="example.com/docs"),
+    ),
+    "tab": Argument(
+        "tab",
+        optional(text),
+    ),
+    "include": Argument(
+        "include",
+        _include,
+        FormField(
+            "What to keep",
+            "limits",
+            editor="several",
+            options=(
+                ("dom", "The page as HTML"),
+                ("screenshot", "A screenshot"),
+                ("phash", "A fingerprint of how it looks"),
+                ("network", "Its requests"),
+                ("console", "What its console says"),
+            ),
+        ),
+        help="Parts: dom, screenshot, phash, network, console (default: dom, screenshot).",
+        option="repeated",
+    ),
+    "label": Argument(
+        "label",
+        optional(text),
+        FormField("Label", "limits", editor="line"),
+    ),
+    "network_window_ms": Argument(
+        "network_window_ms",
+        whole(0, 60_000),
+        FormField("Record requests for (ms)"),
+        help="Record network requests for this time in ms.",
+    ),
+    "timeout_ms": PAGE_TIMEOUT,
+    "wait_for": WAIT_FOR,
     **CREDENTIALS,
+    "full_page": Argument(
+        "full_page",
+        flag,
+        FormField("Full-page screenshot"),
+        help="Take a screenshot of the full page.",
+    ),
+    "redact_content": redact_content(COUNTED_KEYS_HINT),
 }
 
 

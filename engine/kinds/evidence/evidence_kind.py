@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.browser.chromium.browser_session import InstanceOptions
 from engine.kinds.context import Context
 from engine.kinds.egress_log import telling
-from engine.kinds.evidence.evidence_args import EvidenceArgs, parse_evidence
+from engine.kinds.evidence.evidence_args import ARGUMENTS, EvidenceArgs, parse_evidence
 from engine.kinds.evidence.evidence_bundle import (
     OPEN_S,
     Camera,
@@ -18,8 +18,9 @@ from engine.kinds.evidence.evidence_bundle import (
     evidence,
     size_of,
 )
+from engine.kinds.evidence.evidence_traits import EVIDENCE_TRAITS
 from engine.kinds.private_reach import reach
-from engine.kinds.spec import Head, HeldTab, Kind, Tools
+from engine.kinds.spec import Column, Head, HeldTab, KindForm, KindSpec, Tools, defaults_of
 from engine.model.display import display
 from engine.model.tally import StoppedBy
 
@@ -83,4 +84,24 @@ def _partial(
     return bundle_head("", args, size_of(parts))
 
 
-EVIDENCE = Kind("oc_evidence_bundle", parse_evidence, _evidence, _partial)
+EVIDENCE = KindSpec(
+    EVIDENCE_TRAITS.name,
+    parse_evidence,
+    _evidence,
+    _partial,
+    traits=EVIDENCE_TRAITS,
+    form=KindForm(
+        "Evidence",
+        "Keep a page as it is",
+        "camera",
+        summary="document, picture, requests and messages of a page",
+        options_title="Evidence bundle",
+        listed="{0} addresses, evidence of {1}",
+    ),
+    arguments=ARGUMENTS,
+    defaults=defaults_of(EvidenceArgs),
+    columns=(
+        *(Column("part", 14), Column("file", 40), Column("bytes", 12), Column("sha256", 66)),
+        *(Column("truncated", 10), Column("error", 40)),
+    ),
+)

@@ -8,13 +8,17 @@ from typing import Any, Literal
 import msgspec
 
 from engine.kinds.arguments import (
+    ADDRESS_HINT,
+    KEYS_HINT,
     Argument,
+    FormField,
     Table,
     flag,
     missing,
     one_of,
     optional,
     read_all,
+    redact_content,
     text,
     web_address,
     whole,
@@ -49,17 +53,70 @@ class RecordingArgs(msgspec.Struct, frozen=True):
 
 
 ARGUMENTS: Table = {
-    "url": Argument("url", web_address),
-    "label": Argument("label", optional(text)),
-    "duration_ms": Argument("duration_ms", optional(whole(100, MAX_DURATION_MS))),
-    "headless": Argument("headless", flag),
-    "headed": Argument("headed", flag),
-    "keep_text": Argument("keep_text", flag),
-    "screenshots": Argument("screenshots", one_of("each", "navigation", "none")),
-    "width": Argument("width", whole(200, 8_000)),
-    "height": Argument("height", whole(200, 8_000)),
-    "redact_content": Argument("redact_content", flag),
+    "url": Argument(
+        "url",
+        web_address,
+        FormField("Address", "first", hint=ADDRESS_HINT, shade="example.com/docs"),
+    ),
+    "label": Argument(
+        "label",
+        optional(text),
+        FormField("Label", "limits", editor="line"),
+        help="Label, also the name of exports.",
+    ),
+    "duration_ms": Argument(
+        "duration_ms",
+        optional(whole(100, MAX_DURATION_MS)),
+        FormField("Duration", "limits", editor="seconds", none="until it is stopped"),
+        help="End after this time in ms (default: when it is stopped or its window is closed).",
+    ),
+    "screenshots": Argument(
+        "screenshots",
+        one_of("each", "navigation", "none"),
+        FormField(
+            "Screenshots",
+            "limits",
+            options=(
+                ("navigation", "Of every new page"),
+                ("each", "After every action"),
+                ("none", "None"),
+            ),
+        ),
+        help="Screenshots that are taken.",
+    ),
+    "headless": Argument(
+        "headless",
+        flag,
+        FormField("Headless (no visible window)", "limits"),
+        help="Run without a visible window; another program drives it.",
+        option="switch",
+    ),
+    "headed": Argument(
+        "headed",
+        flag,
+    ),
+    "width": Argument(
+        "width",
+        whole(200, 8_000),
+        FormField("Window width", suffix=" px"),
+    ),
+    "height": Argument(
+        "height",
+        whole(200, 8_000),
+        FormField("Window height", suffix=" px"),
+    ),
     **CREDENTIALS,
+    "keep_text": Argument(
+        "keep_text",
+        flag,
+        FormField(
+            "Keep what is typed",
+            hint="Without this only the length of what is typed is kept; never passwords.",
+        ),
+        help="Keep typed text; never passwords and card numbers.",
+        option="switch",
+    ),
+    "redact_content": redact_content(KEYS_HINT),
 }
 
 

@@ -15,9 +15,10 @@ from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import reach
 from engine.kinds.recording.recorder_messages import Recorder
 from engine.kinds.recording.recording import partial_head, record
-from engine.kinds.recording.recording_args import RecordingArgs, parse_recording
+from engine.kinds.recording.recording_args import ARGUMENTS, RecordingArgs, parse_recording
 from engine.kinds.recording.recording_errors import NoDisplay
-from engine.kinds.spec import Head, Kind, Tools
+from engine.kinds.recording.recording_traits import RECORDING_TRAITS
+from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.model.errors import BrowserFailed
 from engine.model.tally import StoppedBy
 
@@ -68,4 +69,34 @@ def _partial(
     return partial_head(args, "", actions, stopped_by, lasted_ms)
 
 
-RECORDING = Kind("recording", parse_recording, _record, _partial)
+RECORDING = KindSpec(
+    RECORDING_TRAITS.name,
+    parse_recording,
+    _record,
+    _partial,
+    traits=RECORDING_TRAITS,
+    form=KindForm(
+        "Recording",
+        "Record what you do",
+        "record",
+        summary="what somebody does in a browser window",
+        options_title="Recording",
+    ),
+    arguments=ARGUMENTS,
+    defaults=defaults_of(RecordingArgs),
+    columns=(
+        *(Column("n", 6), Column("type", 12), Column("ts", 16), Column("tab", 5)),
+        *(Column("url", 50), Column("role", 12), Column("name", 30), Column("selector", 40)),
+        *(Column("found_by", 10), Column("alternatives", 40), Column("count", 7)),
+        *(Column("button", 8), Column("on", 6), Column("key", 12), Column("append", 8)),
+        *(
+            Column("dialog", 12),
+            Column("answer", 10),
+            Column("target", 30),
+            Column("target_alternatives", 40),
+            Column("files", 30),
+        ),
+        *(Column("text", 30), Column("variable", 16), Column("screenshot", 30)),
+    ),
+    verbs_help="What a recording can become.",
+)

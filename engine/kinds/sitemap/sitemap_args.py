@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from engine.kinds.arguments import (
+    ADDRESS_HINT,
     Argument,
+    FormField,
     Table,
     flag,
     missing,
@@ -26,12 +28,37 @@ from engine.secrets.given_secrets import of_address
 MAX_PAGES = 50  # unless told otherwise
 
 ARGUMENTS: Table = {
-    "url": Argument("url", optional(web_address)),
-    "sitemap_url": Argument("sitemap_url", optional(web_address)),
-    "filter": Argument("filter", optional(text)),
-    "other_origins": Argument("other_origins", flag),
-    **CREDENTIALS,
+    "url": Argument(
+        "url",
+        optional(web_address),
+        FormField("Site", "first", hint=ADDRESS_HINT, shade="example.com/docs"),
+    ),
+    "sitemap_url": Argument(
+        "sitemap_url",
+        optional(web_address),
+        FormField(
+            "Sitemap",
+            "first",
+            editor="line",
+            shade="found by itself: robots.txt, then /sitemap.xml",
+        ),
+        help="Address of the sitemap (default: from robots.txt, else /sitemap.xml).",
+    ),
+    "max_pages": PAGE_ARGUMENTS["max_pages"],
+    "filter": Argument(
+        "filter",
+        optional(text),
+        FormField("Include pattern", "limits", editor="line", shade="every address that it lists"),
+        help="Include pattern: only matching addresses are taken.",
+    ),
     **PAGE_ARGUMENTS,
+    "other_origins": Argument(
+        "other_origins",
+        flag,
+        FormField("Also addresses of other sites"),
+        help="Also take pages of other sites.",
+    ),
+    **CREDENTIALS,
 }
 
 

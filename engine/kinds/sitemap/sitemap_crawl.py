@@ -14,16 +14,18 @@ from engine.browser.egress.egress_policy import place_of
 from engine.browser.egress.public_addresses import literal
 from engine.kinds.context import Context, UnitTimeout
 from engine.kinds.crawl.crawl import Give, crawl_from
-from engine.kinds.crawl.crawl_kind import expect_a_page, fetchers
+from engine.kinds.crawl.crawl_args import CrawlArgs
+from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS, expect_a_page, fetchers
 from engine.kinds.crawl.frontier import SPARE, Visit
 from engine.kinds.crawl.host_delay import Pace
 from engine.kinds.crawl.retry_policy import patiently, reason_of
 from engine.kinds.crawl.seen_addresses import SeenKeys
 from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import reach
-from engine.kinds.sitemap.sitemap_args import SitemapArgs, parse_sitemap
+from engine.kinds.sitemap.sitemap_args import ARGUMENTS, MAX_PAGES, SitemapArgs, parse_sitemap
 from engine.kinds.sitemap.sitemap_file import MAX_BYTES, Listing, NotASitemap, read_sitemap
-from engine.kinds.spec import Head, Kind, Tools
+from engine.kinds.sitemap.sitemap_traits import SITEMAP_TRAITS
+from engine.kinds.spec import Head, KindForm, KindSpec, Tools, defaults_of
 from engine.model import redact
 from engine.model.addresses import Address, address_of, glob_matcher, link_address, same_site
 from engine.model.display import display
@@ -373,10 +375,22 @@ def _partial(
     return head(outcome, Found(source=args.sitemap_url or ""))
 
 
-CRAWL_SITEMAP = Kind(
-    "crawl_sitemap",
+CRAWL_SITEMAP = KindSpec(
+    SITEMAP_TRAITS.name,
     parse_sitemap,
     _crawl_sitemap,
     _partial,
     secrets=lambda args: args.pages.secrets,
+    traits=SITEMAP_TRAITS,
+    form=KindForm(
+        "Sitemap",
+        "Crawl what a sitemap lists",
+        "list",
+        summary="pages that a sitemap names",
+        options_title="Crawl of a sitemap",
+        listed="{0} addresses, sitemap of {1}",
+    ),
+    arguments=ARGUMENTS,
+    defaults={**defaults_of(CrawlArgs), "max_pages": MAX_PAGES, "other_origins": False},
+    columns=PAGE_COLUMNS,
 )

@@ -8,7 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from engine.kinds.arguments import (
+    KEYS_HINT,
+    PAGE_TIMEOUT,
     Argument,
+    FormField,
     Table,
     entries,
     flag,
@@ -16,9 +19,9 @@ from engine.kinds.arguments import (
     missing,
     optional,
     read_all,
+    redact_content,
     text,
     web_address,
-    whole,
 )
 from engine.model.addresses import address_of
 from engine.model.errors import InvalidArguments, Problem
@@ -102,24 +105,98 @@ def _plain(given: object) -> str:
 
 
 ARGUMENTS: Table = {
-    "objective": Argument("objective", _memo),
-    "current_step": Argument("current_step", _step),
-    "currentStep": Argument("current_step", _step),
-    "next_actions": Argument("next_actions", _memos),
-    "nextActions": Argument("next_actions", _memos),
-    "completed_steps": Argument("completed_steps", optional(_memos)),
-    "completedSteps": Argument("completed_steps", optional(_memos)),
-    "notes": Argument("notes", optional(_memo)),
-    "label": Argument("label", optional(text)),
-    "tabs": Argument("tabs", optional(_tabs)),
-    "visit": Argument("visit", flag),
-    "screenshot": Argument("screenshot", flag),
-    "include_cookies": Argument("include_cookies", flag),
-    "include_storage": Argument("include_storage", flag),
-    "includeCookies": Argument("include_cookies", flag),
-    "includeStorage": Argument("include_storage", flag),
-    "timeout_ms": Argument("timeout_ms", whole(100, 600_000)),
-    "redact_content": Argument("redact_content", flag),
+    "objective": Argument(
+        "objective",
+        _memo,
+        FormField("What the session is for", "first", editor="prose"),
+    ),
+    "current_step": Argument(
+        "current_step",
+        _step,
+        FormField("Where it stands", "limits", editor="line"),
+        help="The step that is being done.",
+    ),
+    "currentStep": Argument(
+        "current_step",
+        _step,
+    ),
+    "next_actions": Argument(
+        "next_actions",
+        _memos,
+        FormField("What comes next", "limits", editor="lines", hint="One a line."),
+        help="A next step.",
+        option="repeated",
+    ),
+    "nextActions": Argument(
+        "next_actions",
+        _memos,
+    ),
+    "completed_steps": Argument(
+        "completed_steps",
+        optional(_memos),
+        FormField("What is done", editor="lines", hint="One a line."),
+        help="A completed step.",
+        option="repeated",
+    ),
+    "completedSteps": Argument(
+        "completed_steps",
+        optional(_memos),
+    ),
+    "tabs": Argument(
+        "tabs",
+        optional(_tabs),
+        FormField(
+            "Addresses of its tabs",
+            editor="lines",
+            hint="One a line; without any, the tabs that agents have open here.",
+        ),
+        help="Address of a tab.",
+        option="repeated",
+    ),
+    "notes": Argument(
+        "notes",
+        optional(_memo),
+        FormField("Notes", editor="prose"),
+        help="Notes.",
+    ),
+    "label": Argument(
+        "label",
+        optional(text),
+        FormField("Label", editor="line"),
+    ),
+    "timeout_ms": PAGE_TIMEOUT,
+    "visit": Argument(
+        "visit",
+        flag,
+        FormField("Open these addresses"),
+        help="Open these tabs.",
+    ),
+    "screenshot": Argument(
+        "screenshot",
+        flag,
+        FormField("A screenshot of every tab"),
+    ),
+    "include_cookies": Argument(
+        "include_cookies",
+        flag,
+        FormField("Also cookies (they are secrets)"),
+        help="Keep their cookies, in a file.",
+    ),
+    "include_storage": Argument(
+        "include_storage",
+        flag,
+        FormField("Also what sites store (may be secret)"),
+        help="Keep their local storage, too.",
+    ),
+    "includeCookies": Argument(
+        "include_cookies",
+        flag,
+    ),
+    "includeStorage": Argument(
+        "include_storage",
+        flag,
+    ),
+    "redact_content": redact_content(KEYS_HINT),
 }
 
 

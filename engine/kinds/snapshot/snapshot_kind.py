@@ -11,8 +11,9 @@ from engine.kinds.context import Context
 from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import reach
 from engine.kinds.snapshot.session_snapshot import Browser, snapshot, snapshot_head
-from engine.kinds.snapshot.snapshot_args import SnapshotArgs, parse_snapshot
-from engine.kinds.spec import Head, Kind, Tools
+from engine.kinds.snapshot.snapshot_args import ARGUMENTS, SnapshotArgs, parse_snapshot
+from engine.kinds.snapshot.snapshot_traits import SNAPSHOT_TRAITS
+from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Hidden
 
@@ -58,4 +59,24 @@ def _secrets(args: SnapshotArgs) -> list[Hidden]:
     return [one for tab in args.tabs or () for one in tab.secrets]
 
 
-SNAPSHOT = Kind("oc_session_snapshot", parse_snapshot, _snapshot, _partial, secrets=_secrets)
+SNAPSHOT = KindSpec(
+    SNAPSHOT_TRAITS.name,
+    parse_snapshot,
+    _snapshot,
+    _partial,
+    secrets=_secrets,
+    traits=SNAPSHOT_TRAITS,
+    form=KindForm(
+        "Snapshot",
+        "Remember a session",
+        "tabs",
+        summary="where a piece of work stands, to go on later",
+        options_title="Session snapshot",
+    ),
+    arguments=ARGUMENTS,
+    defaults=defaults_of(SnapshotArgs),
+    columns=(
+        *(Column("url", 50), Column("final_url", 50), Column("title", 40), Column("status", 8)),
+        *(Column("screenshot", 30), Column("error", 40)),
+    ),
+)
