@@ -249,18 +249,18 @@ def web_address(given: object) -> str:
 def redact_content(hint: str) -> Argument:
     """The argument that takes keys out of page content."""
     form = FormField("Redact keys in page content", hint=hint)
-    return Argument("redact_content", flag, form, "Redact keys of services in page content.")
+    return Argument("redact_content", flag, form, help="Redact keys of services in page content.")
 
 
 WAIT_FOR = Argument(
     "wait_for",
     optional(text),
     FormField("Wait for selector", editor="line", shade="main article"),
-    "Wait until an element matches this CSS selector.",
+    help="Wait until an element matches this CSS selector.",
 )
 PAGE_TIMEOUT = Argument(
     "timeout_ms",
     whole(100, 600_000),
     FormField("Page timeout (ms)"),
-    "Page timeout in ms; the page is taken as it is then.",
+    help="Page timeout in ms; the page is taken as it is then.",
 )

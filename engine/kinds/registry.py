@@ -25,7 +25,7 @@ _LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")
 def register(kind: KindSpec) -> None:
     """Add a kind at run time; every face offers it from then on."""
     if kind.name in KINDS:
-        raise ValueError(f"the kind {kind.name} is registered already")
+        raise ValueError(kind.name)  # a mistake of the program: the name is taken
     KINDS[kind.name] = kind
     TRAITS[kind.name] = kind.traits or KindTraits(kind.name)
 

@@ -111,7 +111,8 @@ WHOLE = (
 )
 WORDS = re.compile(r"[a-z]{2,} [a-z]|[A-Za-z]{3,} $|^ [a-z]{3,}")
 LOGS = ("log.", "_log.", "re.", "logger.", "_names")  # the last one: names of HTML elements
-_NAMING = {"name", "group", "help"}
+_NAMING = {"name", "group", "help", "verbs_help"}
+_FORMS = ("FormField", "KindForm")  # their texts are translated as texts of the window
 
 
 @cache
@@ -149,6 +150,10 @@ def _below(node: ast.AST) -> Iterator[ast.AST]:
     """What of this node may be said to somebody."""
     if isinstance(node, ast.Call) and ast.unparse(node.func).startswith(LOGS):
         return
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in _FORMS:
+        return
+    if isinstance(node, ast.Assign | ast.AnnAssign) and _is_hint(node):
+        return
     if isinstance(node, ast.Compare | ast.Assert | ast.Expr) and not _does(node):
         return
     if isinstance(node, ast.Dict):  # a table of what to look for, with what is said
@@ -159,6 +164,12 @@ def _below(node: ast.AST) -> Iterator[ast.AST]:
         fixed = isinstance(node, ast.ClassDef) and isinstance(below, ast.Assign | ast.AnnAssign)
         if not (named or fixed):
             yield below
+
+
+def _is_hint(node: ast.Assign | ast.AnnAssign) -> bool:
+    """Is it a hint that several forms share?"""
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    return isinstance(target, ast.Name) and target.id.endswith("_HINT")
 
 
 def _does(node: ast.AST) -> bool:
