@@ -117,9 +117,9 @@ async def test_the_list_finds_the_kind_and_counts_its_units(tmp_path: Path) -> N
     engine = Engine(Settings(root=tmp_path / "tasks"), accepts=True)
     await engine.open()
     try:
-        task_id = (await engine.start("count", {"up_to": 4})).task_id
-        assert (await engine.wait(task_id, 20_000)).status == Status.COMPLETED
-        (view,) = await engine.list(query="kind:count")
+        task_id = (await engine.requests.start("count", {"up_to": 4})).task_id
+        assert (await engine.tasks.wait(task_id, 20_000)).status == Status.COMPLETED
+        (view,) = await engine.tasks.list(query="kind:count")
         assert view.task_id == task_id
     finally:
         await engine.close()
