@@ -25,6 +25,7 @@ from engine.kinds.recording.recording_errors import NotARecording, NothingToRepl
 from engine.kinds.recording.recording_export import command_task, template
 from engine.ledger.reader import LedgerReader
 from engine.model.records import Status
+from engine.service.requests import problems
 from tests.recording.conftest import Operator, Running, until_scrolled
 
 # Everything of a page that a person could see or send. A command task hides its variables in
@@ -179,8 +180,8 @@ async def test_a_replay_without_its_values_is_refused_before_it_begins(
         await running.operator.heard()
         await running.stop()
         task = exported(running, tmp_path)
-        problems = running.engine.problems("commands", task)
-        assert [problem.code for problem in problems] == ["unknown_variable"]
+        found = problems("commands", task)
+        assert [problem.code for problem in found] == ["unknown_variable"]
         assert task["metadata"]["variables"] == [
             {"name": "search", "secret": False, "field": "Search"}
         ]
