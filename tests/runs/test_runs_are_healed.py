@@ -30,7 +30,7 @@ root = home / "tasks"
 runs = Runs(home)
 linked = LinkedRuns(runs, home, root)
 ledger = Ledger(root, lease=Lease.acquire(root))
-ledger.told = linked.follow
+ledger.on_state_change = linked.follow
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 record = ledger.create("crawl", {"url": "http://a.test/"}, engine=EngineFields(run_id="run-1"))
@@ -39,9 +39,9 @@ if step == "accept":
     die()
 linked.accept(record, {})
 if step == "claim":
-    ledger.told = die
+    ledger.on_state_change = die
 ledger.claim(record.task_id)
-ledger.told = die
+ledger.on_state_change = die
 ledger.finish(record.task_id, Status[step])
 """
 
