@@ -1,4 +1,4 @@
-"""Reading the arguments of a kind by a table, so that every mistake is found at once."""
+"""Parsing of a kind's arguments by a table, with every mistake reported at once."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ KEYS_HINT = "Private keys, signed tokens and keys of well-known services."
 COUNTED_KEYS_HINT = "Private keys, signed tokens and keys of well-known services, counted."
 ONLY_WEB = "only http and https addresses can be opened"
 
-QUOTED = "{}"  # the place of a value in a sentence: only there is anything hidden from a reader
+QUOTED = "{}"  # placeholder of the quoted value; secrets are masked only inside the quoted value
 MAX_QUOTED = 40  # characters
 
-Reading = Callable[[object], Any]  # the value, or ValueError with what is wrong
+Reading = Callable[[object], Any]  # returns the value, or raises ValueError with the reason
 
 
 class WrongValue(ValueError):
-    """What is wrong with a value that the sentence quotes, where it says QUOTED."""
+    """An invalid value; the message marks the place of the quoted value with QUOTED."""
 
     def __init__(self, sentence: str, quoted: str) -> None:
         super().__init__(sentence.format(quoted[:MAX_QUOTED]))
@@ -39,10 +39,10 @@ Editor = Literal["", "line", "prose", "lines", "number", "seconds", "choice", "c
 
 
 class FormField(NamedTuple):
-    """How a form shows an argument, in English.
+    """Presentation of an argument in a form, in English.
 
-    Without `editor` the reading of the argument decides. `shade` is the placeholder, `none` the
-    text of a number that is not set, and `options` are values with their labels.
+    Without `editor`, the reader of the argument selects the widget. `shade` is the placeholder,
+    `none` the text of an unset number, and `options` maps values to labels.
     """
 
     label: str
@@ -55,16 +55,16 @@ class FormField(NamedTuple):
     suffix: str = ""
 
     def texts(self) -> tuple[str, ...]:
-        """Every text that a reader sees."""
+        """All texts that the user sees."""
         labels = (label for _, label in self.options)
         return tuple(filter(None, (self.label, self.hint, self.shade, self.none, *labels)))
 
 
 class Argument(NamedTuple):
-    """One row of a table: the field it fills, how its value is read, and how it is offered.
+    """One row of a table: the target field, the reader, and the presentation.
 
-    Without `form` no form shows it; without `help` it is no option of the command line. An
-    option is given once with a value, repeated, or a switch without a value.
+    Without `form`, forms omit the argument; without `help`, the command line has no option for it.
+    An option is given once with a value, repeated, or used as a switch without a value.
     """
 
     field: str
@@ -80,13 +80,13 @@ Table = Mapping[str, Argument]
 def read_all(
     given: Mapping[str, Any], table: Table, of: str
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """The fields that `given` fills, and a `Problem` for every mistake; its path is the name.
+    """Return the fields that `given` sets, and a `Problem` for every mistake.
 
-    Two names of one field may stand together if they say the same. `of` completes "is not
-    an argument of …".
+    The path of a problem is the argument's name. Two names of one field are accepted together if
+    their values are equal. `of` completes the message "is not an argument of …".
 
     Raises:
-        InvalidArguments: `given` is no object at all.
+        InvalidArguments: `given` is not an object.
     """
     if not isinstance(given, Mapping):
         raise InvalidArguments((Problem("", "wrong_type", "the arguments must be an object"),))
@@ -104,7 +104,7 @@ def read_all(
 
 
 def missing(name: str, what: str) -> Problem:
-    """The mistake of leaving `name` out; `what` says what it is for."""
+    """Return the problem for the missing argument `name`; `what` describes its purpose."""
     return Problem(name, "missing", f"is needed: {what}")
 
 
@@ -125,14 +125,14 @@ def _did_you_mean(name: str, table: Table, of: str) -> str:
 
 
 def _short(name: str) -> str:
-    """A name from outside, fit to stand in a message."""
+    """Shorten and sanitize an untrusted name for use in a message."""
     shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in name[:64])
     return shown + "…" * (len(name) > 64)
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number from `low` to `high`; a truth value is none."""
+    """Reader of an integer from `low` to `high`; booleans are rejected."""
 
     low: int
     high: int
@@ -146,12 +146,12 @@ class Whole:
 
 
 def whole(low: int, high: int) -> Whole:
-    """A whole number from `low` to `high`."""
+    """Return a reader of an integer from `low` to `high`."""
     return Whole(low, high)
 
 
 def flag(given: object) -> bool:
-    """True or false, and nothing that only looks like it."""
+    """Read a boolean, without conversion from other types."""
     if not isinstance(given, bool):
         raise ValueError("must be true or false")
     return given
@@ -159,7 +159,7 @@ def flag(given: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of these texts; `others` are further spellings of some of them."""
+    """Reader of one of a set of texts; `others` maps alternative spellings."""
 
     choices: tuple[str, ...]
     others: Mapping[str, str] = field(default_factory=dict)
@@ -173,17 +173,17 @@ class OneOf:
 
 
 def one_of(*choices: str) -> OneOf:
-    """One of these texts."""
+    """Return a reader of one of the given texts."""
     return OneOf(choices)
 
 
 def text(given: object) -> str:
-    """A text of at most 2,048 characters that says something."""
+    """Read a non-blank text of at most 2,048 characters."""
     return _text(given, MAX_TEXT_CHARS)
 
 
 def long_text(limit: int) -> Reading:
-    """A text of at most `limit` characters that says something."""
+    """Return a reader of a non-blank text of at most `limit` characters."""
     return lambda given: _text(given, limit)
 
 
@@ -196,12 +196,12 @@ def _text(given: object, limit: int) -> str:
 
 
 def texts(given: object) -> tuple[str, ...]:
-    """A list of at most 200 texts."""
+    """Read a list of at most 200 texts."""
     return tuple(map(text, entries(given)))
 
 
 def entries(given: object) -> list[object]:
-    """A list of at most 200 of something."""
+    """Read a list of at most 200 entries."""
     if not isinstance(given, (list, tuple)):
         raise ValueError("must be a list of texts")
     if len(given) > MAX_ENTRIES:
@@ -211,7 +211,7 @@ def entries(given: object) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class Maybe:
-    """What `read` reads, or null."""
+    """Reader that accepts null, and otherwise applies `read`."""
 
     read: Reading
 
@@ -220,12 +220,12 @@ class Maybe:
 
 
 def optional(read: Reading) -> Maybe:
-    """What `read` reads, or null."""
+    """Return a reader that accepts null, and otherwise applies `read`."""
     return Maybe(read)
 
 
 def web_addresses(given: object) -> tuple[str, ...]:
-    """A list of at most 5,000 web addresses."""
+    """Read a list of at most 5,000 web addresses."""
     if not isinstance(given, (list, tuple)):
         raise ValueError("must be a list of texts")
     if len(given) > MAX_ADDRESSES:
@@ -234,7 +234,7 @@ def web_addresses(given: object) -> tuple[str, ...]:
 
 
 def web_address(given: object) -> str:
-    """An http or https address as it was typed, credentials included."""
+    """Read an http or https address unchanged, credentials included."""
     if not isinstance(given, str) or not given.strip():
         raise ValueError("must be a web address")
     if address_of(given) is not None:
@@ -247,7 +247,7 @@ def web_address(given: object) -> str:
 
 
 def redact_content(hint: str) -> Argument:
-    """The argument that takes keys out of page content."""
+    """Return the argument that switches the redaction of keys in page content."""
     form = FormField("Redact keys in page content", hint=hint)
     return Argument("redact_content", flag, form, help="Redact keys of services in page content.")
 

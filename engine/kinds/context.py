@@ -1,7 +1,7 @@
-"""What a task's body is given: units that can be stopped, and places to put what it found.
+"""The context of a task's body: interruptible units of work and storage for results.
 
-A body that runs as a task gets the runner's context, which writes to the ledger; a direct
-call gets `MemoryContext`. With the same clock both give the same result, byte for byte.
+A body that runs as a task gets the runner's context, which writes to the ledger; a direct call
+gets `MemoryContext`. With the same clock both give the same result, byte for byte.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ def _wall_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Where times come from, so that two runs can be told the same ones."""
+    """Source of times; a shared clock makes two runs reproducible."""
 
     now_ms: Callable[[], int] = field(default=_wall_ms)
     monotonic: Callable[[], float] = field(default=time.monotonic)
 
 
 class UnitStopped(Exception):
-    """The task was asked to stop: the unit is over, what is finished stays. Not a failure."""
+    """A requested stop ended the unit; finished units are kept. Not a failure."""
 
 
 class UnitTimeout(EngineError):
-    """A unit took longer than it may."""
+    """A unit exceeded its time limit."""
 
     code = "unit_timeout"
     title = "It took too long"
@@ -49,7 +49,7 @@ class UnitTimeout(EngineError):
 
 
 class Context(Protocol):
-    """Everything a body may know about where it runs."""
+    """Interface between a body and its environment."""
 
     task_id: str
     budgets: Mapping[str, Any]
@@ -57,57 +57,57 @@ class Context(Protocol):
 
     @property
     def stopping(self) -> bool:
-        """Has somebody asked the task to stop?"""
+        """Return whether a stop was requested."""
         ...
 
     @property
     def stop_reason(self) -> StopReason:
-        """Why it has to stop; empty while it may go on."""
+        """The reason for the stop; empty while the task may continue."""
         ...
 
     def now_ms(self) -> int:
-        """Wall clock, ms since 1970: for instants that are stored."""
+        """Return the wall clock in ms since 1970, for stored instants."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back: for every duration."""
+        """Return monotonic seconds, for durations."""
         ...
 
     def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:
-        """One unit of work, the smallest step after which the task can stop.
+        """Run one unit of work, the smallest step after which the task can stop.
 
         Raises:
-            UnitStopped: the task was asked to stop, before or in the middle of the unit.
+            UnitStopped: a stop was requested before or during the unit.
             UnitTimeout: the unit took longer than `limit_s` seconds.
         """
         ...
 
     async def page(self, page: dict[str, Any], units: Units) -> None:
-        """Keep a finished unit (a page, a command, …): `pages.jsonl` first, then the progress."""
+        """Store a finished unit (a page, a command, …): `pages.jsonl` first, then the progress."""
         ...
 
     async def reached(self, message: str) -> None:
-        """Tell what it is doing where no unit was finished: progress without another unit."""
+        """Report progress without a finished unit."""
         ...
 
     async def rest(self, pages: list[dict[str, Any]]) -> None:
-        """Keep units that were never done, by one write; they count for nothing."""
+        """Store skipped units in one write; they do not count as progress."""
         ...
 
     async def log(self, phase: str, note: str, **data: object) -> None:
-        """A line for people who look at the task's events."""
+        """Write a line to the task's event log."""
         ...
 
     async def artifact(self, name: str, data: bytes) -> str:
-        """Store a file of the task; returns its path inside the task's folder."""
+        """Store a file of the task; return its path inside the task's folder."""
         ...
 
     async def document(self, name: str, data: bytes) -> None:
-        """Replace a file of the kind's own (`commands.json`), whole or not at all."""
+        """Replace a file of the kind (`commands.json`) atomically."""
         ...
 
     async def pause(self, seconds: float) -> None:
-        """A delay that a stop ends with `UnitStopped`."""
+        """Sleep; a stop request interrupts it with `UnitStopped`."""
         ...
 
 
@@ -124,7 +124,7 @@ class Scopes:
         return bool(self.reason)
 
     def stop(self, reason: StopReason = "cancelled") -> None:
-        """End every unit in flight at its next await; the first reason stands."""
+        """Stop every open unit at its next await; the first reason is kept."""
         self.reason = self.reason or reason
         now = asyncio.get_running_loop().time()
         for scope in self._open:
@@ -132,7 +132,7 @@ class Scopes:
                 scope.reschedule(now)
 
     def hold(self, held: bool) -> None:
-        """Let the deadlines of open units stand still (the ledger is away), or go on."""
+        """Suspend the deadlines of open units while the ledger is unavailable, or resume them."""
         now = asyncio.get_running_loop().time()
         if held:
             left = {one: one.when() for one in self._open if not one.expired()}
@@ -147,7 +147,7 @@ class Scopes:
 
     @asynccontextmanager
     async def unit(self, label: str, limit_s: float) -> AsyncIterator[None]:
-        """See `Context.unit`."""
+        """Implement `Context.unit`."""
         if self.stopping:
             raise UnitStopped
         scope = asyncio.timeout(limit_s)
@@ -165,7 +165,7 @@ class Scopes:
             self._open.discard(scope)
 
     async def pause(self, seconds: float) -> None:
-        """See `Context.pause`."""
+        """Implement `Context.pause`."""
         async with self.unit("pause", seconds + 60):
             await asyncio.sleep(seconds)
 
@@ -173,7 +173,7 @@ class Scopes:
 class MemoryContext:
     """The context of a direct call: pages, log and artifacts stay in memory.
 
-    `on_page` is called after each page, with what was kept; `stop()` ends the work.
+    `on_page` is called with each stored page; `stop()` ends the work.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class MemoryContext:
         return self._scopes.reason
 
     def stop(self, reason: StopReason = "cancelled") -> None:
-        """Ask the body to stop, as a cancel does."""
+        """Request a stop, as a cancel does."""
         self._scopes.stop(reason)
 
     def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:

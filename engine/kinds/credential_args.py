@@ -1,4 +1,4 @@
-"""User and password as arguments of their own: for kinds that open one site with a login."""
+"""User and password as separate arguments, for kinds that open one site with a login."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.secrets.given_secrets import Hidden, of_address, of_credentials
 
 
 class SecretText:
-    """A text that is used as it is, blanks and all."""
+    """Reader of a text that is used unchanged, surrounding blanks included."""
 
     def __call__(self, given: object) -> str:
         if not isinstance(given, str) or not given:
@@ -41,7 +41,7 @@ CREDENTIALS: Final[Table] = {
 
 
 def credential_problems(fields: Mapping[str, Any], typed: str | None) -> list[Problem]:
-    """What of `fields` does not go with the address that was typed, or without it."""
+    """Return the problems of `fields` with respect to the typed address."""
     asked = [name for name in CREDENTIALS if fields.get(name) is not None]
     if asked and not typed:
         return [Problem(name, "not_together", "needs url") for name in asked]
@@ -56,7 +56,7 @@ def credential_problems(fields: Mapping[str, Any], typed: str | None) -> list[Pr
 def credentials_from(
     fields: dict[str, Any], typed: str
 ) -> tuple[Credentials | None, tuple[Hidden, ...]]:
-    """Whom the site of `typed` is told, and what of both is secret; taken out of `fields`."""
+    """Remove the credentials from `fields`; return them and all secrets."""
     username, password = fields.pop("username", None), fields.pop("password", None)
     address = address_of(typed)
     if username is None or address is None:

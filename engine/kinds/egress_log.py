@@ -1,4 +1,4 @@
-"""Writes what a task's browser was refused into its events, while it happens."""
+"""Event log of the requests that a task's browser was refused."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PHASE = "egress"
 
 @asynccontextmanager
 async def telling(context: Context, policy: Policy) -> AsyncIterator[None]:
-    """In this block every place that `policy` refuses becomes one `log` event of the task.
+    """Write one `log` event of the task for each request that `policy` refuses.
 
     Raises:
-        EngineError: an event could not be written, and the block itself went well.
+        EngineError: an event could not be written, and the block itself succeeded.
     """
     loop = asyncio.get_running_loop()
     heard: asyncio.Queue[Refusal | None] = asyncio.Queue()
 
     def hear(refusal: Refusal) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop ended before its browser did
+        with contextlib.suppress(RuntimeError):  # the loop closed before its browser
             loop.call_soon_threadsafe(heard.put_nowait, refusal)
 
     teller = asyncio.create_task(_tell(heard, context), name="tell what was refused")
@@ -33,7 +33,7 @@ async def telling(context: Context, policy: Policy) -> AsyncIterator[None]:
         with policy.blocked_requests.subscribed(hear):
             yield
     finally:
-        # Behind what other threads have handed over, so that nothing heard is lost.
+        # The sentinel is queued after entries from other threads, so that no refusal is lost.
         loop.call_soon_threadsafe(heard.put_nowait, None)
         try:
             await asyncio.wait({teller})

@@ -1,18 +1,18 @@
-"""What a task's browser may reach of what is private, by what its operator typed."""
+"""Access of a task's browser to private addresses, derived from the operator's input."""
 
 from __future__ import annotations
 
 from engine.browser.egress.egress_policy import Policy
 from engine.model.config import Settings
 
-FROM_OUTSIDE = frozenset({"mcp", "http"})  # what comes this way was not typed by the operator
+FROM_OUTSIDE = frozenset({"mcp", "http"})  # untrusted: not typed by the operator
 
 
 def reach(settings: Settings, *urls: str) -> Policy:
-    """The policy for these addresses, the first of which is where the task starts.
+    """Return the policy for these addresses; the first one is the start address.
 
-    Their own private host and port may be reached, unless the request came over MCP or
-    HTTP: then only what stands in the operator's allow list.
+    Their own private host and port are allowed, unless the request came over MCP or HTTP: then
+    only the operator's allowlist applies.
 
     Raises:
         AddressBlocked: one of them is not an http or https address.

@@ -1,4 +1,4 @@
-"""The kinds this engine can run, by name."""
+"""Registry of the kinds that this engine can run."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from engine.model.errors import InvalidArguments, Problem
 from engine.model.kind_traits import TRAITS, KindTraits
 from engine.model.records import ENVELOPE
 
-ALL = (CRAWL, CRAWL_SITEMAP, RECORDING, EVIDENCE, SNAPSHOT, COMMANDS)  # in the order of forms
+ALL = (CRAWL, CRAWL_SITEMAP, RECORDING, EVIDENCE, SNAPSHOT, COMMANDS)  # in the order of the forms
 KINDS: dict[str, KindSpec] = {kind.name: kind for kind in ALL}
 
-# What the first crawl would import on the loop: 0.6 s together, too long for a window.
+# The first crawl would import these on the loop: together 0.6 s, which would block the window.
 _LIBRARIES = ("aiohttp", "selectolax.lexbor", "html_to_markdown")
 
 
 def register(kind: KindSpec) -> None:
-    """Add a kind at run time; every face offers it from then on."""
+    """Register a kind at run time; every interface offers it from then on."""
     if kind.name in KINDS:
-        raise ValueError(kind.name)  # a mistake of the program: the name is taken
+        raise ValueError(kind.name)  # a programming error: the name is in use
     KINDS[kind.name] = kind
     TRAITS[kind.name] = kind.traits or KindTraits(kind.name)
 
@@ -36,16 +36,16 @@ def unregister(name: str) -> None:
 
 
 def import_libraries() -> None:
-    """Import what the bodies import when they begin; for a worker thread, ahead of time."""
+    """Import the libraries of the bodies in advance; call it on a worker thread."""
     for library in _LIBRARIES:
         importlib.import_module(library)
 
 
 def kind_of(name: str) -> KindSpec:
-    """The kind called `name`.
+    """Return the kind called `name`.
 
     Raises:
-        InvalidArguments: nothing of that name can be run here.
+        InvalidArguments: no kind of that name is registered.
     """
     kind = KINDS.get(name)
     if kind is None:

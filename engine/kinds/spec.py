@@ -1,4 +1,4 @@
-"""What a kind of task is, and what its body may use."""
+"""Specification of a kind of task, and the services available to its body."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Head = dict[str, Any]
 
 
 class HeldTab(Protocol):
-    """A tab that an agent of this process has open, and the way to use it in turn."""
+    """A tab that an agent of this process holds open, with serialized access."""
 
     @property
     def tab(self) -> AgentTab: ...
@@ -42,7 +42,7 @@ def _nobody() -> list[tuple[str, Sequence[HeldTab]]]:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a body may use of the outside world; `living` are the tabs of each agent."""
+    """External services of a body; `living` returns the open tabs of each agent."""
 
     settings: Settings
     browser: BrowserSession
@@ -54,9 +54,12 @@ class Tools:
 
 
 class Placing(NamedTuple):
-    """How an accepted task is written down: of its arguments what may be kept, its other id,
-    and the files that lie beside its meta.json from the first moment on. `withheld` says that
-    what is kept cannot start the task again."""
+    """Stored form of an accepted task.
+
+    `args` are the storable arguments, `command_task_id` is the task's other id, and `documents`
+    are the files that exist in its folder from the start. `withheld` marks stored arguments that
+    cannot start the task again.
+    """
 
     args: Mapping[str, Any]
     name: str | None = None
@@ -67,7 +70,7 @@ class Placing(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A field of a unit in exports; `width` in characters, a `bulky` one is left out of reports."""
+    """An export column; `width` in characters, reports omit a `bulky` one."""
 
     name: str
     width: int = 14
@@ -75,10 +78,10 @@ class Column(NamedTuple):
 
 
 class KindForm(NamedTuple):
-    """How a kind is offered to a person, in English.
+    """Presentation of a kind in forms and help, in English.
 
-    `action` says what a task of it does, `listed` names a list of addresses for it, with their
-    number and the first host. `summary` stands in `octask start --help`, whose section
+    `action` describes the work of a task, `listed` names a list of addresses for it, with their
+    number and the first host. `summary` appears in `octask start --help`, whose section
     `options_title` has the options of the kind.
     """
 
@@ -92,18 +95,19 @@ class KindForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KindSpec:
-    """One kind of task.
+    """Specification of one kind of task.
 
-    `parse` names every mistake (InvalidArguments). `body` keeps its units through the context
-    and returns the head of the result; it raises `TaskFailed` to fail with one. `partial`
-    makes a head from the units on disk where the body could not: (args, units, stopped by,
-    duration in ms). `queue` names the queue that a job has to wait in, if any. `parse_here`
-    is `parse` for a request that begins at once: it may look at what is there (instances,
-    the environment). `place` says how an accepted task is written down, `secrets` which exact
-    values must stand in nothing that is.
-    `traits` are what lower packages know of it. `arguments`, their `defaults` and `form` make the
-    start dialog and the options of `octask start`; `columns` are those of its exports. The verbs
-    of `octask` that only this kind has form a group with `verbs_help`.
+    `parse` reports every mistake (InvalidArguments). `parse_here` is `parse` for a request that
+    starts at once: it may read the environment and the open instances. `body` stores its units
+    through the context and returns the head of the result; it raises `TaskFailed` to fail with a
+    head. `partial` builds a head from the stored units after an interrupted body: (args, units,
+    stopped by, duration in ms). `queue` returns the name of the job's queue, if any. `place`
+    returns the stored form of an accepted task, `secrets` the exact values that no stored form may
+    contain.
+
+    `traits` are the facts that lower packages use. `arguments`, their `defaults` and `form` define
+    the start dialog and the options of `octask start`; `columns` define the exports. The verbs of
+    `octask` for this kind alone form a group with `verbs_help`.
     """
 
     name: str
@@ -122,20 +126,20 @@ class KindSpec:
     verbs_help: str = ""
 
     def scrub(self, args: Any) -> Scrub:
-        """Takes what the task was given as secrets out of everything that is written of it."""
+        """Return the masking of the task's secrets for all stored texts."""
         return Scrub(one for one in self.secrets(args) if len(one.value) >= SHORT)
 
     @property
     def units_key(self) -> str:
-        """Where the units stand in result.json."""
+        """The key of the units in result.json."""
         return traits_of(self.name).result_key or OTHER_RESULT_KEY
 
     def result(self, head: Head, units: Iterable[bytes]) -> bytes:
-        """result.json of a direct call: the bytes that the task would have left."""
+        """Return the result.json of a direct call, equal to that of a task."""
         return b"".join(assemble(head, self.units_key, units))
 
 
 def defaults_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """The default of each field that has one."""
+    """Return the default of each field that has one."""
     fields = msgspec.structs.fields(struct)
     return {one.name: one.default for one in fields if one.default is not msgspec.NODEFAULT}

@@ -12,7 +12,7 @@ from engine.kinds.sitemap.sitemap_traits import SITEMAP_TRAITS
 from engine.kinds.snapshot.snapshot_traits import SNAPSHOT_TRAITS
 from engine.model.kind_traits import TRAITS
 
-# In the order in which a person is offered them.
+# In the display order of the forms.
 ALL_TRAITS: Final = (
     CRAWL_TRAITS,
     SITEMAP_TRAITS,

@@ -1,4 +1,4 @@
-"""Checks a command task whole, before anything starts: every mistake, each with its JSON path.
+"""Validation of a command task before it starts; each mistake has its JSON path.
 
 Source: seed 002, "Validation Rules"; a path reads like `commands[3].args.selector`.
 """
@@ -50,13 +50,13 @@ def check(
     living: Callable[[str], bool] | None = None,
     uploads: Uploads | None = None,
 ) -> CommandPlan:
-    """Read a task document.
+    """Parse and validate a task document.
 
     Args:
-        given: anything; JSON of any shape is answered with its mistakes.
-        environ: where secrets are looked up; without it their names alone are checked.
-        living: is there an instance of this id? Without it the id's shape alone is checked.
-        uploads: what may be uploaded; without it the names of files alone are checked.
+        given: any JSON value; an invalid shape gives mistakes.
+        environ: the source of secrets; without it only their names are checked.
+        living: reports whether an instance exists; without it only the id's format is checked.
+        uploads: the allowed files; without it only the file names are checked.
 
     Raises:
         InvalidArguments: with a `Problem` for every mistake.
@@ -72,9 +72,9 @@ def check(
 
 @dataclass(frozen=True, slots=True)
 class _Mistake:
-    """A mistake whose quoted value is hidden only when all secrets of the document are known.
+    """A mistake whose quoted value is masked after all secrets of the document are known.
 
-    A typed letter is a word of our own sentences as well: nothing is hidden in these.
+    Only the quoted value is masked, because a one-letter secret would also match the message text.
     """
 
     path: str
@@ -85,13 +85,13 @@ class _Mistake:
     def told(self, scrub: Scrub) -> Problem:
         if self.quoted is None:
             return Problem(self.path, self.code, self.message)
-        shown = _shown(scrub.hide(self.quoted))  # before it is cut: a part would be kept
+        shown = _shown(scrub.hide(self.quoted))  # mask before the cut: a part would remain
         return Problem(self.path, self.code, self.message.format(shown))
 
 
 @dataclass(slots=True)
 class _Reader:
-    """One pass over one document; what it finds wrong gathers in `problems`."""
+    """Parser of one document; collects its mistakes in `problems`."""
 
     environ: Mapping[str, str] | None
     living: Callable[[str], bool] | None
@@ -101,11 +101,11 @@ class _Reader:
     hidden: list[tuple[str, str]] = field(default_factory=list)
 
     def wrong(self, path: str, code: str, message: str, quoted: str | None = None) -> None:
-        """Note a mistake; `quoted` is put in where the message says QUOTED."""
+        """Record a mistake; `quoted` replaces QUOTED in the message."""
         self.problems.append(_Mistake(path, code, message, quoted))
 
     def told(self) -> tuple[Problem, ...]:
-        """The mistakes, without a secret that one of them may quote."""
+        """Return the mistakes, with the secrets in quoted values masked."""
         scrub = Scrub(self._hidden())
         return tuple(each.told(scrub) for each in self.problems)
 
@@ -140,7 +140,7 @@ class _Reader:
         )
 
     def _stays(self, given: Mapping[str, Any]) -> bool:
-        """Is the task to stay on pages that ask whether to leave them?"""
+        """Read whether the task stays on pages that ask before they unload."""
         value = given.get("dialogs", "leave")
         if value not in LEAVING:
             self.wrong("dialogs", "invalid_value", f"must be one of {', '.join(LEAVING)}")
@@ -173,7 +173,7 @@ class _Reader:
                 self.variables[str(name)] = ""
 
     def _variable(self, value: object, path: str) -> str:
-        """The value of a variable, which may be a secret by reference. Raises ValueError."""
+        """Return the value of a variable or of its secret reference. Raises ValueError."""
         if isinstance(value, Mapping) and values.is_reference(value):
             return self._secret(value, path) or ""
         return values.variable_text(value)
@@ -291,7 +291,7 @@ class _Reader:
         return read
 
     def _check_uploads(self, names: Iterable[str], path: str) -> None:
-        """The files that may not be uploaded, or are not there."""
+        """Check that the files to upload are allowed and exist."""
         if self.uploads is None:
             return
         for at, name in enumerate(names):
@@ -301,7 +301,7 @@ class _Reader:
                 self.wrong(f"{path}[{at}]", refused.code, str(refused))
 
     def _needs(self, args: Mapping[str, Any], action: str, path: str, of: str) -> None:
-        """The mistakes that lie between the arguments of an action."""
+        """Check the constraints between the arguments of an action."""
         for useless in USELESS.get(action, ()):
             value = args.get(useless.beside)
             if useless.name in args and value in useless.values:
@@ -346,7 +346,7 @@ class _Reader:
 
     def _refuse(self, given: Any, path: str, wrong: ValueError) -> None:
         names = values.placeholders(given) if isinstance(given, str) else []
-        if names and self.variables is None:  # what is wrong is what stands in its place
+        if names and self.variables is None:  # the mistake is in the variables, not in this text
             message = f"there is no variable '{QUOTED}'; give it a value in variables"
             self.wrong(path, "unknown_variable", message, names[0])
         elif isinstance(wrong, WrongValue):
@@ -355,7 +355,7 @@ class _Reader:
             self.wrong(path, "invalid_value", str(wrong))
 
     def _secret(self, given: Mapping[str, Any], path: str) -> str | None:
-        """The secret itself; None where it cannot be had, or is not to be looked up now."""
+        """Return the value of a secret; None if it is unavailable or not looked up."""
         try:
             name = values.reference_name(given)
         except ValueError as wrong:
@@ -379,7 +379,7 @@ class _Reader:
         return None if missing else values.filled(given, self._known)
 
     def _all_filled(self, given: Sequence[Any], path: str) -> list[Any] | None:
-        """A list with the variables of its texts filled in; None where one has no value."""
+        """Fill in the variables of a list of texts; None if one is unknown."""
         filled = [
             self._filled(each, f"{path}[{at}]") if isinstance(each, str) else each
             for at, each in enumerate(given)
@@ -407,7 +407,7 @@ def _hint(name: str, known: Iterable[str]) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text from outside, fit to stand in a message."""
+    """Shorten and sanitize an untrusted text for use in a message."""
     shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:64])
     return shown + "…" * (len(text) > 64)
 

@@ -1,5 +1,6 @@
-"""`commands.json`: a command task with the states of its commands, and how it is put together
-again with their results, as seed 002 answers for a task.
+"""`commands.json`: a command task with its command states, merged with stored results.
+
+The merged form is the answer of seed 002 for a task.
 """
 
 from __future__ import annotations
@@ -18,10 +19,9 @@ from engine.model.errors import TaskUnreadable
 from engine.model.records import COMMANDS_NAME, META_NAME, TaskRecord, Unreadable
 from engine.model.status import moment
 
-# commands.json as it is found: whatever stands in it has the seed's shapes afterwards.
-#
-# Only programs of ours write that file, but anybody may change it, and a page line stands in the
-# place of a command. A field of another shape is left out, or empty where there must be one.
+# Validation of a stored commands.json, so that the result has the seed's shapes.
+# The file is editable by other programs, and a page line replaces a command: a field of another
+# shape is omitted, or empty where it is required.
 
 Found = dict[str, Any]
 
@@ -32,10 +32,10 @@ _STATUSES: Final = frozenset(get_args(CommandStatus))
 
 
 def task_in(data: bytes) -> Found:
-    """The task that a commands.json holds, or as much of it as is of any use.
+    """Parse commands.json, and keep the valid fields of the task.
 
     Raises:
-        Unusable: it is no JSON object, or its commands are no list of objects.
+        Unusable: it is not a JSON object, or its commands are not a list of objects.
     """
     raw = meta.without_surrogates(meta.decode_lenient(data))
     commands = raw.pop("commands", [])
@@ -50,7 +50,7 @@ def task_in(data: bytes) -> Found:
 
 
 def command_in(raw: Mapping[str, Any]) -> Found:
-    """One command with all that every command has."""
+    """Validate a stored command, and add missing required fields."""
     found = _timed(raw)
     for name in _COMMAND_TEXTS:
         found[name] = found[name] if isinstance(found.get(name), str) else ""
@@ -63,7 +63,7 @@ def command_in(raw: Mapping[str, Any]) -> Found:
 
 
 def _timed(raw: Mapping[str, Any]) -> Found:
-    """`raw` with times that are times, and an error that has a code and a message."""
+    """Return `raw` with valid times and a complete error."""
     found = {
         name: value
         for name, value in raw.items()
@@ -81,9 +81,9 @@ _OVER: Final = ("success", "error", "skipped")
 
 
 class Document:
-    """`commands.json` of one task, encoded again and again as its commands change.
+    """Incremental encoder of one task's `commands.json`.
 
-    Results are left out: they stand in pages.jsonl, and would be written over and over.
+    Results are omitted, because pages.jsonl has them and each update would write them again.
     """
 
     def __init__(self, task: Task) -> None:
@@ -91,7 +91,7 @@ class Document:
         self._commands = [_light(command) for command in task.commands]
 
     def encoded(self, number: int | None = None) -> bytes:
-        """The file's bytes; `number` is the only command that changed, None means any."""
+        """Return the file's bytes; `number` is the only changed command, None means any."""
         if number is None:
             self._commands = [_light(command) for command in self._task.commands]
         else:
@@ -111,10 +111,10 @@ def _light(command: TaskCommand) -> msgspec.Raw:
 def command_task(
     ledger: LedgerReader, task_id: str, *, results: bool = True
 ) -> dict[str, Any] | None:
-    """One command task as seed 002 answers for it; None when it is no command task.
+    """Return a command task in the format of seed 002; None for other kinds.
 
-    meta.json tells how the task stands; a command that the task's end overtook (its process
-    was killed) reads as an error, and what never began as skipped.
+    meta.json has the state of the task; a command that was interrupted by the task's end (its
+    process was killed) becomes an error, and a command that never started is skipped.
 
     Raises:
         NotATaskId, TaskNotFound, TaskUnreadable.
@@ -133,7 +133,7 @@ def command_task(
 
 
 def _kept(ledger: LedgerReader, task_id: str) -> dict[str, Any]:
-    """What commands.json holds, empty where there is none. Raises TaskUnreadable."""
+    """Read commands.json; empty if it is missing. Raises TaskUnreadable."""
     data = ledger.read_document(task_id, COMMANDS_NAME)
     if not data:
         return {}
@@ -146,7 +146,7 @@ def _kept(ledger: LedgerReader, task_id: str) -> dict[str, Any]:
 
 
 def _skeleton(record: TaskRecord) -> dict[str, Any]:
-    """What meta.json alone knows, where commands.json is missing."""
+    """Build a task from meta.json alone, if commands.json is missing."""
     ours, args = record.engine, record.args_summary
     return {
         "id": (ours.command_task_id if ours else None) or record.task_id,
@@ -166,7 +166,7 @@ def _text(args: Mapping[str, Any], name: str) -> str:
 
 
 def _standing(record: TaskRecord, task: Mapping[str, Any]) -> dict[str, Any]:
-    """How the task stands, by meta.json."""
+    """Return the state of the task from meta.json."""
     status = STATUS_OF.get(record.status, "queued")
     told: dict[str, Any] = {"status": status}
     ended = task.get("completedAt", record.ended_at)
@@ -181,7 +181,7 @@ def _standing(record: TaskRecord, task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _overtaken(record: TaskRecord, command: Mapping[str, Any]) -> dict[str, Any]:
-    """A command as it stands once the task is over, whatever was written down last."""
+    """Return the final state of a command after the end of its task."""
     kept = dict(command)
     if not record.is_terminal or command.get("status") in _OVER:
         return kept

@@ -1,4 +1,4 @@
-"""Why a command went wrong: the codes of seed 002, each with a sentence of one line."""
+"""Errors of commands: the codes of seed 002, each with a message of one line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Final
 
 from engine.model.errors import EngineError
 
-CANCELLED: Final = "CANCELLED"  # of a task, not of a command: that one is skipped
+CANCELLED: Final = "CANCELLED"  # of a task; a command of that task is skipped
 
 
 class CommandFailed(EngineError):
-    """A tool could not do what it was asked for."""
+    """A command could not do its work."""
 
     code = "EXECUTION_ERROR"
     title = "The command failed"
@@ -21,21 +21,21 @@ class CommandFailed(EngineError):
 
 
 class CommandTimeout(CommandFailed):
-    """A command was not done within its `timeout`."""
+    """A command exceeded its `timeout`."""
 
     code = "COMMAND_TIMEOUT"
     title = "The command took too long"
 
 
 class InstanceDisconnected(CommandFailed):
-    """The browser instance is gone: it crashed, was closed, or never was."""
+    """The browser instance is unavailable: it crashed, was closed, or never existed."""
 
     code = "INSTANCE_DISCONNECTED"
     title = "The browser is gone"
 
 
 class BadCommand(CommandFailed):
-    """Arguments that only the browser could find wrong, such as a selector it cannot read."""
+    """Arguments that only the browser can reject, such as an invalid selector."""
 
     code = "INVALID_ARGUMENTS"
     title = "The command's arguments are wrong"

@@ -1,4 +1,4 @@
-"""A task file as bytes, read strictly: two programs must not read two different tasks in it."""
+"""Strict parsing of a task file, so that all programs read the same task."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from engine.model.errors import InvalidArguments, Problem
 MAX_BYTES: Final = 1024 * 1024
 MAX_DEPTH: Final = 40  # levels of brackets; a task needs five
 MAX_DIGITS: Final = 400
-_BOM: Final = b"\xef\xbb\xbf"  # what editors on Windows put in front; it says nothing
+_BOM: Final = b"\xef\xbb\xbf"  # byte order mark that editors on Windows write; it has no meaning
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
 def read_document(data: bytes, name: str) -> Any:
-    """The JSON value in `data`; `name` is the file's, for the sentences.
+    """Parse the JSON value in `data`; `name` is the file name for messages.
 
     Raises:
-        InvalidArguments: it is larger than 1 MiB, not UTF-8, no JSON, too deep, holds a key
-            twice or a number that JSON cannot carry.
+        InvalidArguments: it is larger than 1 MiB, not UTF-8, not JSON, too deep, has a duplicate
+            key or a number that JSON cannot carry.
     """
     if len(data) > MAX_BYTES:
         _refuse(name, "too_large", f"is larger than 1 MiB ({len(data):,} bytes)")

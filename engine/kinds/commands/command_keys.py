@@ -1,4 +1,4 @@
-"""The names of keys, as the browser knows them: `Enter`, `Control+A`, `é`."""
+"""Key names of the browser: `Enter`, `Control+A`, `é`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMED: Final = frozenset(
 
 
 def read_key(given: object) -> str:
-    """A key, or a chord of modifiers and a key joined by `+`. Raises ValueError."""
+    """Read a key, or modifiers and a key joined by `+`. Raises ValueError."""
     if not isinstance(given, str) or not given:
         raise ValueError("must be the name of a key, such as Enter or Control+A")
     *held, last = _parts(given)
@@ -44,13 +44,13 @@ def read_key(given: object) -> str:
 
 
 def is_typing(key: str) -> bool:
-    """Does pressing `key` write a character, as typing it does?"""
+    """Return whether pressing `key` types a character."""
     *held, last = _parts(key)
     return len(last) == 1 and set(held) <= {"Shift"}
 
 
 def _parts(given: str) -> list[str]:
-    """`Control++` is Control and the plus sign."""
+    """Split a chord; `Control++` is Control and the plus sign."""
     if given == "+":
         return ["+"]
     if given.endswith("++"):

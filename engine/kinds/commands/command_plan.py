@@ -1,4 +1,4 @@
-"""A command task that was checked: what its body runs, and what of it may be stored."""
+"""A validated command task: the executable steps, and their storable form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADDRESS: Final = re.compile(r"https?://[^\s\"'<>\\`]+", re.IGNORECASE)
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One command: `args` as they are used, `stored` as they may be kept."""
+    """One command: `args` for the execution, `stored` for the files."""
 
     tool: str
     action: str
@@ -31,11 +31,11 @@ class Step(msgspec.Struct, frozen=True):
     timeout_ms: int
 
     def __repr__(self) -> str:
-        return f"Step({self.tool} {self.action})"  # its arguments may hold a password
+        return f"Step({self.tool} {self.action})"  # the arguments may contain a password
 
 
 class CommandPlan(msgspec.Struct, frozen=True):
-    """A whole task; `metadata` is the JSON value as it came, `hidden` what nobody may read."""
+    """A validated task; `metadata` is the JSON value unchanged, `hidden` the values to mask."""
 
     name: str
     intention: str
@@ -44,28 +44,28 @@ class CommandPlan(msgspec.Struct, frozen=True):
     hidden: tuple[tuple[str, str], ...] = ()
     instance_id: str | None = None
     metadata: bytes | None = None
-    task_id: str = ""  # the seed's own, given when it is accepted
+    task_id: str = ""  # the seed's own id, assigned on acceptance
     accepted_at: int = 0  # ms since 1970
-    stays: bool = False  # on pages that ask whether to leave them
-    redact_content: bool = True  # take strict key shapes out of what pages say
+    stays: bool = False  # stay on pages that ask before they unload
+    redact_content: bool = True  # redact strict key shapes in page content
 
     def __repr__(self) -> str:
         return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"
 
     @property
     def secrets(self) -> list[tuple[str, str]]:
-        """Every value that this task was given as a secret, also inside of an address."""
+        """All values that this task received as secrets, also those inside addresses."""
         return [*self.hidden, *self.of_addresses]
 
     @property
     def of_addresses(self) -> list[Hidden]:
-        """What stands in the addresses that this task opens, of secrets."""
+        """The secrets in the addresses that this task opens."""
         urls = [str(step.args["url"]) for step in self.steps if "url" in step.args]
         return [one for url in urls for one in of_address(url)]
 
     @property
     def scrub(self) -> Scrub:
-        """Takes out of what a page says whatever this task must not repeat."""
+        """The masking of this task's secrets in page content."""
         return Scrub(self.secrets, key_shapes=self.redact_content)
 
     @property
@@ -76,12 +76,12 @@ class CommandPlan(msgspec.Struct, frozen=True):
 
     @property
     def uses_tabs(self) -> bool:
-        """Whether windows that pages open are to be kept as tabs."""
+        """Whether the windows that pages open become tabs."""
         return any(step.action in TAB_ACTIONS for step in self.steps)
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Every `host:port` that stands literally in what was submitted."""
+        """Every literal `host:port` in the submitted task."""
         return tuple(dict.fromkeys(self._places()))
 
     def _places(self) -> Iterator[str]:
@@ -92,7 +92,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
                     yield from filter(None, map(_place, found))
 
     def task(self, created_at: int) -> Task:
-        """The task as it is before anything of it ran."""
+        """Return the task in its state before the first command."""
         commands = [
             TaskCommand(
                 id=command_id(self.task_id, at),

@@ -1,7 +1,7 @@
-"""The five tools of seed 002, their actions and arguments, as one table.
+"""The five tools of seed 002, with their actions and arguments, as one table.
 
-A row says which arguments an action takes, which of them it needs, and how each is read.
-Everything else that knows the tools (checking, running, a dialog) reads this table.
+A row has the accepted arguments of an action, the required ones, and the reader of each.
+Validation, execution and dialogs all use this table.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from engine.kinds.commands.command_keys import MODIFIERS, read_key
 from engine.kinds.commands.command_uploads import MAX_FILES, read_name
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
-EXPECT_TIMEOUT_MS: Final = 5_000  # as Playwright's assertions
+EXPECT_TIMEOUT_MS: Final = 5_000  # the default of Playwright's assertions
 MAX_TIMEOUT_MS: Final = 3_600_000
 MAX_SELECTOR: Final = 4_096  # characters
 MAX_TYPED: Final = 100_000
 MAX_SCRIPT: Final = 500_000
 MAX_SCROLL_PX: Final = 1_000_000
-MAX_FRAMES: Final = 10  # nested ones
+MAX_FRAMES: Final = 10  # nested frames
 MAX_ALTERNATIVES: Final = 20
 MAX_CLICKS: Final = 3
 MAX_COUNT: Final = 1_000_000
@@ -29,12 +29,12 @@ BUTTONS: Final = ("left", "right", "middle")
 STATES: Final = ("visible", "hidden", "enabled", "disabled", "checked", "unchecked")
 LOAD_STATES: Final = ("load", "domcontentloaded", "networkidle")
 
-Read = Callable[[object], Any]  # the value, or ValueError with what is wrong
+Read = Callable[[object], Any]  # returns the value, or raises ValueError with the reason
 
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """One argument of an action. A `text` may also be given as a reference to a secret."""
+    """One argument of an action. A `text` also accepts a reference to a secret."""
 
     read: Read
     required: bool = False
@@ -45,7 +45,7 @@ Action = Mapping[str, Arg]
 
 
 def _typed(given: object) -> str:
-    """A text as it stands; nothing at all is one, too (it empties a field)."""
+    """Read a text unchanged; an empty text is valid (it clears a field)."""
     if not isinstance(given, str):
         raise ValueError("must be a text")
     if len(given) > MAX_TYPED:
@@ -58,7 +58,7 @@ def _text(limit: int, *, required: bool = True) -> Arg:
 
 
 def _one_or_more(of: Read, most: int) -> Callable[[object], tuple[Any, ...]]:
-    """One text, or a list of 1 to `most` of them; read as a tuple."""
+    """Return a reader of one text, or of 1 to `most` texts, as a tuple."""
 
     def read(given: object) -> tuple[Any, ...]:
         several = given if isinstance(given, list | tuple) else (given,)
@@ -72,7 +72,7 @@ def _one_or_more(of: Read, most: int) -> Callable[[object], tuple[Any, ...]]:
 _SELECTOR = _text(MAX_SELECTOR)
 _MAYBE_SELECTOR = _text(MAX_SELECTOR, required=False)
 _MAYBE_TEXT = _text(MAX_TYPED, required=False)
-_ANY_TEXT = Arg(_typed, text=True)  # an empty one is a text as well
+_ANY_TEXT = Arg(_typed, text=True)  # an empty text is valid
 _FRAME = Arg(_one_or_more(arguments.long_text(MAX_SELECTOR), MAX_FRAMES))
 _ALTERNATIVES = Arg(_one_or_more(arguments.long_text(MAX_SELECTOR), MAX_ALTERNATIVES))
 _IN_FRAME: Final[Action] = {
@@ -83,7 +83,7 @@ _IN_FRAME: Final[Action] = {
 
 
 def _tab(given: object) -> int | str:
-    """A tab: its number from 0, its title, or a pattern of its address."""
+    """Read a tab: its number from 0, its title, or a pattern of its address."""
     if isinstance(given, str) and given.strip():
         text = arguments.text(given)
         return int(text) if text.isascii() and text.isdigit() else text
@@ -98,7 +98,7 @@ _KEY = Arg(read_key, True, text=True)
 
 
 def _held(given: object) -> tuple[str, ...]:
-    """Keys that are held: `Control+Shift`, or a list."""
+    """Read the held modifier keys: `Control+Shift`, or a list."""
     several = given.split("+") if isinstance(given, str) else given
     return _one_or_more(arguments.one_of(*MODIFIERS), len(MODIFIERS))(several)
 
@@ -206,10 +206,10 @@ TOOLS: Final[Mapping[str, Mapping[str, Action]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the arguments of an action need beside what each of them says by itself.
+    """Constraints between the arguments of an action.
 
-    One of `any_of` is needed; none of `alone` stands with another of them; each of
-    `of_element` needs a selector.
+    At least one of `any_of` is required; each of `alone` excludes the others; each of `of_element`
+    requires a selector.
     """
 
     any_of: tuple[str, ...]
@@ -219,7 +219,7 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Useless:
-    """An argument of an action that means nothing beside some values of another argument."""
+    """An argument that has no effect for some values of another argument."""
 
     name: str
     beside: str
@@ -232,7 +232,7 @@ USELESS: Final[Mapping[str, tuple[Useless, ...]]] = {
         Useless("expected", "answer", ("accept", "dismiss", "leave")),
     )
 }
-# Arguments of an action that mean nothing without another one.
+# Arguments of an action that have no effect without another one.
 BESIDE: Final[Mapping[str, Mapping[str, str]]] = {"drag": {"target_alternatives": "target"}}
 OF_ELEMENT: Final = ("state", "text", "contains", "value", "count")
 NEEDS: Final[Mapping[str, Needs]] = {
@@ -244,16 +244,16 @@ NEEDS: Final[Mapping[str, Needs]] = {
 
 
 def default_timeout_ms(action: str) -> int:
-    """The time that an action has where its command gives none."""
+    """Return the time limit of an action whose command sets none."""
     return EXPECT_TIMEOUT_MS if action == "expect" else DEFAULT_TIMEOUT_MS
 
 
-# What a command types is kept as its length only, unless it says `keep_text`.
+# Only the length of typed text is stored, unless the command sets `keep_text`.
 TYPED: Final[Mapping[str, str]] = {
     "type": "text",
     "keyboard": "key",
     "press": "key",
     "dialog": "text",
 }
-# A task with one of these has the windows that its pages open as tabs.
+# A task with such a command gets the windows that its pages open as tabs.
 TAB_ACTIONS: Final = frozenset({"tabs", "new_tab", "switch_tab", "close_tab"})

@@ -1,7 +1,7 @@
-"""A command task and its commands, in the words and shapes of seed 002, with both their ids.
+"""A command task and its commands in the format of seed 002, with both ids.
 
-The field names are the seed's own, camel case beside snake case: clients read them as they
-stand. Every change of state goes through the tables of `lifecycle`.
+The field names are the seed's, camel case mixed with snake case, because clients depend on them.
+Every change of state is checked against the tables of `lifecycle`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ STATUS_OF: Final[Mapping[str, TaskStatus]] = {
     Status.CANCELLED: "cancelled",
 }
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-# Two processes may accept a task in the same millisecond: they must not begin at the same number.
+# Two processes may accept a task in the same millisecond: equal counters would give equal ids.
 _counter = itertools.count(secrets.randbelow(36**6))
 
 
 class CommandError(msgspec.Struct, frozen=True):
-    """Why a command went wrong: one of the seed's codes, and a sentence of one line."""
+    """The error of a command: a code of the seed and a one-line message."""
 
     code: str
     message: str
 
 
 class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a task failed, and which command did it."""
+    """The error of a task, with the command that caused it."""
 
     code: str
     message: str
@@ -48,7 +48,7 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TaskCommand(msgspec.Struct):
-    """One command. `args` and `result` hold what may be stored, never what was typed."""
+    """One command. `args` and `result` hold the storable form, never typed text."""
 
     id: str
     tool_name: str
@@ -58,16 +58,16 @@ class TaskCommand(msgspec.Struct):
     started_at: int | UnsetType = field(default=UNSET, name="startedAt")
     completed_at: int | UnsetType = field(default=UNSET, name="completedAt")
     result: Any = UNSET
-    warning: str | UnsetType = UNSET  # of the result; stands here for readers without results
+    warning: str | UnsetType = UNSET  # of the result; repeated here for readers without results
     error: CommandError | UnsetType = UNSET
 
     def move(self, status: CommandStatus, now_ms: int) -> None:
-        """Go one step of the seed's diagram. Raises TransitionError."""
+        """Change the state along the seed's diagram. Raises TransitionError."""
         COMMAND.check(f"command {self.id}", self.status, status)
         self.status = status
         if status == "running":
             self.started_at = now_ms
-        elif self.started_at is not UNSET:  # what never began has no end either
+        elif self.started_at is not UNSET:  # a command that never started has no end time
             self.completed_at = max(now_ms, self.started_at)
 
     @property
@@ -76,7 +76,7 @@ class TaskCommand(msgspec.Struct):
 
 
 class Task(msgspec.Struct):
-    """A command task as the seed shows it; times are ms since 1970."""
+    """A command task in the format of the seed; times are ms since 1970."""
 
     id: str
     instance_id: str = field(name="instanceId")
@@ -92,7 +92,7 @@ class Task(msgspec.Struct):
     metadata: Any = UNSET
 
     def move(self, status: TaskStatus, now_ms: int) -> None:
-        """Go one step of the seed's diagram. Raises TransitionError."""
+        """Change the state along the seed's diagram. Raises TransitionError."""
         COMMAND_TASK.check(f"task {self.id}", self.status, status)
         self.status = status
         if status == "running":
@@ -101,7 +101,7 @@ class Task(msgspec.Struct):
             self.completed_at = max(now_ms, self.created_at)
 
     def skip_rest(self, now_ms: int) -> list[TaskCommand]:
-        """Mark everything that has not run to its end as skipped; the ones that were."""
+        """Mark all unfinished commands as skipped; return those that changed."""
         left = [command for command in self.commands if not command.is_over]
         for command in left:
             command.move("skipped", now_ms)
@@ -109,7 +109,7 @@ class Task(msgspec.Struct):
 
 
 def new_task_id(now_ms: int, number: int | None = None) -> str:
-    """`task_{ms}_{counter in base 36}`; the counter runs on for the life of the process."""
+    """Return `task_{ms}_{counter in base 36}`; the counter is unique within the process."""
     return f"task_{now_ms}_{base36(next(_counter) if number is None else number)}"
 
 
@@ -118,7 +118,7 @@ def command_id(task_id: str, index: int) -> str:
 
 
 def base36(number: int) -> str:
-    """A whole number from 0 on, in the digits 0-9 and a-z."""
+    """Format a non-negative integer with the digits 0-9 and a-z."""
     digits = ""
     while True:
         number, rest = divmod(number, 36)
@@ -128,5 +128,5 @@ def base36(number: int) -> str:
 
 
 def finished(commands: Iterable[TaskCommand]) -> int:
-    """How many ran to an end of their own."""
+    """Return the number of commands with the status success or error."""
     return sum(command.status in ("success", "error") for command in commands)

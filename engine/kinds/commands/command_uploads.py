@@ -1,4 +1,4 @@
-"""The files that a command task may upload: those of one folder that the operator allowed."""
+"""Files that a command task may upload: those in one folder that the operator allowed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 MAX_FILES: Final = 20  # of one command
-MAX_BYTES: Final = 50 * 1024 * 1024  # of one command; Playwright takes no more at once
+MAX_BYTES: Final = 50 * 1024 * 1024  # of one command; the limit of Playwright
 MAX_NAME: Final = 1_024  # characters
 NONE_ALLOWED: Final = (
     "no files may be uploaded; the operator allows a folder with --allow-files or in the settings"
@@ -17,13 +17,13 @@ NOT_INSIDE: Final = "must lie in the folder that the operator allowed"
 _OPEN: Final = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe that nobody writes to would hold the task up
+    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe without a writer would block the task
     | getattr(os, "O_BINARY", 0)
 )
 
 
 class UploadRefused(Exception):
-    """A file may not be uploaded, or cannot be read."""
+    """A file is not allowed for upload, or cannot be read."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(reason)
@@ -31,7 +31,7 @@ class UploadRefused(Exception):
 
 
 def read_name(given: object) -> str:
-    """The name of a file in the allowed folder. Raises ValueError."""
+    """Validate the name of a file in the allowed folder. Raises ValueError."""
     if not isinstance(given, str) or not given.strip():
         raise ValueError("must be the name of a file, or a list of them")
     if len(given) > MAX_NAME or not given.isprintable():
@@ -43,26 +43,26 @@ def read_name(given: object) -> str:
 
 
 class Uploads:
-    """Read files below `folder`, and nothing that only a link makes part of it."""
+    """Reader of the files below `folder`; links to files outside are rejected."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
     def check(self, name: str) -> None:
-        """Return when the file can be uploaded now.
+        """Check that the file can be uploaded now.
 
         Raises:
-            UploadRefused: no folder is allowed, it lies outside, or it is no file.
+            UploadRefused: no folder is allowed, or `name` is not a regular file in it.
         """
         self._place(name)
 
     def read(self, name: str, most: int = MAX_BYTES) -> bytes:
-        """The bytes of the file, of which there may be `most`. Raises UploadRefused."""
+        """Return the bytes of a file with at most `most` bytes. Raises UploadRefused."""
         path = self._place(name)
         try:
             number = os.open(path, _OPEN)
             with os.fdopen(number, "rb") as source:
-                # Between the look and the opening a folder may have become a link.
+                # A folder may have been replaced by a link between the check and the opening.
                 if not stat.S_ISREG(os.fstat(number).st_mode) or path.resolve() != path:
                     raise UploadRefused("not_allowed", NOT_INSIDE)
                 data = source.read(most + 1)

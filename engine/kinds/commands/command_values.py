@@ -1,8 +1,8 @@
-"""What a command task must not give away: variables, secrets by reference, and what it types.
+"""Masking of a command task's variables, secret references and typed text.
 
-`{{name}}` in an argument stands for a variable; `{"secret": "env:NAME"}` in the place of a
-text names where a secret is. The stored form of a task keeps both as they were written and
-of typed text only its length; whatever a page says back passes `given_secrets.Scrub`.
+`{{name}}` in an argument is a placeholder for a variable; `{"secret": "env:NAME"}` instead of a
+text is a reference to a secret. The stored form of a task keeps both unchanged, and only the
+length of typed text; all page content passes `given_secrets.Scrub`.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _REFERENCE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]{0,199})", re.ASCII)
 
 
 def placeholders(text: str) -> list[str]:
-    """The names between double braces in `text`, in order."""
+    """Return the names between double braces in `text`, in order."""
     return [found[1] for found in _PLACE.finditer(text)]
 
 
 def filled(text: str, variables: Mapping[str, str]) -> str:
-    """`text` with every known `{{name}}` replaced; what a value holds is not looked at again."""
+    """Replace every known `{{name}}` in `text`, without recursion into the values."""
     return _PLACE.sub(lambda found: variables.get(found[1], found[0]), text)
 
 
 def is_reference(given: object) -> bool:
-    """Is this an attempt to name a secret, well-formed or not?"""
+    """Return whether the value has the form of a secret reference, valid or not."""
     return isinstance(given, Mapping) and "secret" in given
 
 
 def reference_name(given: Mapping[str, Any]) -> str:
-    """NAME of `{"secret": "env:NAME"}`. Raises ValueError."""
+    """Return NAME of `{"secret": "env:NAME"}`. Raises ValueError."""
     found = _REFERENCE.fullmatch(given["secret"]) if isinstance(given["secret"], str) else None
     if found is None or len(given) != 1:
         raise ValueError('a secret is given as {"secret": "env:NAME"}, and nothing beside it')
@@ -45,7 +45,7 @@ def reference_name(given: Mapping[str, Any]) -> str:
 
 
 def variable_text(given: object) -> str:
-    """A variable's value as the text that is put in. Raises ValueError."""
+    """Convert a variable's value to the inserted text. Raises ValueError."""
     if isinstance(given, str):
         return given
     if isinstance(given, bool | int | float):
@@ -54,9 +54,9 @@ def variable_text(given: object) -> str:
 
 
 def stored_args(args: Mapping[str, Any], length_of: Callable[[str], int]) -> dict[str, Any]:
-    """A command's arguments as they may be kept and shown.
+    """Return a command's arguments in their storable form.
 
-    `length_of` tells how long a typed text is once its variables are filled in.
+    `length_of` returns the length of a typed text after its variables are filled in.
     """
     kept = dict(args)
     name = TYPED.get(str(args.get("action")), "")
@@ -71,9 +71,9 @@ def stored_args(args: Mapping[str, Any], length_of: Callable[[str], int]) -> dic
 
 
 def stored_document(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
-    """A whole task document as it may be kept: no typed text, no variable's value, no metadata.
+    """Return a task document without typed text, variable values and metadata.
 
-    Metadata comes back untouched, so it is kept apart from what is redacted and cut.
+    Metadata is returned to the client unchanged, so it is stored outside of the redacted part.
     """
     kept = {name: value for name, value in given.items() if name != "metadata"}
     if "variables" in kept:
@@ -90,5 +90,5 @@ def stored_document(given: Mapping[str, Any], variables: Mapping[str, str]) -> d
 
 
 def _names_only(text: str) -> bool:
-    """`{{password}}` alone gives nothing away, and tells a reader what was typed."""
+    """Return whether the text has placeholders only: `{{password}}` reveals no value."""
     return bool(_PLACE.search(text)) and not _PLACE.sub("", text).strip()

@@ -1,8 +1,8 @@
-"""The kind `commands`: a command task of seed 002, run command by command on one instance.
+"""The kind `commands`: a command task of seed 002, run on one instance.
 
-`commands.json` beside the meta.json shows every state as it is reached; each command that
-ended stands in `pages.jsonl` with its result. The first error ends the task, and what had
-not begun is skipped.
+`commands.json` in the task's folder has the current state of every command; `pages.jsonl` has each
+ended command with its result. The first error ends the task, and the remaining commands are
+skipped.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 SLACK_S: Final = 5.0  # a command ends at its own limit; this one is for a browser that hangs
 OPEN_S: Final = 100.0
 CLOSE_S: Final = 0.8  # a stopped task must be settled within 2 s
-META_METADATA: Final = 64 * 1024  # bytes; larger metadata stands in commands.json only
+META_METADATA: Final = 64 * 1024  # bytes; commands.json alone has larger metadata
 _EXACT: Final = 2**53
 
 
 def parse(given: Mapping[str, Any]) -> CommandPlan:
-    """Check a task document as far as that goes without an engine. Raises InvalidArguments."""
+    """Validate a task document without an engine. Raises InvalidArguments."""
     return _accepted(check(given))
 
 
 def parse_here(given: Mapping[str, Any], tools: Tools) -> CommandPlan:
-    """The same, with this process' secrets and instances. Raises InvalidArguments."""
+    """Validate with this process' secrets and instances. Raises InvalidArguments."""
     settings, living = tools.settings, tools.instances.lives
     uploads = Uploads(settings.allow_files)
     return _accepted(check(given, environ=settings.environ, living=living, uploads=uploads))
@@ -64,10 +64,10 @@ def _accepted(plan: CommandPlan) -> CommandPlan:
 
 
 def place(plan: CommandPlan, _: Mapping[str, Any]) -> Placing:
-    """What is written down of an accepted task: never what it types."""
+    """Return the stored form of an accepted task, without typed text."""
     metadata = _small(plan.metadata)
     return Placing(
-        # Variables and typed texts leave their marks; metadata that is too large leaves nothing.
+        # Variables and typed text leave placeholders; oversized metadata is omitted without one.
         withheld=(metadata is None) != (plan.metadata is None),
         args=plan.stored,
         name=plan.name[:200],
@@ -78,14 +78,14 @@ def place(plan: CommandPlan, _: Mapping[str, Any]) -> Placing:
 
 
 async def body(plan: CommandPlan, context: Context, tools: Tools) -> Head:
-    """Run the commands; see the module. Raises TaskFailed with the result's head."""
+    """Run the commands, and raise TaskFailed with the head of a failed task."""
     return await _CommandRun(plan, context, tools).run()
 
 
 def partial(
     plan: CommandPlan, units: Iterable[Mapping[str, Any]], stopped_by: StoppedBy, _: int
 ) -> Head:
-    """The head for a task whose body was cut off."""
+    """Return the head of an interrupted task."""
     task = plan.task(plan.accepted_at)
     task.status = "cancelled" if stopped_by == "cancelled" else "failed"
     task.current_command_index = max(0, sum(1 for _ in units) - 1)
@@ -93,7 +93,7 @@ def partial(
 
 
 class _CommandRun:
-    """One run of one task."""
+    """State of one run of a command task."""
 
     def __init__(self, plan: CommandPlan, context: Context, tools: Tools) -> None:
         self._plan = plan
@@ -102,20 +102,20 @@ class _CommandRun:
         self._scrub = plan.scrub
         self._task = plan.task(plan.accepted_at)
         self._document = Document(self._task)
-        self._own = ""  # the id of the instance that this task opened for itself
+        self._own = ""  # id of the instance that this task opened itself
 
     async def run(self) -> Head:
         task, context = self._task, self._context
         task.move("running", context.now_ms())
         try:
-            # Playwright comes with it, 0.3 s that the loop need not stand still for.
+            # The import includes Playwright and takes 0.3 s, which would block the loop.
             await asyncio.to_thread(
                 importlib.import_module, "engine.browser.interact.command_tools"
             )
             stage = self._stage()
             async with context.unit("look at the instance", SLACK_S):
                 await stage.drop_hung_page()
-            # An instance that stayed open is held to what it was opened with.
+            # A reused instance keeps the restrictions from its opening.
             policy = stage.instance.options.policy if stage.instance else stage.policy
             async with telling(context, policy):
                 for number, step in enumerate(self._plan.steps):
@@ -151,8 +151,8 @@ class _CommandRun:
     def _use(self, stage: Stage, instance_id: str) -> None:
         stage.instance = self._tools.instances.get(instance_id)
         stage.masked = self._tools.instances.masked_selectors(instance_id)
-        known = self._tools.instances.hidden(instance_id)  # the tasks before may have typed there
-        mine = self._plan.secrets  # first: its own names say more than that something was hidden
+        known = self._tools.instances.hidden(instance_id)  # earlier tasks may have typed there
+        mine = self._plan.secrets  # first: its own names are more specific than a general mask
         shapes = self._plan.redact_content
         self._scrub = Scrub([*mine, *known.items()], key_shapes=shapes)
         known.update((value, redact.MARK) for value, _ in mine)
@@ -165,11 +165,11 @@ class _CommandRun:
         self._task.instance_id = instance_id
 
     async def _one(self, number: int, step: Step, stage: Stage) -> None:
-        """Run a command and keep how it ended.
+        """Run a command and store its outcome.
 
         Raises:
-            CommandFailed: it went wrong; it is kept as such.
-            UnitStopped: the task was asked to stop; the command is not kept yet.
+            CommandFailed: it failed; the failure is stored.
+            UnitStopped: a stop was requested; the command is not stored yet.
         """
         task, command = self._task, self._task.commands[number]
         task.current_command_index = number
@@ -200,12 +200,13 @@ class _CommandRun:
             async with self._context.unit(step.intention, step.timeout_ms / 1000 + SLACK_S):
                 return await run_command(step, stage, number)
         except UnitTimeout as slow:
-            # A browser that was stopped takes longer than the limit: what is told is the true time.
+            # The shutdown of a browser takes longer than the limit: the actual duration is
+            # reported.
             waited_ms = round((self._context.monotonic() - began) * 1_000, -2)
             raise too_slow(waited_ms, subject_of(step.args)) from slow
 
     async def _ready(self, stage: Stage) -> None:
-        """An instance of the task's own, before the first command that needs one."""
+        """Open the task's own instance before the first command that needs it."""
         if stage.instance is not None or self._plan.instance_id:
             return
         plan = self._plan
@@ -231,11 +232,11 @@ class _CommandRun:
         if command.status == "success" and self._context.stopping:
             raise UnitStopped
         if number + 1 == len(commands) or command.status == "error":
-            return  # how the task ended is told with it
+            return  # the outcome of the task includes it
         await self._tell(number)
 
     async def _stopped(self) -> Head:
-        """What has not been done is skipped; a budget that ran out is a failure."""
+        """Skip the remaining commands; an exceeded time budget is a failure."""
         task, now_ms = self._task, self._context.now_ms()
         budget = self._context.stop_reason == "budget"
         if budget:
@@ -266,14 +267,14 @@ class _CommandRun:
         await self._context.rest([msgspec.to_builtins(command) for command in skipped])
 
     async def _tell(self, number: int | None = None) -> None:
-        """Write `commands.json`; `number` is the only command that changed."""
+        """Write `commands.json`; `number` is the only changed command."""
         await self._context.document(COMMANDS_NAME, self._document.encoded(number))
 
 
 def _head(task: Task) -> Head:
-    """The task of the seed but for its commands, which are streamed from disk.
+    """Return the task in the seed's format, without its commands, which are streamed from disk.
 
-    Metadata passes as raw JSON: nothing on the way may redact or round it.
+    Metadata passes as raw JSON, because decoding would redact or round it.
     """
     metadata = task.metadata
     task.metadata = msgspec.UNSET
@@ -286,8 +287,11 @@ def _head(task: Task) -> Head:
 
 
 def _small(metadata: bytes | None) -> Any:
-    """The metadata for meta.json, which every reader of a list decodes; None if it is no good
-    there: too large, or with numbers that other programs would round."""
+    """Return the metadata for meta.json, or None if it is unsuitable.
+
+    Unsuitable is metadata that is too large for lists of tasks, which decode every meta.json, or
+    has numbers that other programs would round.
+    """
     if metadata is None or len(metadata) > META_METADATA:
         return None
     value = json.loads(metadata)

@@ -1,12 +1,12 @@
-"""The kind `crawl`: page after page from a start URL, breadth first, until a limit or a stop.
+"""The kind `crawl`: breadth-first from a start URL, until a limit or a stop.
 
-Decisions where the contract is silent. An answer of 400 and above is a failed page that
-keeps its content. What robots.txt blocks is kept as a failed page and costs nothing of
-`max_pages`. A redirect that leaves the scope is kept as the page it led to, and each of
-its links is judged by itself. The default scope is the start's origin, and the same host
-with or without `www.` or over https when that is where the start page itself landed. A page
-that failed for a moment is tried again after the rest of its level; only its last attempt is
-kept, and it counts once for `max_pages`. A stop keeps the last failure of those still waiting.
+Decisions where the contract is silent. An answer of 400 and above is a failed page that keeps its
+content. A page that robots.txt blocks is stored as a failed page and does not count for
+`max_pages`. A redirect that leaves the scope is stored under its target address, and the scope
+applies to each of its links. The default scope is the start's origin; if the start page redirects
+to the same host with or without `www.` or over https, that origin is included. A page with a
+temporary failure is retried after the rest of its level; only its last attempt is stored, and it
+counts once for `max_pages`. A stop stores the last failure of the pages that wait for a retry.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from engine.pages.fetch import EngineName, Fetched
 from engine.pages.robots import BLOCKED, ROBOTS_S, Robots, Rules
 from engine.secrets.given_secrets import Scrub
 
-# A page as it stands in pages.jsonl and result.json, and whether an answer is one at all.
+# Records of pages in pages.jsonl and result.json, and the classification of answers.
 
 NOTHING = Extracted("", "", (), 0, False)
 _PICTURE = re.compile(r"<(img|svg|canvas|video|picture|object|embed|iframe|frame)\b", re.IGNORECASE)
@@ -46,7 +46,7 @@ _PICTURE = re.compile(r"<(img|svg|canvas|video|picture|object|embed|iframe|frame
 def page_record(
     visit: Visit, fetched: Fetched, found: Extracted, *, keep_links: bool = True
 ) -> dict[str, Any]:
-    """The page's fields, in the order that readers know."""
+    """Return the page's fields, in their stable order."""
     page: dict[str, Any] = {
         "url": visit.address.url,
         "final_url": fetched.final_url,
@@ -80,7 +80,7 @@ def page_record(
 
 
 def _is_empty(fetched: Fetched, found: Extracted) -> bool:
-    """Is it a page that shows neither text nor link nor picture?"""
+    """Return whether a page shows neither text nor link nor picture."""
     if refusal(fetched) is not None or found.links_found:
         return False
     if fetched.engine == "browser":
@@ -89,7 +89,7 @@ def _is_empty(fetched: Fetched, found: Extracted) -> bool:
 
 
 def refusal(fetched: Fetched) -> Failure | None:
-    """Why an answer is no page worth following; None when it is one."""
+    """Return the failure of an answer that is not a page; None for a page."""
     if not 200 <= fetched.status < 300:
         return Failure(f"HTTP {fetched.status}", "http", fetched.status)
     kind = fetched.content_type
@@ -98,19 +98,19 @@ def refusal(fetched: Fetched) -> Failure | None:
     return Failure(f"not a web page ({media_type(kind)[:100]})", "content_type", fetched.status)
 
 
-# Did this process, or the whole machine, stand still? Then what was late meanwhile is no failure.
+# Detection of a suspended process or machine, so that the delays from it are not failures.
 #
-# A machine that sleeps lets its monotonic clock stand (Linux, macOS), and another clock of its
-# own go on; a process that is stopped, and a machine whose monotonic clock goes on in its sleep
-# (Windows), shows as a beat that comes too late.
+# A machine in sleep stops its monotonic clock, while another of its clocks continues (Linux,
+# macOS); a suspended process, and a machine whose monotonic clock continues in sleep (Windows),
+# shows as a late beat.
 
 BEAT_S: Final = 1.0
-STILL_S: Final = 5.0  # later than any load makes a beat
+STILL_S: Final = 5.0  # longer than the delay of a beat under any load
 _GOES_ON: Final = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
 
 class Awake:
-    """Beats for one block of work, on the loop's timers; `since` is then about any moment in it."""
+    """Heartbeat on the loop's timers for one block of work; `since` covers the block."""
 
     def __init__(self, still_s: float | None = None) -> None:
         self._still_s = STILL_S if still_s is None else still_s
@@ -129,7 +129,7 @@ class Awake:
             self._timer.cancel()
 
     def since(self, moment_s: float) -> bool:
-        """Nothing stood still since this moment of the monotonic clock."""
+        """Return whether nothing was suspended since this moment of the monotonic clock."""
         self._look()
         return self._slept_at < moment_s
 
@@ -145,27 +145,27 @@ class Awake:
 
 
 def _slept_s() -> float:
-    """Seconds that the machine slept so far, on a scale of their own; 0 where it does not tell."""
+    """Return the machine's total sleep in seconds, from an arbitrary origin; 0 if unknown."""
     if _GOES_ON is None:
         return 0.0
     return time.clock_gettime(_GOES_ON) - time.monotonic()
 
 
-SLACK_S = 10.0  # what a fetcher may take beyond the page's own limit before the unit ends it
-KEPT_SINGLY = 200  # failed pages that a stop found waiting; each costs a page and an event
-MANY = 1_000  # addresses to begin at: a million of them take 3 s, which no loop may stand still
-_NAMES_A_TIME = frozenset({429, 503})  # whose Retry-After holds for the host
+SLACK_S = 10.0  # margin of a fetcher beyond the page's own limit, before the unit ends it
+KEPT_SINGLY = 200  # failed pages in retry at a stop; each costs a page and an event
+MANY = 1_000  # start addresses; a million take 3 s, which would block the loop
+_NAMES_A_TIME = frozenset({429, 503})  # statuses whose Retry-After applies to the host
 
 
 async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> CrawlOutcome:
-    """Crawl as `args` say; pages go to `ctx.page` one by one, and only the summary comes back.
+    """Crawl as configured by `args`; store pages through `ctx.page`, and return the summary.
 
-    A stop through `ctx` is no error: the outcome then says `cancelled`.
+    A stop through `ctx` is not an error: the outcome is `cancelled`.
 
     Raises:
-        BrowserMissing, BrowserFailed: there is no browser to go on with.
-        InjectedFault: `failOnPage` was given and its page came up.
-        EngineError: whatever `ctx` raises when it cannot keep a page.
+        BrowserMissing, BrowserFailed: no browser is available to continue.
+        InjectedFault: `failOnPage` was given and its page was reached.
+        EngineError: any error of `ctx` when it cannot store a page.
     """
     async with Loader(args, open_fetcher) as loader:
         return await crawl_from(args, ctx, loader, [Visit(start, 0) for start in args.starts])
@@ -185,10 +185,10 @@ async def crawl_from(
     search: Search | None = None,
     pace: Pace | None = None,
 ) -> CrawlOutcome:
-    """As `crawl`, from any number of addresses; the patterns are not asked about these.
+    """Crawl from any number of addresses; the patterns do not apply to these.
 
-    `search` finds more of them meanwhile. It is ended when no page may be taken any more; what
-    it raises ends the crawl. `pace` is the one that it keeps as well.
+    `search` adds addresses during the crawl. It is cancelled at the page limit; its errors end the
+    crawl. `pace` is the throttle that both share.
     """
     made = _Crawl(args, ctx, loader, pace or Pace(ctx, args.delay_ms / 1_000))
     return await made.run(visits, search)
@@ -210,7 +210,7 @@ class _Crawl:
         self._loaded = 0
         self._blocked = 0
         self._pictured = 0  # the number of the last screenshot
-        self._keeping = 0  # pages that are over, and are being written down right now
+        self._keeping = 0  # finished pages with a write in progress
         self._changed = asyncio.Condition()
         self._awake = Awake()
         self._read_patterns()
@@ -254,7 +254,7 @@ class _Crawl:
                 finding.cancel()
 
     async def _search(self, search: Search) -> None:
-        """Take what `search` finds, until it has found all."""
+        """Run `search` to its end, and queue its addresses."""
         with contextlib.suppress(UnitStopped):
             self._is_more = not await search(self._give)
         self._searching = False
@@ -285,7 +285,7 @@ class _Crawl:
                 self._changed.notify_all()
 
     async def _next(self) -> Visit | None:
-        """The next page to load, waited for while others may still find some."""
+        """Return the next page to load, or wait while others may still add some."""
         async with self._changed:
             while not self._is_over():
                 if (visit := self._take()) is not None:
@@ -307,12 +307,12 @@ class _Crawl:
         return self._args.max_pages - self._spent()
 
     def _spent(self) -> int:
-        """Pages of `max_pages` that are loaded or under way; what robots.txt blocks is not."""
+        """Pages that count for `max_pages`, loaded or in progress; blocked pages do not."""
         return self._loaded + self._under_way
 
     @property
     def _under_way(self) -> int:
-        """Pages that are being loaded, or were and wait for another attempt."""
+        """Pages that are loading, or wait for another attempt."""
         return self._frontier.flying + self._frontier.waiting
 
     def _fault_is_due(self) -> bool:
@@ -320,11 +320,11 @@ class _Crawl:
         return due is not None and self._spent() >= due - 1
 
     def _take(self) -> Visit | None:
-        """The next page that may begin; one that was begun before needs no room of its own."""
+        """Return the next page that may start; a retry is exempt from the page limit."""
         return self._frontier.take(fresh=self._room() > 0 and not self._fault_is_due())
 
     async def _visit(self, visit: Visit) -> None:
-        """Take one page to its end, whatever that is; the frontier hears of it last."""
+        """Process one page to its outcome, and then notify the frontier."""
         began = time.monotonic()
         try:
             await self._until_due(visit)
@@ -349,16 +349,16 @@ class _Crawl:
             await self._keep_failed(visit, failure)
         except (UnitStopped, asyncio.CancelledError):
             if visit.failure is not None:
-                self._frontier.put_off(visit)  # its last failure is kept at the end
+                self._frontier.put_off(visit)  # its last failure is stored at the end
             raise
         self._loaded += 1
         self._frontier.done(visit)
 
     def _comes_again(self, visit: Visit, failed: EngineError, began_s: float) -> bool:
-        """Is it put back, because this may not have been its own fault? Once for each reason."""
+        """Requeue a page if its failure may have an outside cause, once for each cause."""
         if retry_policy.is_of_a_sleep(failed) and self._overslept(visit, began_s):
             return True
-        # A page ends by its own limit: what took longer was held up, as by a flooded browser.
+        # Each page has its own limit: an excess comes from outside, as from a flooded browser.
         held_up = isinstance(failed, UnitTimeout) and failed.label == visit.address.url
         if visit.deaths or not (held_up or retry_policy.is_unproved(failed)):
             return False
@@ -367,14 +367,14 @@ class _Crawl:
         return True
 
     def _overslept(self, visit: Visit, began_s: float) -> bool:
-        """Is it put back, because the machine slept while it was loaded?"""
+        """Requeue a page if the machine slept while it loaded."""
         if visit.slept or self._awake.since(began_s):
             return False
         self._frontier.put_back(visit)
         return True
 
     def _put_off(self, visit: Visit, failure: Failure | None) -> bool:
-        """Is it tried again at the end of its level, after this failure?"""
+        """Requeue a page at the end of its level after a temporary failure."""
         if failure is None or visit.tries >= self._args.retries:
             return False
         tries = visit.tries + 1
@@ -390,20 +390,20 @@ class _Crawl:
             await self._ctx.pause(left_s)
 
     async def _keep_waiting(self) -> None:
-        """Keep the last failure of the pages whose next attempt does not come any more.
+        """Store the last failure of pages that receive no further attempt.
 
-        Most of a great many go in one write: a task that is stopped has to end within 2 s.
+        Most of a large number are stored in one write, because a stopped task must end within 2 s.
         """
         many: list[dict[str, Any]] = []
         while (visit := self._frontier.take(fresh=False)) is not None:
-            # The next attempt was never made.
+            # The counted next attempt did not happen.
             tried = visit._replace(tries=visit.tries - 1, earlier=visit.earlier[:-1])
             if visit.failure is not None and self._frontier.waiting >= KEPT_SINGLY:
                 page = self._redacted(self._failed_page(tried, visit.failure))
                 self._tally.add(page)
                 many.append(page)
             elif visit.failure is not None:
-                if many:  # before a progress that counts them
+                if many:  # before the progress that counts them
                     await self._ctx.rest(many)
                     many = []
                 await self._keep_failed(tried, visit.failure)
@@ -464,7 +464,7 @@ class _Crawl:
                 self._frontier.left.count("over_limit", found.links_over)
         page = page_record(visit, fetched, found, keep_links=self._args.keep_links)
         if fetched.screenshot is not None:
-            # Reserved before the write: other workers name theirs while this one is written.
+            # Reserved before the write, because other workers choose names during it.
             self._pictured = max(self._pictured, self._tally.total) + 1
             name = f"page-{self._pictured:06d}.png"
             page["screenshot"] = await self._ctx.artifact(name, fetched.screenshot)
@@ -484,7 +484,7 @@ class _Crawl:
 
     async def _keep_blocked(self, visit: Visit, rules: Rules) -> None:
         self._blocked += 1
-        if self._blocked <= self._args.max_pages:  # a site can name more of them than pages
+        if self._blocked <= self._args.max_pages:  # may exceed the number of pages
             code = "robots" if rules.blocked == BLOCKED else "robots_unread"
             code = "blocked" if rules.refused else code
             await self._keep_failed(visit, Failure(rules.blocked, code))
@@ -509,24 +509,24 @@ class _Crawl:
         return self._scrub.page(page, markdown=self._args.output_format == "markdown")
 
     def _units(self, message: str) -> Units:
-        """Done, and what is known to come; faces show no 100 % before the task has ended."""
+        """Return the progress; it stays below 100 % until the task has ended."""
         done, most = self._tally.total, self._args.max_pages
-        # The pages that are being kept still count there: this one, and those of other workers.
+        # The frontier still counts pages with a write in progress, of this worker and of others.
         to_come = max(0, self._frontier.known - self._keeping)
         coming = min(to_come, max(0, most + min(self._blocked, most) - done))
-        # Blocked pages are kept beside `max_pages`: only as they come may the total pass it.
+        # Blocked pages do not count for `max_pages`: the total grows past it only as they occur.
         total = min(done + coming, max(most, done + (coming > 0)))
         return Units(done, total, message, self._tally.failed)
 
 
 def why_stopped(ctx: Context) -> StoppedBy:
-    """For the summary of a crawl that was told to stop."""
+    """Return the reason for the summary of a stopped crawl."""
     reason = ctx.stop_reason
     return reason if reason in ("budget", "forced") else "cancelled"
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that ended the workers: the rest were only cancelled by it."""
+    """Return the error that ended the workers; the others are only cancellations."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

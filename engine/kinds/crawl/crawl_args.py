@@ -1,4 +1,4 @@
-"""The arguments of a crawl: a table of what is allowed, and a reading that finds every mistake."""
+"""Arguments of a crawl: the table of options, and a parser that reports every mistake."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ CrawlEngine = Literal["browser", "static", "auto"]
 
 
 class CrawlArgs(msgspec.Struct, frozen=True):
-    """What a crawl was asked for, checked. `url` is without credentials.
+    """Validated arguments of a crawl. `url` is without credentials.
 
-    `urls` are further addresses to begin at, whatever the scope and the patterns say.
-    `secrets` is what stood in the addresses as typed, and is taken out of what pages repeat.
+    `urls` are further start addresses, exempt from the scope and the patterns. `secrets` are the
+    secrets in the typed addresses, which are masked in page content.
     """
 
     url: str
@@ -80,14 +80,14 @@ class CrawlArgs(msgspec.Struct, frozen=True):
 
     @property
     def starts(self) -> tuple[Address, ...]:
-        """Where the crawl begins; without credentials, which are the first one's alone."""
+        """The start addresses without credentials; only the first one has any."""
         given = (address_of(url) for url in (self.url, *self.urls))
-        found = [address for address in given if address is not None]  # parse_crawl saw to it
+        found = [address for address in given if address is not None]  # validated by parse_crawl
         return tuple(one.own if self.fragments == "routes" else one for one in found)
 
     @property
     def page_options(self) -> PageOptions:
-        """How each page of this crawl is to be taken."""
+        """The options for each page of this crawl."""
         return PageOptions(
             timeout_ms=self.timeout_ms,
             settle_ms=self.settle_ms,
@@ -99,11 +99,11 @@ class CrawlArgs(msgspec.Struct, frozen=True):
         )
 
 
-# `cdp` is what others call the browser.
+# `cdp` is the name of the browser engine in other tools.
 _engine = OneOf(("browser", "static", "auto"), {"cdp": "browser"})
 _PAGES = whole(1, 1_000_000)
 _DEPTH = whole(0, 100)
-# How each page is taken: what every kind that takes pages has in common.
+# The options of each page, shared by all kinds that load pages.
 PAGE_ARGUMENTS: Table = {
     "max_pages": Argument(
         "max_pages",
@@ -286,7 +286,7 @@ ARGUMENTS: Table = {
 
 
 def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
-    """Read the arguments of a crawl.
+    """Parse the arguments of a crawl.
 
     Raises:
         InvalidArguments: with a `Problem` for every mistake; its path is the argument's name.
@@ -313,7 +313,7 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
 
 
 def route_problems(fields: Mapping[str, Any], url: str) -> list[Problem]:
-    """What asks for routes of an engine that runs no script: each would be the same page."""
+    """Return the problems of routes with an engine without scripts: each would load one page."""
     if fields.get("engine") != "static":
         return []
     needs = "needs a browser: the static engine takes the same page for every fragment"

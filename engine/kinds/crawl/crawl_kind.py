@@ -1,4 +1,4 @@
-"""The kind `crawl` with the engine's own browser; the start URL says what it may reach."""
+"""The kind `crawl` with the engine's browser; the start URL defines the private access."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, open_static
 
 
 def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
-    """What loads the pages of one task: static or the engine's browser, both under `policy`.
+    """Return the fetchers of one task, static or the engine's browser, both under `policy`.
 
-    Where the task was started with `allowedDomains`, nothing outside of these is opened.
+    With `allowedDomains`, only these domains are allowed.
     """
     if DOMAINS in context.budgets:
         allowlist = DomainAllowlist(policy)
@@ -62,7 +62,7 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
 
 
 def expect_a_page(outcome: CrawlOutcome, context: Context) -> None:
-    """Refuse to call a crawl complete that has failed pages only.
+    """Raise an error if all pages of a crawl failed.
 
     Raises:
         OnlyErrorAnswers: the site answered all of them with an error status.

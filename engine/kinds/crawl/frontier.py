@@ -1,10 +1,10 @@
-"""Which page comes next: breadth first, each address once, within scope, patterns and depth.
+"""Breadth-first queue: each address once, within scope, patterns and depth.
 
-Depths are exact although pages finish in any order: a page is handed out only while every
-page two levels above it is done, so whatever links it first is as near as anything can be.
+Depths are exact although pages finish in any order: a page starts only after every page two levels
+above it is done, so its first link is one with the shortest distance.
 
-A page that may have failed because of another page is set apart: it is taken when nothing else
-can be, and nothing is taken beside it. So its second attempt holds up no other page.
+A page whose failure another page may have caused is isolated: it starts after all other pages, and
+without any page in parallel, so its second attempt delays no other page.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from engine.kinds.crawl.retry_policy import Failure
 from engine.kinds.crawl.seen_addresses import SeenKeys
 from engine.model.addresses import Address, Fragments
 
-# Which links a crawl left alone, and why: counted, so that its result can say what it lacks.
+# Links that a crawl skipped, counted by reason, so that the result can report the gaps.
 
 Reason = Literal["outside", "too_deep", "repeating", "not_web", "over_limit", "fragments"]
 
-MOST_KEYS: Final = 1_000_000  # 16 MB; of a site that makes up more, the count is a lower bound
-_FEWEST_SLASHES: Final = 7  # two of the scheme, and five parts of the path
-# One to three parts of a path, five times in a row: relative links that pile up.
+MOST_KEYS: Final = 1_000_000  # 16 MB; the count is a lower bound beyond it
+_FEWEST_SLASHES: Final = 7  # two of the scheme, and five segments of the path
+# One to three path segments, five times in a row: accumulated relative links.
 _REPEATING = re.compile(r"(/[^/]+(?:/[^/]+){0,2}?)\1{4,}(?=/|$)")
 
 
 class LeftOut:
-    """Counts addresses, each once, by the reason why they were not taken."""
+    """Counter of skipped addresses, each once, by reason."""
 
     def __init__(self) -> None:
         self._counts: Counter[Reason] = Counter()
@@ -40,50 +40,50 @@ class LeftOut:
         return key in self._seen
 
     def add(self, reason: Reason, key: str) -> None:
-        """`key` is not taken; said twice it counts once."""
+        """Count `key` as skipped; repetitions count once."""
         if len(self._seen) < MOST_KEYS and self._seen.add(key):
             self._counts[reason] += 1
 
     def opened(self, key: str) -> None:
-        """It was opened, and so is not left out, whatever links to it from now on."""
+        """Exclude an opened address from the skipped ones, also for later links."""
         self._seen.add(key)
 
     def too_deep(self, key: str) -> None:
-        """A link too far from the start; another page may still lead there by a shorter way."""
+        """Count a link beyond the maximum depth; a shorter path may still lead to it."""
         if len(self._deep) < MOST_KEYS and self._deep.add(key):
             self._counts["too_deep"] += 1
 
     def taken(self, key: str) -> None:
-        """It is taken after all."""
+        """Remove an address that was queued after all from the count."""
         if key in self._deep:
             self._counts["too_deep"] -= 1
 
     def count(self, reason: Reason, number: int) -> None:
-        """So many more that have no address to be told apart by."""
+        """Count a number of addresses that are not known individually."""
         self._counts[reason] += number
 
     def told(self) -> dict[str, int]:
-        """For the summary: only what there is."""
+        """Return the counts above zero, for the summary."""
         return {f"links_{reason}": count for reason, count in sorted(self._counts.items()) if count}
 
 
 def is_repeating(url: str) -> bool:
-    """Does the path say the same again and again, as a trap's or a broken template's does?"""
+    """Return whether path segments repeat, as in a crawler trap or a broken template."""
     if url.count("/") < _FEWEST_SLASHES:
         return False
     return _REPEATING.search(url.partition("?")[0], len("http://")) is not None
 
 
-SPARE = 10_000  # queued beyond max_pages, for the case that robots.txt blocks that many
+SPARE = 10_000  # queued beyond max_pages, in case robots.txt blocks that many
 
 
 class Visit(NamedTuple):
-    """One address whose turn has come. `deaths` counts attempts that were set apart.
+    """One queued address. `deaths` counts the attempts that led to isolation.
 
-    `slept` says that the machine slept while it was loaded, and that it comes again for that.
-    `lastmod` is when a sitemap says that the page changed. `tries` counts the attempts that
-    failed for a moment, `failure` tells of the last of them; `due_s` is when the page may be
-    tried again, on the crawl's monotonic clock. `earlier` are the errors of all attempts so far.
+    `slept` marks a repetition because the machine slept during the load. `lastmod` is the page's
+    change date in the sitemap. `tries` counts the temporary failures, `failure` is the last of
+    them; `due_s` is the earliest time of the retry, on the crawl's monotonic clock. `earlier` are
+    the errors of all attempts so far.
     """
 
     address: Address
@@ -98,7 +98,7 @@ class Visit(NamedTuple):
 
     @property
     def attempts(self) -> int:
-        """How often the page has been asked for, with the attempt that is being made."""
+        """The number of requests for the page, including the current attempt."""
         return 1 + self.tries + self.deaths + self.slept
 
 
@@ -107,9 +107,9 @@ class Frontier:
 
     Args:
         max_depth: links away from the start, which is depth 0.
-        max_queued: how many addresses may wait; what exceeds it is counted in `dropped`.
-        wanted: is a link inside the scope and the patterns?
-        fragments: which of them stand for pages of their own.
+        max_queued: maximum number of queued addresses; the excess is counted in `dropped`.
+        wanted: reports whether a link is inside the scope and the patterns.
+        fragments: the fragments that identify separate pages.
     """
 
     def __init__(
@@ -131,14 +131,14 @@ class Frontier:
         self._retries: dict[int, deque[Visit]] = {}  # by depth, after the rest of their level
         self._apart: dict[int, deque[Visit]] = {}  # by their rank, see `set_apart`
         self._apart_depths: Counter[int] = Counter()
-        self._alone = False  # is the page that is being loaded one of these?
+        self._alone = False  # whether the current page is isolated
         self._queued = 0
-        self.waiting = 0  # pages that failed for a moment and have not been taken again
+        self.waiting = 0  # pages after a temporary failure, not restarted yet
         self._flying: Counter[int] = Counter()
 
     @property
     def known(self) -> int:
-        """Pages that wait or are being loaded."""
+        """The number of pages that are queued or loading."""
         return self._queued + self.waiting + self.flying
 
     @property
@@ -147,18 +147,18 @@ class Frontier:
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing left, and nothing under way that could bring more?"""
+        """Whether no page is queued or loading."""
         return not self.known
 
     def start(self, visits: Iterable[Visit]) -> None:
-        """Begin here, with each address once; the patterns are not asked."""
+        """Queue the start addresses, each once; the patterns do not apply."""
         for visit in visits:
             self._opened(visit.address)
             if self._seen.add(visit.address.key):
                 self._push(visit)
 
     def add(self, links: Iterable[Address], depth: int) -> int:
-        """Queue the links of a page at `depth`; returns how many were new."""
+        """Queue the links of a page at `depth`; return the number of new ones."""
         if self._max_depth == 0:
             return 0
         before = self._queued
@@ -176,7 +176,7 @@ class Frontier:
         return self._queued - before
 
     def _may(self, link: Address, depth: int) -> bool:
-        """May a link of a page at `depth` be followed at all? What may not is counted."""
+        """Return whether a link of a page at `depth` qualifies; count a skipped one."""
         if not self._wanted(link):
             self.left.add("outside", link.key)
         elif is_repeating(link.url):
@@ -192,14 +192,14 @@ class Frontier:
             self.left.opened(address.own.key)
 
     def _count_route(self, link: Address, depth: int) -> None:
-        """What nobody follows only because of its fragment is counted as well."""
+        """Count a link that is skipped only because of its fragment."""
         if self._fragments == "routes" or "#" not in link.url or depth >= self._max_depth:
             return
         if link.route and self._wanted(link):
             self.left.add("fragments", link.own.key)
 
     def land(self, address: Address, visit: Visit) -> None:
-        """`visit` was redirected to `address`: that one need not be visited any more."""
+        """Mark the redirect target `address` of `visit` as visited."""
         self._opened(address)
         if self._fragments == "routes":
             address = address.own
@@ -208,9 +208,9 @@ class Frontier:
             self._seen.add(address.key)
 
     def take(self, *, fresh: bool = True) -> Visit | None:
-        """The next page; None when there is none, or none yet (see `is_empty`).
+        """Return the next page; None if none is available, or none yet (see `is_empty`).
 
-        Without `fresh` only pages that were taken before and put off.
+        Without `fresh`, only pages that were started before are returned.
         """
         if self._alone:
             return None
@@ -233,7 +233,7 @@ class Frontier:
         return self._retry()
 
     def _retry(self) -> Visit | None:
-        """The first of the pages that were put off, whose level is the nearest."""
+        """Return the first retry of the lowest level."""
         while self._retries:
             depth = min(self._retries)
             visit = self._popped(self._retries, depth)
@@ -259,20 +259,20 @@ class Frontier:
         return visit
 
     def done(self, visit: Visit) -> None:
-        """The page is finished, for better or worse; its links were added before."""
+        """Finish a page, successful or not, after its links were added."""
         self._alone = False
         _take_one(self._flying, visit.depth)
 
     def put_back(self, visit: Visit) -> None:
-        """The machine slept while it was loaded: it comes again, first of its level."""
+        """Requeue a page first in its level, because the machine slept during the load."""
         self.done(visit)
         self._queues.setdefault(visit.depth, deque()).appendleft(visit._replace(slept=True))
         self._queued += 1
 
     def set_apart(self, visit: Visit, error: str, rank: int = 0) -> None:
-        """It failed of `error`, maybe because of another page: it comes again, alone.
+        """Isolate a page after `error`, which another page may have caused, for a second attempt.
 
-        Of several, the lowest `rank` comes first.
+        The lowest `rank` starts first.
         """
         self.done(visit)
         again = visit._replace(deaths=visit.deaths + 1, earlier=(*visit.earlier, error))
@@ -281,7 +281,7 @@ class Frontier:
         self.waiting += 1
 
     def put_off(self, visit: Visit) -> None:
-        """It failed for a moment: it comes again, after the rest of its level."""
+        """Requeue a page after the rest of its level, because of a temporary failure."""
         self.done(visit)
         self._retries.setdefault(visit.depth, deque()).append(visit)
         self.waiting += 1
@@ -299,7 +299,7 @@ class Frontier:
 
 
 def _take_one(counted: Counter[int], depth: int) -> None:
-    """One less at `depth`; a depth without any is none of the keys."""
+    """Decrement the count of `depth`, and remove a key at zero."""
     counted[depth] -= 1
     if not counted[depth]:
         del counted[depth]

@@ -1,4 +1,4 @@
-"""When a host may be asked again: one delay per host, across all workers of a crawl."""
+"""Throttle: one delay per host, across all workers of a crawl."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from engine.kinds.context import Context
 from engine.text import host_waits
 
 MAX_RETRY_AFTER_S = 60.0
-TOLD_FROM_S = 3.0  # a wait that the host asked for is told of from here on
-SLOW_FROM_S = 1.0  # a Crawl-delay of so much makes a crawl many times as slow
+TOLD_FROM_S = 3.0  # minimum Retry-After wait that is logged
+SLOW_FROM_S = 1.0  # minimum Crawl-delay that is logged, because it slows the crawl down many times
 
 
 class Pace:
-    """Gives each request to a host its own moment, at least a delay after the one before."""
+    """Throttle of the requests to each host, with a minimum delay between two."""
 
     def __init__(self, ctx: Context, delay_s: float) -> None:
         self._ctx = ctx
         self._delay_s = delay_s
         self._next: dict[str, float] = {}
         self._held: dict[str, float] = {}
-        self._told: dict[str, float] = {}  # until when a wait was told of
+        self._told: dict[str, float] = {}  # end of the wait that was logged
         self._slow: set[str] = set()
 
     async def turn(self, host: str, asked_s: float = 0.0) -> None:
-        """Wait for this host's next moment; `asked_s` is its Crawl-delay. Raises UnitStopped."""
+        """Wait for this host's next slot; `asked_s` is its Crawl-delay. Raises UnitStopped."""
         is_held = True
-        while is_held:  # a host may ask for silence while pages wait for their turns
+        while is_held:  # a Retry-After may arrive while pages wait for their slots
             now = self._ctx.monotonic()
             at = max(now, self._next.get(host, now))
             self._next[host] = at + max(self._delay_s, asked_s)
@@ -34,13 +34,13 @@ class Pace:
             is_held = self._held.get(host, at) > max(at, self._ctx.monotonic())
 
     def hold(self, host: str, seconds: float) -> None:
-        """The host asked for silence (429 or 503 with Retry-After): nobody asks it before."""
+        """Suspend the requests to a host after 429 or 503 with Retry-After."""
         until = self._ctx.monotonic() + min(seconds, MAX_RETRY_AFTER_S)
         self._next[host] = max(until, self._next.get(host, until))
         self._held[host] = max(until, self._held.get(host, until))
 
     async def _tell(self, host: str, asked_s: float, now: float) -> None:
-        """Tell why the crawl waits: each silence once, however many pages wait for its end."""
+        """Log the reason for a wait, once for each Retry-After."""
         until = self._held.get(host, now)
         if until - max(now, self._told.get(host, now)) >= TOLD_FROM_S:
             self._told[host] = until

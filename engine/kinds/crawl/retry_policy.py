@@ -1,4 +1,4 @@
-"""Which pages are loaded once more, because what happened may not have been their own fault."""
+"""Retry policy: pages whose failure may have an outside cause."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from engine.kinds.context import UnitTimeout
 from engine.model.errors import BrowserGone, EngineError, PageError
 from engine.pages.fetch import Fetched
 
-ROBOTS: Final = "robots.txt"  # what is waited for where it is not the page itself
+ROBOTS: Final = "robots.txt"  # label of a unit that waits for robots.txt instead of the page
 
-# A failure of the network that the next attempt may not meet; a sleep of the machine explains
-# it as well as anything that the site did.
+# Network failures that may not recur on the next attempt; a sleep of the machine causes the same
+# failures.
 _PASSING: Final = frozenset({"timeout", "connection", "network", "dns", "protocol"})
-_ASKS_FOR_LATER: Final = frozenset({408, 429})  # beside every 5xx
+_ASKS_FOR_LATER: Final = frozenset({408, 429})  # in addition to every 5xx
 _SEEN_TO_DO_IT: Final = frozenset({"flood", "memory"})
 _PAUSE_S: Final = 0.25  # before the first retry, doubled for each later one
 _LONGEST_PAUSE_S: Final = 5.0
 
 
 class Failure(NamedTuple):
-    """Why a page could not be taken: the sentence, its `error_code`, and the status if any."""
+    """Failure of a page: the message, its `error_code`, and the status if any."""
 
     error: str
     code: str
@@ -30,7 +30,7 @@ class Failure(NamedTuple):
 
 
 def is_passing(failed: EngineError) -> bool:
-    """May the next attempt succeed, as after a reset, a timeout or a sleep of the machine?"""
+    """Return whether a retry may succeed, as after a reset, a timeout or a sleep."""
     if isinstance(failed, PageError):
         if failed.proved:
             return False
@@ -39,12 +39,12 @@ def is_passing(failed: EngineError) -> bool:
 
 
 def is_passing_status(status: int) -> bool:
-    """Is this HTTP status one that the server itself may not repeat?"""
+    """Return whether this HTTP status is temporary."""
     return status >= 500 or status in _ASKS_FOR_LATER
 
 
 def passing_failure(fetched: Fetched) -> Failure | None:
-    """What is wrong with an answer that the next attempt may not meet; None with any other."""
+    """Return the temporary failure of an answer; None for any other answer."""
     if is_passing_status(fetched.status):
         return Failure(f"HTTP {fetched.status}", "http", fetched.status)
     if fetched.cut_off:
@@ -53,15 +53,15 @@ def passing_failure(fetched: Fetched) -> Failure | None:
 
 
 def pause_s(tries: int) -> float:
-    """How long a page waits after it has failed `tries` times, whatever its host allows."""
+    """Return the delay before the retry after `tries` failures, without the host's throttle."""
     return min(_PAUSE_S * 2.0 ** (tries - 1), _LONGEST_PAUSE_S)
 
 
 async def patiently(fetch: Callable[[], Awaitable[Fetched]], retries: int) -> Fetched:
-    """Fetch a file on which a whole crawl depends, with pauses between the attempts.
+    """Fetch a file that the whole crawl needs, with pauses between the attempts.
 
     Raises:
-        PageError: as the last attempt did.
+        PageError: the error of the last attempt.
     """
     for tries in range(1, retries + 1):
         try:
@@ -76,32 +76,32 @@ async def patiently(fetch: Callable[[], Awaitable[Fetched]], retries: int) -> Fe
 
 
 def is_of_a_sleep(failed: EngineError) -> bool:
-    """Would a machine that slept meanwhile explain it?"""
+    """Return whether a sleep of the machine explains the failure."""
     return not isinstance(failed, PageError) or failed.kind in _PASSING
 
 
 def is_unproved(failed: EngineError) -> bool:
-    """May another page have caused it: in the browser, the renderer, the cookie jar, the proxy?"""
+    """Return whether another page may be the cause: browser, renderer, cookie jar or proxy."""
     if isinstance(failed, PageError) and failed.unproved:
         return True
     return isinstance(failed, BrowserGone) or _has_crashed(failed)
 
 
 def rank(failed: EngineError) -> int:
-    """Which of the pages that come again alone goes first: 0 before 1.
+    """Return the priority of an isolated page: 0 before 1.
 
-    One that was seen to be busy or heavy may take all of its time again.
+    A page that was observed to be busy or heavy may use all of its time again.
     """
     return int(isinstance(failed, PageError) and failed.kind in _SEEN_TO_DO_IT)
 
 
 def first_error(failed: EngineError) -> str:
-    """What the first attempt failed of, for the page's record."""
+    """Return the error of the first attempt, for the page's record."""
     return "the browser stopped" if isinstance(failed, BrowserGone) else reason_of(failed)
 
 
 def reason_of(failed: Exception) -> str:
-    """Its sentence beside the address that it is about: no kind of failure names that again."""
+    """Return the message of a failure without the page's address, which the record already has."""
     if not isinstance(failed, UnitTimeout):
         return str(failed)
     if failed.label == ROBOTS:
@@ -110,7 +110,7 @@ def reason_of(failed: Exception) -> str:
 
 
 def failure_of(failed: EngineError) -> Failure:
-    """Why a page failed for good: of a death, that it was the second one."""
+    """Return the final failure of a page; a crash is reported as the second."""
     if isinstance(failed, BrowserGone):
         return Failure("crashed the browser twice", "crash")
     if not isinstance(failed, PageError):

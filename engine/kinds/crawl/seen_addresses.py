@@ -1,4 +1,4 @@
-"""A set of a million texts in little memory: which addresses a crawl has met."""
+"""Compact set of a million texts, for the addresses of a crawl."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from hashlib import blake2b
 
 
 class SeenKeys:
-    """A set of texts at 16 bytes or less each: a million take 16 MB instead of 200.
+    """A set of texts in at most 16 bytes each: a million take 16 MB, not 200.
 
-    Keeps 64-bit hashes in an open table; at a million the odds that any two of them meet,
-    and a page is wrongly taken for seen, are about 1 in 37 million.
+    Keeps 64-bit hashes in an open table; at a million the odds that any two of them collide, and a
+    page is wrongly skipped as seen, are about 1 in 37 million.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class SeenKeys:
         return self._used
 
     def add(self, text: str) -> bool:
-        """Add `text`; tells whether it is new."""
+        """Add `text`; return whether it is new."""
         if self._used * 3 > len(self._slots) * 2:
             self._grow()
         hashed = _hash(text)
@@ -52,5 +52,5 @@ class SeenKeys:
 
 
 def _hash(text: str) -> int:
-    """Not `hash()`: that one is keyed per process only by a setting, and a site could aim at it."""
+    """Hash without `hash()`, whose key may be fixed, so that a site could force collisions."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") or 1

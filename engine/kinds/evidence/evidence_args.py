@@ -1,4 +1,4 @@
-"""The arguments of an evidence bundle: of which page, and what is to be put in."""
+"""Arguments of an evidence bundle: the page, and the parts."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ PARTS: Final[tuple[Part, ...]] = get_args(Part)
 
 
 class EvidenceArgs(msgspec.Struct, frozen=True):
-    """What is to be kept of which page, checked. `url` is without credentials.
+    """Validated arguments of an evidence bundle. `url` is without credentials.
 
-    `tab` is a living tab of an agent, which is then not opened anew. Requests are watched for
+    `tab` is an open tab of an agent, which is used without a new load. Requests are recorded for
     `network_window_ms` from the beginning.
     """
 
@@ -58,7 +58,7 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
 
 
 def _include(given: object) -> tuple[str, ...]:
-    """Some of the parts, each once, in our order; one text may name several."""
+    """Read a list of parts, each once, in canonical order; one text may name several."""
     named = entries([given] if isinstance(given, str) else given)
     read = one_of(*PARTS)
     chosen = {read(name) for each in named for name in _names(each)}
@@ -126,7 +126,7 @@ ARGUMENTS: Table = {
 
 
 def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
-    """Read the arguments of an evidence bundle.
+    """Parse the arguments of an evidence bundle.
 
     Raises:
         InvalidArguments: with a `Problem` for every mistake; its path is the argument's name.

@@ -1,7 +1,7 @@
-"""The kind `oc_evidence_bundle`: what a page was like, in files that stay as they are.
+"""The kind `oc_evidence_bundle`: the state of a page, in immutable files.
 
-Each part is a unit: one that fails says so and costs the others nothing. A page that does
-not open still leaves its network and its console, and the task ends FAILED with them.
+Each part is a unit: a failed one has an error and does not affect the others. For a page that does
+not open, network and console are still stored, and the task ends FAILED with them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ FILES: Final[Mapping[Part, str]] = {
 }
 OF_THE_PAGE: Final = frozenset({"dom", "screenshot", "phash"})
 PART_S: Final = 30.0
-LEAST_S: Final = 10.0  # for the parts of a page that was to open within less
+LEAST_S: Final = 10.0  # minimum for the parts of a page with a shorter page timeout
 SLACK_S: Final = 10.0
-OPEN_S: Final = 30.0  # how long a living tab may be busy with its agent
+OPEN_S: Final = 30.0  # time limit for a tab that is busy with its agent
 
 
 class TabMissing(EngineError):
-    """A bundle of an agent's tab was asked for, and there is no such tab in this process."""
+    """The requested tab of an agent does not exist in this process."""
 
     code = "tab_missing"
     title = "There is no such tab"
@@ -44,7 +44,7 @@ class TabMissing(EngineError):
 
 
 class PartMissing(EngineError):
-    """A part was not asked for, because the page had used up the time of all of its parts."""
+    """A part was skipped: the page had used up the parts' time limit."""
 
     code = "part_missing"
     title = "A part is missing"
@@ -52,7 +52,7 @@ class PartMissing(EngineError):
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """Where the page was when it was ready. Its texts are the page's, without secrets."""
+    """The page when it was ready. Its texts are the page's, without secrets."""
 
     url: str
     title: str
@@ -61,7 +61,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A part as it was taken: what its file holds, whether that is not all, and what is told."""
+    """A collected part: the content of its file, whether it is truncated, and extra fields."""
 
     data: bytes
     truncated: bool = False
@@ -69,16 +69,17 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Camera(Protocol):
-    """Takes the parts of one page, and has watched it since it was made."""
+    """Collector of the parts of one page, which it observes from its creation."""
 
     async def open(self) -> Opened:
-        """Open the page and wait until it is ready, and where its network is asked for until
-        the end of that window. Raises EngineError.
+        """Open the page and wait until it is ready. Raises EngineError.
+
+        If the network is requested, wait for the end of its window as well.
         """
         ...
 
     async def take(self, part: Part) -> Piece:
-        """One part, as the page is now. Raises EngineError."""
+        """Collect one part of the page's current state. Raises EngineError."""
         ...
 
 
@@ -86,11 +87,11 @@ OpenCamera = Callable[[EvidenceArgs, Callable[[], float]], AbstractAsyncContextM
 
 
 async def evidence(args: EvidenceArgs, ctx: Context, open_camera: OpenCamera) -> dict[str, Any]:
-    """Take the parts; returns the head of the result.
+    """Collect the parts; return the head of the result.
 
     Raises:
-        TaskFailed: the page did not open, or no part could be taken; what there is, is kept.
-        BrowserMissing, BrowserFailed: there is no browser.
+        TaskFailed: the page did not open, or all parts failed; the collected ones are stored.
+        BrowserMissing, BrowserFailed: no browser is available.
     """
     bundle = _Bundle(args, ctx)
     try:
@@ -111,13 +112,13 @@ class _Bundle:
         self._unopened: EngineError | None = None
         self._errors: list[EngineError] = []
         self._size = self._redacted = 0
-        # One page's parts share a limit: one that hangs would take it for each of them.
+        # The parts share one limit per page: a page that hangs would use up the limit of each.
         self._page_s = min(PART_S, max(LEAST_S, args.timeout_ms / 1_000))
         self._page_until = 0.0
 
     @property
     def failure(self) -> EngineError | None:
-        """Why there is nothing that the bundle could be called complete for."""
+        """The error that makes the whole bundle a failure, if any."""
         if self._unopened is not None:
             return self._unopened
         all_failed = len(self._errors) == len(self._args.include)
@@ -135,7 +136,7 @@ class _Bundle:
             await self._keep(number, part, await self._take(camera, part))
 
     def _open_s(self) -> float:
-        """For opening the page, the rest of the network's window, and its coming to rest again."""
+        """Return the limit for the load, the rest of the network's window, and settling again."""
         args = self._args
         window_ms = args.timeout_ms + args.network_window_ms if "network" in args.include else 0
         return (args.timeout_ms + window_ms) / 1_000 + SLACK_S
@@ -193,7 +194,7 @@ class _Bundle:
 
 
 def bundle_head(task_id: str, args: EvidenceArgs, size_bytes: int) -> dict[str, Any]:
-    """What every bundle's head has; `path` is the folder within the task's own."""
+    """Return the fields that every bundle's head has; `path` is relative to the task's folder."""
     told: dict[str, Any] = {
         "bundle_id": f"bundle-{task_id}",
         "path": f"{ARTIFACTS_NAME}/",
@@ -209,5 +210,5 @@ def bundle_head(task_id: str, args: EvidenceArgs, size_bytes: int) -> dict[str, 
 
 
 def size_of(parts: Iterable[Mapping[str, Any]]) -> int:
-    """Bytes of the parts that are on disk."""
+    """Return the size in bytes of the parts on disk."""
     return sum(part["bytes"] for part in parts if isinstance(part.get("bytes"), int))

@@ -1,4 +1,4 @@
-"""The kind `oc_evidence_bundle`, with a browser of its own or a living tab of an agent."""
+"""The kind `oc_evidence_bundle`, with its own browser or an open tab of an agent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
 
 @asynccontextmanager
 async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncIterator[AgentTab]:
-    """The living tab that was named, when it is free; else one in a browser of the task's own.
+    """Yield the given tab when it is free, or one in a new browser.
 
     Raises:
         TabMissing: no agent of this process has such a tab.
@@ -62,7 +62,7 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
     )
     async with tools.browser.instance(options) as instance:
         from engine.browser.interact.agent_tab import (
-            open_tab,  # Playwright: with the first need only
+            open_tab,  # imports Playwright, so only on first use
         )
 
         tab = await open_tab(1, instance, policy)

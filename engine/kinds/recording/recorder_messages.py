@@ -1,7 +1,7 @@
-"""What a recorded browser tells: untrusted records, checked before anything is made of them.
+"""Validation of the untrusted messages from a recorded browser.
 
-The script in the page (`browser/record.js`) tells what the operator does there; the browser
-itself tells where it goes. A `Told` becomes an action in `recording_actions`.
+The script in the page (`browser/record.js`) reports the operator's input; the browser itself
+reports navigations. A `Told` becomes an action in `recording_actions`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Kind = Literal[
 How = Literal["typed", "reload", "back", "forward", "link", "form", "script", "in_page"]
 BY_PERSON: Final = frozenset({"typed", "reload", "back", "forward"})
 MAX_PAYLOAD: Final = 64 * 1024  # characters of one message of the script
-MAX_TEXT: Final = 10_000  # characters of one field's text that are kept
+MAX_TEXT: Final = 10_000  # maximum length of one field's stored text, in characters
 
 
 class Target(msgspec.Struct, frozen=True, rename="camel"):
-    """An element as the script names it; each selector was the only match when it was told."""
+    """An element as described by the script; each selector was unique at that time."""
 
     tag: str
     type: str = ""
@@ -44,41 +44,41 @@ class Target(msgspec.Struct, frozen=True, rename="camel"):
     name: str | None = None
     testid: str | None = None
     by_role: str | None = None
-    within: list[tuple[Literal["item", "role"], str]] = []  # inside of an entry, or a named part
-    strong: str | None = None  # by an id or attribute that somebody gave
+    within: list[tuple[Literal["item", "role"], str]] = []  # inside an entry or named part
+    strong: str | None = None  # by an explicit id or attribute
     text: str | None = None
-    number: str | None = None  # its place among those of the same role and name
+    number: str | None = None  # its index among elements of the same role and name
     css: str | None = None
     path: str | None = None
-    frame: list[str] | None = None  # None: in a frame that cannot be named
+    frame: list[str] | None = None  # None: the frame has no selector
     hints: list[str] = []
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel"):
-    """One message of the script; which fields count depends on `kind`."""
+    """One message of the script; `kind` determines the fields in use."""
 
     kind: Kind
     target: Target | None = None
     text: str = ""
-    append: bool = False  # typed where the caret stood, beside what the editor held
+    append: bool = False  # typed at the caret, in addition to the editor's previous text
     cut: bool = False
     secret: bool = False
     button: Literal["left", "middle", "right"] = "left"
     count: int = 1
     at_end: bool = False  # the click put an editor's caret behind all of its text
     values: list[str] = []
-    opened: bool = False  # a click on another element asked for the files
+    opened: bool = False  # a click on another element opened the file chooser
     on: bool = False
     key: str = ""
     dx: int = 0
     dy: int = 0
-    onto: Target | None = None  # what it was dragged to
+    onto: Target | None = None  # the drop target
     by_person: bool = True
-    signs: list[Target] = []  # what can be seen on a page that is ready
+    signs: list[Target] = []  # elements that are visible on a loaded page
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """Something that happened, with when (ms since 1970) and on which tab and address."""
+    """A message of the script with its time (ms since 1970), tab and address."""
 
     ts: int
     tab: int
@@ -87,7 +87,7 @@ class Heard(msgspec.Struct, frozen=True):
 
 
 class Went(msgspec.Struct, frozen=True):
-    """A tab shows another address. `asked` is what was asked for, where that differs."""
+    """A navigation of a tab. `asked` is the requested address if it differs."""
 
     ts: int
     tab: int
@@ -98,7 +98,7 @@ class Went(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """A dialog of a page was answered. `text` is what was typed into a prompt, if anything."""
+    """An answered dialog of a page. `text` is the input of a prompt, if any."""
 
     ts: int
     tab: int
@@ -110,7 +110,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class WindowRefused(msgspec.Struct, frozen=True):
-    """A page wanted to open a window at the address `asked`, and got none."""
+    """A page was refused a new window for the address `asked`."""
 
     ts: int
     tab: int
@@ -119,7 +119,7 @@ class WindowRefused(msgspec.Struct, frozen=True):
 
 
 class TabClosed(msgspec.Struct, frozen=True):
-    """A tab was closed; `by_person` where nothing was done in it right before."""
+    """A closed tab; `by_person` means that no action in it directly preceded."""
 
     ts: int
     tab: int
@@ -136,30 +136,32 @@ Hidden = Callable[[Iterable[str]], Echoes]
 
 
 class Recorder(Protocol):
-    """A browser that is being recorded."""
+    """Interface of a recorded browser."""
 
     dropped: int
     """Messages that came too fast, were too large, or had no usable shape."""
 
     async def open(self, url: str) -> None:
-        """Go to the start address. Raises PageError, BrowserGone."""
+        """Open the start address. Raises PageError, BrowserGone."""
         ...
 
     async def next(self) -> Happening:
-        """The next happening, in the order in which it came."""
+        """Return the next event, in order of arrival."""
         ...
 
     def rest(self) -> list[Happening]:
-        """What has come and was not asked for yet; does not wait."""
+        """Return the events that are already queued, without waiting."""
         ...
 
     async def screenshot(self, tab: int, hidden: Hidden, *, bare: bool) -> bytes | None:
-        """A picture of that tab; with `bare` fields show what they hold. What `hidden` names,
-        together with the texts that it is given, is shown nowhere."""
+        """Take a screenshot of a tab; with `bare`, fields show their contents.
+
+        The texts from `hidden`, called with the contents of the fields, are masked everywhere.
+        """
         ...
 
     def network(self) -> dict[str, Any]:
-        """What was requested: counts, never a query."""
+        """Return a summary of the requests: counts, never a query."""
         ...
 
 
@@ -167,7 +169,7 @@ OpenRecorder = Callable[[Any, Callable[[], int]], AbstractAsyncContextManager[Re
 
 
 def read_told(payload: str) -> Told | None:
-    """A message of the script, or None where it is not one."""
+    """Decode a message of the script; None for an invalid one."""
     if len(payload) > MAX_PAYLOAD:
         return None
     try:

@@ -1,7 +1,7 @@
-"""A recording: what an operator does in a browser, kept action by action as it happens.
+"""A recording: an operator's actions in a browser, stored one by one as they occur.
 
-It ends in good order when its time is over, when it is stopped, or when the operator closes
-the browser; a cancel ends it, too. Whatever ends it, the actions so far are on disk.
+It ends in order at its time limit, on a stop, or when the operator closes the browser; a cancel
+ends it, too. In every case the actions so far are on disk.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from engine.model.records import Units
 
 OPEN_S: Final = 60.0
 PICTURE_S: Final = 10.0
-STILL_S: Final = 1.0  # a page that is not ready by then is written down as it is
+STILL_S: Final = 1.0  # maximum wait for a page to load before its action is stored
 MAX_ACTIONS: Final = 10_000
 
 
 async def record(
     args: RecordingArgs, context: Context, open_recorder: OpenRecorder
 ) -> dict[str, Any]:
-    """Record until it ends; the head of the result (its actions were kept one by one).
+    """Record until the end; return the head of the result without actions.
 
     Raises:
         PageError: the start address cannot be opened.
@@ -56,7 +56,7 @@ class _Recording:
         self._artifacts: list[dict[str, Any]] = []
 
     async def run(self) -> str:
-        """Open the start address and listen; what ended it."""
+        """Open the start address and record; return the reason for the end."""
         try:
             async with self._context.unit(self._args.url, OPEN_S):
                 await self._recorder.open(self._args.url)
@@ -103,7 +103,7 @@ class _Recording:
         await self._keep(action)
 
     async def _picture(self, action: Action) -> None:
-        """A picture of what came of the action; a stop does not wait for it."""
+        """Take a screenshot after the action; a stop interrupts it."""
         try:
             async with self._context.unit("picture", PICTURE_S):
                 shot = await self._recorder.screenshot(
@@ -120,7 +120,7 @@ class _Recording:
         await self._context.page(msgspec.to_builtins(action), units)
 
     def head(self) -> dict[str, Any]:
-        """What is only known in memory."""
+        """Return the fields of the head that exist only in memory."""
         network = self._recorder.network()
         for failure in network["failures"]:
             failure["url"] = self._masks.hide_url(failure["url"])
@@ -141,7 +141,7 @@ def partial_head(
     stopped_by: str,
     lasted_ms: int,
 ) -> dict[str, Any]:
-    """A head out of the actions on disk, where the recording itself could not make one."""
+    """Build a head from the actions on disk, after an interrupted recording."""
     kept = list(actions)
     names = {str(one["variable"]): bool(one.get("secret")) for one in kept if "variable" in one}
     return {

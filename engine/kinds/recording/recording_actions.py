@@ -1,7 +1,7 @@
-"""From what a browser tells to the actions of a recording: joined, named, and masked.
+"""Conversion of a browser's messages to actions of a recording: merged, named, and masked.
 
-One action is one thing that a person did: a word typed into a field is one, however many
-keys it took, and so is a scroll. It is finished, and kept, when the next thing happens.
+One action is one user operation: the text typed into a field is one, however many keys it took,
+and so is a scroll. It is finished, and stored, at the start of the next action.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_NAME: Final = 120
 MAX_SELECTOR: Final = 1_000
 _ESCAPED: Final = re.compile(r"\\(?:([0-9a-fA-F]{1,5})\s?|(.))", re.DOTALL)
 _QUOTED: Final = re.compile(r'\\.|"((?:\\.|[^"\\])*)"', re.DOTALL)
-# Ids, classes and the names of custom elements: the page's own words without quotation marks.
+# Ids, classes and the names of custom elements: page text without quotation marks.
 _IDENTIFIER: Final = re.compile(
     r"[#.]((?:\\[0-9a-fA-F]{1,6}\s?|\\.|[\w-]|[^\x00-\x7f])+)|(?<![\w:#.\[-])([a-z]\w*-[\w.-]+)",
     re.DOTALL,
@@ -38,13 +38,13 @@ _IDENTIFIER: Final = re.compile(
 
 
 class Action(msgspec.Struct, omit_defaults=True):
-    """One action, as it stands in the result; what does not apply is left out.
+    """One action of the result; fields that do not apply are omitted.
 
-    `found_by` says which rule named the element: testid, role, item (a text of its entry in a
-    list or table), css, text or nth. `frame` are the selectors of the frames around it,
-    outermost first. `navigated` is what came of an action before it, `navigate` what the
-    operator asked the browser for. `unread` are hosts whose style sheets no script can read: what
-    they show under the mouse is not known.
+    `found_by` is the rule that identified the element: testid, role, item (a text of its entry in
+    a list or table), css, text or nth. `frame` are the selectors of the frames around it,
+    outermost first. `navigated` is the consequence of a previous action, `navigate` a request of
+    the operator to the browser. `unread` are hosts whose style sheets no script can read, so that
+    their hover effects are unknown.
     """
 
     n: int
@@ -86,7 +86,7 @@ class Action(msgspec.Struct, omit_defaults=True):
     screenshot: str | None = None
 
     def words(self) -> str:
-        """One line for a person who looks on."""
+        """Return a one-line description for the progress display."""
         what = self.name or self.selector or self.asked or ""
         match self.type:
             case "navigate" | "navigated":
@@ -128,29 +128,29 @@ class Action(msgspec.Struct, omit_defaults=True):
 
 
 def plain_label(name: str) -> str:
-    """`Password: *` → `Password`: with the colon, what follows it would pass for a secret."""
+    """Convert `Password: *` to `Password`, because text after the colon would pass for a secret."""
     return name.rstrip(" \t\n*:：") or name
 
 
 class Scribe:
-    """Writes down one recording's actions; `take` returns those that are finished now."""
+    """Builder of one recording's actions; `take` returns the finished ones."""
 
     def __init__(self, masks: Masks) -> None:
         self._masks = masks
-        self._open: Action | None = None  # still being typed, scrolled or loaded
-        self._place = ""  # the field that is being typed into, or what is being scrolled
+        self._open: Action | None = None  # typing, scrolling or loading in progress
+        self._place = ""  # the field with the current input, or the scrolled element
         self._masked = False
-        self._signs: list[str] = []  # of the page before
+        self._signs: list[str] = []  # of the previous page
         self._script_went_back = False
-        self._seen: set[int] = set()  # tabs in which anything happened
-        self._unread: list[str] = []  # hosts that the next action names
-        self._hosts: set[str] = set()  # that were named
-        self.windows = 0  # that pages wanted to open, and that nobody saw
-        self._closed: list[Action] = []  # tabs, whose closing may be that of the whole window
+        self._seen: set[int] = set()  # tabs with any event
+        self._unread: list[str] = []  # hosts to store with the next action
+        self._hosts: set[str] = set()  # already stored
+        self.windows = 0  # windows that pages requested and were refused
+        self._closed: list[Action] = []  # tabs, pending because the whole window may be closing
         self.count = 0
 
     def take(self, happening: Heard | Went | Answered | WindowRefused | TabClosed) -> list[Action]:
-        """What is finished by this; the closing of a tab only once another one is used."""
+        """Return the finished actions; a closed tab is pending until another tab is used."""
         if isinstance(happening, TabClosed):
             closed = Action(0, "close_tab", happening.ts, self._address(happening.url))
             closed.tab, closed.how = (
@@ -168,7 +168,7 @@ class Scribe:
         return [*done, *closed_tabs, *self._taken(happening)]
 
     def _is_by_person(self, closed: TabClosed) -> bool:
-        """A window that was never there to be seen was closed by nobody."""
+        """Return whether the operator closed the tab; an unseen window does not count."""
         return closed.by_person and closed.tab in self._seen
 
     def _taken(self, happening: Heard | Went | Answered | WindowRefused) -> list[Action]:
@@ -201,21 +201,21 @@ class Scribe:
         return [*done, *self.close()]
 
     def close(self) -> list[Action]:
-        """The action that was still open, if any: nothing more will be added to it."""
+        """Finish and return the current action, if any."""
         action, self._open = self._open, None
         if action is None or (action.type == "scroll" and not (action.dx or action.dy)):
             return []
         if action.type == "type":
             self._name_text(action)
             if action.append and not action.text:
-                return []  # it was all taken back again
+                return []  # the typed text was deleted again
         self.count += 1
         action.n = self.count
         return [action]
 
     @property
     def is_loading(self) -> bool:
-        """Is the open action one that only waits for its page?"""
+        """Whether the current action only waits for its page."""
         return self._open is not None and self._open.type in ("navigate", "navigated")
 
     def _went(self, went: Went) -> list[Action]:
@@ -223,7 +223,7 @@ class Scribe:
         if self._script_went_back and how in ("back", "forward"):
             how = "script"
         self._script_went_back = False
-        # A program may write its address many times for one click.
+        # A script may rewrite its address many times for one click.
         rewritten = self._open is not None and how == "in_page" == self._open.how
         done = [] if rewritten else self.close()
         asked = self._address(went.asked) if went.asked else None
@@ -233,7 +233,7 @@ class Scribe:
         return done
 
     def _answered(self, told: Answered) -> list[Action]:
-        """A page that is still loading goes on to do so when its dialog is answered."""
+        """Record an answered dialog; a page that is still loading continues to load."""
         done = [] if self.is_loading else self.close()
         action = Action(0, "dialog", told.ts, self._address(told.url), told.tab, dialog=told.sort)
         action.answer = "accepted" if told.accepted else "dismissed"
@@ -254,7 +254,7 @@ class Scribe:
         return [*done, action]
 
     def _note_unread(self, hosts: list[str]) -> list[Action]:
-        """Each host once in a recording, with the action that comes next."""
+        """Queue each new host of a recording for the next action."""
         new = [host[:MAX_NAME] for host in hosts if host not in self._hosts]
         self._unread += new
         self._hosts.update(hosts)
@@ -265,23 +265,23 @@ class Scribe:
         action.secret = is_secret_field(Target("input", name=told.message))
         action.text, action.cut = text[:MAX_TEXT], len(text) > MAX_TEXT
         if self._masks.masked(text, secret=action.secret):
-            # Not out of the message: that may repeat what was typed before.
+            # The name is not from the message, which may repeat earlier input.
             name = self._masks.begin(Target("input", hints=["prompt"]), secret=action.secret)
             self._masks.learn(name, text)
             action.variable = self._masks.settle(name)
             action.text = "{{" + action.variable + "}}"
 
     def _ready(self, told: Told, tab: int) -> list[Action]:
-        """The document is there: the navigation that led to it is finished."""
+        """Finish the navigation to a loaded document."""
         if not self.is_loading or self._open is None or self._open.tab != tab:
             return []
         before, self._signs = self._signs, self._signs_of(told)
-        # What could be seen on the page before, too, tells nobody that this one has come.
+        # An element of the previous page, too, is no evidence of the new one.
         self._open.landmark = next((one for one in self._signs if one not in before), None)
         return self.close()
 
     def _signs_of(self, told: Told) -> list[str]:
-        """Selectors by which the page is known; the words of its headings come first."""
+        """Return the selectors that identify the page; the texts of its headings come first."""
         named = (self._selectors(sign)[:1] for sign in told.signs)
         return [selector for found in named for _, selector in found]
 
@@ -299,7 +299,7 @@ class Scribe:
         return done
 
     def _write(self, action: Action, told: Told) -> None:
-        action.secret = action.secret or told.secret  # it may turn into one while it is typed in
+        action.secret = action.secret or told.secret  # the field's type may change during the input
         action.cut, action.append = told.cut, told.append
         self._masked = self._masked or self._masks.masked(told.text, secret=action.secret)
         if self._masked and action.variable is not None:
@@ -371,7 +371,7 @@ class Scribe:
             action.frame = list(target.frame or [])
 
     def _selectors(self, target: Target) -> list[tuple[str, str]]:
-        """The ways to find it again, best first; none that would tell what was typed."""
+        """Return the selectors of an element, best first, without those that reveal typed text."""
         named = (
             ("testid", target.testid),
             ("role", target.by_role),
@@ -390,10 +390,10 @@ class Scribe:
         return [(how, selector) for selector, how in found.items()]
 
     def _safe(self, selector: str) -> str | None:
-        """`selector` with variables for what was typed; None where that cannot be done.
+        """Replace typed text in `selector` with variables; None if that is impossible.
 
-        Only what the page says is looked at: its words in quotation marks, its ids and classes.
-        A value can only stand between quotation marks, and only one that needs no escapes.
+        Only page text is checked: the words in quotation marks, ids and classes. A variable is
+        possible only between quotation marks, and only for a value without escapes.
         """
         unquoted = _QUOTED.sub(_without_words, selector)
         words = (_unescaped(found[1] or found[2]) for found in _IDENTIFIER.finditer(unquoted))

@@ -1,4 +1,4 @@
-"""The arguments of a recording, checked."""
+"""Arguments of a recording."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ MAX_DURATION_MS = 24 * 3_600_000
 
 
 class RecordingArgs(msgspec.Struct, frozen=True):
-    """What a recording was asked for. `url` is without credentials.
+    """Validated arguments of a recording. `url` is without credentials.
 
-    Without `duration_ms` it goes on until it is stopped, cancelled, or the window is closed.
+    Without `duration_ms` it continues until it is stopped, cancelled, or the window is closed.
     """
 
     url: str
@@ -121,7 +121,7 @@ ARGUMENTS: Table = {
 
 
 def parse_recording(given: Mapping[str, Any]) -> RecordingArgs:
-    """Read the arguments of a recording.
+    """Parse the arguments of a recording.
 
     Raises:
         InvalidArguments: with a `Problem` for every mistake; its path is the argument's name.
@@ -137,6 +137,6 @@ def parse_recording(given: Mapping[str, Any]) -> RecordingArgs:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url")
     address = address_of(typed)
-    assert address is not None  # web_address saw to it
+    assert address is not None  # validated by web_address
     credentials, secrets = credentials_from(fields, typed)
     return RecordingArgs(url=address.url, credentials=credentials, secrets=secrets, **fields)

@@ -1,4 +1,4 @@
-"""What can be wrong with a recording, in words."""
+"""Errors of recordings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from engine.model.errors import EngineError
 
 
 class NoDisplay(EngineError):
-    """A window was asked for, and there is no screen to show it on."""
+    """A window was requested, but no display is available."""
 
     code = "no_display"
     title = "There is no screen"
-    # The way out stands in the sentence: of an error that ends a task nothing else is kept.
+    # The message has the advice, because it is all that is stored of an error that ends a task.
     sentence = (
         "A recording with a window needs a screen, and there is none here. "
         "Record without a window (--headless), or start it where there is a screen."
@@ -18,7 +18,7 @@ class NoDisplay(EngineError):
 
 
 class NotStoppable(EngineError):
-    """Only a recording has an orderly stop; everything else is cancelled."""
+    """A stop was requested for a task that only supports cancel."""
 
     code = "not_stoppable"
     title = "This task cannot be stopped in good order"
@@ -27,7 +27,7 @@ class NotStoppable(EngineError):
 
 
 class NotARecording(EngineError):
-    """An export as a command task or trace was asked of something else."""
+    """An export as a command task or trace was requested for another kind of task."""
 
     code = "not_a_recording"
     title = "This is no recording"
@@ -36,7 +36,7 @@ class NotARecording(EngineError):
 
 
 class NothingToReplay(EngineError):
-    """A recording in which nothing was done that a command could do again."""
+    """A recording without any action that a command can replay."""
 
     code = "nothing_to_replay"
     title = "There is nothing to replay"

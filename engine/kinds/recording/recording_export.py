@@ -1,8 +1,8 @@
-"""A recording as a command task (seed 002) that does the same again on the same site.
+"""Export of a recording as a command task (seed 002) for the same site.
 
-What was typed stands as `{{variable}}`; whoever runs the task gives the values. Each command
-carries the other selectors that the recording knows as `alternatives`. What no command can do
-(a box in a frame scrolled, files dropped) is left out and said in `metadata.notReplayed`.
+Typed text becomes `{{variable}}`, and the user of the task supplies the values. Each command has
+the other selectors of the recording as `alternatives`. An action without a command (a box in a
+frame scrolled, files dropped) is omitted and listed in `metadata.notReplayed`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from engine.kinds.commands.command_values import placeholders
 from engine.kinds.recording.recording_actions import plain_label
 from engine.model import redact, urls
 
-_PLAYWRIGHTS_OWN: Final = re.compile(r"^(?:role|text)=|>>|:text-is\(")  # no CSS of a script
+_PLAYWRIGHTS_OWN: Final = re.compile(r"^(?:role|text)=|>>|:text-is\(")  # not CSS for a script
 ALLOW_FILES: Final = "octask run --allow-files DIR, the folder that holds these files"
 LANDMARK_MS: Final = 30_000
-MAX_COMMANDS: Final = 1_000  # of one task; a longer recording is cut, and says so
+MAX_COMMANDS: Final = 1_000  # of one task; a longer recording is truncated, with a note
 MAX_INTENTION: Final = 300
 _MARKING: Final = "Mark this page, to know the next one from it"
 _MARK: Final = "document.documentElement.setAttribute('data-left', '')"
@@ -35,20 +35,20 @@ Command = dict[str, Any]
 
 
 class Replay:
-    """The commands of one recording, and what could not become one."""
+    """Builder of the commands of one recording, and of the list of omitted actions."""
 
     def __init__(self, actions: Iterable[Action]) -> None:
         self.commands: list[Command] = []
         self.left_out: list[dict[str, Any]] = []
-        self._acted: int | None = None  # where the commands of the last action in a page begin
+        self._acted: int | None = None  # index of the commands of the last action in a page
         self._tab = 0
-        self._tabs = {0}  # those that were seen so far
+        self._tabs = {0}  # tabs in use so far
         self._closed: set[int] = set()
-        self._answer: Command = _answer({})  # what dialogs get from the commands so far
-        self._left_at: int | None = None  # the action that opened such a question last
-        self._leaving: Command = _leaving({"answer": "accepted"})  # the same of this question
-        self._last = 0  # where the commands of the last action begin
-        self._asked_at: int | None = None  # where the answer for that action stands
+        self._answer: Command = _answer({})  # the current answer to dialogs
+        self._left_at: int | None = None  # the action that last opened a beforeunload dialog
+        self._leaving: Command = _leaving({"answer": "accepted"})  # the same for beforeunload
+        self._last = 0  # index of the commands of the last action
+        self._asked_at: int | None = None  # index of the answer for that action
         self.variables: dict[str, dict[str, Any]] = {}
         for action in _folded(actions):
             if not self._add(action):
@@ -56,7 +56,7 @@ class Replay:
             self._note_variable(action)
 
     def _add(self, action: Action) -> bool:
-        """False when the task is full."""
+        """Add the commands of an action; return False when the task is full."""
         try:
             if action.get("type") == "dialog":
                 self._answer_before(action)
@@ -83,17 +83,17 @@ class Replay:
         return True
 
     def _note_unread(self, action: Action) -> None:
-        """The action itself is replayed; a mouse that had to be over something else is not."""
+        """List the style sheets that were unreadable, because a required hover may be missing."""
         for host in action.get("unread") or ():
             why = f"style sheets of {host} cannot be read, nor what shows under the mouse by them"
             self.left_out.append({"action": action.get("n"), "why": why})
 
     def _to_tab(self, action: Action) -> Iterator[Command]:
-        """Go on in the tab of this action; one that the operator opened is opened here, too."""
+        """Switch to the tab of this action; open it if the operator did."""
         tab = int(action.get("tab") or 0)
         if tab == self._tab:
             return
-        self._acted = None  # nothing is to be marked in another tab
+        self._acted = None  # a mark belongs to the previous tab only
         opened = action.get("type") == "navigate" and action.get("how") == "typed"
         if tab not in self._tabs and opened:
             yield _command("browser_navigate", "Open a tab", action="new_tab")
@@ -108,11 +108,11 @@ class Replay:
         self._tabs.add(tab)
 
     def _place(self, tab: int) -> int:
-        """Its number among those that are open: tabs that were closed are not counted."""
+        """Return the index of a tab among the open ones."""
         return tab - sum(closed < tab for closed in self._closed)
 
     def _close_tab(self, action: Action) -> None:
-        """Nothing is to be done where the page closes it, which it does in a replay, too."""
+        """Add a command to close a tab, unless the page closes it itself."""
         tab = int(action.get("tab") or 0)
         if tab in self._closed:
             return
@@ -124,10 +124,10 @@ class Replay:
         self._closed.add(tab)
         self._acted = self._asked_at = None
         if tab == self._tab:
-            self._tab = -1  # the next action says where it goes on
+            self._tab = -1  # unset, so that the next action switches its tab
 
     def _note_variable(self, action: Action) -> None:
-        """What a value is for: whoever gives it sees the field's name."""
+        """Store the field's name of a variable, as a hint for its value."""
         name = action.get("variable")
         if isinstance(name, str) and name not in self.variables:
             known = {"name": name, "secret": bool(action.get("secret"))}
@@ -135,9 +135,9 @@ class Replay:
             self.variables[name] = known | field
 
     def _answer_before(self, action: Action) -> None:
-        """Say how a dialog is answered before the action that opens it. Raises ValueError."""
+        """Insert the answer to a dialog before the action that opens it. Raises ValueError."""
         if action.get("dialog") == "alert":
-            return  # there is one answer only
+            return  # only one answer exists
         if action.get("dialog") == "beforeunload":
             self._leave_before(action)
             return
@@ -157,9 +157,9 @@ class Replay:
         self._insert(at, wanted)
 
     def _leave_before(self, action: Action) -> None:
-        """Say whether a page that asks is left; a task leaves unless it is told to stay."""
+        """Insert the answer to a beforeunload dialog; the default of a task is to leave."""
         wanted = _leaving(action)
-        # A second answer belongs to what is recorded behind it: an address, or a reload.
+        # A second answer applies to the next recorded action: an address, or a reload.
         at = len(self.commands) if self._left_at == self._last else self._last
         if wanted["args"] != self._leaving["args"]:
             self._leaving = wanted
@@ -172,7 +172,7 @@ class Replay:
         self._acted = None if self._acted is None else self._acted + 1
 
     def _mark_before(self, action: Action, made: list[Command]) -> None:
-        """Tell two pages apart that look alike: mark the first, and wait for one without it."""
+        """Distinguish two similar pages: mark the first, and wait for one without the mark."""
         other_page = action.get("type") == "navigated" and action.get("how") != "in_page"
         if not other_page or made or self._acted is None or action.get("failed"):
             return
@@ -188,10 +188,10 @@ def _place_of(url: str) -> str:
 
 
 def command_task(head: Mapping[str, Any], actions: Iterable[Action]) -> dict[str, Any] | None:
-    """The task document, fit for `octask run`; None where nothing can be replayed.
+    """Return the task document for `octask run`; None if no action can be replayed.
 
     Args:
-        head: what the recording's result says before its actions; may be empty.
+        head: the fields of the recording's result before its actions; may be empty.
     """
     replay = Replay(actions)
     if not replay.commands:
@@ -214,12 +214,12 @@ def command_task(head: Mapping[str, Any], actions: Iterable[Action]) -> dict[str
         "commands": replay.commands,
         "metadata": metadata,
     }
-    # An empty object makes a missing value a mistake, instead of typing "{{name}}".
+    # With an empty object a missing value is a mistake, instead of typed "{{name}}".
     return task | {"variables": {}} if variables else task
 
 
 def variables_in(commands: Iterable[Command]) -> list[str]:
-    """The names of the variables that the commands need, in the order of their first use."""
+    """Return the names of the required variables, in the order of their first use."""
 
     values = (value for each in commands for value in each["args"].values())
     texts = (text for value in values for text in (value if isinstance(value, list) else [value]))
@@ -228,12 +228,12 @@ def variables_in(commands: Iterable[Command]) -> list[str]:
 
 
 def template(task: Mapping[str, Any]) -> dict[str, str]:
-    """A file for `--variables`, its values still to be filled in."""
+    """Return a template for `--variables`, with empty values."""
     return dict.fromkeys(variables_in(task["commands"]), "")
 
 
 def _commands(action: Action) -> Iterable[Command]:
-    """The commands for one action, mostly one. Raises ValueError with why there is none."""
+    """Return the commands for one action, usually one. Raises ValueError with the reason."""
     kind = str(action.get("type", ""))
     maker = _MAKERS.get(kind)
     if maker is None:
@@ -252,7 +252,7 @@ def _navigate(action: Action) -> Iterator[Command]:
 
 
 def _arrived(action: Action) -> Iterator[Command]:
-    """What an action led to: wait for a sign of it, so that the next one finds its page."""
+    """Wait for an element of the page that an action led to."""
     landmark = action.get("landmark")
     if landmark and not action.get("failed"):
         yield _wait(f"Wait for {action.get('url')}", str(landmark))
@@ -265,10 +265,10 @@ def _wait(intention: str, selector: str) -> Command:
 
 
 def _folded(actions: Iterable[Action]) -> Iterator[Action]:
-    """The actions, with what belongs together as one of them.
+    """Merge the actions that belong together.
 
-    The first click of a double click names the element: the others were made when the page had
-    answered. A click that opened the choice of files is part of that choice.
+    The first click of a double click identifies the element, because the others came after the
+    page's reaction. A click that opened the file chooser is part of the upload.
     """
     first: Action | None = None
     for action in actions:
@@ -276,7 +276,7 @@ def _folded(actions: Iterable[Action]) -> Iterator[Action]:
             first = {**first, "count": action["count"], "alternatives": _names(first, action)[1:]}
             continue
         if first is not None and action.get("opened") and _is_same_place(first, action):
-            # The field may be made by that click, and another one the next time.
+            # That click may create the field, with other selectors in a replay.
             yield {**action, **{key: first.get(key) for key in _NAMED}}
             first = None
             continue
@@ -299,7 +299,7 @@ def _follows(first: Action, action: Action) -> bool:
 
 
 def _names(*actions: Action) -> list[str]:
-    """Every selector of these, the first one's first."""
+    """Return every selector of the actions, the first one's first."""
     named = ([one.get("selector"), *one.get("alternatives", ())] for one in actions)
     return list(dict.fromkeys(name for names in named for name in names if name))
 
@@ -334,7 +334,7 @@ def _drag(action: Action) -> Iterator[Command]:
 
 
 def _upload(action: Action) -> Iterator[Command]:
-    """By the names of the files alone: whoever replays it says in which folder they lie."""
+    """Upload by file name only; the user of the task supplies the folder."""
     files = [str(one) for one in action.get("files") or ()]
     _refuse(not files, "no file was chosen, or none is named")
     _refuse(len(files) > MAX_FILES or len(files) < int(action.get("count") or 0), "too many files")
@@ -367,7 +367,7 @@ def _answer(action: Action) -> Command:
 
 
 def _leaving(action: Action) -> Command:
-    """For a page that asks whether to leave it; what the person kept there is no failure."""
+    """Answer a beforeunload dialog; a page that stays open is not a failure."""
     if action.get("answer") == "accepted":
         return _command("browser_interact", "Leave the page", action="dialog", answer="leave")
     intention = "Stay on the page when it asks"
@@ -386,7 +386,7 @@ def _key(action: Action) -> Iterator[Command]:
 
 
 def _press(action: Action, key: str) -> Command:
-    """In its element; a key of the whole page goes to what has the focus."""
+    """Press a key in its element, or on the page's focus without an element."""
     if not action.get("selector"):
         return _command("browser_interact", f"Press {key}", action="keyboard", key=key)
     made = _interact("press", action, f"Press {key} in {_what(action)}")
@@ -401,7 +401,7 @@ def _typing(action: Action) -> Iterator[Command]:
     if action.get("append"):
         made["args"]["append"] = True
     if "variable" not in action:
-        made["args"]["keep_text"] = True  # the operator has had it kept already
+        made["args"]["keep_text"] = True  # the operator already chose to store it
     yield made
 
 
@@ -430,7 +430,7 @@ def _scrolls(action: Action) -> Iterator[Command]:
 
 
 def _scroll_inside(action: Action, by: str, pixels: int) -> Command:
-    """The tool scrolls pages; a box inside of one takes a line of script."""
+    """Scroll a box by a script, because the tool scrolls pages only."""
 
     _refuse(action.get("frame"), "a box inside of a frame cannot be scrolled")
     named = (action.get("selector"), *action.get("alternatives", ()))

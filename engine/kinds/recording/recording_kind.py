@@ -1,4 +1,4 @@
-"""The kind `recording`: a browser window of its own, or a headless one."""
+"""The kind `recording`, in its own browser window, or in a headless one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_
 from engine.model.errors import BrowserFailed
 from engine.model.tally import StoppedBy
 
-CLOSE_S = 0.5  # a stopped task must be settled within 2 s; the rest closes by itself
+CLOSE_S = 0.5  # a stopped task must be settled within 2 s; the rest closes in the background
 
 
 async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
@@ -54,7 +54,7 @@ async def _opened(
     except TooManyInstances:
         raise BrowserFailed(reason="too many instances are open; close one first") from None
     from engine.browser.recording.recorder import (
-        PageRecorder,  # Playwright: with the first need only
+        PageRecorder,  # imports Playwright, so only on first use
     )
 
     try:

@@ -1,9 +1,9 @@
-"""What was typed, and the names that stand in its place.
+"""Masking of typed text with variable names.
 
-Values live here in memory, and only to be found again where a page repeats them (a search
-in its address, a greeting on a button): what leaves a recording holds `{{name}}` instead.
-Fields that look like a password's are masked whatever was asked for (issue of trust, not
-of taste); the rest unless the operator switched `keep_text` on.
+Values are kept in memory only, to find their repetitions in pages (a search in the address, a
+greeting on a button): the output of a recording has `{{name}}` instead. Fields that resemble a
+password's are always masked, as a matter of trust; the others unless the operator enabled
+`keep_text`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.model import redact
 from engine.secrets.echo_matching import Echoes
 from engine.secrets.given_secrets import Hidden, Scrub
 
-SHORTEST: Final = 3  # shorter values are only looked for as a whole value in an address
+SHORTEST: Final = 3  # shorter values are matched only as a whole value in an address
 MOST_SEEN: Final = 5_000
 _WORDS: Final = """
 pass pwd pin cvv cvc csc otp ssn iban passphrase passcode passwort kennwort pan mfa totp
@@ -36,7 +36,7 @@ _PART: Final = re.compile(r"(?<=[=/])[^&#=/?]+")
 
 
 def is_secret_field(target: Target) -> bool:
-    """Does this look like a field for a password, a code, or a card?"""
+    """Return whether the field resembles one for a password, a code, or a card."""
     if target.type == "password" or any(map(_SECRET_ASKED.search, target.hints)):
         return True
     return any(map(_names_a_secret, (*target.hints, target.name or "")))
@@ -53,7 +53,7 @@ def _names_a_secret(hint: str) -> bool:
 
 
 class Masks:
-    """The variables of one recording. `hide` is for everything that is stored or shown."""
+    """The variables of one recording. `hide` applies to all stored or displayed text."""
 
     def __init__(
         self, *, keep_text: bool, given: Iterable[Hidden] = (), key_shapes: bool = True
@@ -61,13 +61,13 @@ class Masks:
         self.keep_text = keep_text
         self._key_shapes = key_shapes
         self.variables: dict[str, dict[str, Any]] = {}
-        self._values: dict[str, str] = {}  # variable -> what it stands for now
-        self._seen: dict[str, str] = {}  # every value on the way there -> its variable
+        self._values: dict[str, str] = {}  # variable -> its current value
+        self._seen: dict[str, str] = {}  # every intermediate value -> its variable
         self._given = tuple(given)
         self._scrub = Scrub(self._given, key_shapes=key_shapes)
 
     def begin(self, target: Target, *, secret: bool) -> str:
-        """A name for what is about to be typed into a field."""
+        """Create a variable for the new input of a field."""
         name = self._fresh(_slug(target))
         self.variables[name] = {"name": name, "secret": secret}
         if target.name and self.hide_content(target.name) == target.name:
@@ -75,7 +75,7 @@ class Masks:
         return name
 
     def settle(self, name: str) -> str:
-        """The name that stays: an older one of the same field, if it stands for the same text."""
+        """Return the final name: an older one with the same field and text, if any."""
         value = self._values.get(name)
         for older, known in self._values.items():
             if older != name and known == value and self._base(older) == self._base(name):
@@ -84,7 +84,7 @@ class Masks:
         return name
 
     def learn(self, name: str, value: str) -> None:
-        """`name` stands for `value` from now on."""
+        """Set the current value of `name`."""
         if self._values.get(name) == value:
             return
         self._values[name] = value
@@ -95,28 +95,28 @@ class Masks:
         self._rebuild()
 
     def drop(self, name: str) -> None:
-        """Nothing has to stand under this name after all."""
+        """Remove an unused variable."""
         self.variables.pop(name, None)
         self._values.pop(name, None)
         self._seen = {value: known for value, known in self._seen.items() if known != name}
         self._rebuild()
 
     def masked(self, text: str, *, secret: bool) -> bool:
-        """Must a variable stand for this text?"""
+        """Return whether a variable must replace this text."""
         return secret or not self.keep_text or self.hide(text) != text
 
     def hide(self, text: str) -> str:
-        """What was typed, or stands in an address: without all that looks like a secret."""
+        """Mask typed text, credentials of addresses, and everything that resembles a secret."""
         return self._scrub.text(text)
 
     def named(self, text: str) -> str | None:
-        """`text` with `{{name}}` for each word that was typed and is no secret.
+        """Replace each typed word that is not secret with `{{name}}`.
 
-        None where it must not be kept: it repeats a secret, a part of a word, or another
-        spelling of what was typed.
+        None for a text that must not be stored: it repeats a secret, a part of a word, or another
+        spelling of typed text.
         """
         if "{{" in text or "}}" in text:
-            return None  # a page's own braces would pass for a variable
+            return None  # braces in page text would pass for a variable
         named = self._scrub.hide(text)
         if redact.MARK in named or _INSIDE_A_WORD.search(named):
             return None
@@ -128,19 +128,19 @@ class Masks:
         return None if self.echoes().within(left) else named
 
     def may_be_kept(self, named: str) -> bool:
-        """Whether a page's words hold neither an address with a secret nor a strict key shape."""
+        """Return whether a text has neither a secret address nor a strict key shape."""
         has_key = self._key_shapes and redact.content(named)[1]
         return redact.url(named) == named and not has_key
 
     def hide_content(self, text: str) -> str:
-        """A page's own words without what was typed or given, and without strict key shapes.
+        """Mask typed and given secrets and strict key shapes in page text.
 
-        The latter stay where the operator asked for that.
+        The key shapes are kept if the operator requested that.
         """
         return self._scrub.content(text)[0]
 
     def echoes(self, typed: Iterable[str] = ()) -> Echoes:
-        """What a picture must not show; `typed` is what was not told here yet."""
+        """Return the texts to mask in a screenshot; `typed` are those without a variable yet."""
         hidden = {name for name, of in self.variables.items() if of["secret"] or not self.keep_text}
         now = [value for name, value in self._values.items() if name in hidden]
         whole = [value for value, name in self._seen.items() if name in hidden]
@@ -148,12 +148,12 @@ class Masks:
         return Echoes([*now, *typed, *given], whole)
 
     def hide_url(self, url: str) -> str:
-        """An address, its query values and path segments looked at one by one."""
+        """Mask an address, with its query values and path segments one by one."""
         return self.hide(_PART.sub(self._part, redact.url(url)))
 
     def _part(self, found: re.Match[str]) -> str:
         for read in (unquote_plus(found[0]), unquote(found[0])):
-            value = read.replace("\r\n", "\n")  # so a form sends what stands in a text area
+            value = read.replace("\r\n", "\n")  # line ends as in the form data of a text area
             if value in self._seen:
                 return "{{" + self._seen[value] + "}}"
         return found[0]
@@ -175,7 +175,7 @@ class Masks:
 
 
 def _slug(target: Target) -> str:
-    """A variable's name out of what the field is called."""
+    """Derive a variable's name from the field's labels."""
     named: Iterable[str] = (target.name or "", *target.hints)
     for words in named:
         slug = _NOT_SLUG.sub("_", words.lower()).strip("_")[:40].strip("_")

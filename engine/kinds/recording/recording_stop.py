@@ -1,7 +1,7 @@
-"""The orderly stop of a recording: it ends COMPLETED, as if its time had been over.
+"""Orderly stop of a recording, with the status COMPLETED as at its time limit.
 
-A cancel would end it too, with everything kept; but who presses "stop recording" has got what
-was wanted, and must not find it among the cancelled ones. Only a recording has such an end.
+A cancel would keep the actions, too, but list the recording as cancelled although the operator has
+the wanted result. Only a recording has such an end.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _NOTE: Final = {"phase": "stop", "note": "asked to end in good order"}
 
 
 def request_stop(ledger: Ledger, task_id: str) -> TaskRecord:
-    """Leave the request in the task's meta.json; its runner hears it as it hears a cancel.
+    """Store the stop request in meta.json, where the runner reads it like a cancel.
 
-    One that has not begun is CANCELLED (it holds nothing), an ended one is returned as it is.
+    A pending recording becomes CANCELLED (it has no actions), an ended one is returned unchanged.
 
     Raises:
-        NotStoppable: the task is no recording.
+        NotStoppable: the task is not a recording.
         NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
     """
     record = ledger.read(task_id)

@@ -1,9 +1,9 @@
-"""A recording as a Playwright trace: what its viewer shows as a list of actions with pictures.
+"""Export of a recording as a Playwright trace, a list of actions with screenshots.
 
-Written from the actions as they are kept, so that it holds nothing which they do not: no
-page is in it (no snapshots), typed text is a variable unless the operator had it kept, and
-of the network only what the summary counts. Format version 8, which every viewer since
-1.53 opens; `trace.trace` and `trace.network` are lines of JSON in a zip.
+It is derived from the stored actions, so that it holds no other data: no page content (no
+snapshots), variables for typed text unless the operator stored it, and the summary's counts of the
+network only. Format version 8, which every viewer since 1.53 opens; `trace.trace` and
+`trace.network` are lines of JSON in a zip.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Final
 
 VERSION: Final = 8
 PAGE: Final = "page@recording"
-_ACTION_MS: Final = 50  # how long an action is drawn; what it took is not known
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the same recording gives the same file
+_ACTION_MS: Final = 50  # displayed duration of an action; the actual one is unknown
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # fixed, so that the same recording gives the same file
 # Our type of action -> the viewer's class and method.
 _METHODS: Final[Mapping[str, tuple[str, str]]] = {
     "navigate": ("Frame", "goto"),
@@ -47,7 +47,7 @@ def write_trace(
     """Write the zip.
 
     Args:
-        read: the bytes of an artifact by its path in the task's folder, or None.
+        read: returns an artifact's bytes for its path in the task's folder, or None.
     """
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         lines = io.BytesIO()
@@ -113,7 +113,7 @@ def _before(number: int, action: Mapping[str, Any], at: float) -> dict[str, Any]
 
 
 def _params(action: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as the viewer knows them; only what the action itself holds."""
+    """Return the viewer's arguments, from fields of the action only."""
     params: dict[str, Any] = {}
     if "selector" in action:
         parts = [*action.get("frame", ()), action["selector"]]

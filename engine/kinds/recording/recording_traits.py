@@ -16,7 +16,7 @@ RECORDING_TRAITS: Final = KindTraits(
     stoppable=True,
     in_browser=True,
     opens_window=True,
-    # not watch_page: it has a window of its own, and typed text is repeated nowhere
+    # no watch_page: it has its own window, and typed text must not be repeated
     unit_screenshots=True,
     ended_message="ended.recording",
     cancelling_message="why.cancelling.recording",

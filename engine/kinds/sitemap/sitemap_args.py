@@ -1,4 +1,4 @@
-"""The arguments of a sitemap crawl: where the list of pages is, and a crawl's page options."""
+"""Arguments of a sitemap crawl: the source of the list, and the page options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from engine.model.addresses import Address, address_of
 from engine.model.errors import InvalidArguments
 from engine.secrets.given_secrets import of_address
 
-MAX_PAGES = 50  # unless told otherwise
+MAX_PAGES = 50  # default
 
 ARGUMENTS: Table = {
     "url": Argument(
@@ -63,10 +63,10 @@ ARGUMENTS: Table = {
 
 
 class SitemapArgs(msgspec.Struct, frozen=True):
-    """What a sitemap crawl was asked for, checked.
+    """Validated arguments of a sitemap crawl.
 
-    `pages` says how its pages are taken; its `url` is the site, which is the sitemap's own
-    address where only that was given. `filter` is a glob as a crawl's patterns are.
+    `pages` has the options of the pages; its `url` is the site, or the sitemap's own address if
+    only that was given. `filter` is a glob like a crawl's patterns.
     """
 
     pages: CrawlArgs
@@ -76,12 +76,12 @@ class SitemapArgs(msgspec.Struct, frozen=True):
 
     @property
     def sitemap(self) -> Address | None:
-        """The sitemap that was named, if one was."""
+        """The address of the given sitemap, if any."""
         return None if self.sitemap_url is None else address_of(self.sitemap_url)
 
 
 def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
-    """Read the arguments of a sitemap crawl.
+    """Parse the arguments of a sitemap crawl.
 
     Raises:
         InvalidArguments: with a `Problem` for every mistake; its path is the argument's name.
@@ -104,7 +104,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
         url=site.url,
         credentials=credentials,
         secrets=(*secrets, *of_address(url), *of_address(sitemap_url)),
-        max_depth=0,  # what a page links is not followed: the sitemap is the list
+        max_depth=0,  # links of the pages are not followed: the sitemap is the list
         scope="**" if own.get("other_origins") else f"{site.origin}/**",
         **fields,
     )

@@ -1,4 +1,4 @@
-"""The kind `crawl_sitemap`: the pages that a sitemap lists, taken as a crawl takes them."""
+"""The kind `crawl_sitemap`: the pages of a sitemap, loaded like the pages of a crawl."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ from engine.pages.fetch import Fetched, PageOptions
 from engine.pages.robots import ROBOTS_S, Rules
 from engine.text.sizes import size_words
 
-# Where a site's sitemap is, and which of its pages to take.
+# Discovery of a site's sitemap, and selection of its pages.
 #
-# Asked in this order: the sitemap that was named, else the address that was given (unless it is
-# the root of its site), else what robots.txt names, else `/sitemap.xml`, else
-# `/sitemap_index.xml`; the first that lists anything is the source.
+# The order of discovery: the given sitemap, else the given address (unless it is the root of its
+# site), else the sitemaps in robots.txt, else `/sitemap.xml`, else `/sitemap_index.xml`; the first
+# one with any entry is the source.
 #
-# Decisions where the contract is silent. Of an index, files of other sites are read only where
-# robots.txt names them or other sites were asked for (the sitemap protocol's own rule); pages
-# of other sites are counted and left out unless asked for. The same site may add or drop
-# `www.` and may add https. What can be read of a damaged file counts.
+# Decisions where the contract is silent. Of an index, files of other sites are read only if
+# robots.txt names them or other sites were requested (the sitemap protocol's own rule); pages of
+# other sites are counted and skipped unless requested. The same site may add or drop `www.` and
+# may add https. The readable part of a damaged file counts.
 
-FILE_S = 60.0  # what one file may take
-MAX_FILES = 1_000  # of one task; an index without end stops here
-MAX_ALL_BYTES = 1_000_000_000  # that a task reads of sitemaps, as they are sent
-MAX_LISTED = 5_000_000  # addresses that a task looks at; each costs memory until its end
-MAX_DEPTH = 4  # indexes within each other; the protocol knows one
+FILE_S = 60.0  # time limit of one file
+MAX_FILES = 1_000  # of one task, because an index can be endless
+MAX_ALL_BYTES = 1_000_000_000  # of a task's sitemaps, as transferred
+MAX_LISTED = 5_000_000  # addresses per task; each uses memory until its end
+MAX_DEPTH = 4  # nested indexes; the protocol allows one
 _USUAL = ("/sitemap.xml", "/sitemap_index.xml")
-_ENDINGS = (".xml", ".gz", ".txt")  # of a given address that is meant to be a sitemap's
+_ENDINGS = (".xml", ".gz", ".txt")  # of a given address that is expected to be a sitemap
 
 
 class SitemapMissing(EngineError):
-    """No sitemap was found, or none could be read; what was tried stands in the sentence."""
+    """No sitemap was found or readable; the message lists the attempts."""
 
     code = "sitemap_missing"
     title = "No sitemap was found"
@@ -66,7 +66,7 @@ class SitemapMissing(EngineError):
 
 
 class SitemapUnmatched(EngineError):
-    """A sitemap was found, but it lists nothing that this task may take."""
+    """A sitemap was found, but no entry is allowed for this task."""
 
     code = "sitemap_unmatched"
     title = "The sitemap has no matching page"
@@ -75,7 +75,7 @@ class SitemapUnmatched(EngineError):
 
 
 class Found(msgspec.Struct):
-    """What the search came to; the numbers are those of the summary."""
+    """Result of the discovery; the numbers are those of the summary."""
 
     source: str = ""
     visits: list[Visit] = msgspec.field(default_factory=list)
@@ -89,7 +89,7 @@ class Found(msgspec.Struct):
     fragments: int = 0
 
     def summary(self) -> dict[str, object]:
-        """For the head of the result."""
+        """Return the fields for the head of the result."""
         told: dict[str, object] = {
             "sitemap_source": self.source,
             "sitemap_files": self.files,
@@ -105,7 +105,7 @@ class Found(msgspec.Struct):
 
 
 class _File(NamedTuple):
-    """A sitemap to be read, so many indexes below the first. A `guess` may be none."""
+    """A sitemap to read; `depth` counts the indexes above. A `guess` may be another file."""
 
     address: Address
     depth: int = 0
@@ -113,7 +113,7 @@ class _File(NamedTuple):
 
 
 async def _to_its_end(work: Callable[[], None]) -> None:
-    """Work on a thread: who is stopped meanwhile waits for its end, for it changes what is told."""
+    """Run work on a thread; a cancellation awaits its end, because it changes the results."""
     doing = asyncio.get_running_loop().run_in_executor(None, work)
     try:
         await asyncio.shield(doing)
@@ -123,9 +123,9 @@ async def _to_its_end(work: Callable[[], None]) -> None:
 
 
 class Search:
-    """Reads sitemaps until there are enough pages; `found` tells what there is so far.
+    """Reader of sitemaps until enough pages are known; `found` has the current result.
 
-    Files wait for the moments of `pace`, which the pages have to share with them.
+    Files and pages share the throttle `pace`.
     """
 
     def __init__(self, args: SitemapArgs, ctx: Context, loader: Loader, pace: Pace) -> None:
@@ -138,16 +138,16 @@ class Search:
         self._given = 0
         self._seen_files: set[str] = set()
         self._seen = SeenKeys()
-        self._routes = SeenKeys()  # that are left out
+        self._routes = SeenKeys()  # skipped routes
         self._tried: list[str] = []
         self._problem = ""
 
     async def run(self, give: Give) -> bool:
-        """Give the pages to take, file by file, in the order they are listed in; were it all?
+        """Pass the pages to `give`, file by file; return whether all were passed.
 
         Raises:
             SitemapMissing, SitemapUnmatched.
-            UnitStopped: the task was asked to stop.
+            UnitStopped: a stop was requested.
         """
         self._give = give
         if not await self._find():
@@ -169,7 +169,7 @@ class Search:
         return False
 
     async def _read_given(self) -> bool:
-        """Is the address that was given a sitemap itself, whatever its name?"""
+        """Read the given address as a sitemap, whatever its name; return whether it is one."""
         asked = self._site.asked
         if asked == f"{self._site.origin}/":
             return False
@@ -192,7 +192,7 @@ class Search:
         return [_File(address) for address in named if address is not None]
 
     async def _read_from(self, files: Iterable[_File]) -> bool:
-        """Read these and whatever they lead to; was there any sitemap?"""
+        """Read sitemaps and their nested ones; return whether there was any."""
         waiting = deque(files)
         before = self.found.files
         while waiting and not self._is_enough():
@@ -206,7 +206,7 @@ class Search:
         return self.found.files > before
 
     def _is_at_limit(self) -> bool:
-        """May no further file be read? Which limit that is stands in `found`."""
+        """Return whether a limit is reached, and store its name in `found`."""
         reached = {
             "files": len(self._seen_files) >= MAX_FILES,
             "bytes": self.found.bytes >= MAX_ALL_BYTES,
@@ -216,11 +216,11 @@ class Search:
         return bool(self.found.limit)
 
     def _is_enough(self) -> bool:
-        # Some of them robots.txt may forbid; the crawl itself counts those apart.
+        # robots.txt may forbid some of them; the crawl itself counts those separately.
         return len(self.found.visits) >= self._args.pages.max_pages + SPARE
 
     async def _read(self, file: _File) -> list[_File]:
-        """Take what `file` lists; returns the sitemaps that it leads to."""
+        """Read the entries of `file`; return its nested sitemaps."""
         try:
             fetched, listing = await self._fetch(file.address)
         except (PageError, UnitTimeout, NotASitemap) as failed:
@@ -244,7 +244,7 @@ class Search:
         return self._further(listing, fetched.final_url, file)
 
     async def _hand_on(self) -> None:
-        """Give the pages that are new; from the first file on, some are taken meanwhile."""
+        """Pass on the new pages, so that the crawl starts during the discovery."""
         new = self.found.visits[self._given :]
         self._given += len(new)
         await self._tell()
@@ -302,7 +302,7 @@ class Search:
                 self.found.visits.append(Visit(address, 0, lastmod=entry.lastmod))
 
     def _count_route(self, given: Address, taken: Address) -> None:
-        """What is left out only because of its fragment is counted, as a crawl counts it."""
+        """Count a page that is skipped only because of its fragment, as a crawl does."""
         if taken.url == given.url or not given.route:
             return
         here = self._args.other_origins or same_site(self._site, given)
@@ -321,10 +321,10 @@ class Search:
 async def crawl_sitemap(
     args: SitemapArgs, ctx: Context, open_fetcher: OpenFetcher
 ) -> tuple[CrawlOutcome, Found]:
-    """Find the sitemap, and take pages while it is read; a stop is no error, as in `crawl`.
+    """Discover the sitemap, and crawl its pages meanwhile; a stop is not an error.
 
     Raises:
-        SitemapMissing, SitemapUnmatched: there is nothing to take.
+        SitemapMissing, SitemapUnmatched: there is no page to load.
         BrowserMissing, BrowserFailed, InjectedFault: as in `crawl`.
     """
     started = ctx.monotonic()
@@ -337,9 +337,9 @@ async def crawl_sitemap(
 
 
 def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:
-    """The head of the result: a crawl's, and where the list came from.
+    """Return the head of the result: a crawl's, and the source of the list.
 
-    `sitemap_source` stands in the summary as well: that is where OpenChrome's readers look.
+    `sitemap_source` is also in the summary, because OpenChrome's readers expect it there.
     """
     return {
         "summary": {**outcome.summary(), **found.summary()},
@@ -347,7 +347,8 @@ def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:
     }
 
 
-# The kind `crawl_sitemap` with the engine's own browser; what was typed says what it may reach.
+# The kind `crawl_sitemap` with the engine's own browser; the typed addresses define the allowed
+# private addresses.
 
 
 async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
@@ -359,9 +360,9 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
 
 
 def _named_private(args: SitemapArgs) -> tuple[str, ...]:
-    """The sitemap's own address, where its host is a number.
+    """Return the sitemap's own address if its host is an IP address.
 
-    A name is left to the rule for all: what it resolves to may change.
+    A host name is subject to the general rule, because its resolution may change.
     """
     if args.sitemap_url is None:
         return ()

@@ -1,8 +1,7 @@
-"""What one sitemap file lists: XML (also an index, RSS or Atom), plain text, gzipped or not.
+"""Reader of one sitemap file: XML, index, RSS, Atom or plain text, optionally gzipped.
 
-The file is hostile until shown otherwise: no document type and so no entity is accepted,
-and bytes, elements and entries are counted. Of a damaged file counts what can be read; that it
-is damaged is told.
+The file is untrusted: a document type, and so any entity, is rejected, and bytes, elements and
+entries are limited. The readable part of a damaged file counts; the damage is reported.
 """
 
 from __future__ import annotations
@@ -19,29 +18,29 @@ from engine.model.addresses import MAX_URL_CHARS, address_of
 from engine.model.display import display
 from engine.pages.documents import charset_named
 
-# Reading on in XML where a parser stops: at a bare `&`, at tags that nobody closed, at its end.
+# Recovery of XML beyond a parser's error: a bare `&`, unclosed tags, a missing end.
 #
-# Only what a sitemap needs: elements with their attributes, and text. No entity is known but the
-# five of XML itself and numbers, so nothing grows; the text is gone through once, and no more of
-# it is held than one tag may have.
+# Only elements with their attributes, and text, are read. Entities are limited to the five of XML
+# itself and to numbers, so nothing expands; the text is read once, and the buffer is limited to
+# the length of one tag.
 
-MAX_TAG: Final = 1024 * 1024  # what has no end is looked at again with every piece
-LONGEST: Final = len("&#x10FFFF;")  # of a reference; its end may still be to come
+MAX_TAG: Final = 1024 * 1024  # an open tag is scanned again with every piece
+LONGEST: Final = len("&#x10FFFF;")  # of a reference; its end may be in the next piece
 _NAME: Final = r"[^\W\d][\w:.-]*+"
 _GIVEN: Final = r"(?:[^<>\"']|\"[^\"<]*+\"|'[^'<]*+')*+"
 _TAG: Final = re.compile(rf"<(?P<close>/?)(?P<name>{_NAME})(?P<given>{_GIVEN})>")
-# One of which the rest is to come, maybe in the middle of a value.
+# An incomplete tag, maybe cut inside a value.
 _OPEN: Final = re.compile(rf"</?(?:{_NAME}{_GIVEN}(?:\"[^\"<]*+|'[^'<]*+)?)?\Z")
 _ATTRIBUTE: Final = re.compile(rf"({_NAME})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _REFERENCE: Final = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6}));")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-# What is passed over, by how it begins: where it ends, and whether what stands in it is text.
+# Skipped constructs: the start maps to the end.
 _APART: Final = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>", "<!": ">"}
 _DOCTYPE: Final = "<!doctype"
 
 
 class Hears(Protocol):
-    """What is told of the elements; it ends the reading with an error of its own."""
+    """Handler of elements; it ends the reading by raising an exception."""
 
     def on_start(self, name: str, attributes: dict[str, str]) -> None: ...
 
@@ -53,14 +52,14 @@ class Hears(Protocol):
 
 
 class NoEnd(Exception):
-    """A tag, a comment or the like goes on for longer than any does."""
+    """A tag, a comment or the like exceeds the maximum length."""
 
 
 def recover(pieces: Iterable[str], hears: Hears) -> None:
-    """Tell `hears` of every element, as they stand; ends that nothing began are told as well.
+    """Report every element to the handler, also end tags without a start tag.
 
     Raises:
-        NoEnd: the rest cannot be told apart any more.
+        NoEnd: the rest cannot be parsed.
     """
     left = ""
     for piece in pieces:
@@ -71,7 +70,7 @@ def recover(pieces: Iterable[str], hears: Hears) -> None:
 
 
 def _told(text: str, hears: Hears) -> int:
-    """Tell of all that is whole in `text`; returns where the rest begins."""
+    """Report the complete elements in `text`; return the start of the rest."""
     at = 0
     while (found := text.find("<", at)) >= 0:
         if found > at:
@@ -88,7 +87,7 @@ def _told(text: str, hears: Hears) -> int:
         elif _OPEN.match(text, at):
             return at
         else:
-            hears.on_text("<")  # nothing begins here
+            hears.on_text("<")  # not a tag
             at += 1
     begun = text.rfind("&", max(at, len(text) - LONGEST))
     end = len(text) if begun < 0 else begun
@@ -110,7 +109,7 @@ def _tell(tag: re.Match[str], hears: Hears) -> None:
 
 
 def _passed(text: str, at: int, hears: Hears) -> int | None:
-    """Where the comment or the like that begins here ends; None where more has to come."""
+    """Return the end of the skipped construct at `at`; None if incomplete."""
     if len(text) - at < len(_DOCTYPE):
         return None
     if text[at : at + len(_DOCTYPE)].lower() == _DOCTYPE:
@@ -125,7 +124,7 @@ def _passed(text: str, at: int, hears: Hears) -> int | None:
 
 
 def plain(text: str) -> str:
-    """`text` with its references resolved; a bare `&` stays one."""
+    """Resolve the references in `text`; a bare `&` is kept."""
     return _REFERENCE.sub(_meant, text) if "&" in text else text
 
 
@@ -139,7 +138,7 @@ def _meant(found: re.Match[str]) -> str:
 MAX_BYTES = 50 * 1024 * 1024  # of one file, unpacked, as the sitemap protocol says
 MAX_ENTRIES = 50_000  # of one file, likewise
 MAX_ELEMENTS = 1_000_000  # of one file: 20 for each entry, extensions included
-MAX_MEMBERS = 1_000  # of a gzip file: each costs time, and a file of empty ones has no end
+MAX_MEMBERS = 1_000  # of a gzip file: each costs time, and a file of empty ones is endless
 MAX_NESTED = 32
 _PIECE = 64 * 1024
 _GZIP = b"\x1f\x8b"
@@ -162,21 +161,21 @@ _NO_END = {
         expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
     )
 }
-_FAR_DOWN = 4_096  # characters; a page that only shows a sitemap's markup has more before it
+_FAR_DOWN = 4_096  # characters; a page that displays a sitemap's markup has more before it
 _ROOT = re.compile(r"<(?:[\w.-]{1,40}:)?(?:urlset|sitemapindex)[\s>]")
 
 Kind = Literal["pages", "index"]
 
 
 class Entry(NamedTuple):
-    """One line of a sitemap: an address as written there, and when the page changed, if told."""
+    """One entry of a sitemap: the address as written, and its change date."""
 
     loc: str
     lastmod: str = ""
 
 
 class Listing(NamedTuple):
-    """What a file lists: pages, or further sitemaps. `problem` tells why that is not all of it."""
+    """Entries of a file: pages, or nested sitemaps. `problem` explains an incomplete list."""
 
     kind: Kind
     entries: list[Entry]
@@ -184,15 +183,15 @@ class Listing(NamedTuple):
 
 
 class NotASitemap(ValueError):
-    """The file is something else, or too damaged to tell; its text says what, for people."""
+    """The file is another type or too damaged; the message describes the cause."""
 
 
 class _Damaged(Exception):
-    """It ends here: cut off, too large, or no longer what it was."""
+    """The file ends here: cut off, too large, or of another format."""
 
 
 class _Shape(NamedTuple):
-    """Where a format keeps its addresses: the elements down to an entry, and those within it."""
+    """Location of the addresses in a format: path of an entry, and its fields."""
 
     kind: Kind
     entry: tuple[str, ...]
@@ -209,10 +208,10 @@ _SHAPES = {
 
 
 def read_sitemap(body: bytes) -> Listing:
-    """Read one file; takes up to a few seconds of CPU, so it belongs into a thread.
+    """Read one file; call it on a worker thread, as it takes seconds of CPU.
 
     Raises:
-        NotASitemap: it is none.
+        NotASitemap: the file is not a sitemap.
     """
     pieces = _texts(_unpacked(body))
     try:
@@ -235,7 +234,7 @@ def _beginning(pieces: Iterator[str]) -> str:
 
 
 def _unpacked(body: bytes) -> Iterator[bytes]:
-    """The file in pieces, no more of it than a sitemap may have."""
+    """Unpack the file in pieces, up to the size limit of a sitemap."""
     total = 0
     packed = body.startswith(_GZIP)
     for piece in _gunzipped(body) if packed else _cut(body):
@@ -250,7 +249,7 @@ def _cut(body: bytes) -> Iterator[bytes]:
 
 
 def _gunzipped(body: bytes) -> Iterator[bytes]:
-    """Unpack piece by piece: what a bomb grows to is never held."""
+    """Unpack piece by piece, so that a gzip bomb is never in memory."""
     members, unpacker = 1, zlib.decompressobj(wbits=31)
     for part in _cut(body):
         packed = part
@@ -270,7 +269,7 @@ def _gunzipped(body: bytes) -> Iterator[bytes]:
 
 
 def _texts(pieces: Iterator[bytes]) -> Iterator[str]:
-    """The pieces as text, by mark or declaration, else UTF-8; bad bytes become U+FFFD."""
+    """Decode the pieces by mark or declaration, else as UTF-8; bad bytes become U+FFFD."""
     first = next(pieces, b"")
     decoder = codecs.getincrementaldecoder(_charset(first))("replace")
     yield decoder.decode(first)
@@ -285,12 +284,12 @@ def _charset(first: bytes) -> str:
             return name
     declared = _DECLARED.match(first)
     label = declared[1].decode("ascii", "replace") if declared else ""
-    # A declaration that could be read byte by byte is not in UTF-16, whatever it says.
+    # A declaration that is readable byte by byte rules out UTF-16, whatever its value.
     return "utf-8" if label.lower().startswith("utf-16") else charset_named(label) or "utf-8"
 
 
 def _read_xml(pieces: Iterable[str], body: bytes) -> Listing:
-    """By a parser, as far as it goes; what is damaged is read once more, by one that goes on."""
+    """Parse the XML; a damaged file is read again by the recovery parser."""
     reader, problem = _Reader(), ""
     try:
         _parse(pieces, reader)
@@ -309,7 +308,7 @@ def _read_xml(pieces: Iterable[str], body: bytes) -> Listing:
 
 
 def _parse(pieces: Iterable[str], reader: _Reader) -> None:
-    """Tell `reader` of every element. Raises ExpatError, _Damaged."""
+    """Report every element to `reader`. Raises ExpatError, _Damaged."""
     parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
     parser.StartElementHandler = reader.on_start
@@ -328,7 +327,7 @@ def _parse(pieces: Iterable[str], reader: _Reader) -> None:
 
 
 def _recovered(body: bytes, problem: str, before: int = 0) -> Listing:
-    """What can be read although `problem` ended the parser, which had found `before` entries."""
+    """Read a file after `problem` ended the parser, which had found `before` entries."""
     reader = _Reader()
     nested = _Nested(reader)
     try:
@@ -346,12 +345,12 @@ def _recovered(body: bytes, problem: str, before: int = 0) -> Listing:
 
 
 def _hidden(body: bytes) -> bool:
-    """Does something else stand before a sitemap, as a warning of the program that made it?"""
+    """Return whether other text precedes a sitemap, such as a warning of its generator."""
     return _ROOT.search(next(_texts(_unpacked(body)))[:_FAR_DOWN]) is not None
 
 
 class _Reader:
-    """Knows four formats by their elements, and refuses whatever could grow or reach out."""
+    """Reader of four formats by their elements; rejects expansion and external references."""
 
     def __init__(self) -> None:
         self.shape: _Shape | None = None
@@ -364,7 +363,7 @@ class _Reader:
         self._elements = 0
 
     def plain(self, name: str) -> str:
-        """The name of an element without the prefix that the sitemap's own elements have."""
+        """Remove the prefix of the sitemap's own elements from a name."""
         return name.removeprefix(self._prefix)
 
     def on_start(self, name: str, attributes: dict[str, str]) -> None:
@@ -378,10 +377,10 @@ class _Reader:
         self._path.append(name)
         self._into = self._place(name)
         if self._into is self._loc and attributes.get("rel", "alternate") == "alternate":
-            self._loc.append(attributes.get("href", ""))  # Atom's; others have none
+            self._loc.append(attributes.get("href", ""))  # Atom's; other formats have none
 
     def _place(self, name: str) -> list[str] | None:
-        """Where the text of the element that just began belongs."""
+        """Return the buffer for the text of the current element."""
         shape = self.shape
         if shape is None or tuple(self._path[1:-1]) != shape.entry:
             return None
@@ -412,14 +411,16 @@ class _Reader:
         raise _Damaged("it declares a document type, which is not accepted")
 
     def cut(self) -> None:
-        """The end is missing: what of an address stands here may not be all of it."""
+        """Discard the current address, which may be incomplete without its end tag."""
         if self._into is not None:
             self._into.clear()
 
 
 class _Nested:
-    """Tells a reader of elements that may not close: each then ends where the next of its kind
-    begins, and an end that nothing began is none. What stands before the root is passed over.
+    """Adapter for elements without end tags.
+
+    An open element ends at the next one of the same name, and an end tag without a start tag is
+    ignored. Text before the root is skipped.
     """
 
     def __init__(self, reader: _Reader) -> None:
@@ -435,7 +436,7 @@ class _Nested:
         elif plain == shape.entry[-1] and plain in self._open:
             self._close(plain)
         elif self._open and self._open[-1] in (shape.loc, shape.lastmod):
-            self._close(self._open[-1])  # these hold nothing but text
+            self._close(self._open[-1])  # these contain text only
         self._reader.on_start(name, attributes)
         self._open.append(plain)
 
@@ -450,7 +451,7 @@ class _Nested:
         self._reader.on_doctype()
 
     def close(self) -> None:
-        """There is no more: what is still open ends here."""
+        """Close all open elements at the end of the file."""
         self._reader.cut()
         while self._open:
             self._close(self._open[-1])
@@ -463,7 +464,7 @@ class _Nested:
 
 
 def _root(name: str) -> tuple[str, str]:
-    """The root's prefix with its colon, and its plain name."""
+    """Return the root's prefix with its colon, and its plain name."""
     prefix, colon, plain = name.rpartition(":")
     if plain in _SHAPES:
         return prefix + colon, plain
@@ -473,7 +474,7 @@ def _root(name: str) -> tuple[str, str]:
 
 
 def _read_lines(pieces: Iterable[str]) -> Listing:
-    """A plain list: one address on each line; whatever else stands there is told of."""
+    """Read a plain list with one address on each line; other lines are reported."""
     entries: list[Entry] = []
     problem, left = "", ""
     try:
@@ -491,7 +492,7 @@ def _read_lines(pieces: Iterable[str]) -> Listing:
 
 
 def _take_line(line: str, entries: list[Entry]) -> str:
-    """Keep what stands in the line; what is wrong with it, if anything."""
+    """Store the address in the line; return the problem of another line."""
     line = line.strip()
     if not line:
         return ""

@@ -1,9 +1,8 @@
-"""The kind `oc_session_snapshot`: where a session stood, so that somebody can take it up again.
+"""The kind `oc_session_snapshot`: the state of a session, for a later continuation.
 
-Cookies and storage are the session itself: they are read only when asked for, and stand in
-a file of the task's own (`artifacts/session-state.json`, readable by its owner alone, in the
-shape of Playwright's storage_state) and nowhere else, because the redactor keeps them out of
-every other place.
+Cookies and storage are the session itself: they are read only on request, and stored only in
+`artifacts/session-state.json` in the task's folder (readable by its owner alone, in the shape of
+Playwright's storage_state), because the redactor removes them from every other place.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from engine.model.records import Units
 
 LOOK_S: Final = 30.0
 SLACK_S: Final = 10.0
-MAX_STATE: Final = 32 * 1024 * 1024  # bytes of what is kept of one browser's storage
+MAX_STATE: Final = 32 * 1024 * 1024  # bytes of the stored state of one browser
 
 
 class Look(msgspec.Struct, frozen=True):
-    """One tab as it is now: its texts plain and without secrets, scroll in CSS pixels."""
+    """Current state of one tab: plain texts without secrets, scroll in CSS pixels."""
 
     url: str
     title: str
@@ -40,18 +39,18 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class Living(Protocol):
-    """A tab that can be looked at. `told` is what is known of it anyhow."""
+    """A readable tab. `told` has the fields that need no access to the page."""
 
     @property
     def told(self) -> dict[str, Any]: ...
 
     async def look(self, args: SnapshotArgs) -> Look:
-        """Look at it. Raises EngineError."""
+        """Read the state of the tab. Raises EngineError."""
         ...
 
 
 class Browser(Protocol):
-    """One browser with its own cookies, and its tabs; `agent` is whose it is, if anybody's."""
+    """One browser with its own cookies and tabs; `agent` is its agent's id, if any."""
 
     @property
     def agent(self) -> str: ...
@@ -60,7 +59,7 @@ class Browser(Protocol):
     def tabs(self) -> Sequence[Living]: ...
 
     async def cookies(self) -> list[dict[str, Any]]:
-        """Its cookies. Raises EngineError."""
+        """Read its cookies. Raises EngineError."""
         ...
 
 
@@ -68,10 +67,10 @@ OpenBrowsers = Callable[[SnapshotArgs], AbstractAsyncContextManager[Sequence[Bro
 
 
 async def snapshot(args: SnapshotArgs, ctx: Context, browsers: OpenBrowsers) -> dict[str, Any]:
-    """Write the session down; returns the head of the result. A stop keeps what there is.
+    """Store the session; return the head of the result. A stop keeps the finished part.
 
     Raises:
-        BrowserMissing, BrowserFailed: tabs were to be visited, and there is no browser.
+        BrowserMissing, BrowserFailed: tabs were to be visited, and no browser is available.
     """
     work = _Snapshot(args, ctx)
     try:
@@ -165,7 +164,7 @@ class _Snapshot:
 
 
 def snapshot_head(task_id: str, args: SnapshotArgs) -> dict[str, Any]:
-    """What every snapshot's head has: the memo, as it may be told."""
+    """Return the fields that every snapshot's head has: the redacted memo."""
     memo: dict[str, Any] = {
         "objective": redact.text(args.objective),
         "current_step": redact.text(args.current_step),

@@ -1,4 +1,4 @@
-"""The arguments of a session snapshot: what was being done, and with which tabs."""
+"""Arguments of a session snapshot: the memo of the work, and the tabs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ MAX_MEMO: Final = 4_096  # characters of one text of the memo, as OpenChrome's g
 
 
 class GivenTab(msgspec.Struct, frozen=True):
-    """A tab that was named by its address; credentials in it are dropped.
+    """A tab that was given by its address; credentials in it are removed.
 
-    `secrets` is what stood in the address as typed, and is taken out of what pages repeat.
+    `secrets` are the secrets in the typed address, which are masked in page content.
     """
 
     url: str
@@ -42,10 +42,10 @@ class GivenTab(msgspec.Struct, frozen=True):
 
 
 class SnapshotArgs(msgspec.Struct, frozen=True):
-    """What a snapshot is to remember, checked.
+    """Validated arguments of a snapshot.
 
-    Without `tabs` (None) it is the living tabs of this process' agents; addresses that are
-    given are written down as they are, and opened only where `visit` asks for it.
+    Without `tabs` (None) the snapshot covers the open tabs of this process' agents; given addresses
+    are stored (redacted), and opened only with `visit`.
     """
 
     objective: str
@@ -75,7 +75,7 @@ def _memos(given: object) -> tuple[str, ...]:
 
 
 def _step(given: object) -> str:
-    """A text that may be empty: before the first step there is none."""
+    """Read a text that may be empty: before the first step there is none."""
     return "" if given == "" else str(_memo(given))
 
 
@@ -201,7 +201,7 @@ ARGUMENTS: Table = {
 
 
 def parse_snapshot(given: Mapping[str, Any]) -> SnapshotArgs:
-    """Read the arguments of a session snapshot.
+    """Parse the arguments of a session snapshot.
 
     Raises:
         InvalidArguments: with a `Problem` for every mistake; its path is the argument's name.

@@ -1,4 +1,4 @@
-"""The kind `oc_session_snapshot`: of the tabs that agents have open here, or of given ones."""
+"""The kind `oc_session_snapshot`, for the open tabs of agents or for given addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
         opened = tools.browser.instance(options)
         async with opened as instance, telling(context, policy):
             from engine.browser.page.tab_snapshot import (
-                visited,  # Playwright: with the first need only
+                visited,  # imports Playwright, so only on first use
             )
 
             yield [await visited(instance, policy, args)]
@@ -38,7 +38,7 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
 
 
 def _living(tools: Tools) -> list[Browser]:
-    """The browsers of this process' agents, each with its tabs."""
+    """Return the browsers of this process' agents, each with its tabs."""
     found: list[Browser] = []
     for agent_id, held in tools.living():
         from engine.browser.page.tab_snapshot import OpenBrowser, OpenTab
