@@ -1,4 +1,4 @@
-"""What a request could do once it is started, told before it is: for files from elsewhere."""
+"""Permissions that a request from elsewhere implies, for review before its start."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _STEPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """`hosts` are all that are named in it, `private` those of this machine or network.
+    """`hosts` lists all hosts in the request, `private` those of this machine or network.
 
-    `scripts`, `typing` and `clicks` count commands; `secrets` are names of variables of the
-    environment; `instance` is a browser that is open already and may be logged in.
+    `scripts`, `typing` and `clicks` count commands; `secrets` are names of environment
+    variables; `instance` is a browser that is already open and may be logged in.
     """
 
     hosts: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Abilities:
 
 
 def abilities(asked: Asked) -> Abilities:
-    """Judged by what stands in the request alone: nothing is resolved, nothing opened."""
+    """Collect abilities from the request alone, without resolving or opening an address."""
     args = asked.args
     places = dict.fromkeys(_places(_named(asked)))
     commands = _commands(args) if asked.kind == COMMANDS else []
@@ -72,7 +72,7 @@ def abilities(asked: Asked) -> Abilities:
 
 
 def _named(asked: Asked) -> Any:
-    """Where addresses stand: anywhere in a command, else in the arguments that are some."""
+    """Return the texts that may hold addresses: all command texts, or the address arguments."""
     if asked.kind == COMMANDS:
         known = _variables(asked.args.get("variables"))
         return [filled(text, known) for text in _texts(asked.args.get("commands"))]
@@ -80,7 +80,7 @@ def _named(asked: Asked) -> Any:
 
 
 def _variables(given: object) -> dict[str, str]:
-    """What `{{name}}` will stand for; the request is refused for what cannot be one."""
+    """Return the values of `{{name}}`; skip invalid ones, which `start` rejects later."""
     known: dict[str, str] = {}
     for name, value in given.items() if isinstance(given, Mapping) else ():
         with suppress(ValueError):
@@ -94,7 +94,7 @@ def _places(given: Any) -> Iterator[Place]:
             try:
                 yield place_of(found)
             except AddressBlocked:
-                continue  # the request will be refused for it
+                continue  # `start` rejects the request for this address
 
 
 def _texts(given: Any) -> Iterator[str]:

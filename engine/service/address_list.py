@@ -1,4 +1,4 @@
-"""Many addresses at once, sorted out: which can be opened, which are the same, which are none."""
+"""Validation of address lists: valid, duplicate and invalid lines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from engine.kinds.arguments import web_address
 from engine.model.addresses import address_of
 
-MOST: Final = 5_000  # tasks that one list may become
+MOST: Final = 5_000  # maximum tasks of one list
 
 
 class Refused(NamedTuple):
-    """A line that is no address: where it stands (from 1 on), what it says, what is wrong."""
+    """Invalid line: its number (from 1), its text, and the reason."""
 
     line: int
     text: str
@@ -20,7 +20,7 @@ class Refused(NamedTuple):
 
 
 class AddressList(NamedTuple):
-    """`urls` in their order, each once; `doubles` counts those that were named before."""
+    """Unique `urls` in input order; `doubles` counts duplicates."""
 
     urls: tuple[str, ...]
     doubles: int
@@ -28,9 +28,9 @@ class AddressList(NamedTuple):
 
 
 class Sorting:
-    """Judges addresses as a task would; two are one where a crawl would take them for one page.
+    """Validate addresses as a task would; two are duplicates if a crawl treats them as one page.
 
-    Line by line, so that a long list can be judged in slices.
+    Line by line, so that a long list can be validated in slices.
     """
 
     def __init__(self) -> None:
@@ -39,26 +39,26 @@ class Sorting:
         self._doubles = 0
 
     def add(self, line: int, text: str) -> None:
-        """Judge what stands in this line."""
+        """Validate one line."""
         address = address_of(text)
         try:
             web_address(text)
         except ValueError as wrong:
             self._refused.append(Refused(line, text, str(wrong)))
             return
-        assert address is not None  # web_address saw to it
-        key = address.own.key  # whatever a route stands for, it is opened as it was typed
+        assert address is not None  # web_address validated it
+        key = address.own.key  # a route is opened as it was typed
         self._doubles += key in self._urls
         self._urls.setdefault(key, text)
 
     @property
     def found(self) -> AddressList:
-        """What was judged so far."""
+        """The result of all lines so far."""
         return AddressList(tuple(self._urls.values()), self._doubles, tuple(self._refused))
 
 
 def sort_out(lines: Iterable[tuple[int, str]]) -> AddressList:
-    """All of them at once."""
+    """Validate all lines at once."""
     sorting = Sorting()
     for line, text in lines:
         sorting.add(line, text)

@@ -1,4 +1,4 @@
-"""From an untrusted request to a job: every mistake is named, and nothing is started before."""
+"""Validation of untrusted requests: every mistake is reported, and nothing is started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE, EngineFields
 
-MAX_REQUEST_BYTES = 1024 * 1024  # the cap of everything that is parsed (a task file, too)
+MAX_REQUEST_BYTES = 1024 * 1024  # limit of all parsed input, including task files
 ADDRESSES = ("url", "urls", "sitemap_url", "tabs")
 BY_REFERENCE = (*ADDRESSES, *CREDENTIALS)
 UNKNOWN_ADDRESS = "https://address.invalid/"
@@ -30,10 +30,10 @@ MAX_NAME = 200  # characters of a task's own name
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task is started under, beside its arguments.
+    """Terms of a task besides its arguments.
 
-    `policy` are budgets (seed 004) and `contract` a bulk progress contract (seed 001), both
-    as they were given; `metadata` comes back untouched.
+    `policy` holds budgets (seed 004) and `contract` a bulk progress contract (seed 001), both
+    unchanged; `metadata` is returned unchanged.
     """
 
     objective: str | None = None
@@ -53,7 +53,7 @@ NO_TERMS = Terms()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that passed: `args` as given (for the ledger to redact), `parsed` for the body."""
+    """Valid request: `args` as given (redacted by the ledger), `parsed` for the body."""
 
     kind: KindSpec
     args: dict[str, Any]
@@ -69,7 +69,7 @@ def admit(
     terms: Terms = NO_TERMS,
     tools: Tools | None = None,
 ) -> Request:
-    """Check a request whole; with `tools` also whether what it asks for is there right now.
+    """Validate a whole request; with `tools` also check that its resources are available now.
 
     Raises:
         InvalidArguments: with every mistake, each with the name of its argument.
@@ -77,12 +77,12 @@ def admit(
     spec = kind_of(kind)
     problems: list[Problem] = []
     parsed: Any = None
-    named: dict[str, Any] = {}  # where credentials are: that may be written down
+    named: dict[str, Any] = {}  # references to credentials, which may be stored
     if not isinstance(args, Mapping):
         problems.append(Problem("args", "wrong_type", "must be an object of named arguments"))
     else:
         problems.extend(_size_problem(args))
-        if kind != COMMANDS_TRAITS.name:  # which reads its own, wherever a text may stand
+        if kind != COMMANDS_TRAITS.name:  # command tasks resolve their own references, in any text
             environ = tools.settings.environ if tools is not None else None
             named = {name: args[name] for name in CREDENTIALS if is_reference(args.get(name))}
             args = resolved(args, environ, problems)
@@ -101,9 +101,9 @@ def admit(
 def resolved(
     args: Mapping[str, Any], environ: Mapping[str, str] | None, problems: list[Problem]
 ) -> dict[str, Any]:
-    """The arguments with the addresses and credentials given as `{"secret": "env:NAME"}`.
+    """Resolve addresses and credentials given as `{"secret": "env:NAME"}`.
 
-    Without `environ` each is taken for some text: only its form is checked.
+    Without `environ`, only the form of each reference is checked.
     """
 
     def one(name: str, given: Any) -> Any:
@@ -132,7 +132,7 @@ def resolved(
 def check_envelope(
     args: object, name: str | None = None, terms: Terms = NO_TERMS
 ) -> EnvelopeRequest:
-    """Check the request for an envelope, which has no body and so is no `Kind`.
+    """Validate the request for an envelope, which has no body and therefore no `Kind`.
 
     Raises:
         InvalidArguments: with every mistake.
@@ -152,7 +152,7 @@ def check_envelope(
 
 
 def engine_fields(terms: Terms, name: str | None, parent: str | None, run_id: str) -> EngineFields:
-    """What the record of a new task says of its terms under `engine`."""
+    """Return the terms as the `engine` fields of a new task's record."""
     return EngineFields(
         name=redact.text(name) if name is not None else None,
         parent_task_id=parent,
@@ -164,13 +164,13 @@ def engine_fields(terms: Terms, name: str | None, parent: str | None, run_id: st
 
 
 def run_facts(terms: Terms) -> dict[str, Any]:
-    """What the run of a new task is told of its terms."""
+    """Return the terms that the run of a new task stores."""
     names = ("task_thread_id", "agent_id", "workflow_id")
     return {name: getattr(terms, name) for name in names}
 
 
 def opening_fields(terms: Terms) -> dict[str, Any]:
-    """What a task with a body says of its terms in its record, redacted."""
+    """Return the terms that the record of a task with a body stores, redacted."""
     fields: dict[str, Any] = {}
     if terms.objective:
         fields["objective"] = redact.text(terms.objective)
@@ -184,7 +184,7 @@ def opening_fields(terms: Terms) -> dict[str, Any]:
 
 
 def terms_problems(terms: Terms, *, policy: bool = True) -> list[Problem]:
-    """Every mistake in what a task is to be started under."""
+    """Return every mistake in the terms."""
     found = budgets.problems(terms.policy) if policy else []
     if policy and terms.phase is not None and terms.phase not in PHASES:
         found.append(Problem("phase", "wrong_value", f"must be one of {', '.join(PHASES)}"))

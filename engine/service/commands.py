@@ -1,4 +1,4 @@
-"""Commands on tasks: ask them to stop, remove them, end what dead processes left."""
+"""Commands on tasks: cancel, stop, remove, and reap those of dead processes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from engine.service.own_tasks import TaskChanges
 from engine.service.queries import TaskQueries
 from engine.service.stop_many import Stopped, stop_all
 
-AWAY_LOOK_S = 0.1  # how often a request to stop is tried again while its folder is away
+AWAY_LOOK_S = 0.1  # interval between retries of a cancel request while the task's folder is away
 
 Records = list[TaskRecord]
 
 
 class TaskCommands:
-    """Change tasks of the own ledger, and by qualified ids those of the others."""
+    """Change tasks of the own ledger, and by qualified ids those of other ledgers."""
 
     part_name = "commands"
 
@@ -45,7 +45,7 @@ class TaskCommands:
 
     @routed("write")
     async def cancel(self, task_id: str, reason: str | None = None) -> TaskRecord:
-        """Ask for a stop; a task that had not begun is CANCELLED at once, an ended one unchanged.
+        """Request a stop; a pending task is CANCELLED at once, an ended one stays unchanged.
 
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable, LockTimeout, LedgerWriteFailed.
@@ -61,10 +61,10 @@ class TaskCommands:
                 await self._stop_away(TaskId(task_id), error)
 
     async def _stop_away(self, task_id: TaskId, error: EngineError) -> None:
-        """Stop a run of this process whose folder is away; the request is written down later.
+        """Stop a run of this process whose folder is away; the request is stored later.
 
         Raises:
-            EngineError: why that cannot be: `error`, or why the run was given up.
+            EngineError: the stop is impossible: `error`, or the reason the run was given up.
         """
         executor = self._own.executor
         if executor is None or not executor.owns(task_id):
@@ -73,12 +73,12 @@ class TaskCommands:
         await asyncio.sleep(AWAY_LOOK_S)
 
     async def cancel_all(self, task_ids: Iterable[str], reason: str | None = None) -> Stopped:
-        """Ask each of these to stop; one that cannot be asked does not keep the others."""
+        """Request the stop of every task; a failed request does not prevent the others."""
         return await stop_all(self.cancel, task_ids, reason)
 
     @routed("write")
     async def stop(self, task_id: str) -> TaskRecord:
-        """End a recording in good order: it will be COMPLETED; see `recording_stop`.
+        """End a recording as COMPLETED; see `recording_stop`.
 
         Raises:
             NotStoppable: the task is no recording.
@@ -91,10 +91,10 @@ class TaskCommands:
 
     @routed("own")
     async def force_stop(self, task_id: str) -> TaskRecord:
-        """End the worker of a task that was asked to stop and does not; what it did is kept.
+        """Kill the worker of a task that ignores a stop request; its results so far are kept.
 
         Raises:
-            CannotForceStop: it is no worker of ours, or still has time to stop by itself.
+            CannotForceStop: the worker is not ours, or may still stop by itself.
             NotATaskId, TaskNotFound, TaskUnreadable, LedgerReadOnly.
         """
         found = await self._tasks.ledger_id(task_id)
@@ -108,10 +108,10 @@ class TaskCommands:
 
     @routed("write")
     async def discard(self, task_id: str, *, delete: bool = False) -> None:
-        """Move an ended task's folder to the trash; with `delete` it is gone for good.
+        """Move an ended task's folder to the trash; with `delete`, delete it permanently.
 
         Raises:
-            TaskStays: it has not ended, or somebody still writes there.
+            TaskStays: it has not ended, or a process still writes to its folder.
             NoTrash, DeleteFailed, NotATaskId, TaskNotFound.
         """
         found = await self._tasks.ledger_id(task_id)
@@ -120,7 +120,7 @@ class TaskCommands:
             self._maintenance.lease,
             record.engine if isinstance(record, TaskRecord) else None,
         )
-        # What this very process ran and has let go of is written by nobody any more.
+        # A task that this process ran and released has no writer any more.
         settled = bool(lease and ours and ours.runner == lease.nonce) and not self._own.owns(found)
         root = self._context.settings.root
         await asyncio.to_thread(discard, root, found, delete=delete, settled=settled)
@@ -128,33 +128,33 @@ class TaskCommands:
 
     @routed()
     async def by_hand(self, run_id: str) -> None:
-        """Raise RunOfTask for a run that ends with its task, and so not by hand."""
+        """Raise RunOfTask for a run that ends with its task, and so cannot be ended manually."""
         await asyncio.to_thread(self._context.linked.by_hand, run_id)
 
     async def reap(self) -> Records:
-        """End what dead processes left behind; `unreaped` then tells what could not be ended.
+        """End orphans of dead processes; `unreaped` lists those that could not be ended.
 
         Raises:
-            LedgerReadOnly: nothing can be ended there.
+            LedgerReadOnly: the ledger cannot be written.
         """
         return await self._maintenance.reap()
 
     async def settled(self) -> Records:
-        """Orphans that were locked by others, and ended since this was asked for last."""
+        """Return orphans that others had locked and that ended since the last call."""
         return await self._maintenance.settled()
 
     @property
     def unreaped(self) -> tuple[EngineError, ...]:
-        """Why the last reaping had to leave tasks as they are."""
+        """The errors of the last reaping, for tasks that it left unchanged."""
         return self._maintenance.failures
 
     @property
     def unjudged(self) -> dict[TaskId, str]:
-        """Live tasks that were left alone, because their owner cannot be judged; and why."""
+        """Live tasks whose owner is unknown, with the reason."""
         return self._maintenance.unjudged
 
     async def settle_lost(self) -> None:
-        """End what was given up because its folder was away for too long, once it is back."""
+        """End the runs that were given up because their folder was away, once it is back."""
         executor = self._own.executor
         for task_id in tuple(executor.unsettled) if executor is not None else ():
             if executor is not None and await asyncio.to_thread(self._is_there, task_id):

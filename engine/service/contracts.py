@@ -1,4 +1,4 @@
-"""Task runs beside the tasks: live rows, what completing meets, and letting one go on or go."""
+"""Contracts and task runs: live rows of task runs, completion checks, resume and cancel."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ from engine.service.own_tasks import TaskChanges
 from engine.service.queries import TaskQueries
 from engine.service.router.ledger_router import Merging
 
-# A task run as a row beside the tasks: the same record, so that lists, filters and words fit.
-
 SHOWN = (
     *("goal", "success_criteria", "progress_summary", "current_cursor", "needs_help", "forced"),
     *("session_id", "workflow_id", "ledger_task_ids"),
@@ -56,7 +54,7 @@ SHOWN = (
 
 
 def record_of(view: RunView) -> TaskRecord:
-    """The run as a record of kind `task_run`; nothing in its file is trusted."""
+    """Convert the run to a record of kind `task_run`; its file is untrusted."""
     raw: dict[str, Any] = without_surrogates(view.raw)
     created = moment(raw.get("created_at")) or 0
     forced = raw.get("forced")
@@ -79,7 +77,7 @@ def record_of(view: RunView) -> TaskRecord:
 
 
 def _units(raw: Mapping[str, Any], progress: ContractView | None) -> Units:
-    """How many items somebody has said a word on; all of them only where a contract says so."""
+    """Count the items with an outcome; the total is known only from a contract."""
     message = _text(raw, "progress_summary") or None
     if progress is not None:
         one = progress.contract
@@ -94,10 +92,8 @@ def _text(raw: Mapping[str, Any], name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-# Task runs as live rows: the open ones, and those that ended lately, as they change on disk.
-#
-# The window's list has them beside the tasks. What ended longer than a day ago is a record to
-# be asked for (`octask task-run list`), not something to watch.
+# Open and recently ended task runs as live rows in the window's list of tasks. Older ones
+# are listed by `octask task-run list` only.
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +101,7 @@ ENDED_LATELY_MS: Final = 24 * 3600 * 1000
 
 
 class GoalFeed:
-    """One reader's live picture of the task runs in `root`."""
+    """Live list of the task runs in `root`, for one reader."""
 
     def __init__(self, runs: TaskRuns, root: Path, watch: Watch | None = None) -> None:
         self._runs, self._root = runs, root
@@ -116,26 +112,26 @@ class GoalFeed:
         self._closed = threading.Event()
 
     def nudge(self, run_id: TaskId) -> None:
-        """Tell of a change made by this very process, at once. From any thread."""
+        """Report a change by this process at once. From any thread."""
         self._watch.nudge(run_id)
 
     def rescan(self) -> None:
-        """Look at every run again, now."""
+        """Read every run again."""
         self._watch.rescan()
 
     def call(self) -> None:
-        """Have `batches` tell something soon, if only an empty batch. From any thread."""
+        """Request a batch soon, even an empty one. From any thread."""
         self._called = True
         self._watch.wake()
 
     async def close(self) -> None:
-        """End `batches`. Harmless when called twice."""
+        """End `batches`. Idempotent."""
         self._closed.set()
         self._watch.rescan()
         await self._watch.stop()
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """All that are to be shown, and then whatever changes, until `close`."""
+        """Yield all rows, then changes, until `close`."""
         await self._watch.start()
         try:
             while not self._closed.is_set():
@@ -150,13 +146,13 @@ class GoalFeed:
             await self._watch.stop()
 
     def _look(self, changes: Changes) -> tuple[list[TaskView], list[TaskId]]:
-        """What differs from what was told; for a worker thread."""
+        """Return changed rows and removed ids since the last batch; for a worker thread."""
         wanted = set(changes.ids)
         gone: set[TaskId] = set()
         if changes.rescan:
             try:
                 stamps = dict(LedgerReader(self._root).scan())
-            except EngineError as error:  # for now nothing is known, and nothing is taken away
+            except EngineError as error:  # an unreadable folder does not remove rows
                 log.debug("the task runs cannot be looked at: %s", error)
                 return [], []
             gone = self._shown.keys() - stamps.keys()
@@ -171,7 +167,7 @@ class GoalFeed:
         return list(news.values()), list(gone)
 
     def _read(self, run_id: TaskId) -> TaskView | None:
-        """One run as a row; None for what is gone, or ended too long ago."""
+        """Return one run as a row; None if it is missing or ended too long ago."""
         try:
             record = record_of(self._runs.get(run_id))
         except RecordUnreadable as error:
@@ -189,7 +185,7 @@ def _is_open(view: TaskView) -> bool:
 
 
 class ContractService:
-    """Contracts, and what they guard: task runs and envelopes, here and in other ledgers."""
+    """Contracts, task runs and envelopes of the own and of other ledgers."""
 
     part_name = "contracts"
 
@@ -205,7 +201,7 @@ class ContractService:
 
     @property
     def envelopes(self) -> Envelopes:
-        """The envelopes of the ledger as it is open now; synchronous, for a thread."""
+        """The envelopes of the currently open ledger; synchronous, for a thread."""
         return Envelopes(
             self._context.ledger,
             pid=self._settings.host_pid,
@@ -214,7 +210,7 @@ class ContractService:
         )
 
     def run_changes(self) -> AsyncGenerator[Batch, None]:
-        """The task runs as live rows, of all ledgers whose runs are known."""
+        """Return the task runs as live rows, of all ledgers whose runs are known."""
         merging = Merging("runs", self._call, counts=False)
         return self.router.merged(self._run_changes(), merging)
 
@@ -240,21 +236,21 @@ class ContractService:
 
     @routed("write")
     async def resume(self, run_id: str, reason: str) -> TaskRecord:
-        """Let a task run go on that waits for a person; `reason` says what has changed.
+        """Resume a task run that waits for a person; `reason` describes the change.
 
         Raises:
-            InvalidArguments, InvalidRunStep, NotAnId, TaskRunNotFound, and what a write can raise.
+            InvalidArguments, InvalidRunStep, NotAnId, TaskRunNotFound, and errors of a write.
         """
         given = {"status": "RUNNING", "resume_reason": reason}
         return self.published(await asyncio.to_thread(self._goals.runs.update, run_id, given))
 
     @routed("write")
     async def give_up(self, run_id: str, reason: str | None = None) -> TaskRecord:
-        """End a task run as CANCELLED; its tasks go on. `reason` is kept in its events.
+        """End a task run as CANCELLED; its tasks continue. `reason` is stored in its events.
 
         Raises:
-            InvalidRunStep: it has ended already.
-            NotAnId, TaskRunNotFound, and what a write can raise.
+            InvalidRunStep: it has already ended.
+            NotAnId, TaskRunNotFound, and errors of a write.
         """
         end = partial(self._goals.completing.run, reason=reason)
         return self.published(await asyncio.to_thread(end, run_id, {"status": Status.CANCELLED}))
@@ -263,7 +259,7 @@ class ContractService:
     async def update(
         self, task_id: str, *, phase: str | None = None, note: str | None = None
     ) -> TaskRecord:
-        """Change an envelope's phase, or leave a note; see `Envelopes.update`."""
+        """Change an envelope's phase, or add a note; see `Envelopes.update`."""
         task_id = await self._tasks.ledger_id(task_id)
         change = partial(self.envelopes.update, task_id, phase=phase, note=note)
         return await self._changes.make(task_id, change)
@@ -277,7 +273,7 @@ class ContractService:
 
     @routed()
     async def budgets(self, task_id: str) -> EnvelopeState | None:
-        """The state of a task's budgets now; None for a task that has none.
+        """Return the current state of a task's budgets; None for a task without budgets.
 
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable.
@@ -290,7 +286,7 @@ class ContractService:
 
     @routed()
     async def prospect(self, subject: str, *, named: bool = False) -> CompletionCheck:
-        """What completing this would meet; `named` also lists what is missing. Writes nothing.
+        """Check whether the subject could be completed; `named` lists missing items. Read-only.
 
         Raises:
             NotAnId, NotATaskId, TaskNotFound, RecordUnreadable.
@@ -299,7 +295,7 @@ class ContractService:
         return await asyncio.to_thread(self._goals.prospect, subject, named=named)
 
     def force(self, reason: str, by: str = "") -> Force:
-        """A force, checked, with its reason as it will be kept; `by` defaults to the user.
+        """Validate a forced completion and its stored reason; `by` defaults to the user.
 
         Raises:
             InvalidArguments: the reason is blank, or too short.
@@ -312,14 +308,14 @@ class ContractService:
     ) -> RunView | TaskRecord:
         """End a task run, an envelope, or (by force) a running crawl with a contract.
 
-        FAILED and CANCELLED always pass; COMPLETED has to pass the guard of its contract.
+        FAILED and CANCELLED always pass; COMPLETED must pass the guard of the contract.
 
         Raises:
-            BulkCompletionRefused: the guard says no; nothing changed but an event.
-            CannotComplete, InvalidRunStep, TransitionError: not now, or never.
-            NotAnId, TaskNotFound, and what a write can raise.
+            BulkCompletionRefused: the guard refuses; only an event is written.
+            CannotComplete, InvalidRunStep, TransitionError: the state does not allow it.
+            NotAnId, TaskNotFound, and errors of a write.
         """
-        subject = await self._tasks.ledger_id(subject)  # a task run's id passes as it is
+        subject = await self._tasks.ledger_id(subject)  # a task run's id stays unchanged
         ended = await asyncio.to_thread(self._completed, subject, status, force)
         if isinstance(ended, TaskRecord):
             return self._changes.publish(ended)
@@ -338,9 +334,9 @@ class ContractService:
 
     @routed("contracts")
     async def get(self, contract_id: str, *, items: bool = True) -> ContractView:
-        """A contract with its guard, and the first items without a word on them.
+        """Return a contract with its guard, and the first items without an outcome.
 
-        Without `items` it is read without these lists.
+        Without `items`, these lists are not read.
 
         Raises:
             ContractNotFound, RecordUnreadable, NotAnId.
@@ -349,7 +345,7 @@ class ContractService:
         return await asyncio.to_thread(read)
 
     async def counts(self, contract_ids: Collection[str]) -> dict[str, Guard]:
-        """The counts of these contracts, for a list; those that cannot be read are left out."""
+        """Return the counts of these contracts for a list, without unreadable ones."""
         own = [one for one in contract_ids if SIGN not in one]
         found = await asyncio.to_thread(self._goals.counts, own)
         for there in self.router.all_with_runs():
@@ -361,7 +357,7 @@ class ContractService:
         return found
 
     def published(self, run: RunView) -> TaskRecord:
-        """A task run that was just changed, as its row; the lists read it at once."""
+        """Return a changed task run as its row, and notify the lists at once."""
         for feed in self._feeds:
             feed.nudge(TaskId(run.run_id))
         return record_of(run)

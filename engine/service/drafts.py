@@ -1,7 +1,7 @@
-"""A request as a JSON document: written, read strictly, kept without secrets, judged by sight.
+"""Requests as JSON documents: write, parse strictly, redact for storage, validate shapes.
 
-The shapes that are read: `{"kind": …, "args": …}` with a name and terms beside them, the
-document of a command task, and the meta.json of a task. Nothing is started here.
+Accepted shapes: `{"kind": …, "args": …}` with a name and terms next to them, the document of
+a command task, and the meta.json of a task. Nothing is started here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BEFORE_JSON: Final = b"\xef\xbb\xbf \t\r\n"
 
 
 def document(asked: Asked) -> dict[str, Any]:
-    """The request as JSON values; what says nothing is left out."""
+    """Convert the request to JSON values, without empty fields."""
     found: dict[str, Any] = {"kind": asked.kind}
     if asked.name:
         found["name"] = asked.name
@@ -41,7 +41,7 @@ def document(asked: Asked) -> dict[str, Any]:
 
 
 def text_of(asked: Asked) -> str:
-    """`document` for eyes: signs that lie are written as escapes."""
+    """Format `document` for display, with non-printable characters escaped."""
     text = json.dumps(document(asked), indent=2, ensure_ascii=False)
     if text.replace("\n", "").isprintable():
         return text
@@ -53,7 +53,7 @@ def _escaped(sign: str) -> str:
 
 
 def read(data: bytes, name: str) -> Asked:
-    """The request in a file called `name`.
+    """Parse the request in a file called `name`.
 
     Raises:
         InvalidArguments: it is larger than 1 MiB, no JSON (with line and column), or no request.
@@ -62,10 +62,10 @@ def read(data: bytes, name: str) -> Asked:
 
 
 def content(data: bytes, name: str) -> Asked | str:
-    """What a file or a copied text holds: a request, or lines of addresses (as text).
+    """Parse a file or a pasted text: a request, or lines of addresses (as text).
 
     Raises:
-        InvalidArguments: it looks like JSON, and is no request; or it is too large, or no text.
+        InvalidArguments: JSON that is no request, input that is too large, or not UTF-8.
     """
     if data.lstrip(_BEFORE_JSON)[:1] in (b"{", b"["):
         found = read_document(data, name)
@@ -82,7 +82,7 @@ def content(data: bytes, name: str) -> Asked | str:
 
 
 def file_content(path: Path) -> Asked | str:
-    """`content` of a file that a person chose; blocks, for a thread.
+    """Parse a file that the user chose, as `content`; blocks, for a thread.
 
     Raises:
         InvalidArguments: it cannot be read, is no plain file, or as `content`.
@@ -100,7 +100,7 @@ def file_content(path: Path) -> Asked | str:
 
 
 def asked_of(given: object) -> Asked:
-    """The request that a JSON value is; what it asks for is not judged yet.
+    """Convert a JSON value to a request; its arguments are not validated yet.
 
     Raises:
         InvalidArguments: it is no request at all.
@@ -134,12 +134,12 @@ def _asked(kind: str, given: Mapping[str, Any]) -> Asked:
 
 
 def levelled(asked: Asked) -> Asked:
-    """The same request with every argument in its own place, as `asked_of` reads it."""
+    """Normalise the request as `asked_of` does: every argument in its own place."""
     return _asked(asked.kind, document(asked))
 
 
 def _shape_problems(given: Mapping[str, Any]) -> list[Problem]:
-    """Shapes that neither a form nor the rules behind it could take."""
+    """Return type errors that neither the form nor the later validation could handle."""
     objects, texts = ("args", "policy", "contract"), ("name", "objective", "phase", *_LINKS)
     wrong = [(one, "an object") for one in objects if not isinstance(given.get(one) or {}, Mapping)]
     wrong += [(one, "a text") for one in texts if not isinstance(given.get(one), str | None)]
@@ -149,7 +149,7 @@ def _shape_problems(given: Mapping[str, Any]) -> list[Problem]:
 
 
 def _of_record(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a task's own record tells of its request."""
+    """Extract the request from a task's record."""
     engine = given.get("engine")
     own = engine if isinstance(engine, Mapping) else {}
     args = own.get("args") or given["args_summary"]
@@ -161,7 +161,7 @@ def _of_record(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def storable(asked: Asked) -> tuple[dict[str, Any], bool]:
-    """The request as it may be kept, and whether something secret was taken out of it."""
+    """Redact the request for storage, and return whether a secret was removed."""
     found = document(asked)
     if asked.kind == COMMANDS:
         found["args"] = _stored_commands(asked.args)
@@ -170,7 +170,7 @@ def storable(asked: Asked) -> tuple[dict[str, Any], bool]:
 
 
 def lacks(asked: Asked) -> bool:
-    """Does it hold a place from which a secret was taken, to be typed in again?"""
+    """Return whether the request holds a redaction mark, to be replaced by the user."""
     return holds_mark(document(asked))
 
 

@@ -1,8 +1,8 @@
-"""The engine: its parts on one ledger, built, opened and closed together.
+"""The engine: parts on one ledger, built, opened and closed together.
 
-Built for one running asyncio loop; `open` first, `close` last; nothing here blocks the loop.
+Built for one running asyncio loop; call `open` first, `close` last; nothing blocks the loop.
 An engine that does not accept tasks (`accepts=False`) only reads: it takes no lease, reaps
-nothing, writes nothing but a cancel request.
+nothing, and writes nothing but a cancel request.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from engine.service.task_history import Past
 
 log = logging.getLogger(__name__)
 
-REOPEN_S = 3.0  # between two tries to take tasks in a ledger without room
-FIRST_ROWS_S = 0.4  # so long the first rows wait for the reaping of orphans
+REOPEN_S = 3.0  # interval between attempts to accept tasks in a ledger on a full disk
+FIRST_ROWS_S = 0.4  # maximum delay of the first rows by the reaping of orphans
 
 
 class Engine:
-    """One ledger, one browser, a few slots, and a router to other ledgers.
+    """Engine of one ledger: one browser, a few slots, and a router to other ledgers.
 
-    `light` is for a window: its list keeps every task, so records come without long values.
-    `has_runs` is False where nobody knows the folder of the ledger's contracts and task runs.
+    `light` is for a window: its list keeps every task, so records omit long values.
+    `has_runs` is False if the folder of the ledger's contracts and task runs is unknown.
     """
 
     _maintenance: LedgerMaintenance
@@ -85,8 +85,8 @@ class Engine:
         self.runs = Runs(home, route=settings.route, agent_id=settings.agent_id)
         linked = LinkedRuns(self.runs, home, root)
         linked.runs_here = own.owns
-        # Without a home of its own nothing is kept outside of a ledger: its runs, wherever
-        # they are, are brought to where the task is by the program that has them.
+        # An engine without a home keeps nothing outside its ledger: the program that owns the
+        # runs, in any folder, moves them next to their tasks.
         shelves = (*self.goals.folders, self.runs.folder)
         self._maintenance = maintenance = LedgerMaintenance(
             root, settings.reap_s, linked if has_runs else None, shelves
@@ -107,20 +107,20 @@ class Engine:
         self._warming: asyncio.Task[None] | None = None
         self._reopening: asyncio.Task[None] | None = None
         self._state = "idle"
-        self.reaped: Records = []  # what `open` ended of dead processes
-        self.concerns: tuple[Concern, ...] = ()  # what makes this ledger less safe, as of `open`
+        self.reaped: Records = []  # orphans that `open` ended
+        self.concerns: tuple[Concern, ...] = ()  # risks to this ledger, as of `open`
 
     async def open(self, *, list_first: bool = False) -> None:
-        """Make ready: take a lease, sweep and reap before anything is accepted.
+        """Take a lease, then sweep and reap before tasks are accepted.
 
-        With `list_first` a list need not wait for the reaping of a large ledger, or of many
-        orphans: it goes on beside it, and only the first start waits for it.
-        A ledger that cannot be written opens read-only (see `health`); looking still works. With
-        `list_first` so does one without room, until there is some.
+        With `list_first` a list does not wait for the reaping of a large ledger, or of many
+        orphans: it continues in the background, and only the first start waits for it.
+        A read-only ledger opens for reading only (see `health`). With `list_first` so does one on
+        a full disk, until there is space.
 
         Raises:
-            LedgerUnusable: the root is no folder, or cannot be read or made.
-            LedgerWriteFailed: there is no room to take tasks (a full disk).
+            LedgerUnusable: the root is no folder, or cannot be read or created.
+            LedgerWriteFailed: the disk is full, so that no task can be accepted.
         """
         if self.accepts:
             await self._maintenance.open(only_look=list_first)
@@ -133,14 +133,14 @@ class Engine:
         self._state = "ready"
 
     async def _reopen(self) -> None:
-        """Take tasks in a ledger that had no room for them, once it has."""
+        """Accept tasks in a ledger whose disk was full, once it has space."""
         while self._maintenance.refusal is not None:
             await asyncio.sleep(REOPEN_S)
             with suppress(EngineError):
                 await self._maintenance.open(only_look=True)
         self._make_executor()
         self.agents.count_in(self.contracts.envelopes, self.tasks.nudge)
-        self.tasks.call()  # readers of the live list look at `health`
+        self.tasks.call()  # readers of the live list read `health`
 
     async def _reap(self, list_first: bool) -> None:
         if self._maintenance.read_only or (list_first and await self._maintenance.has_many()):
@@ -156,9 +156,9 @@ class Engine:
         )
 
     async def close(self, grace_s: float = 5.0) -> None:
-        """Ask what runs to stop, wait until it is settled, and end the browser.
+        """Cancel running tasks, wait until they have ended, and close the browser.
 
-        At most about `grace_s` seconds; harmless when called twice.
+        Takes at most about `grace_s` seconds; idempotent.
         """
         await self.ledgers.close()
         self._state = "closing"
@@ -181,17 +181,17 @@ class Engine:
 
     @property
     def live_views(self) -> LiveViews:
-        """The live pictures of the browsers of this engine's running tasks."""
+        """Live screenshots of the browsers of this engine's running tasks."""
         return self._browser.live_views
 
     async def warm(self) -> None:
-        """Start the browser now, so that no task need wait; lack of one shows in `health`."""
-        if self._warming is None or self._warming.done():  # a browser may be there by now
+        """Start the browser in advance, so that no task waits; `health` shows a missing one."""
+        if self._warming is None or self._warming.done():  # a browser may be installed since
             self._warming = asyncio.create_task(self._warm(), name="warm the browser")
         await asyncio.shield(self._warming)
 
     def health(self) -> Health:
-        """What the status bar says, at once and from memory."""
+        """Return the status bar's state immediately, from memory."""
         state, name, reason = self._browser.status()
         watch, executor = self.tasks.watch, self.own.executor
         trouble = (executor.trouble,) if executor and executor.trouble else ()
@@ -223,7 +223,7 @@ class Engine:
 
 
 def _other_engine(own: Settings, root: Path) -> Engine:
-    """An engine for another ledger: it reads and changes tasks, starts and reaps nothing."""
+    """Build an engine for another ledger: it reads and changes tasks, starts and reaps nothing."""
     home = home_of(root, own.home)
     settings = replace(own, root=root, home=home or root, environ={})
     return Engine(settings, accepts=False, light=True, has_runs=home is not None)

@@ -1,6 +1,6 @@
-"""The live list: every task in bundles, newest first, and then whatever changes.
+"""Live list: every task in batches, newest first, and then changes.
 
-All reading happens in worker threads (`store.picture`); `store.watch` says when.
+All reading happens in worker threads (`engine.ledger.snapshot`), triggered by the watch.
 Drawn in docs/architecture.md, "From a changed folder to a repainted cell".
 """
 
@@ -26,19 +26,19 @@ from engine.model.records import TaskId, TaskRecord, TaskView, Unreadable
 
 log = logging.getLogger(__name__)
 
-FIRST = 100  # a screen or two, at once
+FIRST = 100  # one or two screens, at once
 PART = 500
-MANY_AT_ONCE = 2_000  # of a ledger that is so large: each part costs a change of threads
+MANY_AT_ONCE = 2_000  # for larger ledgers: each part costs a thread switch
 MANY = 20_000
-PULSE_S = 0.25  # progress of live tasks: 4 Hz is as fast as eyes read numbers
+PULSE_S = 0.25  # progress of live tasks: 4 Hz is as fast as people read numbers
 NOTHING = Difference()
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """Tasks that are new or look other than before, and tasks that went.
+    """New, changed and removed tasks.
 
-    `loaded` of `total` tasks were told so far; `complete` once all were. An empty batch
-    tells that the watch's `state` changed, that there is nothing, or that it was asked for.
+    `loaded` of `total` tasks were sent so far; `complete` once all were. An empty batch reports
+    that the watch's `state` changed, that the ledger is empty, or that `call` requested it.
     """
 
     views: tuple[TaskView, ...] = ()
@@ -48,17 +48,17 @@ class Batch(msgspec.Struct, frozen=True):
     complete: bool = False
 
     def tells_of(self, ids: Collection[str]) -> bool:
-        """Is there news of any of these tasks, be it that it is gone?"""
+        """Return whether the batch holds a change, or the removal, of any of these tasks."""
         found = [view.entry.task_id for view in self.views if view.entry.task_id in ids]
         return bool(found) or any(task_id in ids for task_id in self.gone)
 
 
 class Feed:
-    """One reader's live picture of a ledger. Without a watch it can only `look`.
+    """One reader's live list of a ledger. Without a watch only `look` works.
 
-    `ours` tells whether this very process runs a task, and `runs` what it knows of one of its
-    own (see `store.ownership`); both are called in worker threads. A
-    `light` one leaves out of the records what only matters to who looks at a single task.
+    `ours` returns whether this process runs a task, and `runs` its state in this process (see
+    `engine.ledger.ownership`); both are called in worker threads. A `light` feed omits fields
+    that only the view of a single task needs.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Feed:
         self._closed = threading.Event()
 
     def look(self, task_ids: Iterable[str]) -> list[TaskView]:
-        """These tasks as the list shows them, in this order; for a worker thread.
+        """Return the list rows of these tasks, in this order; for a worker thread.
 
         Raises:
             NotATaskId, TaskNotFound.
@@ -89,40 +89,40 @@ class Feed:
         return [self._snapshot.of(self._ledger.read(task_id)) for task_id in task_ids]
 
     def show(self, entries: Iterable[TaskRecord | Unreadable]) -> list[TaskView]:
-        """These records, just read, as the list shows them; for a worker thread."""
+        """Return the list rows of these records; for a worker thread."""
         return [self._snapshot.of(entry) for entry in entries]
 
     def ended(self) -> Iterator[TaskId]:
-        """The tasks that were read so far and have ended. From any thread."""
+        """Yield the ended tasks among those read so far. From any thread."""
         for task_id, view in self._snapshot.views().items():
             if isinstance(view.entry, TaskRecord) and view.entry.is_terminal:
                 yield task_id
 
     def nudge(self, task_id: TaskId) -> None:
-        """Tell of a change made by this very process, at once. From any thread."""
+        """Report a change by this process at once. From any thread."""
         if self.watch is not None:
             self.watch.nudge(task_id)
 
     def rescan(self) -> None:
-        """Look at every folder again, now."""
+        """Read every folder again."""
         if self.watch is not None:
             self.watch.rescan()
 
     def call(self) -> None:
-        """Have `batches` tell something soon, if only an empty batch. From any thread."""
+        """Request a batch soon, even an empty one. From any thread."""
         self._called = True
         if self.watch is not None:
             self.watch.wake()
 
     async def close(self) -> None:
-        """End `batches`. Harmless when called twice."""
+        """End `batches`. Idempotent."""
         self._closed.set()
         if self.watch is not None:
-            self.watch.rescan()  # whoever waits for changes looks up and finds it closed
+            self.watch.rescan()  # wakes the reader, which then sees that the feed is closed
             await self.watch.stop()
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """All tasks, newest-changed first, then changes, until `close`. For one reader."""
+        """Yield all tasks, newest-changed first, then changes, until `close`. For one reader."""
         watch = self.watch
         if watch is None:
             return
@@ -147,7 +147,7 @@ class Feed:
             await watch.stop()
 
     def _looks(self, changes: Changes, pulse: bool) -> Iterator[Callable[[], Difference]]:
-        """What to do in a worker thread, step by step; each step waits for the one before."""
+        """Yield the steps for a worker thread; each runs after the previous one."""
         if changes.ids:
             yield partial(self._snapshot.refresh, changes.ids)
         if changes.rescan:
@@ -162,10 +162,10 @@ class Feed:
             yield self._snapshot.pulse
 
     def _survey(self) -> Difference:
-        """Compare all stamps; what differs is read in the next steps.
+        """Compare all stamps; the next steps read the differences.
 
-        The newest first, but in a ledger so large that only looking who is the newest would
-        keep all rows waiting.
+        Newest first, except in a very large ledger, where finding the newest would delay all
+        rows.
         """
         gone: tuple[TaskId, ...] = ()
         self._done = 0
@@ -180,10 +180,10 @@ class Feed:
         try:
             return await asyncio.to_thread(look)
         except LedgerUnusable:
-            # With no descriptor left, say, nothing is known: the next rescan will tell.
+            # Without a free descriptor, for example, nothing is known until the next rescan.
             self._todo, self._done = (), 0
             return Difference(gone=self._snapshot.clear()) if watch.state == "gone" else NOTHING
-        except OSError as error:  # of one task: the steps behind this one go on
+        except OSError as error:  # of one task: the next steps continue
             log.warning("a part of the ledger could not be looked at: %s", error)
             return NOTHING
 
@@ -199,7 +199,7 @@ class Feed:
         )
 
     def _patience_s(self, pulse_at: float) -> float | None:
-        """How long to wait for a hint: with nothing live there is no pulse to keep."""
+        """Return how long to wait for a change; None without live tasks, which need no pulse."""
         if not self._snapshot.changeable:
             return None
         return max(0.0, pulse_at - time.monotonic())

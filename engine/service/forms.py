@@ -1,6 +1,6 @@
-"""The start forms of every kind: fields, defaults, ranges and choices.
+"""Start forms of every kind: fields, defaults, ranges and choices.
 
-Everything comes from the table that validates a request, so that no form offers what is refused.
+Everything comes from the table that validates a request, so no form offers an invalid value.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ _OUTSIDE_TERMS: Final[Table] = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One argument. `low` and `high` bound a number, `choices` are all that a text may be.
+    """One argument. `low` and `high` bound a number, `choices` lists all allowed texts.
 
-    A `secret` one may be given by reference, and `default` is what holds without it.
+    A `secret` argument accepts a reference, and `default` applies without a value.
     """
 
     default: Any = None
@@ -82,19 +82,19 @@ class Input:
 
 
 def startable() -> tuple[str, ...]:
-    """Every kind that can be started, in the order in which it is offered."""
+    """List every kind that can be started, in display order."""
     return (*KINDS, ENVELOPE)
 
 
 def kind_forms() -> dict[str, KindForm]:
-    """How each startable kind is offered; one without a form stands under its name."""
+    """Return the form of each startable kind; a kind without one is shown by its name."""
     plain = {name: KindForm(name, name, "list", summary="") for name in KINDS}
     known = {name: kind.form for name, kind in KINDS.items() if kind.form is not None}
     return {**plain, **known, ENVELOPE: _OUTSIDE}
 
 
 def form_fields(kind: str) -> dict[str, FormField]:
-    """The fields of a kind's form by argument, each with its editor."""
+    """Return the fields of a kind's form by argument, each with its editor."""
     table = _OUTSIDE_TERMS if kind == ENVELOPE else _table(kind)
     return {
         name: row.form._replace(editor=row.form.editor or _editor(row.read))
@@ -104,7 +104,7 @@ def form_fields(kind: str) -> dict[str, FormField]:
 
 
 def form_texts() -> set[str]:
-    """Every English text of the forms, for translations."""
+    """Return every English text of the forms, for translations."""
     fields = (field for kind in startable() for field in form_fields(kind).values())
     forms = (
         text for form in kind_forms().values() for text in (form.title, form.action, form.listed)
@@ -113,9 +113,9 @@ def form_texts() -> set[str]:
 
 
 def inputs(kind: str) -> dict[str, Input]:
-    """The arguments of a kind by their own names, without other spellings of them.
+    """Return the arguments of a kind by their own names, without alternative spellings.
 
-    Empty for command tasks and envelopes, which are no flat list of arguments.
+    Empty for command tasks and envelopes, which have no flat list of arguments.
     """
     defaults = KINDS[kind].defaults if kind in KINDS else {}
     return {
@@ -126,7 +126,7 @@ def inputs(kind: str) -> dict[str, Input]:
 
 
 def own_names(kind: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """`args` with each argument under its own name (`maxPages` as `max_pages`)."""
+    """Rename each argument to its own name (`maxPages` to `max_pages`)."""
     table = _table(kind)
     fields = {name: row.field for name, row in table.items() if row.field in table}
     return {fields.get(name, name): value for name, value in args.items()}
@@ -147,7 +147,7 @@ def _editor(read: Reading) -> Editor:
 
 
 def actions() -> Iterator[tuple[str, str, dict[str, Input]]]:
-    """Every tool of command tasks with each of its actions and what that takes."""
+    """Yield every tool of command tasks with each of its actions and their arguments."""
     for tool, table in TOOLS.items():
         for action, rows in table.items():
             found = {name: _argument(arg) for name, arg in rows.items()}

@@ -1,4 +1,4 @@
-"""The objects that every part of one engine shares."""
+"""Objects shared by all parts of one engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.service.router.ledger_router import LedgerRouter
 
 @dataclass(frozen=True, slots=True)
 class LedgerContext:
-    """One ledger with its settings, its lease, its own tasks, and the router to the others."""
+    """One ledger with its settings, its lease, its own tasks, and the router to other ledgers."""
 
     settings: Settings
     maintenance: LedgerMaintenance
@@ -27,5 +27,5 @@ class LedgerContext:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger as it is open now: it gets a lease when the engine opens."""
+        """The currently open ledger; it gets a lease when the engine opens."""
         return self.maintenance.ledger

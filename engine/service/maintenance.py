@@ -1,4 +1,4 @@
-"""This process' place in a ledger: its lease, and the ending of what dead processes left behind."""
+"""Lease of this process in a ledger, reaping of orphans, and removal of stale files."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from engine.ledger.reaper import BUSY_RETRY_S, SETTLE_S, Reaper
 from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 from engine.model.records import TaskId, TaskRecord
 
-# Temp files and locks whose owner is gone, and that no sweep will find: they go after a minute.
+# Remove temp files and locks of dead processes that no sweep finds, after a minute.
 #
-# A sweep goes by dead leases; what is left where the lease went first (a removal that failed, a
-# record store, which has no leases) is found here. Only names of our own making are touched, and
-# none of a process that lives. A folder is read again only when it has changed.
+# A sweep follows dead leases. Files whose lease was removed first (after a failed removal, or in
+# a record store, which has no leases) are found here. Only names that this program creates are
+# removed, and none of a living process. A folder is read again only after a change.
 
-OLD_S: Final = 60.0  # no write takes that long: a temp file is there for milliseconds
+OLD_S: Final = 60.0  # a temp file normally exists for milliseconds
 _DEPTH: Final = 2  # a task's artifacts, a task run's checkpoints
 _SHELVED: Final = re.compile(r"\..+\.tmp")
 _LOCKED, _ASIDE = f"{TARGET}{TARGET}", f"{TARGET}{TARGET}.dead-"
@@ -40,17 +40,17 @@ _LOG, _SUMMARY = ".items.jsonl", ".json"
 
 
 class Tidier:
-    """Tidies one ledger and the shelves beside it. Keep it between rounds."""
+    """Remove stale files of one ledger and its record stores. Keep it between rounds."""
 
     def __init__(self, root: Path, shelves: Iterable[Path]) -> None:
         self._root = root
         self._shelves = tuple(shelves)
-        self._clean: dict[str, int] = {}  # a folder without litter, and when it had last changed
+        self._clean: dict[str, int] = {}  # folders without stale files, and their time of change
 
     def tidy(self, old_s: float | None = None) -> int:
-        """Remove what is older than `old_s` seconds (a minute); how much there was.
+        """Remove stale files older than `old_s` seconds (a minute); return their number.
 
-        What resists stays.
+        Files that cannot be removed stay.
         """
         found, old_s = 0, OLD_S if old_s is None else old_s
         for place in (self._root, *self._shelves):
@@ -73,7 +73,7 @@ class Tidier:
                 if old:
                     discard(folder, name)
             elif name.endswith(_LOCKED):
-                is_clean = False  # somebody may be at work here
+                is_clean = False  # a process may hold this lock
                 _free(folder, name, before)
             elif depth and not name.startswith("."):
                 found += self._below(folder, name, (is_litter, before, depth - 1))
@@ -102,7 +102,7 @@ class Tidier:
 
 
 def _changed_at(folder: Folder, name: str) -> float:
-    """When, in seconds since 1970; what its writer has put in place meanwhile is never old."""
+    """Return the time of change in seconds since 1970; infinite if the writer moved the file."""
     try:
         return folder.facts(name).st_ctime
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def _changed_at(folder: Folder, name: str) -> float:
 
 
 def _free(folder: Folder, name: str, before: float) -> None:
-    """Remove the lock directory `name` if one of us died in it; a peer's is left alone."""
+    """Remove the lock directory `name` of a dead process of this program; leave those of peers."""
     with suppress(OSError, Unusable):
         if folder.has(OURS) and folder.facts(name).st_ctime < before:
             names = (OURS, name.removesuffix(TARGET), name)
@@ -118,7 +118,7 @@ def _free(folder: Folder, name: str, before: float) -> None:
 
 
 def _drop_half_contracts(folder: Folder, before: float) -> int:
-    """A log of items without its contract: whoever began it died before anybody was told."""
+    """Remove logs of items without a contract, whose writer died before it reported a contract."""
     names = set(folder.names())
     halves = [name for name in names if name.endswith(_LOG) and _stem(name) not in names]
     old = [name for name in halves if folder.facts(name).st_mtime < before]
@@ -133,15 +133,15 @@ def _stem(name: str) -> str:
 
 log = logging.getLogger(__name__)
 
-LEASE_S = 1.0  # a lease that was removed is made again within that time
-AGAIN_S = 1.0  # between two rounds, however many orphans are seen
-FEW = 2_000  # tasks: to look at all of these keeps no list waiting that anybody would notice
+LEASE_S = 1.0  # maximum delay until a removed lease is created again
+AGAIN_S = 1.0  # minimum interval of two rounds, for any number of orphans
+FEW = 2_000  # tasks: reading all of these delays no list noticeably
 
 
 class LedgerMaintenance:
-    """Holds the lease of an engine that accepts tasks, and reaps now and then.
+    """Lease of an engine that accepts tasks, and periodic reaping.
 
-    `read_only` says why nothing may be written, `failures` what could not be reaped and why.
+    `read_only` is the reason why nothing may be written, `failures` are the errors of reaping.
     """
 
     def __init__(
@@ -161,29 +161,29 @@ class LedgerMaintenance:
         self._reaper: Reaper | None = None
         self._upkeep: asyncio.Task[None] | None = None
         self._holding: asyncio.Task[None] | None = None
-        self._settling: asyncio.Task[None] | None = None  # while orphans are locked by others
+        self._settling: asyncio.Task[None] | None = None  # while others hold locks of orphans
         self._first_reap: asyncio.Task[list[TaskRecord]] | None = None
         self._turn = asyncio.Lock()  # of the reaper: one call at a time
         self._settled: list[TaskRecord] = []
         self._soon, self._first = asyncio.Event(), asyncio.Lock()
         self._wanted = asyncio.Event()
         self._has_reaped = False
-        self.known_ended: Callable[[], Iterable[TaskId]] = tuple  # asked in a thread
-        self.runs: Runs | None = None  # what this process knows of runs of its own
+        self.known_ended: Callable[[], Iterable[TaskId]] = tuple  # called in a thread
+        self.runs: Runs | None = None  # state of this process' own runs
         self.settle_lost: Callable[[], Awaitable[object]] = _nothing
         self.lease: Lease | None = None
         self.read_only = ""
-        self.refusal: EngineError | None = None  # as an error, of `read_only`
+        self.refusal: EngineError | None = None  # `read_only` as an error
         self.failures: tuple[EngineError, ...] = ()
 
     async def open(self, *, only_look: bool = False) -> None:
-        """Take a lease, and sweep; `ledger` can be written then, or `read_only` says why not.
+        """Take a lease and sweep; then `ledger` is writable, or `read_only` gives the reason.
 
-        With `only_look` a disk that takes no lease (a full one) leaves the ledger read-only, too;
+        With `only_look`, a full disk without room for a lease leaves the ledger read-only, too;
         `open` may then be called again.
 
         Raises:
-            LedgerUnusable: the root is no folder, or cannot be read or made.
+            LedgerUnusable: the root is no folder, or cannot be read or created.
             LedgerWriteFailed: there is no room for a lease (a full disk).
         """
         try:
@@ -205,9 +205,9 @@ class LedgerMaintenance:
         self._holding = asyncio.create_task(self._hold_lease(), name="hold the lease")
 
     async def _hold_lease(self) -> None:
-        """Make the lease again where a cleaner removed it, or the ledger came back as a copy.
+        """Create the lease again if a cleaner removed it, or the ledger was restored as a copy.
 
-        Other programs may not see this process, and judge by the lease alone.
+        Other programs may not see this process, and then rely on the lease alone.
         """
         while self.lease is not None:
             await asyncio.sleep(LEASE_S)
@@ -226,7 +226,7 @@ class LedgerMaintenance:
         return ledger
 
     async def reap(self) -> list[TaskRecord]:
-        """End what dead processes left behind; what could not be ended is in `failures`."""
+        """End orphans of dead processes; the errors are in `failures`."""
         if self._reaper is None:
             raise LedgerReadOnly(path=str(self._root))
         async with self._turn:
@@ -239,7 +239,7 @@ class LedgerMaintenance:
         return ended
 
     async def settled(self) -> list[TaskRecord]:
-        """Wait for orphans that are locked by others, but not for ever; those ended since asked."""
+        """Wait a limited time for locked orphans; return those ended since the last call."""
         if self._settling is not None:
             await asyncio.wait({self._settling}, timeout=SETTLE_S)
         found, self._settled = self._settled, []
@@ -255,31 +255,31 @@ class LedgerMaintenance:
                 self.failures = tuple(reaper.failures.values())
 
     async def _follow_up(self, reaper: Reaper) -> None:
-        """A run may lag behind, or its task have been ended by others."""
+        """Repair runs that lag behind their task, or whose task others ended."""
         if self._linked is not None:
             await asyncio.to_thread(self._linked.heal, reaper.ledger)
         self.failures = tuple(reaper.failures.values())
 
     @property
     def unjudged(self) -> dict[TaskId, str]:
-        """Live tasks whose owner could not be judged by the last reaping, and why."""
+        """Live tasks whose owner the last reaping could not determine, with the reason."""
         return dict(self._reaper.unjudged) if self._reaper is not None else {}
 
     async def has_many(self) -> bool:
-        """Are there so many tasks that a first list should not wait for the reaping?"""
+        """Return whether a first list should not wait for the reaping of so many tasks."""
         assert self._reaper is not None
         return await asyncio.to_thread(_holds_more, self._reaper.ledger, FEW)
 
     async def reap_within(self, limit_s: float) -> list[TaskRecord]:
-        """As `reap_first`, but go on after `limit_s`: a list need not wait for all of it."""
+        """Run `reap_first`, but return after `limit_s`: a list does not wait for all of it."""
         self._first_reap = asyncio.create_task(self.reap_first(), name="reap before the first list")
         done, _ = await asyncio.wait({self._first_reap}, timeout=limit_s)
         return [record for reaping in done for record in reaping.result()]
 
     async def reap_first(self) -> list[TaskRecord]:
-        """Reap, if that was not done yet; what is known to have ended is not read for it.
+        """Reap once, without reading the tasks that are known to have ended.
 
-        Nothing is accepted before this has returned. Raises LedgerUnusable.
+        No task is accepted before this returns. Raises LedgerUnusable.
         """
         async with self._first:
             if (reaper := self._reaper) is not None and not self._has_reaped:
@@ -288,16 +288,16 @@ class LedgerMaintenance:
         return []
 
     def reap_soon(self) -> None:
-        """A list is complete, so it is known who has ended: time for the first reaping."""
+        """Start the first reaping, because a complete list knows the ended tasks."""
         self._soon.set()
 
     def orphan_seen(self) -> None:
-        """A list found an orphan: it need not wait for the next round."""
+        """Start the next round early, because a list found an orphan."""
         if self._has_reaped:
             self._wanted.set()
 
     async def close(self) -> None:
-        """Let go of the lease: whatever this process still owns counts as orphaned."""
+        """Release the lease: tasks that this process still owns become orphans."""
         running = (self._upkeep, self._holding, self._settling, self._first_reap)
         tasks = {task for task in running if task is not None}
         self._upkeep = self._holding = self._settling = self._first_reap = None
@@ -331,7 +331,7 @@ class LedgerMaintenance:
 
 
 async def _nothing() -> None:
-    """There are no runs whose folder went for good."""
+    """Default of `settle_lost`: no run was given up."""
 
 
 def _holds_more(ledger: Ledger, tasks: int) -> bool:

@@ -1,4 +1,4 @@
-"""The tasks of this very process, and changes that its runner and its lists notice at once."""
+"""Tasks of this process, and record changes that notify their runner and the lists at once."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ log = logging.getLogger(__name__)
 
 
 class OwnTasks:
-    """The tasks that this process has accepted; without an executor there are none."""
+    """Tasks that this process has accepted; none without an executor."""
 
     def __init__(self) -> None:
         self.executor: Executor | None = None
-        self.accepting: set[asyncio.Task[TaskRecord]] = set()  # callers may be gone
+        self.accepting: set[asyncio.Task[TaskRecord]] = set()  # callers may be cancelled
 
     def owns(self, task_id: str) -> bool:
-        """Does this very process run (or queue) the task?"""
+        """Return whether this process runs or has queued the task."""
         return self.executor is not None and self.executor.owns(TaskId(task_id))
 
     def run_of(self, task_id: str) -> Ownership:
-        """The owner of a task of this process' lease: here, or its run was given up.
+        """Return the owner of a task of this process' lease: here, or its run was given up.
 
         From any thread.
         """
-        if self.executor is None or self.accepting:  # one of these may be on disk already
+        if self.executor is None or self.accepting:  # one of them may be on disk already
             return Ownership(Owner.HERE, "")
         return self.executor.run_of(TaskId(task_id))
 
     def lost(self, task_id: str) -> EngineError | None:
-        """Why a run of this process was given up without an end on disk, if it was."""
+        """Return why a run of this process was given up without an end on disk; None otherwise."""
         return self.executor.lost(TaskId(task_id)) if self.executor is not None else None
 
     def take_lost(self) -> list[EngineError]:
-        """Why runs of this process were given up since the last call."""
+        """Return the errors of runs of this process that were given up since the last call."""
         return self.executor.take_lost() if self.executor is not None else []
 
     def is_away(self, task_id: str) -> bool:
-        """Does this process run the task, and wait for its folder?"""
+        """Return whether this process runs the task and waits for its folder."""
         return self.owns(task_id) and self.run_of(task_id).owner is Owner.AWAY
 
     @property
@@ -65,8 +65,8 @@ class OwnTasks:
     async def close(
         self, cancel: Callable[[str, str | None], Awaitable[TaskRecord]], grace_s: float
     ) -> None:
-        """Ask what runs to stop with `cancel`, and wait for it; about `grace_s` at most."""
-        if self.accepting:  # each ends its task, since the engine takes none any more
+        """Stop running tasks with `cancel`, and wait at most about `grace_s` for their end."""
+        if self.accepting:  # each ends its task, since the engine accepts no more
             await asyncio.wait(self.accepting, timeout=grace_s)
         if self.executor is None:
             return
@@ -78,7 +78,7 @@ class OwnTasks:
                 log.warning("task %s: could not be asked to stop: %s", task_id, error)
 
         asking = [asyncio.create_task(ask(one)) for one in self.executor.task_ids]
-        if asking:  # a lock that somebody holds must not keep the others from being asked
+        if asking:  # a lock of one task must not block the requests for others
             await asyncio.wait(asking, timeout=grace_s)
         await self.executor.close(grace_s)
         for task in asking:
@@ -87,7 +87,7 @@ class OwnTasks:
 
 
 class TaskChanges:
-    """Changes of records, one of each task at a time; `nudge` has the lists read a task again."""
+    """Serialised changes of records, one per task at a time; `nudge` refreshes the lists."""
 
     def __init__(self, own: OwnTasks, nudge: Callable[[TaskId], None]) -> None:
         self._own = own
@@ -95,16 +95,16 @@ class TaskChanges:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def make(self, task_id: str, change: Callable[[], TaskRecord]) -> TaskRecord:
-        """Make a change on a thread, one of each task at a time.
+        """Make a change in a thread, one per task at a time.
 
-        A program that hangs inside a task's lock must not keep every thread busy.
+        A program that hangs inside a task's lock must not occupy every thread.
         """
         turn = self._turns.setdefault(task_id, asyncio.Lock())
         async with turn:
             return self.publish(await asyncio.to_thread(change))
 
     def publish(self, record: TaskRecord) -> TaskRecord:
-        """Have the task's runner and the lists read at once what was just written."""
+        """Notify the task's runner and the lists of a new record at once."""
         task_id, executor = TaskId(record.task_id), self._own.executor
         if executor is not None:
             if record.is_terminal:

@@ -36,11 +36,11 @@ from engine.service.ledger_context import LedgerContext
 from engine.service.router.ledger_router import Merging
 
 T = TypeVar("T")
-Views = list[TaskView]  # named, because inside the class `list` is the verb
+Views = list[TaskView]  # named, because `list` is a method of the class
 
 
 class TaskQueries:
-    """Read tasks of the own ledger, and by qualified ids those of the others."""
+    """Read tasks of the own ledger, and by qualified ids those of other ledgers."""
 
     part_name = "tasks"
 
@@ -49,20 +49,20 @@ class TaskQueries:
         self._context = context
         self._settings = context.settings
         self._own = context.own
-        self._light = light  # a reader of changes keeps every task, so records without long values
+        self._light = light  # a reader of changes keeps every task, so records omit long values
         self._aliases = TaskAliases()
         self._feeds: set[Feed] = set()
 
     def learn(self, command_task_id: str, task_id: str) -> None:
-        """Remember the folder of a command task that was just written."""
+        """Cache the folder of a new command task."""
         self._aliases.add(command_task_id, task_id)
 
     @routed()
     async def ledger_id(self, given: str) -> TaskId:
-        """The id of the task's folder, for that id or for a command task's own (seed 002).
+        """Return the id of the task's folder, for that id or a command task's own (seed 002).
 
         Raises:
-            TaskNotFound: it has the shape of the latter, and there is no such task.
+            TaskNotFound: no command task has this id.
         """
         if not is_command_task_id(given):
             return TaskId(given)
@@ -70,7 +70,7 @@ class TaskQueries:
 
     @routed()
     async def get(self, task_id: str) -> TaskView:
-        """One task as the list shows it.
+        """Return one task as the list shows it.
 
         Raises:
             NotATaskId, TaskNotFound.
@@ -78,7 +78,7 @@ class TaskQueries:
         found = await self.ledger_id(task_id)
         view = (await self._views([found]))[0]
         if isinstance(view.entry, Unreadable):
-            self.nudge(found)  # a list may have taken it for whole
+            self.nudge(found)  # a list may show an older, readable state
         return view
 
     async def list(
@@ -90,12 +90,13 @@ class TaskQueries:
         query: str = "",
         limit: int | None = 50,
     ) -> Views:
-        """Tasks of all open ledgers, newest first; without `limit` all. `since` is ms since 1970.
+        """List tasks of all open ledgers, newest first; `since` is ms since 1970.
 
-        `query` is in the filter language (`engine.query`); `limit` counts what it lets pass.
+        `query` is in the filter language (`engine.query`); `limit` counts matching tasks, None
+        returns all.
 
         Raises:
-            QueryError: it cannot be understood.
+            QueryError: the query is invalid.
         """
         wanted, others = Filter.of(query), tuple(self.router.all_open())
         if not others:
@@ -112,7 +113,7 @@ class TaskQueries:
 
     @routed()
     async def meta(self, task_id: str) -> dict[str, Any]:
-        """The whole meta.json as it stands, fields of others included.
+        """Return the whole meta.json, with fields of other programs.
 
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable.
@@ -121,9 +122,9 @@ class TaskQueries:
 
     @routed()
     async def command_task(self, task_id: str, *, results: bool = True) -> dict[str, Any] | None:
-        """A command task in the shape of seed 002, by either id; None for other kinds.
+        """Return a command task in the shape of seed 002, by either id; None for other kinds.
 
-        `results=False` leaves out what the commands found: cheap enough to ask again and again.
+        `results=False` omits the results of commands, which makes it cheap enough to poll.
 
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable.
@@ -133,7 +134,7 @@ class TaskQueries:
 
     @routed()
     async def head(self, task_id: str) -> dict[str, Any]:
-        """What result.json says before its units; empty while there is none.
+        """Return the part of result.json before its units; empty without a result.
 
         Raises:
             NotATaskId, TaskNotFound, TaskUnreadable.
@@ -145,7 +146,7 @@ class TaskQueries:
 
     @routed()
     async def result(self, task_id: str) -> BinaryIO | None:
-        """The result with all of its units, open for reading, or None while there is none."""
+        """Open the result with all of its units for reading; None without a result."""
         try:
             return await asyncio.to_thread(
                 self._context.ledger.whole_result, await self.ledger_id(task_id)
@@ -155,7 +156,7 @@ class TaskQueries:
 
     @routed()
     async def events(self, task_id: str, offset: int = 0) -> EventSlice:
-        """Events from a byte offset on, at most about 1 MiB at a time; go on at `next_offset`."""
+        """Read events from a byte offset, at most about 1 MiB; continue at `next_offset`."""
         task_id = await self.ledger_id(task_id)
         return await asyncio.to_thread(lambda: self._place_of(task_id).read_events(task_id, offset))
 
@@ -168,10 +169,10 @@ class TaskQueries:
         before: int | None = None,
         since: int | None = None,
     ) -> History[T]:
-        """The newest 1,000 events, or those before (since) a byte of the file, for eyes.
+        """Return the newest 1,000 events for display, or those before (since) a byte of the file.
 
-        Each is made into what is shown by `make` (which is told at which byte its line begins),
-        in a worker thread, and then forgotten.
+        `make` converts each event, given the byte at which its line begins, in a worker thread;
+        the event itself is not kept.
         """
         task_id = await self.ledger_id(task_id)
         return await asyncio.to_thread(
@@ -180,22 +181,24 @@ class TaskQueries:
 
     @routed()
     async def wait(self, task_id: str, timeout_ms: int = 60_000) -> TaskRecord:
-        """The record once the task has ended.
+        """Wait until the task has ended, and return its record.
 
         Raises:
-            WaitTimeout: it did not end within `timeout_ms`; it goes on.
+            WaitTimeout: it did not end within `timeout_ms`; it continues.
             NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable.
         """
         found, away_s = await self.ledger_id(task_id), self._settings.away_s
         return await wait_terminal(self._context.ledger, found, timeout_ms, away_s)
 
     async def join(self, task_id: str) -> None:
-        """Wait until an own task has left this process; one of another ledger never was here."""
+        """Wait until an own task has left this process; return at once for other ledgers."""
         if SIGN not in task_id:
             await self._own.join(await self.ledger_id(task_id))
 
     def is_run(self, subject: str) -> bool:
-        """Is it the id of a task run? In another ledger by its list: its disk may be slow."""
+        """Return whether this is the id of a task run; for other ledgers by their list.
+
+        The disk of another ledger may be slow."""
         there = self.router.of(subject)
         if there is not None:
             return subject in there.runs
@@ -205,14 +208,14 @@ class TaskQueries:
             return False
 
     def folder_of(self, task_id: str) -> Path:
-        """The folder with the files of a task, or of a task run."""
+        """Return the folder with the files of a task or a task run."""
         there = self.router.of(task_id)
         if there is not None:
             return there.folder_of(plain_id(task_id), is_run=task_id in there.runs)
         return self._place_of(task_id).root / task_id
 
     def changes(self) -> AsyncGenerator[Batch, None]:
-        """The live list: all tasks of all ledgers in batches, newest first, then changes."""
+        """Yield the live list: all tasks of all ledgers in batches, newest first, then changes."""
         return self.router.merged(self._changes(), Merging("tasks", self.call))
 
     async def _changes(self) -> AsyncGenerator[Batch, None]:
@@ -238,23 +241,23 @@ class TaskQueries:
             await feed.close()
 
     def known_ended(self) -> Iterator[TaskId]:
-        """The tasks that a list knows to have ended. From any thread."""
+        """Yield the tasks that a list knows to have ended. From any thread."""
         return chain.from_iterable(feed.ended() for feed in tuple(self._feeds))
 
     def _place_of(self, task_id: str) -> LedgerReader:
-        """The ledger of its events; a task run's folder is made like a task's."""
+        """Return the ledger of its events; a task run's folder has the layout of a task's."""
         if not self.is_run(task_id):
             return self._context.ledger
         return LedgerReader(self._settings.home / task_run_folders.FOLDER)
 
     def rescan(self) -> None:
-        """Read every folder again, now; also try again what could not be opened."""
+        """Read every folder again, and retry ledgers that could not be opened."""
         for feed in self._feeds:
             feed.rescan()
         self.router.rescan()
 
     def call(self) -> None:
-        """Have every reader of `changes` get a batch soon, if only an empty one."""
+        """Send every reader of `changes` a batch soon, even an empty one."""
         for feed in self._feeds:
             feed.call()
 
@@ -281,13 +284,13 @@ class TaskQueries:
         return [*islice(matching, limit)]
 
     def nudge(self, task_id: TaskId) -> None:
-        """Have every list read this task again."""
+        """Make every list read this task again."""
         for feed in self._feeds:
             feed.nudge(task_id)
 
     @property
     def watch(self) -> Watch | None:
-        """The watch of some reader of `changes`, if there is one."""
+        """The watch of any reader of `changes`; None without a reader."""
         return next((feed.watch for feed in self._feeds), None)
 
 

@@ -1,4 +1,4 @@
-"""Requests for tasks: start one, start it once more, or start what failed in it."""
+"""Requests for tasks: start a task, rerun it, or retry its failed parts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from engine.service.retry_failed import (
 
 
 class TaskRequests:
-    """Accept tasks of the own ledger; `asked` reads requests of the others, too."""
+    """Accept tasks of the own ledger; `asked` also reads requests of other ledgers."""
 
     part_name = "requests"
 
@@ -89,13 +89,13 @@ class TaskRequests:
         parent: str | None = None,
         terms: Terms = NO_TERMS,
     ) -> TaskRecord:
-        """Accept a task: PENDING on disk, in the queue, before this returns.
+        """Accept a task: when this returns, it is PENDING on disk and in the queue.
 
-        A `parent` of another ledger is left out.
+        A `parent` of another ledger is omitted.
 
         Raises:
             InvalidArguments: with every mistake; nothing was written.
-            LedgerReadOnly, LedgerWriteFailed: it could not be written down, so it does not run.
+            LedgerReadOnly, LedgerWriteFailed: the record cannot be written; nothing runs.
             ShuttingDown: the engine is closing.
         """
         if parent is not None and SIGN in parent:
@@ -104,7 +104,7 @@ class TaskRequests:
             return await self._open_envelope(args, name, parent, terms)
         request = admit(kind, args, name, terms, self._tools)
         self._check_open()
-        # Shielded: of a caller that goes away meanwhile no task may stay that nobody runs.
+        # Shielded: a cancelled caller must not leave a task on disk that no runner has.
         accepting = asyncio.create_task(self._accept(request, parent))
         self._own.accepting.add(accepting)
         accepting.add_done_callback(self._accepted)
@@ -113,17 +113,17 @@ class TaskRequests:
     def _accepted(self, accepting: asyncio.Task[TaskRecord]) -> None:
         self._own.accepting.discard(accepting)
         if not accepting.cancelled():
-            accepting.exception()  # the caller has it; one that went away does not want it
+            accepting.exception()  # marks the exception as retrieved if the caller was cancelled
 
     @routed()
     async def asked(self, task_id: str, variables: Mapping[str, Any] | None = None) -> rerun.Asked:
-        """What the task was asked to do, to `start` it once more.
+        """Return the request of the task, to `start` it again.
 
         Args:
-            variables: values for the variables of a command task; they are kept nowhere.
+            variables: values for the variables of a command task; they are not stored.
 
         Raises:
-            CannotRepeat: it is not known whole; one class for each reason.
+            CannotRepeat: the request is incomplete; one class for each reason.
             InvalidArguments: variables were given for a task that has none.
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
@@ -137,23 +137,23 @@ class TaskRequests:
     async def rerun(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
         """Start the same request as a new task of the own ledger.
 
-        It names this one as its parent if that is in the own ledger.
+        This task becomes its parent if it is in the own ledger.
 
         Raises:
-            CannotRepeat, and whatever `start` raises.
+            CannotRepeat, and the errors of `start`.
         """
         return await self._start_after(task_id, await self.asked(task_id, variables))
 
     async def remainder(
         self, task_id: str, variables: Mapping[str, Any] | None = None
     ) -> Remainder:
-        """What of an ended task failed, or its contract misses, as a request that could be started.
+        """Return the failed or missing parts of an ended task as a request.
 
-        Commands that lack variables, or what they type, come with a `refusal`.
+        Commands that lack variables, or texts to type, come with a `refusal`.
 
         Raises:
-            CannotRepeat: its request is not known whole.
-            NotEnded: it may still come to these pages by itself.
+            CannotRepeat: its request is incomplete.
+            NotEnded: it may still visit these pages.
             NotATaskId, TaskNotFound, TaskUnreadable.
         """
         record = (await self._tasks.get(task_id)).entry
@@ -190,19 +190,19 @@ class TaskRequests:
             return replace(found, request=rerun.to_complete(left), refusal=refusal)
 
     async def retry(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
-        """As `rerun`, of what failed in the task.
+        """Start the failed parts of a task as a new task.
 
         Raises:
-            NothingToRetry, and whatever `remainder` and `start` raise.
+            NothingToRetry, and the errors of `remainder` and `start`.
         """
         return await self._start_after(task_id, (await self.remainder(task_id, variables)).whole)
 
     async def _start_after(self, task_id: str, one: Asked) -> TaskRecord:
-        parent = await self._tasks.ledger_id(task_id)  # qualified: `start` leaves it out
+        parent = await self._tasks.ledger_id(task_id)  # a qualified id, which `start` omits
         return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=one.terms)
 
     def close(self) -> None:
-        """Accept nothing more."""
+        """Accept no more tasks."""
         self._closing = True
 
     def _check_open(self) -> None:
@@ -216,7 +216,7 @@ class TaskRequests:
     async def _open_envelope(
         self, args: Mapping[str, Any], name: str | None, parent: str | None, terms: Terms
     ) -> TaskRecord:
-        """A `browser_task`: RUNNING at once; a host drives it from outside."""
+        """Create a `browser_task`: RUNNING at once; a host drives it from outside."""
         request = check_envelope(args, name, terms)
         await self._maintenance.reap_first()
         self._check_open()
@@ -233,7 +233,7 @@ class TaskRequests:
         return record
 
     async def _accept(self, request: Request, parent: str | None) -> TaskRecord:
-        """Write the task down, and queue it."""
+        """Write the task to disk, and queue it."""
         await self._maintenance.reap_first()
         self._check_open()
         record = await asyncio.to_thread(self._create, request, parent)
@@ -244,14 +244,14 @@ class TaskRequests:
             self._check_open()
             assert self._own.executor is not None
             self._own.executor.submit(job)
-        except EngineError:  # refused after all: it must not look as if it had been lost
+        except EngineError:  # a refused task must not look like a lost one
             await asyncio.to_thread(self._context.ledger.request_cancel, job.task_id)
             raise
         self._tasks.nudge(job.task_id)
         return record
 
     def _observers(self, record: TaskRecord, terms: Terms) -> tuple[TaskObserver, ...]:
-        """What goes along with the task: its budgets and its contract, if it has any."""
+        """Return the observers of the task: its budgets and its contract, if it has any."""
         found: list[TaskObserver] = []
         if terms.policy:
             budget = partial(
@@ -292,7 +292,7 @@ class TaskRequests:
 def problems(
     kind: str, args: Mapping[str, Any], name: str | None = None, terms: Terms = NO_TERMS
 ) -> tuple[Problem, ...]:
-    """Every mistake for which `start` would refuse this request; nothing is started."""
+    """Return every mistake for which `start` would reject this request; nothing is started."""
     try:
         admit(kind, args, name, terms) if kind != ENVELOPE else check_envelope(args, name, terms)
     except InvalidArguments as error:

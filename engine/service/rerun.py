@@ -1,7 +1,7 @@
-"""What a task was asked to do, where that is known whole: to ask it once more.
+"""Recorded requests of tasks: read them if complete, in order to repeat a task.
 
-Source: the ledger keeps a request only if nothing in it had to be hidden; a repeated task
-that silently lacks a password would be another task.
+Source: the ledger stores a request only if no part of it was redacted; a repeated task that
+silently lacks a password would be another task.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from engine.model.redact import MARK
 from engine.service.admission import NO_TERMS, Terms
 
 COMMANDS: Final = COMMANDS_TRAITS.name
-LENGTHS: Final = ("text_length", "key_length")  # what a kept command says of what it typed
+LENGTHS: Final = ("text_length", "key_length")  # fields of a stored command that replace typed text
 NO_VARIABLES: Final = "are for command tasks only"
-_LEFT_OUT: Final = ("variables", "commands")  # parts of a command task that marks may stand in
+_LEFT_OUT: Final = ("variables", "commands")  # parts of a command task that may hold marks
 
 
 class CannotRepeat(EngineError):
-    """A task's request is not known whole, so the same task cannot be started again."""
+    """A task's request is incomplete, so the same task cannot be started again."""
 
     code = "cannot_repeat"
     title = "The task cannot be repeated as it was"
@@ -41,25 +41,25 @@ class CannotRepeat(EngineError):
 
 
 class RequestHidden(CannotRepeat):
-    """Something in the request was secret and was not written down."""
+    """Part of the request was secret and was not stored."""
 
     code = "request_hidden"
 
 
 class RequestCut(CannotRepeat):
-    """The request was too long to be kept."""
+    """The request was too long to be stored."""
 
     code = "request_cut"
 
 
 class RequestUnknown(CannotRepeat):
-    """Another program made the task; of its request there is a summary only."""
+    """Another program created the task and stored only a summary of its request."""
 
     code = "request_unknown"
 
 
 class VariablesMissing(CannotRepeat):
-    """Commands need variables whose values were given once and are kept nowhere."""
+    """Commands need variables, whose values are not stored."""
 
     code = "variables_missing"
     sentence = (
@@ -75,7 +75,7 @@ class VariablesMissing(CannotRepeat):
 
 
 class TypedTextMissing(CannotRepeat):
-    """Commands type texts that were given literally, and so are kept nowhere."""
+    """Commands type literal texts, which are not stored."""
 
     code = "typed_text_missing"
     sentence = "Task {task_id} cannot be repeated: the texts that it types are not kept."
@@ -89,7 +89,7 @@ class TypedTextMissing(CannotRepeat):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as it was made: what `start` takes."""
+    """A request in the form that `start` accepts."""
 
     kind: str
     args: dict[str, Any]
@@ -102,24 +102,24 @@ def asked(
     contract: Mapping[str, Any] | None = None,
     variables: Mapping[str, Any] | None = None,
 ) -> Asked:
-    """What this task was asked to do; `contract` are the terms of the one that it carries.
+    """Return the request of this task; `contract` holds the terms of its contract.
 
     Args:
-        variables: values for the variables of a command task; they are kept nowhere.
+        variables: values for the variables of a command task; they are not stored.
 
     Raises:
-        RequestHidden, RequestCut, RequestUnknown, VariablesMissing, TypedTextMissing: it is not
-            known whole.
+        RequestHidden, RequestCut, RequestUnknown, VariablesMissing, TypedTextMissing: the
+            request is incomplete.
         InvalidArguments: variables were given for a task that has none.
     """
     return completed(record, recorded(record, contract), variables)
 
 
 def recorded(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> Asked:
-    """The request as the ledger holds it: commands may lack variables and what they type.
+    """Return the request as stored: commands may lack variables and typed texts.
 
     Raises:
-        RequestHidden, RequestCut, RequestUnknown: more than these is missing.
+        RequestHidden, RequestCut, RequestUnknown: other parts are missing, too.
     """
     engine = record.engine
     if engine is None or engine.host is None:
@@ -135,9 +135,9 @@ def recorded(record: TaskRecord, contract: Mapping[str, Any] | None = None) -> A
     if args.get("_truncated") is True:
         raise RequestCut(record, "its arguments were too long to be kept")
     if record.kind == COMMANDS and engine.metadata is not None:
-        args = {**args, "metadata": engine.metadata}  # it is a part of the task's own document
+        args = {**args, "metadata": engine.metadata}  # part of the task's own document
     if record.kind == ENVELOPE:
-        args = {}  # the rest of its summary is what became of it
+        args = {}  # the rest of an envelope's summary is its outcome
     terms = Terms(
         objective=record.objective,
         phase=_first_phase(record),
@@ -155,10 +155,10 @@ def completed(
     variables: Mapping[str, Any] | None = None,
     verb: str = "rerun",
 ) -> Asked:
-    """`request`, which is a recorded one or a part of it, with the variables that it lacks.
+    """Add missing variables to a recorded request, or to a part of one.
 
     Raises:
-        VariablesMissing, TypedTextMissing: it needs values that are kept nowhere.
+        VariablesMissing, TypedTextMissing: it needs values that are not stored.
         InvalidArguments: variables were given for a task that has none.
     """
     if request.kind != COMMANDS:
@@ -179,7 +179,7 @@ def completed(
 
 
 def _names_in(given: Any) -> list[str]:
-    """The variables that commands use, each once."""
+    """Return the variables that commands use, without duplicates."""
     if isinstance(given, str):
         return placeholders(given)
     inner = given.values() if isinstance(given, Mapping) else given
@@ -188,17 +188,17 @@ def _names_in(given: Any) -> list[str]:
 
 
 def _command(verb: str, variables: bool, commands: Iterable[Any]) -> str:
-    """What to type so that nothing is missing."""
+    """Return the command line that supplies the missing values."""
     more = " --variables VALUES.json" if variables else ""
     uploads = any("files" in (each.get("args") or {}) for each in commands)
     return f"octask {verb}{more}{' --allow-files DIR' if uploads else ''}"
 
 
 def known(record: TaskRecord) -> Asked:
-    """As much of a request as the record tells, for a person to complete.
+    """Return the recorded parts of a request, for the user to complete.
 
-    What was taken out as secret is left out whole: its mark must never be typed into a page.
-    Of commands the marks stay, which the start dialog asks to be replaced.
+    Values with redacted secrets are omitted: a mark must never be typed into a page. Commands
+    keep their marks, which the start dialog asks the user to replace.
     """
     engine = record.engine
     whole = engine.args if engine is not None and engine.args is not None else record.args_summary
@@ -221,7 +221,7 @@ def known(record: TaskRecord) -> Asked:
 
 
 def to_complete(request: Asked) -> Asked:
-    """Commands as they are recorded, without the lengths of what they typed."""
+    """Return recorded commands without the lengths of typed texts."""
     commands = [_without_lengths(each) for each in request.args.get("commands", ())]
     return replace(request, args={**request.args, "commands": commands})
 
@@ -234,7 +234,7 @@ def _without_lengths(command: Any) -> Any:
 
 
 def repeatable(record: TaskRecord) -> bool:
-    """Is the request of this task known whole, as far as its own record tells?"""
+    """Return whether the request of this task is complete, according to its own record."""
     try:
         asked(record)
     except CannotRepeat:
@@ -243,29 +243,28 @@ def repeatable(record: TaskRecord) -> bool:
 
 
 class Chance(StrEnum):
-    """What asking a task once more comes to, as far as its own record tells.
+    """Outcome of repeating a task, according to its own record.
 
-    Whoever counts what can be re-run counts the ones that are in `STARTING`.
+    `STARTING` lists the outcomes that count as repeatable.
     """
 
     STARTS = "starts"
     LED = "led"  # starts, and then waits for an agent to drive it
-    ASKS = "asks"  # not known whole: what is missing must be given by hand
+    ASKS = "asks"  # incomplete: the user must supply the missing parts
     LIVE = "live"  # has not ended
-    COPY = "copy"  # would start, as its copy in another ledger does: it is the same request
-    GOAL = "goal"  # a task run: a goal that others work for, nothing that could be started
-    STRANGE = "strange"  # of a kind that another program knows how to run, not this one
-    LOST = "lost"  # unreadable, or in a state that we do not know
+    COPY = "copy"  # would start, but its copy in another ledger starts the same request
+    GOAL = "goal"  # a task run: a goal that other tasks work for; it cannot be started
+    STRANGE = "strange"  # of a kind that only another program can run
+    LOST = "lost"  # unreadable, or in an unknown state
 
 
-STARTING: Final = (Chance.STARTS, Chance.LED)  # as they were, without being asked anything
+STARTING: Final = (Chance.STARTS, Chance.LED)  # unchanged, without a question to the user
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """A set of tasks sorted by what asking each once more comes to; nothing was started.
-
-    `whys` counts what keeps the ones that ask from starting, by the code of the error.
+    """Tasks grouped by the outcome of repeating each; nothing was started.
+    `whys` counts the errors that prevent incomplete ones from starting, by error code.
     """
 
     chances: Mapping[Chance, tuple[TaskView, ...]]
@@ -273,7 +272,7 @@ class Repeats:
 
     @property
     def with_copies(self) -> tuple[TaskId, ...]:
-        """As `ids`, and each copy in another ledger of its own accord."""
+        """The `ids`, plus the copies in other ledgers."""
         return tuple(view.task_id for view in self.of(*STARTING, Chance.COPY))
 
     def of(self, *chances: Chance) -> tuple[TaskView, ...]:
@@ -281,16 +280,16 @@ class Repeats:
 
     @property
     def ids(self) -> tuple[TaskId, ...]:
-        """Those that can be started as they were, in the order they were given."""
+        """Tasks that can be started unchanged, in the given order."""
         return tuple(view.task_id for view in self.of(*STARTING))
 
 
 def repeats(
     views: Iterable[TaskView], remembers: Callable[[str], bool] = lambda _: False
 ) -> Repeats:
-    """A dry run: what would be started, and what keeps the others from it.
+    """Group tasks by the outcome of repeating them, without starting any.
 
-    `remembers` tells which requests the asking process still knows whole, secrets included.
+    `remembers` returns whether this process still has the complete request, with its secrets.
     """
     groups: dict[Chance, list[TaskView]] = {}
     whys: Counter[str] = Counter()
@@ -304,7 +303,7 @@ def repeats(
 
 
 class Copies:
-    """Counts the tasks that another ledger has, too: of equal ids only one is to start."""
+    """Count duplicates: tasks with equal ids in several ledgers, of which only one may start."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -317,7 +316,7 @@ class Copies:
 
 
 def _set_aside_copies(groups: dict[Chance, list[TaskView]]) -> None:
-    """Of one task in two ledgers the own one starts, or else the first: equal ids, equal tasks."""
+    """Select one copy of each task: that of the own ledger, or else the first."""
     starting = [view for each in STARTING for view in groups.get(each, ())]
     starting.sort(key=lambda view: view.ledger != "")
     first = {plain_id(view.task_id): view.task_id for view in reversed(starting)}
@@ -333,7 +332,7 @@ def _set_aside_copies(groups: dict[Chance, list[TaskView]]) -> None:
 def chance(
     view: TaskView, remembers: Callable[[str], bool] = lambda _: False
 ) -> tuple[Chance, str]:
-    """What asking this task once more comes to, and the code of what keeps one that asks."""
+    """Return the outcome of repeating this task, and the error code if it is incomplete."""
     record = view.entry
     if not isinstance(record, TaskRecord):
         return Chance.LOST, ""
@@ -352,13 +351,13 @@ def chance(
 
 
 def _first_phase(record: TaskRecord) -> str | None:
-    """The phase that it began in: an envelope's own has moved on since."""
+    """Return the first phase of the task, since an envelope's own phase changes."""
     first = record.args_summary.get("phase") if record.kind == ENVELOPE else record.phase
     return first if isinstance(first, str) else None
 
 
 def holds_mark(given: Any) -> bool:
-    """Was something in here taken out by the redactor?"""
+    """Return whether any value or name in here was redacted."""
     if isinstance(given, str):
         return MARK in given
     if isinstance(given, Mapping):

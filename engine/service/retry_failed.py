@@ -1,4 +1,4 @@
-"""What of an ended task is left to try again: its failed pages or commands, as a new request."""
+"""Requests for the failed pages or commands of an ended task."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from engine.model.kind_traits import link_follower
 from engine.results.units import Unit, UnitState
 from engine.service.rerun import Asked, CannotRepeat
 
-MOST: Final = 5_000  # pages that one retry may take
-_MOST_CHARS: Final = 512 * 1024  # of their addresses, beside the rest of a request
-# How a page is taken; what a crawl follows and leaves out means nothing for a list of pages.
+MOST: Final = 5_000  # maximum pages of one retry
+_MOST_CHARS: Final = 512 * 1024  # maximum size of their addresses
+# Options of loading a page; options of following links do not apply to a list of pages.
 _PAGE_OPTIONS: Final = frozenset(
     {"output_format", "respect_robots", "delay_ms", "concurrency", "engine", "block_resources"}
     | {"screenshot", "settle_ms", "wait_for", "timeout_ms", "retries", "fragments", "keep_links"}
@@ -22,7 +22,7 @@ _PAGE_OPTIONS: Final = frozenset(
 
 
 class NothingToRetry(EngineError):
-    """Nothing of a task failed, or it is of a kind whose parts cannot be tried on their own."""
+    """Nothing of a task failed, or its parts cannot be retried separately."""
 
     code = "nothing_to_retry"
     title = "There is nothing to retry"
@@ -31,7 +31,7 @@ class NothingToRetry(EngineError):
 
 
 class NotEnded(EngineError):
-    """A task that still runs was to be retried: it may come to these pages by itself."""
+    """A retry of a running task, which may still visit these pages."""
 
     code = "not_ended"
     title = "The task has not ended"
@@ -41,10 +41,10 @@ class NotEnded(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """What a retry of a task would start, if anything.
+    """The failed parts of a task as a request, if there are any.
 
-    `failed` parts there are, of which `request` takes the first `taken`. With a `refusal` the
-    request lacks what is kept nowhere: a person completes it.
+    `request` holds the first `taken` of `failed` parts. With a `refusal` the request lacks
+    values that are not stored, and the user completes it.
     """
 
     task_id: str
@@ -65,19 +65,20 @@ class Remainder:
 
 
 def failed_urls(units: Iterable[Unit]) -> list[str]:
-    """The addresses of the pages that failed, each once, in their order. What robots.txt keeps
-    us from is not among them: it would be refused again.
+    """Return the addresses of failed pages, in order and without duplicates.
+
+    Pages that robots.txt forbids are not included: a retry would be refused again.
     """
     return web_pages(unit.name for unit in units if unit.state == UnitState.FAILED)
 
 
 def web_pages(names: Iterable[str]) -> list[str]:
-    """Those that are addresses of pages, each once, in their order."""
+    """Return the page addresses among these names, in order and without duplicates."""
     return list(dict.fromkeys(name for name in names if name.startswith(("http://", "https://"))))
 
 
 def remaining_pages(task_id: str, asked: Asked, urls: Sequence[str]) -> Remainder:
-    """A crawl of these pages alone, taken as the first one was; of too many the first ones."""
+    """Build a crawl of these pages only, with the original options, up to the size limits."""
     taken: list[str] = []
     chars = 0
     for url in urls[:MOST]:
@@ -95,8 +96,9 @@ def remaining_pages(task_id: str, asked: Asked, urls: Sequence[str]) -> Remainde
 
 
 def remaining_commands(asked: Asked, states: Sequence[object]) -> Asked | None:
-    """The commands from the failed one on. They begin at the last `goto` before it, because a
-    fresh browser stands on no page; None where nothing failed.
+    """Return the commands from the failed one on; None if no command failed.
+
+    They begin at the last `goto` before it, because a fresh browser shows no page.
     """
     commands = asked.args.get("commands")
     if not isinstance(commands, list) or "error" not in states:

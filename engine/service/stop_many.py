@@ -1,7 +1,7 @@
-"""Asking several tasks to stop: what a request would do to each, and asking them all.
+"""Stop requests for several tasks: a plan of their effects, and their execution.
 
-A set is sorted first, shown to a person, and then asked as it was shown: what has come
-since is not touched, what has ended since is left as it ended.
+A plan is shown to the user and then executed unchanged: newer tasks are not stopped, and
+tasks that have ended meanwhile stay as they are.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from engine.model.lifecycle import TASK_RUN as RUN_STATES
 from engine.model.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView, Unreadable
 from engine.model.status import Standing, standing
 
-AT_ONCE: Final = 4  # requests under way together: each waits for a disk
+AT_ONCE: Final = 4  # concurrent requests: each waits for a disk
 _LIVE = (Standing.PENDING, Standing.RUNNING, Standing.CANCELLING, Standing.ORPHANED)
 
 
 class NotConfirmed(EngineError):
-    """Tasks were chosen by a query, and nobody has confirmed that these are the ones."""
+    """Tasks were selected by a query, without a confirmation."""
 
     code = "not_confirmed"
     title = "Nothing was cancelled"
@@ -31,16 +31,16 @@ class NotConfirmed(EngineError):
 
 
 class Fate(StrEnum):
-    """What a request to stop would do to a task, by what it finds there now."""
+    """Effect of a stop request on a task in its current state."""
 
     PENDING = "pending"  # cancelled at once
-    AT_ONCE = "at_once"  # driven from outside: cancelled at once, whoever drives it
-    RUNNING = "running"  # stops after the unit it is on
-    FOREIGN = "foreign"  # asked; the program that runs it must act
-    ASKED = "asked"  # was asked already
+    AT_ONCE = "at_once"  # driven from outside by any program: cancelled at once
+    RUNNING = "running"  # stops after its current unit
+    FOREIGN = "foreign"  # requested; the program that runs it must act
+    ASKED = "asked"  # was requested before
     ENDED = "ended"
-    LOST = "lost"  # unreadable, or its owner is dead: nobody can stop it
-    UNKNOWN = "unknown"  # in a state that we do not know
+    LOST = "lost"  # unreadable, or its owner is dead, so that it cannot be stopped
+    UNKNOWN = "unknown"  # in an unknown state
 
 
 REACHED: Final = (Fate.PENDING, Fate.RUNNING, Fate.FOREIGN, Fate.AT_ONCE)
@@ -48,7 +48,7 @@ REACHED: Final = (Fate.PENDING, Fate.RUNNING, Fate.FOREIGN, Fate.AT_ONCE)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A set of tasks, sorted by what a request to stop does to each."""
+    """Tasks grouped by the effect of a stop request."""
 
     fates: Mapping[Fate, tuple[TaskView, ...]]
 
@@ -57,7 +57,7 @@ class Plan:
 
     @property
     def views(self) -> tuple[TaskView, ...]:
-        """The tasks that a request goes to."""
+        """The tasks that receive a request."""
         return tuple(view for fate in REACHED for view in self.of(fate))
 
     @property
@@ -66,25 +66,25 @@ class Plan:
 
     @property
     def skipped(self) -> int:
-        """How many would be left as they are."""
+        """The number of tasks that stay unchanged."""
         return sum(map(len, self.fates.values())) - len(self.views)
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """What came of asking: the records as they stand now, and who refused and why."""
+    """Result of stop requests: the current records, and the errors of refused requests."""
 
     records: tuple[TaskRecord, ...]
     refused: tuple[EngineError, ...] = ()
 
 
 def ours(view: TaskView) -> bool:
-    """Does this very process run it, and so stop it within one unit?"""
+    """Return whether this process runs the task, and so stops it within one unit."""
     return view.ours
 
 
 def answers(view: TaskView) -> bool:
-    """Is it run by an engine like this one, here or elsewhere? It looks for requests itself."""
+    """Return whether an engine like this one runs the task, and so reads requests itself."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return False
@@ -92,7 +92,7 @@ def answers(view: TaskView) -> bool:
 
 
 def plan(views: Iterable[TaskView], stops: Callable[[TaskView], bool] = ours) -> Plan:
-    """Sort `views`; `stops` tells which of the running ones will answer a request."""
+    """Group `views`; `stops` returns whether a running task will obey a request."""
     groups: dict[Fate, list[TaskView]] = {}
     for view in views:
         groups.setdefault(fate(view, stops), []).append(view)
@@ -100,7 +100,7 @@ def plan(views: Iterable[TaskView], stops: Callable[[TaskView], bool] = ours) ->
 
 
 def fate(view: TaskView, stops: Callable[[TaskView], bool] = ours) -> Fate:
-    """What a request to stop would do to this task."""
+    """Return the effect of a stop request on this task."""
     state = standing(view)
     if _is_open_run(view):
         return Fate.AT_ONCE
@@ -118,7 +118,7 @@ def fate(view: TaskView, stops: Callable[[TaskView], bool] = ours) -> Fate:
 
 
 def _is_open_run(view: TaskView) -> bool:
-    """A task run ends at once by anybody's word, also one that waits for help."""
+    """Return whether this is an open task run, which any stop request ends at once."""
     entry = view.entry
     return (
         isinstance(entry, TaskRecord)
@@ -132,7 +132,7 @@ async def stop_all(
     task_ids: Iterable[str],
     reason: str | None,
 ) -> Stopped:
-    """Ask each of these tasks to stop; one that cannot be asked does not keep the others."""
+    """Request the stop of every task; a failed request does not prevent the others."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(task_id: str) -> TaskRecord | EngineError:

@@ -1,5 +1,4 @@
-"""What a task has behind it: where a text or a moment is among its events, how long its units
-took, and all of its events as a file of the user's. Nothing is written into a ledger."""
+"""Event search, unit durations and event export of a task; never writes into a ledger."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from engine.ledger.reader import LedgerReader
 from engine.ledger.routing import OWN_ONLY, Router, routed
 from engine.model.records import UnitTimes
 
-Told = Callable[[int, int], object]  # bytes done, bytes in all; called from a worker thread
+Told = Callable[[int, int], object]  # bytes done, bytes in total; called from a worker thread
 
 
 class Past:
-    """Of the tasks of every ledger. Everything raises NotATaskId, TaskNotFound, TaskUnreadable."""
+    """Events of tasks of every ledger. All raise NotATaskId, TaskNotFound, TaskUnreadable."""
 
     part_name = "past"
 
@@ -28,9 +27,9 @@ class Past:
 
     @routed()
     async def find(self, task_id: str, text: str, since: int = 0) -> Found:
-        """The events whose lines hold `text`, in capitals or not, some MiB from byte `since` on.
+        """Find events with `text` in their lines, ignoring case, some MiB from byte `since`.
 
-        Ask again from `next_offset` until it stands still: a last line may lack its end.
+        Repeat from `next_offset` until it stays the same: a last line may be incomplete.
         """
         return await asyncio.to_thread(
             lambda: self._reader.find_events(task_id, Needle(text), since)
@@ -38,25 +37,25 @@ class Past:
 
     @routed()
     async def place_of(self, task_id: str, ts_ms: float) -> int:
-        """The byte at which the first event stands that is not before `ts_ms`."""
+        """Return the byte of the first event at or after `ts_ms`."""
         return await asyncio.to_thread(lambda: self._reader.event_place(task_id, ts_ms))
 
     @routed()
     async def unit_times(self, task_id: str, since: int = 0) -> UnitTimes:
-        """How long finished units took, some MiB of them from byte `since` on.
+        """Return the durations of finished units, some MiB of them from byte `since`.
 
-        Ask again from `next_offset` until there are no more.
+        Repeat from `next_offset` until there are no more.
         """
         return await asyncio.to_thread(lambda: self._reader.unit_times(task_id, since))
 
     async def save_events(self, task_id: str, place: Path, told: Told) -> int:
-        """Copy all events, as they stand, to the file `place`; returns how many bytes they are.
+        """Copy all events unchanged to the file `place`; return their size in bytes.
 
-        A file that is there is replaced: who chose the place was asked. Left halfway (cancelled),
-        nothing is left behind.
+        An existing file is replaced, since the user has confirmed the place. A cancelled copy
+        leaves no file.
 
         Raises:
-            ExportRefused, ExportFailed: it cannot be written there.
+            ExportRefused, ExportFailed: the file cannot be written there.
         """
         await self.router.check_outside(place)
         return await self._save_events(task_id, place, told)
@@ -70,13 +69,13 @@ class Past:
             stop.set()
 
     async def save_lines(self, lines: Iterable[str], place: Path) -> int:
-        """Write `lines` as text to the file `place`; how many bytes. Raises as `save_events`."""
+        """Write `lines` as text to the file `place`; return its size. Raises as `save_events`."""
         await self.router.check_outside(place)
         return await asyncio.to_thread(self._write, lines, place)
 
     @property
     def _reader(self) -> LedgerReader:
-        """Made where it is used, in a thread: opening a root may wait for a disk."""
+        """A new reader, created in the thread that uses it: opening a root may wait for a disk."""
         return LedgerReader(self._root)
 
     def _copy(self, task_id: str, place: Path, told: Told, stop: threading.Event) -> int:
@@ -84,7 +83,7 @@ class Past:
         with new_file(place, self._root, force=True) as out:
             for block, size in self._reader.event_blocks(task_id):
                 if stop.is_set():
-                    raise InterruptedError  # nobody waits any more; the file is dropped
+                    raise InterruptedError  # cancelled; the file is dropped
                 out.write(block)
                 done += len(block)
                 told(done, size)

@@ -1,4 +1,4 @@
-"""One ledger beside the own one: an engine that takes no tasks there, and threads of its own."""
+"""Connection to one other ledger: an engine that only reads and changes tasks, and its threads."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from engine.service.router.ledger_paths import check_apart
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-AGAIN_S: Final = 2.0  # until a ledger that cannot be opened is tried again
-CLOSE_S: Final = 1.0  # one on a dead disk is left to itself
+AGAIN_S: Final = 2.0  # interval between attempts to open a ledger
+CLOSE_S: Final = 1.0  # maximum wait for a ledger on a dead disk
 _STATES: Final[dict[str, Standing]] = {
     "live": "live",
     "polling": "polling",
@@ -51,7 +51,7 @@ class _LiveRuns(Protocol):
 
 
 class OtherEngine(Protocol):
-    """What a connection uses of the engine of its ledger."""
+    """Interface of another ledger's engine, as a connection uses it."""
 
     settings: Settings
     has_runs: bool
@@ -68,9 +68,9 @@ class OtherEngine(Protocol):
 
 
 class LedgerConnection:
-    """Opens the ledger, again and again while that fails; `told` hears of another state.
+    """Open a ledger, with retries; call `told` after a change of its state.
 
-    `others` gives the folders of the ledgers that were there first.
+    `others` returns the folders of the ledgers that were added earlier.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class LedgerConnection:
         self.ids = IdQualifier(beside.label)
         self.tasks = 0
         self.runs: Collection[str] = ()  # the task runs among its rows
-        self.place = str(beside.path.absolute())  # without links, once somebody looked
+        self.place = str(beside.path.absolute())  # without symlinks once it was opened
         self.lane = Lane(beside.label)
         self._open_engine, self._others, self._told = open_engine, others, told
         self._engine: OtherEngine | None = None
@@ -93,11 +93,11 @@ class LedgerConnection:
         self._opening: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Open it in the background, from a running loop."""
+        """Open the ledger in the background, from a running loop."""
         self._opening = asyncio.create_task(self._begin(), name=f"open {self.beside.label}")
 
     async def ready(self) -> OtherEngine:
-        """Its engine, as soon as there is one."""
+        """Wait for the engine, and return it."""
         await self._ready.wait()
         return self.engine
 
@@ -129,7 +129,7 @@ class LedgerConnection:
         return getattr(self.engine, name)
 
     async def ask(self, work: Awaitable[T]) -> T:
-        """Await what was asked of its engine, on its own threads; ids get its label."""
+        """Await an engine operation on its own threads, and qualify the ids of its result."""
         return self.ids.qualified(await self.lane.run(work))
 
     def each(self, items: AsyncGenerator[T, Any]) -> AsyncGenerator[T, Any]:
@@ -141,12 +141,12 @@ class LedgerConnection:
         return self.ids.id(plain)
 
     def check(self, access: Access) -> None:
-        """Raise unless this may be done from outside.
+        """Raise unless this access is allowed from outside.
 
         Raises:
-            LedgerWatchOnly: nothing may be written there.
-            ContractsElsewhere: nobody knows in which folder its contracts are.
-            OnlyInItsOwnWindow: it is done where the task runs.
+            LedgerWatchOnly: the ledger may not be written.
+            ContractsElsewhere: the folder of its contracts is unknown.
+            OnlyInItsOwnWindow: only the program that runs the task may do this.
         """
         names = {"label": self.beside.label, "path": str(self.beside.path)}
         if access == "write" and self.beside.watch_only:
@@ -157,13 +157,13 @@ class LedgerConnection:
             raise OnlyInItsOwnWindow(**names)
 
     def folder_of(self, plain: str, *, is_run: bool) -> Path:
-        """Where a task, or a task run, keeps its files."""
+        """Return the folder of a task or a task run."""
         root = self.engine.settings.home / RUNS if is_run else self.beside.path
         return root / plain
 
     @property
     def state(self) -> LedgerState:
-        """How it is now, at once and from memory."""
+        """The current state, immediately and from memory."""
         one = self.beside
         if self._error is not None:
             found: tuple[Standing, str] = "unusable", str(self._error)
@@ -175,7 +175,7 @@ class LedgerConnection:
         return LedgerState(one.label, one.path, one.watch_only, *found, self.tasks, self._error)
 
     def fail(self, error: EngineError | None) -> None:
-        """It could not be opened or followed; without an error it can again."""
+        """Record an error of opening or following the ledger; None clears it."""
         if str(error) != str(self._error):
             if error is not None:
                 log.warning("ledger %s cannot be used now: %s", self.beside.label, error)
@@ -183,22 +183,22 @@ class LedgerConnection:
             self._told()
 
     def hear(self, batch: Batch) -> None:
-        """It is followed: how many tasks it has, and perhaps how well it is watched."""
+        """Record the number of tasks of a batch, and report a changed watch state."""
         self.tasks = batch.total
         self.fail(None)
         if not batch.views and not batch.gone:
             self._told()
 
     def rescan(self) -> None:
-        """Look at every folder again, or try to open it, now."""
+        """Read every folder again, or retry opening the ledger, now."""
         self._look.set()
         if self._engine is not None:
             self._engine.tasks.rescan()
 
     async def close(self, readers: Iterable[asyncio.Task[None]] = ()) -> None:
-        """Let go of it, after its `readers` (which were called off) have ended.
+        """Close the ledger after its cancelled `readers` have ended.
 
-        What hangs on its disk is not waited for longer than a second.
+        Operations that hang on its disk are awaited for at most a second.
         """
         ending = [*readers, *filter(None, [self._opening])]
         if self._opening is not None:
@@ -212,7 +212,7 @@ class LedgerConnection:
         self.lane.close()
 
     async def pause(self) -> None:
-        """Wait until it is worth trying again."""
+        """Wait until the next attempt."""
         self._look.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(AGAIN_S):
@@ -233,14 +233,14 @@ class LedgerConnection:
         self._told()
 
     def _made(self) -> OtherEngine:
-        """In a thread: where the folder lies is asked of disks that may be slow."""
+        """Open the engine in a thread, because resolving the folder may wait for a slow disk."""
         check_apart(self.beside.path, self._others())
         self.place = os.path.realpath(self.beside.path)
         return self._open_engine(self.beside.path)
 
 
 def as_engine_error(error: Exception, path: Path) -> EngineError:
-    """What kept a ledger from being opened or followed, for people."""
+    """Convert a failure of opening or following a ledger to an error with a readable reason."""
     if isinstance(error, EngineError):
         return error
     reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""A ledger beside the program's own: as a person chose it, and how it is now."""
+"""Other ledgers of a window: their settings and their current state."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Standing = Literal["opening", "live", "polling", "gone", "unusable"]
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A ledger to be shown beside the own one: its folder, and what it is called.
+    """Another ledger in the window: its folder and its label.
 
-    `label` is what its tasks' ids end in (see `ledger_ids.is_label`); it is unique. With
-    `watch_only` nothing is ever written there.
+    `label` is the suffix of its tasks' ids (see `ledger_ids.is_label`) and unique. With
+    `watch_only` the ledger is never written.
     """
 
     path: Path
@@ -24,12 +24,12 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class LedgerState:
-    """How a ledger beside the own one is now.
+    """Current state of another ledger.
 
-    `state` is live, or polling (no notices of changes: it is looked at now and then), gone
-    (its folder is not there; it is waited for), opening, or unusable; `reason` is a sentence
-    for people where it is not live. `error` is what keeps an unusable one from being opened
-    (title, sentence, advice; None while it is tried again). `tasks` are known of it so far.
+    `state` is live, polling (no change notices; it is read periodically), gone (its folder is
+    missing; it is awaited), opening, or unusable; `reason` is a sentence for users if it is not
+    live. `error` prevents an unusable ledger from being opened (title, sentence, advice; None
+    during a retry). `tasks` is the number of known tasks.
     """
 
     label: str
@@ -42,5 +42,5 @@ class LedgerState:
 
     @property
     def beside(self) -> Beside:
-        """As a person chose it."""
+        """The settings that the user chose."""
         return Beside(self.path, self.label, self.watch_only)

@@ -1,4 +1,4 @@
-"""What cannot be done with a ledger beside the own one."""
+"""Errors of operations on other ledgers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LedgerAlreadyShown(EngineError):
 
 
 class LedgerInside(EngineError):
-    """One ledger would lie in the other: their files could not be told apart."""
+    """One ledger would be inside the other, so that their files would be ambiguous."""
 
     code = "ledger_inside"
     title = "One ledger lies inside the other"
@@ -24,7 +24,7 @@ class LedgerInside(EngineError):
 
 
 class BadLabel(EngineError):
-    """A ledger cannot be called so, or another one is."""
+    """A label is invalid, or another ledger has it."""
 
     code = "bad_ledger_label"
     title = "A ledger cannot be called so"
@@ -33,7 +33,7 @@ class BadLabel(EngineError):
 
 
 class NoSuchLedger(EngineError):
-    """An id names a ledger that does not stand beside this one (any more)."""
+    """An id names a ledger that is not open in this window."""
 
     code = "no_such_ledger"
     title = "That ledger is not shown here"
@@ -42,7 +42,7 @@ class NoSuchLedger(EngineError):
 
 
 class LedgerNotOpen(EngineError):
-    """The ledger beside is known, and cannot be asked now."""
+    """The other ledger is known, but not available now."""
 
     code = "ledger_not_open"
     title = "The ledger is not open"
@@ -51,7 +51,7 @@ class LedgerNotOpen(EngineError):
 
 
 class LedgerWatchOnly(EngineError):
-    """Something would be written into a ledger that is only to be watched; nothing was."""
+    """A write to a ledger that is only watched; nothing was written."""
 
     code = "ledger_watch_only"
     title = "This ledger is only watched"
@@ -60,7 +60,7 @@ class LedgerWatchOnly(EngineError):
 
 
 class ContractsElsewhere(EngineError):
-    """A ledger without a home beside it: its contracts lie wherever its own program keeps them."""
+    """A ledger without a home, whose contracts are in a folder that only its program knows."""
 
     code = "contracts_elsewhere"
     title = "Its contract cannot be looked at from here"
@@ -69,7 +69,7 @@ class ContractsElsewhere(EngineError):
 
 
 class OnlyInItsOwnWindow(EngineError):
-    """What only a program may do that works in the ledger itself; nothing was changed."""
+    """An operation reserved for the program that runs the ledger; nothing was changed."""
 
     code = "only_in_its_own_window"
     title = "This is done where the task runs"

@@ -1,4 +1,4 @@
-"""What lies in a folder that somebody points at. Looks at the disk: slow, for threads."""
+"""Check of a folder that the user chose as a ledger. Reads the disk: slow, for threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.ledger.reader import LedgerReader
 from engine.model.errors import EngineError
 from engine.service.router.ledger_paths import check_apart, number_of_tasks
 
-USUAL: Final = "tasks"  # what the folder of the tasks is called inside a home
+USUAL: Final = "tasks"  # name of the task folder inside a home
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Found:
 
 
 def look_at(folder: Path, others: Iterable[Path]) -> Found:
-    """What would be shown of this folder; of a home, its tasks.
+    """Return the ledger in this folder; for a home, its tasks.
 
     Raises:
-        LedgerUnusable: it is not there, or cannot be read.
-        LedgerAlreadyShown, LedgerInside: it is one of `others`, or in one of them.
+        LedgerUnusable: it is missing, or cannot be read.
+        LedgerAlreadyShown, LedgerInside: it is one of `others`, or inside one.
     """
     path = ledger_at(folder) or folder
     check_apart(path, others)

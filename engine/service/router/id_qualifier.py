@@ -1,7 +1,7 @@
-"""What a ledger beside gives back, with its label on every id; and ids as they stand there.
+"""Qualification of ids in results of another ledger with its label.
 
-Not marked is what a document says that is handed on as it stands (meta.json, a command
-task's own), and the sentence of an error: these are for eyes.
+Ids in unchanged documents (meta.json, a command task's own) and in sentences of errors stay
+plain, because they are for display only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _S = TypeVar("_S", bound=Struct)
 
 @dataclass(frozen=True, slots=True)
 class IdQualifier:
-    """Adds one ledger's label to ids; nothing here is slow, or touches a disk."""
+    """Add one ledger's label to ids, without disk access."""
 
     label: str
 
@@ -36,7 +36,7 @@ class IdQualifier:
         return qualified(plain, self.label)
 
     def qualified(self, answer: T) -> T:
-        """The reply of an operation, by its type; what holds no id comes back as it is."""
+        """Qualify the result of an operation by its type; a result without ids stays unchanged."""
         for kind, qualify in _BY_TYPE.items():
             if isinstance(answer, kind):
                 found: T = qualify(self, answer)
@@ -53,7 +53,7 @@ class IdQualifier:
         return replace(entry, task_id=self.id(entry.task_id))
 
     def view(self, view: TaskView) -> TaskView:
-        """Nothing is this process' own there: it takes no task of that ledger."""
+        """No task there is of this process, which starts none in that ledger."""
         return replace(view, entry=self.entry(view.entry), ledger=self.label)
 
     def batch(self, batch: Batch) -> Batch:

@@ -1,7 +1,7 @@
-"""Threads of its own for what may hang: a dead network disk must not keep others from theirs.
+"""Separate threads for each ledger, so that a dead network disk does not block the others.
 
-`asyncio.to_thread` takes the loop's default executor. Where that is a `Lanes`, work that is
-done inside of `Lane.run` goes to the lane's own threads; anywhere else a lane changes nothing.
+`asyncio.to_thread` uses the loop's default executor. If that is a `Lanes`, work inside
+`Lane.run` runs on the lane's own threads; otherwise a lane has no effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 T = TypeVar("T")
 P = ParamSpec("P")
-THREADS: Final = 3  # of each lane: one may be looking long, one listens, one answers
+THREADS: Final = 3  # per lane: for one long read, one watch and one reply
 Item = tuple["Future[Any]", Callable[[], Any]]
 
 
@@ -27,13 +27,13 @@ class Lanes(ThreadPoolExecutor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         pool = _POOL.get()
         if pool is not None:
-            with suppress(RuntimeError):  # closed meanwhile: what is left of its work ends here
+            with suppress(RuntimeError):  # closed meanwhile: the rest of its work ends here
                 return pool.submit(partial(fn, *args, **kwargs))
         return super().submit(fn, *args, **kwargs)
 
 
 class _Pool:
-    """A few threads that nobody waits for at the program's end, unlike those of the library."""
+    """Daemon threads that do not delay the program's end, unlike those of the library."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -57,7 +57,7 @@ class _Pool:
         return future
 
     def close(self) -> None:
-        """Drop what waits; threads end with what they are at."""
+        """Drop queued calls; threads end after their current call."""
         with self._lock:
             self._closed = True
             while not self._items.empty():
@@ -69,7 +69,7 @@ class _Pool:
     def _work(self) -> None:
         while (item := self._items.get()) is not None:
             _done(*item)
-            del item  # or it would keep what it has found until there is more to do
+            del item  # frees the result before the next wait
             self._idle.release()
 
 
@@ -85,13 +85,13 @@ def _done(future: Future[Any], call: Callable[[], Any]) -> None:
 
 
 class Lane:
-    """The threads of one outside thing; none is made before it is needed."""
+    """Threads of one ledger, created on demand."""
 
     def __init__(self, name: str) -> None:
         self._pool = _Pool(f"oc-{name}")
 
     async def run(self, work: Awaitable[T]) -> T:
-        """Await `work`; whatever it, or a task that it starts, does in threads is done here."""
+        """Await `work` with its thread calls, and those of its subtasks, on these threads."""
         token = _POOL.set(self._pool)
         try:
             return await work
@@ -99,7 +99,7 @@ class Lane:
             _POOL.reset(token)
 
     async def each(self, items: AsyncGenerator[T, Any]) -> AsyncGenerator[T, None]:
-        """All that `items` give, each made here."""
+        """Yield `items`, each produced on these threads."""
         async with aclosing(items):
             while True:
                 try:
@@ -109,7 +109,7 @@ class Lane:
                 yield one
 
     def close(self) -> None:
-        """Take nothing more; what hangs is left to itself, and keeps no program from ending."""
+        """Accept no more work; hanging calls do not delay the program's end."""
         self._pool.close()
 
 

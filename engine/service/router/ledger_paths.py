@@ -1,4 +1,4 @@
-"""Where a ledger beside may lie, and where it keeps what is no task. Looks at the disk: slow."""
+"""Locations of other ledgers: overlap checks, home and number of tasks. Reads the disk: slow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.service.router.errors import LedgerAlreadyShown, LedgerInside
 
 
 def check_apart(root: Path, others: Iterable[Path]) -> None:
-    """Refuse a folder that is one of `others`, by whatever path, or lies in it or round it.
+    """Reject a folder that equals, contains or is inside one of `others`, by any path.
 
     Raises:
         LedgerAlreadyShown, LedgerInside.
@@ -29,10 +29,10 @@ def check_apart(root: Path, others: Iterable[Path]) -> None:
 
 
 def home_of(root: Path, own_home: Path) -> Path | None:
-    """The folder of the task runs and contracts that belong to the tasks in `root`.
+    """Return the folder of the task runs and contracts of the tasks in `root`.
 
-    None where nobody knows (the root is not called `tasks`), and where it is the home of the
-    own ledger: what is in there stands in the list already.
+    None if it is unknown (the root is not called `tasks`), or if it is the home of the own
+    ledger, whose runs are in the list already.
     """
     place, own = _real(root), _real(own_home)
     if place.name != "tasks" or place.parent == own or _same(place.parent, own):
@@ -41,10 +41,10 @@ def home_of(root: Path, own_home: Path) -> Path | None:
 
 
 def number_of_tasks(root: Path) -> int:
-    """How many tasks are in there, for who wants to know whether it is a ledger at all.
+    """Count the tasks in a folder, to check that it is a ledger.
 
     Raises:
-        LedgerUnusable: it is no folder, is not there, or may not be read.
+        LedgerUnusable: it is no folder, is missing, or cannot be read.
     """
     if not root.is_dir():
         reason = "this is not a folder" if os.path.lexists(root) else "there is no such folder"
@@ -57,7 +57,7 @@ def _real(place: Path) -> Path:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """The same folder under two names that are no links: a mount, or letters that are alike."""
+    """Return whether both are the same folder: a mount, or names that differ in case only."""
     try:
         return os.path.samefile(one, other)
     except OSError:

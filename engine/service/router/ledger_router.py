@@ -27,33 +27,31 @@ from engine.service.router.connection import CLOSE_S, LedgerConnection, OtherEng
 from engine.service.router.connection_state import Beside, LedgerState
 from engine.service.router.errors import BadLabel, NoSuchLedger
 
-# The live lists of several ledgers as one: the own one's reader also tells what the others do.
-#
-# The own ledger's batches pass as they come. Those of the others wait here for the next of
-# them, and call for it, so that the own ledger costs nothing more than it does alone.
+# Batches of the own ledger pass immediately. Batches of other ledgers wait here for the next
+# own batch, and request one, so that the own ledger costs no more than alone.
 
 log = logging.getLogger(__name__)
 
-# `tasks` or `runs`, and how an engine is asked for these.
+# `tasks` or `runs`: the rows to merge.
 Rows = Literal["tasks", "runs"]
-MANY = 100  # tasks whose ids are marked in a thread: more of them would be felt
+MANY = 100  # larger batches are qualified in a thread, to keep the loop responsive
 
 
 class _Part:
-    """One of the others, as far as it was told."""
+    """Merge state of one other ledger."""
 
     task: asyncio.Task[None]
 
     def __init__(self, connection: LedgerConnection) -> None:
         self.connection = connection
         self.known: set[TaskId] = set()
-        # What has not answered yet holds nobody up: it counts once it tells something.
+        # A ledger that has not replied counts as complete, so that it delays no list.
         self.last = Batch(complete=True)
 
 
 class Merging:
-    """The others beside one reader of the own ledger. `call` has the own feed tell something;
-    where it `counts`, what it hears is how these ledgers stand."""
+    """Merge other ledgers into one reader of the own ledger; `call` requests an own batch. With
+    `counts`, its batches update the state of these ledgers."""
 
     def __init__(self, rows: Rows, call: Callable[[], object], *, counts: bool = True) -> None:
         self._rows, self._call, self._counts = rows, call, counts
@@ -63,13 +61,13 @@ class Merging:
         self._ending: set[asyncio.Task[None]] = set()
 
     def begin(self, connection: LedgerConnection) -> None:
-        """Follow this ledger from now on."""
+        """Start to follow this ledger."""
         label, part = connection.beside.label, _Part(connection)
         part.task = asyncio.create_task(self._begin(part), name=f"follow ledger {label}")
         self._parts[label] = part
 
     def end(self, label: str) -> asyncio.Task[None]:
-        """Follow it no more: what it told is gone. The task that followed it ends soon."""
+        """Stop following a ledger and remove its rows. The task that followed it ends soon."""
         part = self._parts.pop(label)
         part.task.cancel()
         self._ending.add(part.task)
@@ -79,7 +77,7 @@ class Merging:
         return part.task
 
     def joined(self, own: Batch) -> Iterator[Batch]:
-        """What is to be told now: a batch of the own ledger, and what waits of the others."""
+        """Yield a batch of the own ledger, and the waiting ones of other ledgers."""
         self._own = own
         if not self._parts and not self._waiting:
             yield own
@@ -90,7 +88,7 @@ class Merging:
         yield from map(self._summed, waiting)
 
     async def close(self) -> None:
-        """Follow nobody any more; who hangs is not waited for."""
+        """Stop following all ledgers, without waiting for hanging ones."""
         for label in tuple(self._parts):
             self.end(label)
         if self._ending:
@@ -109,7 +107,7 @@ class Merging:
         await part.connection.lane.run(self._keep_up(part))
 
     async def _keep_up(self, part: _Part) -> None:
-        """Until it is cancelled; a ledger that fails is followed anew."""
+        """Follow a ledger until cancelled, again after each failure."""
         while True:
             try:
                 await self._pass_on(part)
@@ -118,7 +116,7 @@ class Merging:
                 if self._counts:
                     part.connection.fail(as_engine_error(error, part.connection.beside.path))
             else:
-                return  # it is being closed, or has nothing of the kind
+                return  # it is closing, or has no such rows
             self._drop(part)
             self._call()
             await part.connection.pause()
@@ -162,16 +160,16 @@ SILENT_S = ANSWER_S
 
 
 def ask_for(settings: Settings) -> Callable[[], str]:
-    """Ask the system for the folder of a ledger; the call then says that it is silent, if so."""
+    """Probe the folder of a ledger; the returned call reports a silent one."""
     answer = FolderProbe(settings.root, settings.home)
     return lambda: "" if answer.responded(0) else f"{settings.root}: {SILENT_WORDS}"
 
 
 class LedgerRouter:
-    """The other ledgers of one engine, by label, in the order in which they came.
+    """Other ledgers of one engine, by label, in the order of addition.
 
-    `told` is called on the loop when one of them is in another state. `open_engine` makes the
-    engine of another ledger; it may wait for a disk.
+    `told` is called on the loop after a change of a ledger's state. `open_engine` creates the
+    engine of another ledger, and may wait for a disk.
     """
 
     def __init__(self, settings: Settings, open_engine: Callable[[Path], OtherEngine]) -> None:
@@ -184,17 +182,17 @@ class LedgerRouter:
 
     @property
     def states(self) -> tuple[LedgerState, ...]:
-        """Each of these ledgers as it is now."""
+        """The current state of each ledger."""
         return tuple(each.state for each in self._by_label.values())
 
     def add(self, beside: Beside) -> None:
-        """Show another ledger; it is opened in the background, and again while that fails.
+        """Add another ledger, which is opened in the background, with retries.
 
-        A folder that cannot be shown with the others (it is one of them, or inside one) is
-        `unusable` with that error, as is one that cannot be read.
+        A folder that overlaps with another ledger is `unusable` with that error, as is one that
+        cannot be read.
 
         Raises:
-            BadLabel: it cannot be called so, or another one is.
+            BadLabel: the label is invalid or in use.
         """
         check_label(beside.label, self._by_label)
         before = tuple(self._by_label)
@@ -208,7 +206,7 @@ class LedgerRouter:
         self.told()
 
     def remove(self, label: str) -> None:
-        """Show it no more: its rows go at once; its folder is closed in the background.
+        """Remove a ledger: its rows at once; its folder is closed in the background.
 
         Raises:
             NoSuchLedger.
@@ -222,7 +220,7 @@ class LedgerRouter:
         self.told()
 
     def allow(self, label: str, *, watch_only: bool) -> None:
-        """Watch it only, or let it be changed, from now on.
+        """Set whether a ledger is only watched, or may be changed.
 
         Raises:
             NoSuchLedger.
@@ -233,45 +231,45 @@ class LedgerRouter:
         self.told()
 
     async def close(self) -> None:
-        """Close every one of these ledgers."""
+        """Close all other ledgers."""
         for label in tuple(self._by_label):
             self.remove(label)
         await asyncio.gather(*self._closing)
 
     def rescan(self) -> None:
-        """Read every folder again, and try again what could not be opened, now."""
+        """Read every folder again, and retry ledgers that could not be opened, now."""
         for each in self._by_label.values():
             each.rescan()
 
     def of(self, task_id: str) -> LedgerConnection | None:
-        """The ledger that the id names; None for the own.
+        """Return the ledger that the id names; None for the own.
 
         Raises:
-            NoSuchLedger: it names one that is not there.
+            NoSuchLedger: there is no ledger of this label.
         """
-        if SIGN not in task_id:  # all that an id costs where there is one ledger
+        if SIGN not in task_id:  # the only cost of an id with a single ledger
             return None
         return self._known(ledger_label(task_id))
 
     def all_open(self) -> Iterator[LedgerConnection]:
-        """The ledgers that can be asked now."""
+        """Yield the ledgers that are open now."""
         return (each for each in tuple(self._by_label.values()) if each.is_open)
 
     def all_with_runs(self) -> Iterator[LedgerConnection]:
-        """Those of them whose contracts and task runs are in a known folder."""
+        """Yield the open ledgers whose contracts and task runs are in a known folder."""
         return (each for each in self.all_open() if each.engine.has_runs)
 
     async def check_outside(self, place: Path) -> None:
-        """Raise ExportRefused for a place inside any of the ledgers."""
+        """Raise ExportRefused for a place inside any ledger."""
         places = [each.place for each in self._by_label.values()]
-        if places:  # else the writer itself checks the own one
+        if places:  # otherwise the writer checks the own ledger
             own = self._settings.root
             await asyncio.to_thread(lambda: check_outside(place, [os.path.realpath(own), *places]))
 
     async def merged(
         self, own: AsyncGenerator[Batch, None], reader: Merging
     ) -> AsyncGenerator[Batch, None]:
-        """The own batches, and between them those of every other ledger."""
+        """Yield the own batches, merged with those of other ledgers."""
         self._readers.add(reader)
         try:
             for each in self._by_label.values():
@@ -294,14 +292,14 @@ class LedgerRouter:
         return found
 
     def _roots(self, labels: Iterable[str]) -> Iterator[Path]:
-        """The folders of the own ledger and of these."""
+        """Yield the folders of the own ledger and of these."""
         yield self._settings.root
         near = self._by_label
         yield from (near[label].beside.path for label in labels if label in near)
 
 
 def check_label(label: str, taken: Container[str]) -> None:
-    """Raise BadLabel unless a ledger can be called so beside those that are there."""
+    """Raise BadLabel unless the label is valid and not in use."""
     if not is_label(label):
         raise BadLabel(label=label, reason="a label has other signs, or another length")
     if label in taken:
