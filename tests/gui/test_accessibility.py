@@ -35,7 +35,7 @@ KINDS = (
     *("commands", "browser_task"),
 )
 # Presets and recent ones stand at the left, and are passed after everything that is filled in.
-SHELF = "to Choices in Shelf"
+PRESETS = "to Choices in PresetList"
 DIALOGS = (
     *("list_mode", "settings", "statistics", "doctor", "help", "shortcuts", "news", "palette"),
     *("about", "save_view", "export_tasks", "export_list", "rerun_many", "delete_for_good"),
@@ -70,7 +70,7 @@ async def active(session: Session) -> QWidget:
 
 def faults_of(window: QWidget, where: str) -> list[str]:
     found = [*walk(window), *walk_by_tab(window)]
-    return [f"{where}: {fault}" for fault in dict.fromkeys(found) if SHELF not in fault]
+    return [f"{where}: {fault}" for fault in dict.fromkeys(found) if PRESETS not in fault]
 
 
 @pytest.mark.slow_turns
