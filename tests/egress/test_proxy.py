@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import psutil
 import pytest
 
 from engine.browser.egress import connecting
@@ -453,3 +454,24 @@ def test_each_listener_hears_of_a_place_once_and_of_no_more_than_a_hundred() -> 
     assert later == [Refusal("10.0.0.1:1", "private address")]
     assert len(blocked_requests.counts) == MOST
     assert blocked_requests.counts[Refusal("10.0.0.1:1", "private address")] == 3
+
+
+async def test_a_listener_that_is_called_off_at_any_step_leaves_no_port_open() -> None:
+    process, loop = psutil.Process(), asyncio.get_running_loop()
+
+    def listening() -> set[int]:
+        found = process.net_connections("inet")
+        return {each.laddr.port for each in found if each.status == psutil.CONN_LISTEN}
+
+    before, after = listening(), []
+    for steps in range(12):
+        listener = ProxyListener((), connecting.connect)
+        opening = loop.create_task(listener.open())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        listener.shut()
+        await asyncio.sleep(0)
+        after.append(listening() - before)
+    assert not any(after)

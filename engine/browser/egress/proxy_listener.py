@@ -71,10 +71,12 @@ class ProxyListener:
     async def open(self) -> None:
         """Listen, on the proxy's loop."""
         loop = asyncio.get_running_loop()
+        # Two steps: cancelled after its socket is bound, create_server would leave the port open.
         self._server = await loop.create_server(
-            lambda: Client(self), "127.0.0.1", 0, backlog=BACKLOG
+            lambda: Client(self), "127.0.0.1", 0, backlog=BACKLOG, start_serving=False
         )
         self.port = self._server.sockets[0].getsockname()[1]
+        await self._server.start_serving()
         self._sweeping = loop.call_later(ROUND_S, self._sweep)
 
     def shut(self) -> None:
