@@ -53,29 +53,43 @@ def paired(seed: int, count: int) -> list[list[str]]:
     return [one for batch in batches for one in (batch, list(map(turned, batch)))]
 
 
-def address(host: str, path: str, batch: Sequence[str]) -> str:
-    """One address with the whole batch: as its password, as tokens of its query and fragment."""
+def address(host: str, path: str, batch: Sequence[str], *, login: bool = True) -> str:
+    """One address with the whole batch: as its password, as tokens of its query and fragment.
+
+    Without `login` the first one is left out.
+    """
     first, last, *others = batch
     query = "&".join(f"token{at}={quote(one, safe='')}" for at, one in enumerate(others))
-    front = f"http://ann:{quote(first, safe='')}@{host}"
+    front = f"http://ann:{quote(first, safe='')}@{host}" if login else f"http://{host}"
     return f"{front}{path}?{query}#access_token={quote(last, safe='')}"
+
+
+def is_separate(batch: Sequence[str]) -> bool:
+    """Return whether this batch's first password is an argument of its own where a kind has one."""
+    return draw_of(batch) // 2 % 2 == 1
 
 
 def requests(host: str, number: int, batch: Sequence[str], given: Any) -> dict[str, Request]:
     """Every kind; `given(text)` is how a text is given: as it is, or where to find it."""
+    separate = is_separate(batch)
+    login = {"username": "ann", "password": given(batch[0])} if separate else {}
     page = given(address(host, f"/echo/{number}", batch))
-    listed = given(address(host, f"/map/{number}.xml", batch))
+    asked = given(address(host, f"/echo/{number}", batch, login=not separate))
+    listed = given(address(host, f"/map/{number}.xml", batch, login=not separate))
     further = [given(f"http://ann:{quote(one, safe='')}@{host}/echo/{number}") for one in batch]
     snapshot = {"tabs": [page], "visit": True, "notes": batch[0], "include_storage": True}
-    crawl = {"url": page, "urls": further, **FAST, "max_pages": 4}
-    seen = {"url": page, "include": PARTS, "network_window_ms": 200, "label": batch[1]}
+    crawl = {"url": asked, **login, "urls": further, **FAST, "max_pages": 4}
+    seen = {"url": asked, **login, "include": PARTS, "network_window_ms": 200, "label": batch[1]}
     return {
         "crawl": ("crawl", {**crawl, "screenshot": "all", "output_format": "structured"}),
         "static": ("crawl", {**crawl, "engine": "static"}),
-        "sitemap": ("crawl_sitemap", {"sitemap_url": listed, "engine": "auto", **FAST}),
+        "sitemap": ("crawl_sitemap", {"sitemap_url": listed, **login, "engine": "auto", **FAST}),
         "evidence": ("oc_evidence_bundle", seen),
         "snapshot": ("oc_session_snapshot", {"objective": batch[2], **snapshot}),
-        "recording": ("recording", {"url": page, "headless": True, "duration_ms": 1_500}),
+        "recording": (
+            "recording",
+            {"url": asked, **login, "headless": True, "duration_ms": 1_500},
+        ),
         "commands": ("commands", commands(page, batch, given)),
     }
 
