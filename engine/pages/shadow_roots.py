@@ -35,9 +35,9 @@ def flattened(html: str) -> str:
 
 
 def _flattened(html: str, depth: int) -> str:
-    from engine.pages.extract import parse_html
+    from selectolax.lexbor import LexborHTMLParser
 
-    tree = parse_html(html)
+    tree = LexborHTMLParser(html)
     mark = token_hex(8)
     made: list[str] = []
     # Innermost first: a host among another host's children is part of these.
@@ -69,13 +69,13 @@ def _declared(tree: LexborHTMLParser) -> list[LexborNode]:
 
 def _shown(template: LexborNode, children: Iterable[LexborNode], depth: int) -> str:
     """Return the markup of a root with the children in its slots."""
-    from engine.pages.extract import parse_html
+    from selectolax.lexbor import LexborHTMLParser
 
     found = _TEMPLATE.fullmatch(template.html or "")
     inner = "" if found is None else found[1]
     if depth < MAX_DEPTH and _DECLARED.search(inner):
         inner = _body_of(_flattened(f"<body>{inner}", depth + 1))
-    tree = parse_html(f"<body>{inner}")
+    tree = LexborHTMLParser(f"<body>{inner}")
     sheets = [style_sheets.parse_sheet(style.text() or "").rules for style in tree.css("style")]
     style_sheets.apply(tree, inner, sheets)
     mark, filled = token_hex(8), dict[str, str]()
