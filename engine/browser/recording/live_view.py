@@ -120,7 +120,10 @@ class LiveViews:
 
         number, page, masking = one
         careful = bool(masking)
-        cast = masked_pictures(page, masking) if careful else screencast(page, size)
+        if careful:
+            cast = masked_pictures(page, masking.values, masking.fields)
+        else:
+            cast = screencast(page, size)
         async with aclosing(cast) as pictures:
             async for picture in pictures:
                 # Texts typed from now on must be masked: start again, with masking.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +21,6 @@ from engine.secrets.echo_matching import Echoes
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
-    from engine.browser.recording.live_view import MaskedContent, Size
-
 PAUSE_S: Final = 0.25  # between two pictures: four a second suffice and cost little
 STILL_S: Final = 1.0  # a static page sends nothing; its address is reported all the same
 CAREFUL_S: Final = 1.0
@@ -31,8 +29,8 @@ ANSWER_S: Final = 5.0
 QUALITY: Final = 60
 
 
-async def screencast(page: Page, size: Size) -> AsyncGenerator[bytes, None]:
-    """Yield JPEGs of the tab, at most of `size`; b"" after a second without change.
+async def screencast(page: Page, size: tuple[int, int]) -> AsyncGenerator[bytes, None]:
+    """Yield JPEGs of the tab, at most of `size` (pixels); b"" after a second without change.
 
     Ends when the tab closes.
     """
@@ -65,7 +63,7 @@ def _on_close(page: Page, inbox: asyncio.Queue[dict[str, Any] | None]) -> Any:
 
 
 async def _started(
-    page: Page, size: Size, inbox: asyncio.Queue[dict[str, Any] | None]
+    page: Page, size: tuple[int, int], inbox: asyncio.Queue[dict[str, Any] | None]
 ) -> CDPSession:
     """Start a cast in a separate DevTools session, which ends with the session."""
     width, height = size
@@ -100,9 +98,12 @@ async def _acknowledge(wire: CDPSession, frames: list[dict[str, Any] | None]) ->
             await wire.send("Page.screencastFrameAck", {"sessionId": one["sessionId"]})
 
 
-async def masked_pictures(page: Page, hide: MaskedContent) -> AsyncGenerator[bytes, None]:
+async def masked_pictures(
+    page: Page, values: Collection[str], fields: Collection[str]
+) -> AsyncGenerator[bytes, None]:
     """Yield PNGs of the tab, about one a second, with typed texts masked.
 
+    `values` and the selectors in `fields` are read again for each picture, because both may grow.
     Yields b"" if masking takes too long. Ends when the tab closes.
     """
     wire: CDPSession | None = None
@@ -111,22 +112,23 @@ async def masked_pictures(page: Page, hide: MaskedContent) -> AsyncGenerator[byt
             async with asyncio.timeout(ANSWER_S):
                 wire = await page.context.new_cdp_session(page)
             while not page.is_closed():
-                yield await _masked_picture(page, wire, hide)
+                yield await _masked_picture(page, wire, tuple(values), tuple(fields))
                 await asyncio.sleep(CAREFUL_S)
     finally:
         if wire is not None:
             await _detach(wire)
 
 
-async def _masked_picture(page: Page, wire: CDPSession, hide: MaskedContent) -> bytes:
+async def _masked_picture(
+    page: Page, wire: CDPSession, values: tuple[str, ...], fields: tuple[str, ...]
+) -> bytes:
     async def shoot() -> bytes:
         answer = await wire.send("Page.captureScreenshot", {"format": "png"})
         return b64decode(answer["data"])
 
     try:
         async with asyncio.timeout(ANSWER_S):
-            echoes, fields = Echoes(tuple(hide.values)), tuple(hide.fields)
-            return await masked_screenshot(page, wire, echoes, shoot, fields=fields)
+            return await masked_screenshot(page, wire, Echoes(values), shoot, fields=fields)
     except (MaskingFailed, TimeoutError):
         return b""
 
