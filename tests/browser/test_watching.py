@@ -68,16 +68,16 @@ async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, page
             "timeout_ms": 100_000,
         }
         record = await engine.requests.start("crawl", asked)
-        shown: list[LiveFrame] = []
+        shown, painted = list[LiveFrame](), False
         watched = engine.live_views.watch(record.task_id)
         async with asyncio.timeout(LIMIT_S), aclosing(watched) as sights:
             async for sight in sights:
-                if shown or not sight.picture:
-                    continue
-                if colour_at(sight.picture, 300, 300).green() > 200:
+                if sight.picture and colour_at(sight.picture, 300, 300).green() > 200:
+                    painted = True
+                # The first picture may arrive before the browser reports its address.
+                if painted and not shown and sight.address == f"{pages.url}/":
                     shown.append(sight)
                     await engine.commands.cancel(record.task_id)
-        assert shown[0].address == f"{pages.url}/"
         assert [one.number for one in shown[0].pages] == [shown[0].page]
         assert engine.live_views.pages(record.task_id) == ()
     finally:
@@ -144,17 +144,20 @@ async def test_what_was_typed_is_painted_over(site: Any, masked: MaskedContent) 
         assert colour_at(picture, 400, 300) == QColor("white")
 
 
-async def test_what_is_typed_while_somebody_looks_is_not_seen_either(site: Any) -> None:
-    values: list[str] = []
-    async with on_stage(site, MaskedContent(values)) as (showing, page):
+@pytest.mark.parametrize("values", [[], ["typed before"]])
+async def test_what_is_typed_while_somebody_looks_is_not_seen_either(
+    site: Any, values: list[str]
+) -> None:
+    typed = [*values]
+    async with on_stage(site, MaskedContent(typed)) as (showing, page):
         await page.goto(site.url)
         await page.set_content("<p style='position:fixed;left:0;top:0;background:#ff0000'>x</p>")
         async with asyncio.timeout(LIMIT_S), aclosing(showing.watch(TASK)) as sights:
             async for sight in sights:
                 if not sight.picture:
                     continue
-                if not values:
-                    values.append("geheim123")
+                if "geheim123" not in typed:
+                    typed.append("geheim123")
                     await page.evaluate("document.querySelector('p').textContent = 'geheim123'")
                     continue
                 assert colour_at(sight.picture, 4, 26) == COVER
