@@ -119,9 +119,7 @@ SPAWNERS = {
     "gui/desktop/bus.py": "the wait for a connection's end, ended with it",
     "gui/startup/loop.py": "starts the main coroutine",
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
-    "engine/browser/egress/connecting.py": (
-        "tries at several addresses, cancelled when one is connected"
-    ),
+    "engine/egress/connecting.py": ("tries at several addresses, cancelled when one is connected"),
     "engine/browser/chromium/context_closing.py": "one closing, given up at its limit",
     "engine/browser/chromium/contexts.py": "one opening, closed when nobody waits for it any more",
     "engine/browser/chromium/launch.py": (
@@ -136,13 +134,11 @@ SPAWNERS = {
     "engine/browser/chromium/browser_recycler.py": (
         "the watch over running browsers; ended with the session"
     ),
-    "engine/browser/egress/proxy_listener.py": (
-        "the proxy's questions to the engine's loop, awaited at once"
+    "engine/egress/proxy_listener.py": (
+        "connecting for a browser, cancelled with its connection, and the proxy's questions to the "
+        "engine's loop, awaited at once"
     ),
-    "engine/browser/egress/proxy.py": "work of the proxy's own loop, awaited by who asks for it",
-    "engine/browser/egress/proxy_connection.py": (
-        "connecting for a browser, cancelled with its connection"
-    ),
+    "engine/egress/proxy.py": "work of the proxy's own loop, awaited by who asks for it",
     "engine/service/router/ledger_router.py": "following each ledger beside, ended with its reader",
     "engine/service/router/connection.py": "opening a ledger beside, ended by close()",
     "engine/service/maintenance.py": "reaping now and then, ended by close()",

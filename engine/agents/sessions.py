@@ -20,7 +20,7 @@ from engine.agents.errors import (
     WindowTooShort,
 )
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.errors import OwnershipError, ShuttingDown
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import Any, Final
 import click
 
 from engine.browser.chromium.browser_session import InstanceOptions
-from engine.browser.egress.egress_policy import Policy
 from engine.cli.calls import BY_STATUS, CANCELLED, FAILED, OK, Interrupts, call, refuse
 from engine.cli.detach import detach
 from engine.cli.escaped import as_json as print_json
@@ -22,6 +21,7 @@ from engine.cli.place import place_options, settings_from
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.run_show import Lines, lines_for
 from engine.cli.start import print_obstacle, print_refusal
+from engine.egress.egress_policy import Policy
 from engine.kinds.commands.command_uploads import Uploads
 from engine.model.config import Settings
 from engine.model.errors import (

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from engine.browser.egress.blocked_requests import Refusal
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.blocked_requests import Refusal
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import Context
 
 PHASE = "egress"

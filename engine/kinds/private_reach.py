@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.config import Settings
 
 FROM_OUTSIDE = frozenset({"mcp", "http"})  # untrusted: not typed by the operator

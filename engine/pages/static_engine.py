@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from engine.browser.egress.egress_policy import Policy, without_credentials
+from engine.egress.egress_policy import Policy, without_credentials
 from engine.model import urls
 from engine.model.addresses import Address, address_of, in_charset, link_address
 from engine.model.credentials import Credentials
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from yarl import URL as YarlURL
 
 MAX_REDIRECTS = 10
-MAX_HEADERS, MAX_HEADER_CHARS = 1_000, 64 * 1024  # browsers accept more than the library's 128
 MAX_RUNS_CHARS = 2_000
 REFRESH_CHARS = 64 * 1024  # characters of a page that are searched for a refresh
 ENOUGH_TEXT_CHARS = 200  # below this, scripts are assumed to fill the page
@@ -44,7 +43,6 @@ SHARED_AGENT = (
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; compatible; "
     "OpenChromeMonitor/0.1) Chrome/140.0.0.0 Safari/537.36"
 )
-_ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.8"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ASCII = "".join(map(chr, range(128)))
 _JSON_SCRIPT = re.compile(r"\s*application/(?:ld\+)?json\s*(?:;.*)?", re.IGNORECASE)
@@ -272,20 +270,9 @@ class StaticFetcher:
         return {"Authorization": "Basic " + b64encode(pair).decode("ascii")}
 
     def _open(self) -> ClientSession:
-        import aiohttp
+        from engine.egress.http_session import open_session
 
-        connector = aiohttp.TCPConnector(
-            resolver=self._policy.resolver(), use_dns_cache=False, limit=32
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            headers={"User-Agent": self._agent, "Accept": _ACCEPT},
-            timeout=aiohttp.ClientTimeout(total=None),  # the deadline applies instead
-            max_line_size=MAX_HEADER_CHARS,
-            max_field_size=MAX_HEADER_CHARS,
-            max_headers=MAX_HEADERS,
-            trust_env=False,
-        )
+        self._session = open_session(self._policy, self._agent)
         return self._session
 
     async def _asset(self, kinds: frozenset[str], url: str, limit: int) -> bytes:

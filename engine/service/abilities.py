@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.browser.egress.egress_policy import Place, place_of
-from engine.browser.egress.public_addresses import literal, refusal
+from engine.egress.egress_policy import Place, place_of
+from engine.egress.public_addresses import literal, refusal
 from engine.kinds.commands.command_values import filled, is_reference, variable_text
 from engine.model.errors import AddressBlocked
 from engine.model.kind_traits import traits_of

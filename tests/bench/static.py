@@ -27,7 +27,7 @@ import msgspec
 from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from selectolax.lexbor import LexborHTMLParser
 
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.errors import PageError
 from engine.pages.fetch import Fetched, Fetcher, PageOptions
 from engine.sample.server import Answer, Request, Server

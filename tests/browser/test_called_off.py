@@ -15,7 +15,7 @@ import pytest
 from engine.browser.chromium.browser_session import BrowserSession, BrowserVariant
 from engine.browser.chromium.contexts import open_context
 from engine.browser.chromium.launch import Chromium
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed, ShuttingDown
 
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
-from engine.browser.egress.egress_policy import Policy
 from engine.browser.page import screenshot_masking
 from engine.browser.page.screenshot_masking import TRIES, MaskingFailed, masked_screenshot
+from engine.egress.egress_policy import Policy
 from engine.sample.server import Answer
 from engine.secrets.echo_matching import Echoes
 

@@ -17,9 +17,9 @@ from engine.browser.chromium import driver as drivers
 from engine.browser.chromium.browser_session import BrowserSession, BrowserVariant
 from engine.browser.chromium.driver import Driver
 from engine.browser.chromium.locate import locate
+from engine.browser.chromium.navigation_filter import NavigationFilter
 from engine.browser.chromium.processes import alive
-from engine.browser.egress.navigation_filter import NavigationFilter
-from engine.browser.egress.proxy import Proxy
+from engine.egress.proxy import Proxy
 from engine.model.config import Settings
 from engine.model.errors import BrowserFailed
 from engine.model.records import Status

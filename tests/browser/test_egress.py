@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.egress.egress_policy import KEPT_S, Place, Policy, place_of
-from engine.browser.egress.public_addresses import IPAddress, canonical_host, literal, refusal
+from engine.egress.egress_policy import KEPT_S, Place, Policy, place_of
+from engine.egress.http_session import PolicyResolver
+from engine.egress.public_addresses import IPAddress, canonical_host, literal, refusal
 from engine.model.errors import AddressBlocked, PageError
 
 LOOPBACK_SPELLINGS = [
@@ -207,7 +208,7 @@ async def test_a_refusal_never_tells_the_password() -> None:
 
 async def test_the_resolver_hands_aiohttp_only_what_was_judged() -> None:
     policy = Policy(place_of(START), lookup=Names(start="8.8.8.8", inside="10.0.0.1"))
-    resolver = policy.resolver()
+    resolver = PolicyResolver(policy)
     rows = await resolver.resolve("start.example", 80, socket.AF_UNSPEC)
     assert [(row["host"], row["port"]) for row in rows] == [("8.8.8.8", 80)]
     connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False)

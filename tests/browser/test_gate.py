@@ -119,7 +119,7 @@ async def test_one_crawl_cannot_use_what_another_may_reach(
     pages: Pages, canary: Pages, browsing: Making
 ) -> None:
     from engine.browser.chromium.browser_session import FetcherOptions
-    from engine.browser.egress.egress_policy import Policy
+    from engine.egress.egress_policy import Policy
 
     canary["/"] = "<p>inside</p>"
     pages["/"] = f"<p>page</p><iframe src='{canary.url}/'></iframe>"

@@ -16,7 +16,7 @@ from engine.browser.chromium import browser_instance as instances
 from engine.browser.chromium import context_closing
 from engine.browser.chromium.browser_instance import Instance
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone
 from tests.far_limits import FAR_S
 

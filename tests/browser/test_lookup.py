@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from engine.browser.egress.egress_policy import Lookups, Policy
+from engine.egress.egress_policy import Lookups, Policy
 from engine.model.errors import PageError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -65,7 +65,7 @@ async def test_no_more_threads_look_than_allowed_and_none_stays(silent: threadin
 def test_a_name_that_is_still_looked_up_does_not_hold_the_programs_end_up() -> None:
     code = """
         import asyncio, socket, time
-        from engine.browser.egress.egress_policy import Policy
+        from engine.egress.egress_policy import Policy
 
         # a system's look-up blocks its thread, and outlasts this test
         socket.getaddrinfo = lambda *_, **__: time.sleep(600)

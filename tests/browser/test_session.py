@@ -18,7 +18,7 @@ import pytest
 from engine.browser.chromium import browser_session as sessions
 from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
 from engine.browser.chromium.processes import alive
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed, BrowserGone, BrowserMissing, PageError, ShuttingDown
 from engine.pages.fetch import PageOptions
 from engine.sample.site import Site
@@ -257,7 +257,7 @@ async def test_a_program_that_is_no_browser_is_tried_three_times_and_no_more(
 async def test_kill_9_of_our_process_takes_the_browser_with_it(site: Site) -> None:
     code = """
         import asyncio, sys
-        from engine.browser.egress.egress_policy import Policy
+        from engine.egress.egress_policy import Policy
         from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
         from engine.pages.fetch import PageOptions
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from playwright.async_api import Page
 
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.credentials import Credentials
 from engine.sample.server import HTML, Answer, Request, Server
 from engine.secrets.given_secrets import Scrub, of_credentials

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.kinds.crawl.crawl_args import OutputFormat
 from engine.pages.extract import extract_now
 from engine.pages.fetch import Fetched, PageOptions

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.credentials import Credentials
 from engine.model.errors import PageError
 from engine.pages.extract import extract_now

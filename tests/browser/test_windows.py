@@ -14,7 +14,7 @@ import pytest
 
 from engine.browser.chromium.browser_instance import Instance
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from tests.browser.conftest import Pages
 
 

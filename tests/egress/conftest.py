@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.egress.connecting import connect
-from engine.browser.egress.egress_policy import Policy, place_of
-from engine.browser.egress.proxy import Proxy
-from engine.browser.egress.public_addresses import IPAddress
+from engine.egress.connecting import connect
+from engine.egress.egress_policy import Policy, place_of
+from engine.egress.proxy import Proxy
+from engine.egress.public_addresses import IPAddress
 from fixtures.hostile.site import HostileSite
 from tests.far_limits import be_patient
 

@@ -15,7 +15,7 @@ import pytest
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_session import FetcherOptions, InstanceOptions
-from engine.browser.egress.egress_policy import KEPT_S, Policy
+from engine.egress.egress_policy import KEPT_S, Policy
 from engine.model.errors import PageError
 from engine.pages.fetch import Fetcher, PageOptions
 from engine.pages.static_engine import open_static

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.browser.chromium.launch import FLAGS
-from engine.browser.egress.egress_policy import KEPT_S, LOOPBACK, Place, Policy, place_of
+from engine.egress.egress_policy import KEPT_S, LOOPBACK, Place, Policy, place_of
 from engine.kinds.private_reach import reach
 from engine.model.config import Settings
 from engine.model.errors import PageError

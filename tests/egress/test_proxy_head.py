@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.egress.egress_policy import Place
-from engine.browser.egress.proxy_connection import CHUNKED, BadHead, Body, parse
+from engine.egress.egress_policy import Place
+from engine.egress.proxy_request import CHUNKED, BadHead, Body, parse
 
 
 def head(*lines: str) -> bytes:

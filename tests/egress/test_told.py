@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.egress_log import telling
 from engine.model.config import Settings

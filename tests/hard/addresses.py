@@ -18,7 +18,7 @@ from typing import Any
 from playwright.async_api import Page, async_playwright
 
 from engine.browser.chromium.locate import locate
-from engine.browser.egress.egress_policy import Policy, place_of
+from engine.egress.egress_policy import Policy, place_of
 from engine.model.addresses import address_of, link_address
 from engine.model.errors import AddressBlocked, EngineError
 from engine.pages.fetch import PageOptions

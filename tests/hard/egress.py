@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.browser.chromium.browser_session import FetcherOptions
-from engine.browser.egress.egress_policy import KEPT_S, Policy
+from engine.egress.egress_policy import KEPT_S, Policy
 from engine.model.errors import EngineError
 from engine.pages.fetch import Fetcher, PageOptions
 from engine.pages.static_engine import open_static

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.host_delay import Pace
 from engine.kinds.sitemap import sitemap_crawl

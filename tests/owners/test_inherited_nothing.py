@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from engine.browser.chromium.browser_session import InstanceOptions
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from tests.owners.elsewhere import open_files

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
-from engine.browser.egress.egress_policy import Policy
 from engine.browser.recording.recorder import naming_script
+from engine.egress.egress_policy import Policy
 
 PAGE = """
 <main>

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed
 from engine.model.records import Status
 from tests.cli.program import Octask, only_task, until

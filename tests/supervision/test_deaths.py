@@ -15,7 +15,7 @@ import pytest
 from engine.browser.chromium.browser_limits import Limits
 from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
 from engine.browser.chromium.processes import alive
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone
 from engine.pages.fetch import PageOptions
 from tests.hard.kill_browser import crawl_under_fire, kill_browser, kill_driver, kill_renderer

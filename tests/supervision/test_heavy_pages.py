@@ -15,9 +15,9 @@ from engine.browser.chromium.browser_session import FetcherOptions, InstanceOpti
 from engine.browser.chromium.instances import Instances
 from engine.browser.chromium.launch import Load
 from engine.browser.chromium.processes import Family
-from engine.browser.egress.egress_policy import Policy
 from engine.browser.interact.command_stage import Stage
 from engine.browser.interact.command_tools import run_command
+from engine.egress.egress_policy import Policy
 from engine.kinds.commands.command_errors import CommandFailed
 from engine.kinds.commands.command_plan import Step
 from engine.model.errors import PageError

@@ -19,9 +19,9 @@ import pytest
 
 from engine.browser.chromium.browser_session import InstanceOptions
 from engine.browser.chromium.processes import alive
-from engine.browser.egress.egress_policy import Policy
 from engine.browser.page.evidence import TabCamera
 from engine.browser.page.failures import PageTooHeavy
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext, UnitTimeout
 from engine.kinds.crawl import crawl, retry_policy
 from engine.kinds.crawl.crawl import Awake

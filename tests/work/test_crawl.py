@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from engine.browser.egress.egress_policy import Policy
 from engine.browser.page.failures import PageFloods
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext, UnitTimeout
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl

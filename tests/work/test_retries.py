@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
-from engine.browser.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl import retry_policy
 from engine.kinds.crawl.crawl import crawl

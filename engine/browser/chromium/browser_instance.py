@@ -20,7 +20,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.context_closing import close_context
 from engine.browser.chromium.contexts import open_context
 from engine.browser.chromium.launch import Chromium
-from engine.browser.egress.navigation_filter import TabFilter, frames_of
+from engine.browser.chromium.navigation_filter import TabFilter, frames_of
 from engine.browser.interact.dialogs import Dialogs
 from engine.browser.page.failures import PageTooHeavy
 from engine.model.errors import BrowserGone, PageError
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Dialog, Page
 
     from engine.browser.chromium.browser_session import InstanceOptions
-    from engine.browser.egress.egress_policy import Policy
-    from engine.browser.egress.proxy_listener import ProxyListener
+    from engine.egress.egress_policy import Policy
+    from engine.egress.proxy_listener import ProxyListener
 
 OPEN_S = 15.0
 OPEN_TRIES = 2

@@ -19,9 +19,9 @@ import msgspec
 from engine.browser.chromium.browser_limits import DEFAULT, Limits
 from engine.browser.chromium.browser_recycler import BrowserRecycler
 from engine.browser.chromium.locate import Found, locate
-from engine.browser.egress.egress_policy import Policy
-from engine.browser.egress.proxy import Proxy
 from engine.browser.recording.live_view import LiveViews, MaskedContent
+from engine.egress.egress_policy import Policy
+from engine.egress.proxy import Proxy
 from engine.model.credentials import Credentials
 from engine.model.errors import BrowserFailed, BrowserMissing, ShuttingDown
 from engine.pages.fetch import Fetcher

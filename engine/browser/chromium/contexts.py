@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext
 
     from engine.browser.chromium.launch import Chromium
-    from engine.browser.egress.egress_policy import Policy
-    from engine.browser.egress.proxy_listener import ProxyListener
+    from engine.egress.egress_policy import Policy
+    from engine.egress.proxy_listener import ProxyListener
 
 Opened = tuple["BrowserContext", "ProxyListener"]
 LATE_S = 15.0  # for a context that no task waits for any more
@@ -47,7 +47,10 @@ async def _open(chromium: Chromium, policy: Policy, script: str, options: dict[s
     context: BrowserContext | None = None
     try:
         context = await chromium.browser.new_context(
-            proxy=listener.settings(), service_workers="block", accept_downloads=False, **options
+            proxy={"server": listener.server, "bypass": listener.bypass},
+            service_workers="block",
+            accept_downloads=False,
+            **options,
         )
     finally:
         if context is None:

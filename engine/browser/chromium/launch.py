@@ -17,11 +17,11 @@ from playwright.async_api import Error
 from engine.browser.chromium.browser_limits import Limits
 from engine.browser.chromium.driver import Driver
 from engine.browser.chromium.locate import Found
+from engine.browser.chromium.navigation_filter import NavigationFilter
 from engine.browser.chromium.processes import Family, end, holds, holds_alone
-from engine.browser.egress.egress_policy import LOOPBACK
-from engine.browser.egress.navigation_filter import NavigationFilter
-from engine.browser.egress.proxy import Proxy
 from engine.browser.page.failures import NoScreen
+from engine.egress.egress_policy import LOOPBACK
+from engine.egress.proxy import Proxy
 from engine.model.errors import BrowserFailed
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ async def _browser(driver: Driver, found: Found, proxy: Proxy, variant: BrowserV
             headless=not variant.headed,
             args=[*FLAGS, *(LEAN_FLAGS if variant.lean else ()), *windows],
             # For requests outside any context; the bypass removes Chromium's implicit exceptions.
-            proxy=blocking_listener.settings(),
+            proxy={"server": blocking_listener.server, "bypass": blocking_listener.bypass},
             ignore_default_args=_dropped_defaults(),
             chromium_sandbox=not _is_root(),
             handle_sigint=False,

@@ -17,7 +17,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.context_closing import close_context
 from engine.browser.chromium.contexts import open_context
 from engine.browser.chromium.cookie_jar import CUT, is_suspect, unproved
-from engine.browser.egress.navigation_filter import TabFilter
+from engine.browser.chromium.navigation_filter import TabFilter
 from engine.browser.page.crawl_tab import Tab, first_script
 from engine.browser.page.failures import LeftByOthers, PageFloods, PageTooHeavy, no_answer
 from engine.browser.page.held_open import HeldOpen

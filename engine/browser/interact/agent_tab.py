@@ -16,8 +16,6 @@ from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.chromium.browser_instance import Instance
-from engine.browser.egress.domain_allowlist import DomainAllowlist
-from engine.browser.egress.egress_policy import Policy, without_credentials
 from engine.browser.interact.tool_refusals import (
     NoHistory,
     PageUnreadable,
@@ -31,6 +29,8 @@ from engine.browser.page.held_open import HeldOpen
 from engine.browser.page.isolated_world import World
 from engine.browser.page.module_imports import imported, is_importing
 from engine.browser.page.secret_mask import SecretMask
+from engine.egress.domain_allowlist import DomainAllowlist
+from engine.egress.egress_policy import Policy, without_credentials
 from engine.model.errors import BrowserGone, PageError
 from engine.secrets.given_secrets import of_address, of_credentials
 

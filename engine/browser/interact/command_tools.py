@@ -12,13 +12,13 @@ from playwright.async_api import Error
 
 from engine.browser.chromium.browser_session import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
-from engine.browser.egress.egress_policy import without_credentials
 from engine.browser.interact.command_failures import CRASHED, as_failure, gone, no_frame, too_slow
 from engine.browser.interact.command_pages import INTERACT, NAVIGATE
 from engine.browser.interact.command_reading import CONTENT, EXECUTE
 from engine.browser.interact.command_stage import Call, Stage, Tool
 from engine.browser.interact.command_target import missing_frame
 from engine.browser.page.failures import TOO_HEAVY
+from engine.egress.egress_policy import without_credentials
 from engine.kinds.commands.command_errors import CommandFailed, CommandTimeout, InstanceDisconnected
 from engine.kinds.commands.command_plan import Step
 from engine.model.display import display

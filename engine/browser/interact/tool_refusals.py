@@ -5,7 +5,7 @@ Each has advice on the next step, because the agent is about to try again.
 
 from __future__ import annotations
 
-from engine.model.errors import AddressBlocked, EngineError
+from engine.model.errors import EngineError
 
 
 class StaleReference(EngineError):
@@ -87,13 +87,3 @@ class PictureTooLarge(EngineError):
     title = "The picture is too large"
     sentence = "The picture would have {size_bytes:,} bytes; {most_bytes:,} are allowed."
     advice_text = "Take the visible part, or one element."
-
-
-class DomainBlocked(AddressBlocked):
-    """The address is not in the task's allowedDomains; nothing was opened."""
-
-    code = "domain_blocked"
-    title = "Not one of the task's domains"
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url, "not one of the task's allowed domains")

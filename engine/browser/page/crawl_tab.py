@@ -21,13 +21,13 @@ from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.chromium.cookie_jar import CookieJar
-from engine.browser.egress.egress_policy import without_credentials
-from engine.browser.egress.navigation_filter import TabFilter, frames_of
+from engine.browser.chromium.navigation_filter import TabFilter, frames_of
 from engine.browser.page.extraction_options import WORLD, compact, extraction_request, script
 from engine.browser.page.failures import net_failure, no_answer
 from engine.browser.page.held_open import HeldOpen
 from engine.browser.page.module_imports import imported, is_importing
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
+from engine.egress.egress_policy import without_credentials
 from engine.model.errors import PageError
 from engine.pages.documents import is_html, is_text
 from engine.pages.fetch import MAX_LINKS, Fetched, PageOptions

@@ -9,10 +9,10 @@ from typing import Any, Final
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_instance import Instance
-from engine.browser.egress.egress_policy import Policy, without_credentials
 from engine.browser.interact.agent_tab import AgentTab, open_tab
 from engine.browser.page.isolated_world import evaluate
 from engine.browser.page.screenshot import picture
+from engine.egress.egress_policy import Policy, without_credentials
 from engine.kinds.snapshot.session_snapshot import LOOK_S, Look
 from engine.kinds.snapshot.snapshot_args import GivenTab, SnapshotArgs
 from engine.model import urls

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from engine.browser.egress.egress_policy import place_of
+from engine.egress.egress_policy import place_of
 from engine.kinds.commands.command_table import TAB_ACTIONS
 from engine.kinds.commands.command_task import Task, TaskCommand, command_id
 from engine.model import redact

@@ -17,8 +17,8 @@ import msgspec
 
 from engine.browser.chromium.browser_session import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
-from engine.browser.egress.egress_policy import Policy
 from engine.browser.recording.live_view import MaskedContent
+from engine.egress.egress_policy import Policy
 from engine.kinds.commands.command_check import check
 from engine.kinds.commands.command_document import Document
 from engine.kinds.commands.command_errors import CANCELLED, CommandFailed, InstanceDisconnected

@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from engine.browser.chromium.browser_session import FetcherOptions
-from engine.browser.egress.domain_allowlist import DomainAllowlist
-from engine.browser.egress.egress_policy import Policy
 from engine.budgets.budget_policy import DOMAINS
+from engine.egress.domain_allowlist import DomainAllowlist
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import Context
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl

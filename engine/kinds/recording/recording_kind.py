@@ -8,8 +8,8 @@ from typing import Any
 
 from engine.browser.chromium.browser_session import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
-from engine.browser.egress.egress_policy import Policy
 from engine.browser.page.failures import NoScreen
+from engine.egress.egress_policy import Policy
 from engine.kinds.context import Context
 from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import reach

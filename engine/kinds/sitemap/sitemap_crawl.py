@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from engine.browser.egress.egress_policy import place_of
-from engine.browser.egress.public_addresses import literal
+from engine.egress.egress_policy import place_of
+from engine.egress.public_addresses import literal
 from engine.kinds.context import Context, UnitTimeout
 from engine.kinds.crawl.crawl import Give, crawl_from
 from engine.kinds.crawl.crawl_args import CrawlArgs

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from engine.browser.egress.public_addresses import IPAddress
+from engine.egress.public_addresses import IPAddress
 
 STAGGER_S = 0.25
 CONNECT_S = 20.0

@@ -4,6 +4,11 @@ Each context has its own port, because a browser sends proxy credentials only wi
 DevTools intercepts: a page loaded past the proxy could not load its resources through it.
 Requests carry no tab, so a listener allows everything that any of its policies allows; documents
 are checked tab by tab (`navigation_filter`).
+
+A tunnel (https, WebSocket) is relayed unchanged. Of plain http only the requests are parsed, to
+know the destination of each and the beginning of the next; responses are relayed raw: a browser
+sends one request at a time, so that a new request means the last response is complete. A failed
+connection ends without a response, which would be mistaken for the page.
 """
 
 from __future__ import annotations
@@ -13,15 +18,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from engine.browser.egress.connecting import Connect, dial
-from engine.browser.egress.egress_policy import Place, Policy
-from engine.browser.egress.proxy_connection import Client, Upstream
+from engine.egress.connecting import Connect, dial
+from engine.egress.egress_policy import Place, Policy
+from engine.egress.proxy_request import MAX_HEAD_BYTES, BadHead, Body, Head, parse
 from engine.model.errors import AddressBlocked, PageError
 
 if TYPE_CHECKING:
-    from playwright.async_api import ProxySettings
-
-    from engine.browser.egress.public_addresses import IPAddress
+    from engine.egress.public_addresses import IPAddress
 
 MOST_CONNECTIONS = 512
 ROUND_S = 15.0
@@ -34,6 +37,11 @@ ANSWER_S = 15.0  # for the policy: more than its own limit
 MAX_FAILURES = 256
 Ports = frozenset[int] | None
 _NOBODYS = "it belongs to no task"
+LINGER_S = 20.0
+_END_OF_HEAD = b"\r\n\r\n"
+_OPENED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_UNMADE = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_ANSWER = b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 def unknown_ports() -> Ports:
@@ -90,11 +98,16 @@ class ProxyListener:
         for client in list(self._clients):
             client.transport.abort()
 
-    def settings(self) -> ProxySettings:
-        """Return a context's proxy settings: the listener, bypassed for its loopback start."""
+    @property
+    def server(self) -> str:
+        """Address of the port, as a proxy setting."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def bypass(self) -> str:
+        """The proxy setting for addresses that are opened directly: the loopback starts."""
         direct = (place for policy in self._policies for place in policy.loopback_places())
-        bypass = ",".join(["<-loopback>", *dict.fromkeys(direct)])
-        return {"server": f"http://127.0.0.1:{self.port}", "bypass": bypass}
+        return ",".join(["<-loopback>", *dict.fromkeys(direct)])
 
     def allow(self, policies: Iterable[Policy]) -> None:
         """Replace the policies."""
@@ -228,3 +241,216 @@ def _as_page(failed: OSError) -> PageError:
     if isinstance(failed, ConnectionRefusedError):
         return PageError("connection", "connection refused")
     return PageError("connection", "the server cannot be reached")
+
+
+class Upstream(asyncio.Protocol):
+    """The server's side of a connection; paused until the client side attaches."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._client: Client | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.pause_reading()  # a server may send before the browser is ready
+
+    def serve(self, client: Client) -> None:
+        """Relay to `client` from now on."""
+        self._client = client
+        self.transport.resume_reading()
+
+    def leave(self) -> None:
+        """Close the connection; discard incoming data, flush outgoing data."""
+        self._client = None
+        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(LINGER_S, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self._client is not None:
+            self._client.moved += len(data)
+            self._client.transport.write(data)
+
+    def eof_received(self) -> bool:
+        return self._client is not None and self._client.server_ended()
+
+    def pause_writing(self) -> None:
+        if self._client is not None:
+            self._client.hold()
+
+    def resume_writing(self) -> None:
+        if self._client is not None:
+            self._client.go_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.server_lost()
+
+
+class Client(asyncio.Protocol):
+    """The browser's side of a connection: parses heads, connects, relays."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, listener: ProxyListener) -> None:
+        self.moved = 0  # bytes, both ways; the listener detects idle connections by it
+        self.has_asked = False  # a whole head has arrived, as browsers send it at once
+        self.joined_s = 0.0
+        self._listener = listener
+        self._buffer = bytearray()
+        self._body: Body | None = None
+        self._upstream: Upstream | None = None
+        self._tunnel: asyncio.Transport | None = None
+        self._dialing: asyncio.Task[None] | None = None
+
+    @property
+    def expects_head(self) -> bool:
+        """Whether a head is incomplete, or the first one has not begun."""
+        return not self.has_asked or (bool(self._buffer) and self._dialing is None)
+
+    @property
+    def port(self) -> int:
+        """The browser's port of the connection; 0 once it is closed."""
+        name = self.transport.get_extra_info("peername")
+        return int(name[1]) if name else 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        if not self._listener.accept(self):
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self.moved += len(data)
+        if self._tunnel is not None:
+            self._tunnel.write(data)
+            return
+        self._buffer += data
+        self._advance()
+
+    def eof_received(self) -> bool:
+        """Half-close a tunnel; close plain http."""
+        if self._tunnel is None:
+            return False
+        self._tunnel.write_eof()
+        return True
+
+    def pause_writing(self) -> None:
+        if self._upstream is not None:
+            self._upstream.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._upstream is not None:
+            self._upstream.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._listener.remove(self)
+        if self._dialing is not None:
+            self._dialing.cancel()
+        self._leave_upstream()
+
+    def hold(self) -> None:
+        """Pause reading: the server's buffer is full."""
+        self.transport.pause_reading()
+
+    def go_on(self) -> None:
+        """Resume reading: the server's buffer has room."""
+        if self._dialing is None:
+            self.transport.resume_reading()
+
+    def server_ended(self) -> bool:
+        """Handle the server's end of data; return True to keep a tunnel half open."""
+        if self._tunnel is None or self.transport.is_closing():
+            return False
+        self.transport.write_eof()
+        return True
+
+    def server_lost(self) -> None:
+        """Close after the server's remaining data is delivered."""
+        self._upstream = None
+        self.transport.close()
+
+    def _advance(self) -> None:
+        try:
+            while self._dialing is None and self._step():
+                pass
+        except BadHead as bad:
+            self._listener.invalid_requests += 1
+            self.transport.write(_ANSWER % bad.status)
+            self.transport.close()
+
+    def _step(self) -> bool:
+        """Process one part of the buffer; return False if more data is needed."""
+        if self._body is not None and self._upstream is not None:
+            taken = self._body.take(self._buffer)
+            if taken:
+                self._upstream.transport.write(bytes(self._buffer[:taken]))
+                del self._buffer[:taken]
+            if not self._body.done:
+                return False
+            self._body = None
+        end = self._buffer.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+        if end < len(_END_OF_HEAD):
+            if len(self._buffer) > MAX_HEAD_BYTES:
+                raise BadHead(b"431 Request Header Fields Too Large")
+            return False
+        head = parse(bytes(self._buffer[:end]))
+        self.has_asked = True
+        del self._buffer[:end]
+        self._begin(head)
+        return True
+
+    def _begin(self, head: Head) -> None:
+        upstream = self._upstream
+        same = upstream is not None and not head.tunnel and upstream.place == head.place
+        if upstream is not None and same and not upstream.transport.is_closing():
+            self._send(head, upstream)
+            return
+        self._leave_upstream()
+        self.transport.pause_reading()
+        loop = asyncio.get_running_loop()
+        self._dialing = loop.create_task(self._dial(head), name="connect for the browser")
+
+    async def _dial(self, head: Head) -> None:
+        try:
+            upstream = await self._listener.connect(head.place)
+        except (PageError, OSError):
+            if head.tunnel:
+                self.transport.write(_UNMADE)
+            self.transport.close()
+            return
+        finally:
+            self._dialing = None
+        self._upstream = upstream
+        if upstream.transport.is_closing():  # the connection closed before it was attached
+            self._leave_upstream()
+            self.transport.close()
+            return
+        if head.tunnel:
+            self._open_tunnel(upstream)
+        else:
+            self._send(head, upstream)
+        upstream.serve(self)
+        self.transport.resume_reading()
+        if not head.tunnel:
+            self._advance()
+
+    def _open_tunnel(self, upstream: Upstream) -> None:
+        self.transport.write(_OPENED)
+        self._tunnel = upstream.transport
+        if self._buffer:
+            self._tunnel.write(bytes(self._buffer))
+            self._buffer.clear()
+
+    def _send(self, head: Head, upstream: Upstream) -> None:
+        upstream.transport.write(head.forward)
+        self._body = Body(head.body_bytes) if head.body_bytes else None
+
+    def _leave_upstream(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.leave()

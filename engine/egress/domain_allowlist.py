@@ -10,9 +10,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine import budgets
-from engine.browser.egress.egress_policy import Place, Policy, without_credentials
-from engine.browser.egress.public_addresses import IPAddress
-from engine.browser.interact.tool_refusals import DomainBlocked
+from engine.egress.egress_policy import Place, Policy, without_credentials
+from engine.egress.public_addresses import IPAddress
+from engine.model.errors import AddressBlocked
+
+
+class DomainBlocked(AddressBlocked):
+    """The address is not in the task's allowedDomains; nothing was opened."""
+
+    code = "domain_blocked"
+    title = "Not one of the task's domains"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, "not one of the task's allowed domains")
 
 
 class DomainAllowlist(Policy):

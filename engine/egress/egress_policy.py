@@ -1,9 +1,9 @@
 """Egress policy: the addresses that a task's browser and static engine may reach.
 
 One `Policy` per task. It decides about every *connection*: of the browser, whose only way out is
-the product's proxy (`proxy`, `proxy_listener`), and of the static engine (`resolver`). Documents
-are also checked before that (`navigation_filter`), tab by tab, so that each page gets its own
-reason. Only http and https are allowed, and only public addresses, after the name was resolved;
+the product's proxy (`proxy`, `proxy_listener`), and of the static engine (`http_session`).
+Documents are also checked before that (`navigation_filter`), tab by tab, so that each page gets its
+own reason. Only http and https are allowed, and only public addresses, after the name was resolved;
 except exactly the host and port of a start URL that was private at its first check. Callers
 connect to the checked addresses, never to the name.
 """
@@ -19,17 +19,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from engine.browser.egress import public_addresses
-from engine.browser.egress.blocked_requests import BlockedRequests
-from engine.browser.egress.public_addresses import IPAddress
+from engine.egress import public_addresses
+from engine.egress.blocked_requests import BlockedRequests
+from engine.egress.public_addresses import IPAddress
 from engine.model import urls
 from engine.model.errors import AddressBlocked, PageError
-
-if TYPE_CHECKING:
-    from aiohttp.abc import AbstractResolver
-
 
 # Resolver calls on a few dedicated threads.
 #
@@ -266,15 +262,6 @@ class Policy:
         Name resolution cannot redirect such a place, so a browser may connect to it directly.
         """
         return tuple(sorted(filter(_is_loopback, {*self._allowed, *map(str, self._starts)})))
-
-    def resolver(self) -> AbstractResolver:
-        """Return a resolver for aiohttp's connector that connects only to checked addresses.
-
-        aiohttp calls no resolver for a numeric host: `check` every hop as well.
-        """
-        from engine.browser.egress.resolver import PolicyResolver
-
-        return PolicyResolver(self)
 
     def _allowed_addresses(
         self, place: Place, found: tuple[IPAddress, ...], url: str

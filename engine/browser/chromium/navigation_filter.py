@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
-from engine.browser.egress.egress_policy import Policy, place_of, place_or_scheme
+from engine.egress.egress_policy import Policy, place_of, place_or_scheme
 from engine.model.credentials import Credentials
 from engine.model.errors import AddressBlocked, PageError
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
-    from engine.browser.egress.proxy_listener import ProxyListener
+    from engine.egress.proxy_listener import ProxyListener
 
 _DOCUMENTS = {"resourceType": "Document"}
 _MEDIA = {"resourceType": "Media"}

@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from engine.browser.egress.connecting import Connect, connect
-from engine.browser.egress.egress_policy import Policy
-from engine.browser.egress.proxy_listener import Ports, ProxyListener, unknown_ports
+from engine.egress.connecting import Connect, connect
+from engine.egress.egress_policy import Policy
+from engine.egress.proxy_listener import Ports, ProxyListener, unknown_ports
 from engine.model.errors import BrowserFailed
 
 START_S = 10.0

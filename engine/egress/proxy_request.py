@@ -1,0 +1,158 @@
+"""Parser of a forward proxy request: the head, and the end of the body.
+
+Strict, because the result decides where bytes go: an ambiguous head is rejected.
+Source: RFC 9112, sections 3.2, 6 and 7.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from engine.egress import public_addresses
+from engine.egress.egress_policy import Place
+
+MAX_HEAD_BYTES = 256 * 1024  # Chromium accepts as much for cookies
+MAX_LINE_BYTES = 4_096  # of the sizes and trailers in a chunked body
+MAX_HOST = 253  # characters, the DNS limit
+CHUNKED = -1
+_REQUEST = re.compile(rb"([!#-'*+.0-9A-Z^-z|~-]+) ([^\x00-\x20\x7f]+) HTTP/1\.[01]")
+_FIELD = re.compile(rb"[!#-'*+.0-9A-Z^-z|~-]+:[^\x00\r\n]*")
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:@\[\]]+)(?::(\d{1,5}))?")
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_SCHEME = b"http://"
+
+
+class BadHead(Exception):
+    """Not a valid proxy request; `status` is the response."""
+
+    def __init__(self, status: bytes = b"400 Bad Request") -> None:
+        self.status = status
+
+
+class Head(NamedTuple):
+    """Destination of a request; `forward` is sent there, empty for a tunnel.
+
+    `body_bytes` follow it, or chunks if it is `CHUNKED`.
+    """
+
+    place: Place
+    tunnel: bool
+    forward: bytes
+    body_bytes: int
+
+
+def parse(raw: bytes) -> Head:
+    """Parse one head, including its empty line.
+
+    Raises:
+        BadHead: it is no proxy request, or is ambiguous.
+    """
+    first, *fields = raw.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    match = _REQUEST.fullmatch(first)
+    if match is None or not all(map(_FIELD.fullmatch, fields)):
+        raise BadHead
+    method, target = match.groups()
+    if method == b"CONNECT":
+        return Head(_place(target, 0), True, b"", 0)
+    if target[: len(_SCHEME)].lower() != _SCHEME:
+        raise BadHead  # no proxy request: some page connects to this port directly
+    authority, path = _split(target[len(_SCHEME) :])
+    kept = [b" ".join((method, path, b"HTTP/1.1")), b"Host: " + authority]
+    kept += [field for field in map(_forwarded, fields) if field]
+    forward = b"\r\n".join(kept) + b"\r\n\r\n"
+    return Head(_place(authority, 80), False, forward, _body_bytes(fields))
+
+
+def _split(rest: bytes) -> tuple[bytes, bytes]:
+    end = next((at for at, byte in enumerate(rest) if byte in b"/?#"), len(rest))
+    path = rest[end:].partition(b"#")[0]
+    return rest[:end], path if path.startswith(b"/") else b"/" + path
+
+
+def _place(authority: bytes, default_port: int) -> Place:
+    match = _AUTHORITY.fullmatch(authority.decode("latin-1"))
+    if match is None:
+        raise BadHead
+    port = int(match.group(2) or default_port)
+    try:
+        host = public_addresses.canonical_host(match.group(1))
+    except ValueError as invalid:
+        raise BadHead from invalid
+    if not 0 < port < 65_536 or len(host) > MAX_HOST:
+        raise BadHead
+    return Place(host, port)
+
+
+def _forwarded(field: bytes) -> bytes:
+    """Return the field for the server; empty for hop-by-hop proxy fields."""
+    name, _, value = field.partition(b":")
+    name = name.lower()
+    if name == b"proxy-connection":
+        return b"Connection:" + value
+    return b"" if name == b"host" or name.startswith(b"proxy-") else field
+
+
+def _body_bytes(fields: list[bytes]) -> int:
+    parts = [field.partition(b":") for field in fields]
+    values = {name.lower(): value.strip() for name, _, value in parts}
+    names = [name.lower() for name, _, _ in parts]
+    length, coding = values.get(b"content-length"), values.get(b"transfer-encoding")
+    twice = names.count(b"content-length") > 1 or names.count(b"transfer-encoding") > 1
+    if twice or (length is not None and coding is not None):
+        raise BadHead  # request smuggling
+    if coding is not None:
+        if coding.lower() != b"chunked":
+            raise BadHead
+        return CHUNKED
+    if length is not None and not (length.isdigit() and len(length) < 16):
+        raise BadHead
+    return int(length or 0)
+
+
+class Body:
+    """Tracks a request's body in the stream to find the beginning of the next head."""
+
+    def __init__(self, body_bytes: int) -> None:
+        self.done = body_bytes == 0
+        self._chunked = body_bytes == CHUNKED
+        self._left = max(0, body_bytes)  # of the body, or of the chunk and its line end
+        self._trailer = False
+
+    def take(self, data: bytes | bytearray) -> int:
+        """Return the number of leading bytes of `data` in the body; 0: more data needed.
+
+        Raises:
+            BadHead: the chunks cannot be parsed.
+        """
+        taken = 0
+        while not self.done and taken < len(data):
+            used = min(self._left, len(data) - taken)
+            if used:
+                self._left -= used
+                self.done = not self._chunked and not self._left
+            else:
+                used = self._line(bytes(data[taken : taken + MAX_LINE_BYTES]))
+            if not used:
+                break
+            taken += used
+        return taken
+
+    def _line(self, data: bytes) -> int:
+        """Return the length of the first line of `data` (a chunk size, or a trailer)."""
+        end = data.find(b"\n") + 1
+        if not end:
+            if len(data) >= MAX_LINE_BYTES:
+                raise BadHead
+            return 0
+        line = data[:end]
+        if self._trailer:
+            self.done = line in (b"\r\n", b"\n")
+            return end
+        size = _SIZE.fullmatch(line)
+        if size is None:
+            raise BadHead
+        length = int(size.group(1), 16)
+        self._trailer = not length
+        self._left = length + 2 if length else 0
+        return end
