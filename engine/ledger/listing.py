@@ -119,14 +119,23 @@ def packed(stamp: Stamp | None) -> int | None:
     return ((stamp.inode << 64 | stamp.size) << 64) + stamp.mtime_ns
 
 
-def for_list(found: Found, make: Make) -> tuple[TaskRecord | Unreadable, int | None]:
-    """Reduce a task for a long-lived list; the stamp is packed."""
+def for_list(
+    found: Found, make: Make, reduced: set[str] | None = None
+) -> tuple[TaskRecord | Unreadable, int | None]:
+    """Reduce a task for a list; the stamp is packed.
+
+    A large record is reduced to its short values for a list that is kept (`make` is
+    `meta.compact`) or that collects the ids of such records in `reduced`, to read them again.
+    """
     task_id, entry, mark = found
     if not isinstance(entry, TaskRecord):
         return entry, packed(mark)
-    entry = make(entry, task_id)
-    if make is meta.compact and mark is not None:
-        entry = meta.bounded(entry, mark.size)
+    whole = make(entry, task_id)
+    if mark is None or (make is not meta.compact and reduced is None):
+        return whole, packed(mark)
+    entry = meta.bounded(whole, mark.size)
+    if reduced is not None and entry is not whole:
+        reduced.add(task_id)
     return entry, packed(mark)
 
 
@@ -161,9 +170,16 @@ def _matches(
 
 
 def entries(
-    root: Folder, ids: Iterable[str], now_ms: int, make: Make = meta.interned
+    root: Folder,
+    ids: Iterable[str],
+    now_ms: int,
+    make: Make = meta.interned,
+    reduced: set[str] | None = None,
 ) -> Iterator[TaskRecord | Unreadable]:
-    """Yield the entry of each id, without stamps: the fastest way through a whole ledger."""
+    """Yield the entry of each id, without stamps: the fastest way through a whole ledger.
+
+    `reduced` is that of `for_list`.
+    """
     root_fd, decode_fast, is_flat = root.fd, meta.decode_fast, meta.is_flat
     for task_id in ids:
         record = None
@@ -182,7 +198,7 @@ def entries(
         if record is not None and record.task_id == task_id:
             yield make(record, task_id)
         elif (found := _read(root, task_id, now_ms, meta.decode_record)) is not None:
-            yield for_list(found, make)[0]
+            yield for_list(found, make, reduced)[0]
 
 
 def ended(

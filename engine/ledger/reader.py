@@ -173,18 +173,34 @@ class LedgerReader:
         """List the newest `limit` tasks (None: all) that match; Unreadable ones only without a
         filter.
 
-        `since` is in ms since 1970 and includes its own moment. Source: seed 000, invariant 8.
+        `since` is in ms since 1970 and includes its own moment. With a limit, large records are
+        held whole only for the tasks that are returned. Source: seed 000, invariant 8.
         """
         root = self._open_root()
         if root is None:
             return []
+        reduced: set[str] | None = None if limit is None else set()
         with root:
             ids = [task_id for part in listing.folders(root, AT_ONCE) for task_id in part]
-            found = list(listing.entries(root, ids, self._now_ms()))
+            found = list(listing.entries(root, ids, self._now_ms(), meta.interned, reduced))
         whole = [one for one in found if isinstance(one, TaskRecord)]
         if 0 < len(ids) - len(whole) <= MOST_REREAD:
             found = [*whole, *self._reread({*ids}.difference(one.task_id for one in whole))]
-        return listing.newest(found, status, kind, since)[:limit]
+        chosen = listing.newest(found, status, kind, since)[:limit]
+        return [*self._whole(chosen, reduced)] if reduced else chosen
+
+    def _whole(
+        self, entries: Iterable[TaskRecord | Unreadable], reduced: Collection[str]
+    ) -> Iterator[TaskRecord | Unreadable]:
+        """Read the `reduced` records of a list whole; one that changed its state stays as it was
+        when it was chosen."""
+        for entry in entries:
+            if entry.task_id in reduced and isinstance(entry, TaskRecord):
+                found = next((one.entry for one in self.read_many([entry.task_id])), None)
+                if isinstance(found, TaskRecord) and found.status == entry.status:
+                    yield found
+                    continue
+            yield entry
 
     def _reread(self, ids: set[TaskId]) -> Sequence[TaskRecord | Unreadable]:
         """Read unreadable or absent tasks again; another tool may be rewriting one."""

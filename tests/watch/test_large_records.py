@@ -49,7 +49,7 @@ async def test_a_list_keeps_little_of_a_large_record_and_get_has_all_of_it(tmp_p
     await engine.close()
 
 
-@pytest.mark.parametrize("way", ["window", "reaper"])
+@pytest.mark.parametrize("way", ["window", "reaper", "list"])
 def test_large_records_are_looked_at_without_holding_all_of_them(tmp_path: Path, way: str) -> None:
     each = {f"k{number}": "x" * 1_000 for number in range(1_000)}
     for number in range(60):
@@ -60,6 +60,10 @@ def test_large_records_are_looked_at_without_holding_all_of_them(tmp_path: Path,
     try:
         if way == "reaper":
             assert Reaper(ledger).reap() == []
+        elif way == "list":
+            listed = ledger.list(limit=3)
+            args = [one.args_summary for one in listed if isinstance(one, TaskRecord)]
+            assert args == [{"blob": each}] * 3
         else:
             assert len(ledger.read_kept(ids, compact)) == 60
         most = tracemalloc.get_traced_memory()[1]
