@@ -19,7 +19,8 @@ from engine.agents.errors import (
     TooManyTabs,
     WindowTooShort,
 )
-from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.errors import OwnershipError, ShuttingDown
 

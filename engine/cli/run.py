@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.cli.calls import BY_STATUS, CANCELLED, FAILED, OK, Interrupts, call, refuse
 from engine.cli.detach import detach
 from engine.cli.escaped import as_json as print_json

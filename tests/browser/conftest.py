@@ -11,7 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+from engine.browser.chromium.browser_options import FetcherOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.errors import PageError
 from engine.pages.fetch import Fetched, Fetcher, PageOptions

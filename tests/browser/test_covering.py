@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.page import screenshot_masking
 from engine.browser.page.screenshot_masking import TRIES, MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import Policy

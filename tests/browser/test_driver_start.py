@@ -14,7 +14,8 @@ from playwright.async_api import Error
 
 from engine.browser.chromium import browser_session, launch
 from engine.browser.chromium import driver as drivers
-from engine.browser.chromium.browser_session import BrowserSession, BrowserVariant
+from engine.browser.chromium.browser_options import BrowserVariant
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.driver import Driver
 from engine.browser.chromium.locate import locate
 from engine.browser.chromium.navigation_filter import NavigationFilter

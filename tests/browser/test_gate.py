@@ -118,7 +118,7 @@ async def test_a_frame_in_a_process_of_its_own_is_judged_as_well(
 async def test_one_crawl_cannot_use_what_another_may_reach(
     pages: Pages, canary: Pages, browsing: Making
 ) -> None:
-    from engine.browser.chromium.browser_session import FetcherOptions
+    from engine.browser.chromium.browser_options import FetcherOptions
     from engine.egress.egress_policy import Policy
 
     canary["/"] = "<p>inside</p>"

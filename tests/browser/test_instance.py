@@ -15,7 +15,8 @@ import pytest
 from engine.browser.chromium import browser_instance as instances
 from engine.browser.chromium import context_closing
 from engine.browser.chromium.browser_instance import Instance
-from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone
 from tests.far_limits import FAR_S

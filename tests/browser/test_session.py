@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from engine.browser.chromium import browser_session as sessions
-from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+from engine.browser.chromium.browser_options import FetcherOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.processes import alive
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed, BrowserGone, BrowserMissing, PageError, ShuttingDown

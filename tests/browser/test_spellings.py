@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playwright.async_api import Page
 
-from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.credentials import Credentials
 from engine.sample.server import HTML, Answer, Request, Server

@@ -12,7 +12,8 @@ import pytest
 from playwright.async_api import Error
 from PySide6.QtGui import QColor, QImage
 
-from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.recording.live_view import LiveFrame, LiveViews, MaskedContent
 from engine.egress.egress_policy import Policy
 from engine.model.config import Settings

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from engine.browser.chromium.browser_instance import Instance
-from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from tests.browser.conftest import Pages
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.sample.site import Site
 from tests.commands.conftest import Booth, do

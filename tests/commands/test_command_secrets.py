@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.sample.server import Answer
 from engine.sample.site import Site

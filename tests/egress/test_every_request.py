@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 import pytest
 from playwright.async_api import Error
 
-from engine.browser.chromium.browser_session import FetcherOptions, InstanceOptions
+from engine.browser.chromium.browser_options import FetcherOptions, InstanceOptions
 from engine.egress.egress_policy import KEPT_S, Policy
 from engine.model.errors import PageError
 from engine.pages.fetch import Fetcher, PageOptions

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Error
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from fixtures.hostile.site import HostileSite
 from tests.egress.conftest import PUBLIC, World
 from tests.egress.test_every_request import serving_page

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.browser.chromium.browser_session import FetcherOptions, InstanceOptions
+from engine.browser.chromium.browser_options import FetcherOptions, InstanceOptions
 from engine.model.errors import PageError
 from engine.pages.fetch import PageOptions
 from tests.egress.conftest import PUBLIC, START, World

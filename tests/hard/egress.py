@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.browser.chromium.browser_session import FetcherOptions
+from engine.browser.chromium.browser_options import FetcherOptions
 from engine.egress.egress_policy import KEPT_S, Policy
 from engine.model.errors import EngineError
 from engine.pages.fetch import Fetcher, PageOptions

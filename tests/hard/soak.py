@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from engine.browser.chromium.browser_limits import Limits
+from engine.browser.chromium.browser_options import Limits
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from tests.hard.figures import Figures

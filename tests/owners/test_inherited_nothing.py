@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.model.config import Settings
 from engine.service.engine import Engine

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.kinds.commands.command_check import check
 from engine.kinds.recording.recorder_messages import Answered
 from engine.kinds.recording.recording_actions import Scribe

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.recording.recorder import naming_script
 from engine.egress.egress_policy import Policy
 

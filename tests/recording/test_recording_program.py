@@ -15,7 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.chromium.browser_session import BrowserSession, InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed
 from engine.model.records import Status

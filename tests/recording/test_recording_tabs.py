@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.kinds.recording.recorder_messages import Heard, TabClosed, Told
 from engine.kinds.recording.recording_actions import Scribe
 from engine.kinds.recording.recording_export import command_task

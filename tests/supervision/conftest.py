@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.chromium.browser_limits import DEFAULT, Limits
+from engine.browser.chromium.browser_options import DEFAULT, Limits
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.kinds.context import MemoryContext
 from engine.kinds.registry import KINDS

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.browser.chromium.browser_limits import Limits
-from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+from engine.browser.chromium.browser_options import FetcherOptions, Limits
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.processes import alive
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone
@@ -203,7 +203,7 @@ async def test_a_worn_browser_goes_on_where_no_fresh_one_can_be_had(
 async def test_a_page_that_floods_its_browser_does_not_burn_on_after_its_end(
     place: Place, browser: Running, flood: str
 ) -> None:
-    from engine.browser.chromium.browser_session import InstanceOptions
+    from engine.browser.chromium.browser_options import InstanceOptions
 
     place.pages = {"/": "<p>fine</p>"}
     async with browser() as session:

@@ -10,8 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.chromium.browser_limits import MIB, Limits
-from engine.browser.chromium.browser_session import FetcherOptions, InstanceOptions
+from engine.browser.chromium.browser_options import MIB, FetcherOptions, InstanceOptions, Limits
 from engine.browser.chromium.instances import Instances
 from engine.browser.chromium.launch import Load
 from engine.browser.chromium.processes import Family

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.processes import alive
 from engine.browser.page.evidence import TabCamera
 from engine.browser.page.failures import PageTooHeavy

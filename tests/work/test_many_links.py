@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+from engine.browser.chromium.browser_options import FetcherOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl

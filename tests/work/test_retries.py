@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.chromium.browser_session import BrowserSession, FetcherOptions
+from engine.browser.chromium.browser_options import FetcherOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl import retry_policy

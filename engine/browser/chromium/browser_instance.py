@@ -28,7 +28,7 @@ from engine.model.errors import BrowserGone, PageError
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Dialog, Page
 
-    from engine.browser.chromium.browser_session import InstanceOptions
+    from engine.browser.chromium.browser_options import InstanceOptions
     from engine.egress.egress_policy import Policy
     from engine.egress.proxy_listener import ProxyListener
 

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from engine.browser.chromium.browser_limits import Limits
+from engine.browser.chromium.browser_options import Limits
 from engine.browser.chromium.processes import Family
 
 if TYPE_CHECKING:

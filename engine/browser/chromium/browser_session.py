@@ -12,20 +12,21 @@ import importlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
-from engine.browser.chromium.browser_limits import DEFAULT, Limits
+from engine.browser.chromium.browser_options import (
+    DEFAULT,
+    BrowserVariant,
+    FetcherOptions,
+    InstanceOptions,
+    Limits,
+)
 from engine.browser.chromium.browser_recycler import BrowserRecycler
 from engine.browser.chromium.locate import Found, locate
 from engine.browser.recording.live_view import LiveViews, MaskedContent
-from engine.egress.egress_policy import Policy
 from engine.egress.proxy import Proxy
-from engine.model.credentials import Credentials
 from engine.model.errors import BrowserFailed, BrowserMissing, ShuttingDown
 from engine.pages.fetch import Fetcher
-from engine.secrets.given_secrets import Hidden
 
 if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
@@ -44,41 +45,6 @@ _LATE_MODULES = (
 )
 FAILED_FOR_S = 10.0  # requests within this time of a failed start get the same error
 State = Literal["idle", "starting", "ready", "missing", "failed"]
-
-
-class FetcherOptions(msgspec.Struct, frozen=True):
-    """Browser options of one crawl: its policy, and the number of its tabs."""
-
-    policy: Policy
-    pages: int = 3
-    credentials: Credentials | None = None
-    block_resources: bool = True
-    locale: str | None = None
-    user_agent: str | None = None  # None: Chromium's own
-    secrets: tuple[Hidden, ...] = ()  # masked in screenshots
-    task_id: str = ""  # task to which the live view belongs
-
-
-class InstanceOptions(msgspec.Struct, frozen=True):
-    """Options of an instance: its policy, visibility, and handling of windows."""
-
-    policy: Policy
-    headed: bool = False
-    windows: bool = False
-    asks_person: bool = False  # the person who watches answers the dialogs of pages
-    credentials: Credentials | None = None
-    width: int = 1280
-    height: int = 800
-    secrets: tuple[Hidden, ...] = ()  # masked in screenshots
-    task_id: str = ""  # task to which the live view belongs
-
-
-class BrowserVariant(NamedTuple):
-    """Options that need separate browsers, because flags apply to a whole process."""
-
-    lean: bool
-    headed: bool = False
-    windows: bool = False  # pages may open windows in a headless browser
 
 
 class BrowserSession:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from playwright.async_api import Error
 
-from engine.browser.chromium.browser_limits import Limits
+from engine.browser.chromium.browser_options import Limits
 from engine.browser.chromium.driver import Driver
 from engine.browser.chromium.locate import Found
 from engine.browser.chromium.navigation_filter import NavigationFilter
@@ -27,7 +27,7 @@ from engine.model.errors import BrowserFailed
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
 
-    from engine.browser.chromium.browser_session import BrowserVariant
+    from engine.browser.chromium.browser_options import BrowserVariant
 
 
 # Memory measurements of browsers, with an end to renderers above the limit.

@@ -28,7 +28,7 @@ from engine.secrets.echo_matching import Echoes
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page
 
-    from engine.browser.chromium.browser_session import FetcherOptions
+    from engine.browser.chromium.browser_options import FetcherOptions
     from engine.browser.chromium.launch import Chromium
 
 

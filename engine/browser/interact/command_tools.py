@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
 from engine.browser.interact.command_failures import CRASHED, as_failure, gone, no_frame, too_slow
 from engine.browser.interact.command_pages import INTERACT, NAVIGATE

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
 from engine.browser.recording.live_view import MaskedContent
 from engine.egress.egress_policy import Policy

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-from engine.browser.chromium.browser_session import FetcherOptions
+from engine.browser.chromium.browser_options import FetcherOptions
 from engine.budgets.budget_policy import DOMAINS
 from engine.egress.domain_allowlist import DomainAllowlist
 from engine.egress.egress_policy import Policy

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.kinds.context import Context
 from engine.kinds.egress_log import telling
 from engine.kinds.evidence.evidence_args import ARGUMENTS, EvidenceArgs, parse_evidence

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from engine.browser.chromium.browser_session import InstanceOptions
+from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
 from engine.browser.page.failures import NoScreen
 from engine.egress.egress_policy import Policy
