@@ -110,7 +110,9 @@ OTHER_MEANINGS = {
     "engine/contracts/crawl_contract.py": "the same scope",
 }
 DRAGS = {
-    "gui/style/drag_source.py": "a drag is the desktop's own loop, begun by an event, no coroutine"
+    "gui/style/drag_and_drop.py": (
+        "a drag is the desktop's own loop, begun by an event, no coroutine"
+    )
 }
 SPAWNERS = {
     "gui/engine_link/background.py": "the window's TaskSet",

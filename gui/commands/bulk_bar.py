@@ -10,9 +10,9 @@ from engine.text.words import count
 from gui.commands.bulk_reports import Reports
 from gui.commands.copy_rows import Copying
 from gui.context.window_context import WindowContext
-from gui.style.announcements import announce
+from gui.style.accessibility import announce
 from gui.style.icons import icon
-from gui.style.link_button import LinkButton
+from gui.style.labels import LinkButton
 from gui.style.theme import plain_label, plain_tip
 
 KEYS = ("cancel", "rerun", "acknowledge", "export_tasks")

@@ -17,8 +17,7 @@ from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.i18n.ledger_names import name_with_ledger
 from gui.style.banners import Banner, Choice
-from gui.style.question import Question
-from gui.style.task_list import TaskList
+from gui.style.question import Question, TaskList
 
 # List of tasks that failed, with reasons and ids.
 

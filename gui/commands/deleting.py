@@ -18,8 +18,7 @@ from gui.commands.bulk_work import BulkWork, Outcome
 from gui.context.window_context import WindowContext
 from gui.i18n.ledger_names import name_with_ledger
 from gui.style.banners import Banner, Choice
-from gui.style.question import Question
-from gui.style.task_list import TaskList
+from gui.style.question import Question, TaskList
 
 # Question before many tasks go to the trash, or any are deleted permanently.
 

@@ -27,7 +27,7 @@ from engine.text.catalogue import say
 from engine.text.messages import ENGLISH
 from gui.context.window_context import WindowContext
 from gui.i18n import language
-from gui.style.tab_order import InOrder
+from gui.style.accessibility import InOrder
 from gui.style.theme import TonedLabel, heading, plain_label
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from engine.service.engine import Engine
 from engine.text.words import count
 from gui.commands.bulk_reports import Reports
 from gui.context.window_context import WindowContext
-from gui.style.drag_source import DragGesture, carried, carry
+from gui.style.drag_and_drop import DragGesture, carried, carry
 
 MOST: Final = 500  # Limit of tasks with files; exports handle larger numbers
 _ASK: Final = "files to carry"

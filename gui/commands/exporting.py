@@ -32,8 +32,8 @@ from gui.engine_link.bridge import Bridge
 from gui.engine_link.services import Desk
 from gui.i18n import language
 from gui.i18n.ledger_names import name_with_ledger
+from gui.style.accessibility import InOrder
 from gui.style.folders import ask_folder, documents, show_folder
-from gui.style.tab_order import InOrder
 from gui.style.theme import heading, plain_label, plain_title
 
 ENDINGS = {"csv": ".csv", "json": ".json", "jsonl": ".jsonl", "xlsx": ".xlsx", "html": ".html"}

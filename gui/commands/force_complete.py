@@ -27,8 +27,7 @@ from gui.commands.bulk_work import BulkWork, Outcome
 from gui.context.window_context import WindowContext
 from gui.engine_link.engine_calls import EngineCalls
 from gui.i18n.ledger_names import name_with_ledger
-from gui.style.question import BUTTON, Question
-from gui.style.task_list import TaskList
+from gui.style.question import BUTTON, Question, TaskList
 from gui.style.theme import plain_label
 
 RECENT, KEPT_REASONS = "force.reasons", 5

@@ -16,8 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gui.style.clearable import clearable
-from gui.style.tab_order import InOrder
+from gui.style.accessibility import InOrder, clearable
 from gui.style.theme import plain_label
 
 # Help topics as title and plain text, basics first.

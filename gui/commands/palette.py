@@ -35,7 +35,7 @@ from gui.context.actions import NAME
 from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.start.starting import Starting
-from gui.style.clearable import clearable
+from gui.style.accessibility import clearable
 from gui.style.fuzzy_match import score
 from gui.style.theme import plain_label, tone
 from gui.tasks.row import Row

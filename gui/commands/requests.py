@@ -25,8 +25,7 @@ from gui.engine_link.cancel_many import Cancelled
 from gui.i18n.ledger_names import name_with_ledger
 from gui.start.starting import Starting
 from gui.style.banners import Banner, Choice
-from gui.style.question import Question
-from gui.style.task_list import TaskList
+from gui.style.question import Question, TaskList
 from gui.style.theme import plain_label
 
 # Plan and question of a cancellation.

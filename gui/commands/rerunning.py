@@ -18,8 +18,7 @@ from gui.commands.bulk_work import BulkWork, Outcome
 from gui.commands.requests import Requests
 from gui.context.window_context import WindowContext
 from gui.i18n.ledger_names import name_with_ledger
-from gui.style.question import BUTTON, Question
-from gui.style.task_list import TaskList
+from gui.style.question import BUTTON, Question, TaskList
 
 # Dry run of a re-run.
 

@@ -30,7 +30,7 @@ from engine.model.records import Status, TaskRecord, TaskView
 from engine.query import host_of
 from engine.text import words
 from gui.context.window_context import WindowContext
-from gui.style.tab_order import InOrder
+from gui.style.accessibility import InOrder
 from gui.style.theme import plain_label, tones
 
 if TYPE_CHECKING:

@@ -30,9 +30,8 @@ from engine.text.words import clock, count
 from gui.context.window_context import WindowContext
 from gui.desktop.notification_rules import Grouping, Happening, Kind, Popup, Watch, is_quiet
 from gui.i18n.ledger_names import name_with_ledger
-from gui.style.announcements import announce
+from gui.style.accessibility import InOrder, announce
 from gui.style.icons import glyph, icon
-from gui.style.tab_order import InOrder
 from gui.style.theme import plain_label, plain_tip, tone
 
 # Status bar button with the number of unread notifications.

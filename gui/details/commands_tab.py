@@ -30,8 +30,7 @@ from gui.details.unit_columns import TONES, kind_word, longest_state
 from gui.engine_link.services import Desk
 from gui.i18n import language
 from gui.style.fonts import fixed_pitch
-from gui.style.item_roles import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
-from gui.style.plain_table import PlainTable
+from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable
 from gui.style.theme import plain_label, plain_tip, tone
 
 # Table of a command task's commands: number, state, tool, intention and duration.

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine.text import words
 from gui.engine_link.event_rows import KEPT, TONES, EventRow
-from gui.style.item_roles import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN, TOOL_TIP, AnyIndex
+from gui.style.tables import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter

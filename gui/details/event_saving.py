@@ -15,8 +15,8 @@ from engine.service.engine import Engine
 from engine.text.sizes import size_words
 from gui.engine_link.services import Desk
 from gui.i18n import language
-from gui.style.elided_label import ElidedLabel
 from gui.style.folders import documents
+from gui.style.labels import ElidedLabel
 
 LOOK_MS = 100
 

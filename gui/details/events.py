@@ -28,8 +28,8 @@ from gui.details.part_bar import PartBar
 from gui.engine_link.event_rows import EventPart, kind_name
 from gui.engine_link.services import Desk
 from gui.state.time_range import TimeRange
-from gui.style.elided_label import ElidedLabel
-from gui.style.plain_rows import show_plain_rows
+from gui.style.labels import ElidedLabel
+from gui.style.tables import show_plain_rows
 from gui.style.theme import plain_keys, plain_tip
 
 # Filter chips for the kinds of events, in as many lines as necessary.

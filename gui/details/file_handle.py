@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from engine.service.engine import Engine
 from gui.engine_link.services import Desk
-from gui.style.drag_source import DragGesture, carried, carry
+from gui.style.drag_and_drop import DragGesture, carried, carry
 
 Wanted = Callable[[QPoint | None], tuple[str, str] | None]
 

@@ -12,8 +12,8 @@ from engine.model.errors import EngineError
 from engine.service.engine import Engine
 from engine.text.words import count
 from gui.engine_link.services import Desk
-from gui.style.clearable import clearable
-from gui.style.elided_label import ElidedLabel
+from gui.style.accessibility import clearable
+from gui.style.labels import ElidedLabel
 from gui.style.theme import plain_tip
 
 # Search in all events of a task, including those not in the table.

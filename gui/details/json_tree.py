@@ -21,7 +21,7 @@ from engine.model.errors import EngineError
 from engine.results.json_tree import Kind, Node, Rest, Step, path_of
 from gui.engine_link.services import Desk
 from gui.i18n import language
-from gui.style.item_roles import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
+from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
 
 LEVEL = 500  # members that are read at once

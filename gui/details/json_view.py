@@ -26,8 +26,8 @@ from engine.text.words import count
 from gui.details.json_tree import JsonModel
 from gui.engine_link.services import Desk
 from gui.i18n import language
-from gui.style.clearable import clearable
-from gui.style.elided_label import ElidedLabel
+from gui.style.accessibility import clearable
+from gui.style.labels import ElidedLabel
 
 MOST_HITS = 10_000
 _NAME_CHARS = 28

@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from engine.text.words import clock, took
-from gui.style.elided_label import ElidedLabel
+from gui.style.labels import ElidedLabel
 
 
 class PartBar(QWidget):

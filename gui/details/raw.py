@@ -28,7 +28,7 @@ from gui.details.json_view import JsonView
 from gui.details.screenshots import PicturePane
 from gui.engine_link.services import Desk
 from gui.i18n import language
-from gui.style.clearable import clearable
+from gui.style.accessibility import clearable
 from gui.style.fonts import fixed_pitch
 from gui.style.theme import plain_label, plain_tip
 

@@ -11,7 +11,7 @@ from engine.model.status import Standing, counted_as, standing
 from engine.text import words
 from gui.context.window_context import WindowContext
 from gui.details.panel import Details
-from gui.style.link_button import LinkButton
+from gui.style.labels import LinkButton
 from gui.style.theme import PlainLabel, heading, plain_label, tone
 from gui.tasks.cell_painting import sign
 

@@ -31,9 +31,8 @@ from gui.details.timeline_picture import IDLE, TimePicture, picture_of
 from gui.details.timeline_spans import MOST, Scale, Span
 from gui.details.timeline_strip import TimelineStrip
 from gui.engine_link.services import Desk
-from gui.style.elided_label import ElidedLabel
-from gui.style.item_roles import AnyIndex
-from gui.style.plain_rows import show_plain_rows
+from gui.style.labels import ElidedLabel
+from gui.style.tables import AnyIndex, show_plain_rows
 from gui.style.theme import tone
 
 # Table of spans below the strip, with a bar for position and length of each.

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from engine.text.words import NONE, clock, took
 from gui.details.timeline_picture import IDLE
 from gui.details.timeline_spans import Span
-from gui.style.item_roles import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
+from gui.style.tables import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
 
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

@@ -22,10 +22,18 @@ from gui.details.kind_chips import KindChips
 from gui.details.unit_columns import TONES, UnitColumn, kind_word, longest_state, spoken, title_of
 from gui.engine_link.services import Desk
 from gui.i18n import language
-from gui.style.clearable import clearable
-from gui.style.elided_label import ElidedLabel
-from gui.style.item_roles import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
-from gui.style.plain_table import PlainTable
+from gui.style.accessibility import clearable
+from gui.style.labels import ElidedLabel
+from gui.style.tables import (
+    ALIGNMENT,
+    COLOUR,
+    DISPLAY,
+    ROOT,
+    SPOKEN,
+    TOOL_TIP,
+    AnyIndex,
+    PlainTable,
+)
 from gui.style.theme import plain_tip, tone
 
 # Table model for up to 200,000 units, filtered and sorted without a Qt proxy.

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from gui.style.icons import glyph
-from gui.style.item_roles import AnyIndex
+from gui.style.tables import AnyIndex
 from gui.style.theme import tone
 from gui.tasks.cell_painting import SIGN_SIZE, sign
 

@@ -12,8 +12,7 @@ from engine.query import Offer, QueryError, as_words, completion, corrected
 from engine.text import words
 from gui.filters.filter_chips import Condition, FilterChips
 from gui.i18n import language
-from gui.style.announcements import announce
-from gui.style.clearable import clearable
+from gui.style.accessibility import announce, clearable
 from gui.style.completion_popup import CompletionPopup
 from gui.style.icons import icon
 from gui.style.theme import plain_keys, plain_label, plain_tip

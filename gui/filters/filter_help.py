@@ -20,8 +20,8 @@ from engine.query import FIELDS
 from engine.text.catalogue import retold
 from gui.context.window_context import WindowContext
 from gui.filters.filter_bar import FilterBar
+from gui.style.accessibility import InOrder
 from gui.style.completion_popup import Roomy
-from gui.style.tab_order import InOrder
 from gui.style.theme import heading, plain_label
 from gui.tasks.facets import ROOT
 

@@ -33,8 +33,7 @@ from gui.details.kind_chips import KindChips
 from gui.engine_link.services import Desk
 from gui.i18n import language
 from gui.results.viewer_tabs import ViewerTab
-from gui.style.item_roles import DISPLAY, ROOT, AnyIndex
-from gui.style.plain_table import PlainTable
+from gui.style.tables import DISPLAY, ROOT, AnyIndex, PlainTable
 from gui.style.theme import plain_label, plain_tip, tone
 from gui.tasks.row import Row
 

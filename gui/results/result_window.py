@@ -34,7 +34,7 @@ from gui.engine_link.event_rows import EventPart, EventRow, event_row
 from gui.engine_link.services import Desk
 from gui.results.differences_tab import Diff
 from gui.results.viewer_tabs import ContractTab, Preview, Source, ViewerTab
-from gui.style.tab_order import InOrder
+from gui.style.accessibility import InOrder
 from gui.style.theme import TonedLabel, heading, plain_tip, plain_title
 from gui.tasks.row import Row
 

@@ -17,7 +17,7 @@ from engine.text.words import clock, count, say
 from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.settings.setting_parts import Part
-from gui.style.task_list import TaskList
+from gui.style.question import TaskList
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine

@@ -33,9 +33,8 @@ from gui.settings.setting_pages import Item, Page, SettingPages
 from gui.settings.setting_parts import WidePart
 from gui.settings.shortcut_editor import ShortcutEditor
 from gui.settings.shortcuts import Shortcuts
-from gui.style.clearable import clearable
+from gui.style.accessibility import InOrder, clearable
 from gui.style.fuzzy_match import score
-from gui.style.tab_order import InOrder
 from gui.style.theme import heading, plain_label
 
 SIZE = QSize(780, 520)

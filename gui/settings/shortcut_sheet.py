@@ -18,8 +18,7 @@ from PySide6.QtWidgets import (
 
 from gui.context.actions import MENUS, Actions
 from gui.settings.shortcuts import plain, shown
-from gui.style.clearable import clearable
-from gui.style.tab_order import InOrder
+from gui.style.accessibility import InOrder, clearable
 
 SIZE = QSize(560, 560)
 NAME_WIDTH = 330

@@ -32,8 +32,8 @@ from gui.start.command_rows import INTENTION, NUMBER, TOOL, CommandRows
 from gui.start.field import EDITOR_HEIGHT, Field
 from gui.start.fold import Fold, grid_of
 from gui.style.editors import NameLine, Rows
+from gui.style.icons import wear
 from gui.style.theme import MOST_CHARS, plain_label, plain_tip
-from gui.style.themed_icons import wear
 
 # Variables of a command task as lines with name, value and a secret switch. No value is saved,
 # hidden or not: a preset keeps the names only.

@@ -17,8 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import display, display_lines
-from gui.style.editors import OwnEditor, Patterns, SecretLine
-from gui.style.given_text import show_given
+from gui.style.editors import OwnEditor, Patterns, SecretLine, show_given
 from gui.style.theme import MOST_CHARS, plain_label
 
 EDITOR_HEIGHT = 28

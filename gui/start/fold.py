@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QToolButton, QVBoxLayout, QWidget
 
 from gui.start.field import Field
-from gui.style.themed_icons import wear
+from gui.style.icons import wear
 
 HALF = 240  # Largest width in pixels of a check box that shares a row
 

@@ -15,10 +15,9 @@ from engine.text.words import count
 from gui.start.kind_forms import FormWords
 from gui.start.presets import MOST_TITLE, Kept, Presets
 from gui.style.editors import Choices, NameLine
-from gui.style.icons import icon
+from gui.style.icons import icon, wear
 from gui.style.question import Question
 from gui.style.theme import plain_label, plain_tip
-from gui.style.themed_icons import wear
 
 # Dialog for renaming a preset.
 

@@ -32,7 +32,7 @@ from gui.start.kind_form import ADDRESSES, KindForm
 from gui.start.kind_forms import FormWords
 from gui.start.terms_form import BudgetForm, ContractForm
 from gui.style.editors import OwnEditor
-from gui.style.themed_icons import wear
+from gui.style.icons import wear
 
 CARD_ICON: Final = 22
 EDGE: Final = 4  # Pixels of a field that are too few to recognise it

@@ -8,7 +8,7 @@ from PySide6.QtGui import QKeySequence
 from engine.model.records import Health, TaskRecord
 from gui.context.window_context import WindowContext
 from gui.start.starting import Starting
-from gui.style.drop_target import DropTarget
+from gui.style.drag_and_drop import DropTarget
 
 WARM_AFTER_MS = 1500  # Delay after loading, because the list and the browser's imports come first
 

@@ -23,9 +23,9 @@ from gui.start.preset_list import PresetList
 from gui.start.presets import Kept, Presets
 from gui.start.request_tabs import FORM, RequestTabs
 from gui.start.start_footer import StartFooter
+from gui.style.accessibility import chain
 from gui.style.banners import Banner
-from gui.style.drop_target import DropTarget
-from gui.style.tab_order import chain
+from gui.style.drag_and_drop import DropTarget
 from gui.style.theme import heading, plain_label, plain_tip
 
 SIZE, MARGIN = QSize(900, 720), 60  # Pixels of the screen to keep free

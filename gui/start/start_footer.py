@@ -16,10 +16,10 @@ from PySide6.QtWidgets import (
 from engine.text.words import count
 from gui.start.presets import MOST_PRESETS, MOST_TITLE, Kept
 from gui.style.editors import NameLine
-from gui.style.link_button import ElidedLink
+from gui.style.icons import wear
+from gui.style.labels import ElidedLink
 from gui.style.question import BUTTON
 from gui.style.theme import PlainLabel, plain_label, plain_tip
-from gui.style.themed_icons import wear
 
 
 class StartFooter(QWidget):

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import display
-from gui.style.announcements import announce
+from gui.style.accessibility import announce
 from gui.style.icons import glyph, icon
 from gui.style.theme import heading, plain_label, tone
 

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.query import Completion, Offer
-from gui.style.item_roles import AnyIndex
+from gui.style.tables import AnyIndex
 from gui.style.theme import tone
 
 _WIDTH = 460

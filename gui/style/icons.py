@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QColor,
     QIcon,
@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QPixmap,
     QPixmapCache,
 )
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication
 
 GRID: Final = 24.0
 STROKE: Final = 2.0
@@ -291,3 +291,27 @@ _NAMES: Final = {
     "refresh": _THEME.ViewRefresh,
     "folder": _THEME.FolderOpen,
 }
+
+
+def wear(button: QAbstractButton, name: str) -> None:
+    """Set the icon `name` on `button`, also after palette changes."""
+    worn = button.findChild(_Worn) or _Worn(button)
+    worn.put(name)
+
+
+class _Worn(QObject):
+    """Redraw the icon after each palette change."""
+
+    def __init__(self, button: QAbstractButton) -> None:
+        super().__init__(button)
+        self._button, self._name = button, ""
+        button.installEventFilter(self)
+
+    def put(self, name: str) -> None:
+        self._name = name
+        self._button.setIcon(icon(name))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.PaletteChange:
+            self.put(self._name)
+        return False

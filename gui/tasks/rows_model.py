@@ -14,7 +14,7 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt
 
 from engine.model.records import TaskView
 from engine.query import Filter
-from gui.style.item_roles import ALIGNMENT, DISPLAY, ROOT, SPOKEN, SPOKEN_MORE, TOOL_TIP, AnyIndex
+from gui.style.tables import ALIGNMENT, DISPLAY, ROOT, SPOKEN, SPOKEN_MORE, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip
 from gui.tasks.columns import COLUMNS, hint, spoken
 from gui.tasks.facets import FacetCounts

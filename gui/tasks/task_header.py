@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QMouseEvent, QPainter, QPalette, QPen, QResiz
 from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QWidget
 
 from engine.query import SortKey
-from gui.style.column_widths import Share, fitted
+from gui.style.tables import Share, fitted
 from gui.style.theme import tone
 from gui.tasks.cell_painting import SIGN_SIZE
 from gui.tasks.columns import COLUMN_AT, COLUMNS, Column, columns_there

@@ -29,7 +29,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QWidget
 
 from engine.text import words
-from gui.style.item_roles import AnyIndex
+from gui.style.tables import AnyIndex
 from gui.tasks.row_delegate import RowDelegate, row_height
 from gui.tasks.row_selection import RowChoice
 from gui.tasks.task_header import TaskHeader

@@ -329,7 +329,7 @@ class MainWindow(QMainWindow):
         show_folder(folder)
 
     def _step_region(self, step: int) -> None:
-        from gui.style.tab_order import step_region
+        from gui.style.accessibility import step_region
 
         step_region(self.regions(), step)
 
@@ -378,7 +378,7 @@ class MainWindow(QMainWindow):
         return (self.tools, self.sidebar, *column, self.details, self.status)
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
-        from gui.style.tab_order import step
+        from gui.style.accessibility import step
 
         return self.furnished and step((self.tools, self.wide, self.status), forwards)
 

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from pytestqt.qtbot import QtBot
 
-from gui.style import announcements
+from gui.style import accessibility
 from gui.style.banners import Banner
 from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import task_id
@@ -33,7 +33,7 @@ class _Listener:
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     listener = _Listener()
-    monkeypatch.setattr(announcements, "QAccessible", listener)
+    monkeypatch.setattr(accessibility, "QAccessible", listener)
     return listener.said
 
 
@@ -68,4 +68,4 @@ def test_what_a_bar_says_is_said_aloud(qtbot: QtBot, said: list[str]) -> None:
 
 def test_nothing_is_made_while_nobody_listens(qapp: object) -> None:
     assert not QAccessible.isActive()
-    announcements.announce(Banner(), "nobody hears this")
+    accessibility.announce(Banner(), "nobody hears this")

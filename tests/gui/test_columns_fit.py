@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from engine.service.forms import startable
-from gui.style.column_widths import Share, fitted
+from gui.style.tables import Share, fitted
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.task_header import next_order
 from gui.tasks.task_model import TaskModel

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtGui import QColor, QPalette
 
-from gui.style import palettes
+from gui.style import theme
 from gui.style.theme import palette_of, tone
 from tests.gui.test_theme import contrast
 from tests.gui.windows import app, opened
@@ -45,7 +45,7 @@ def test_good_bad_and_care_keep_apart_for_every_kind_of_colour_blindness(
 def test_they_can_be_read_as_well_as_the_usual_ones(dark: bool, high: bool) -> None:
     palette = palette_of(dark, high, apart=True)
     base = palette.color(QPalette.ColorRole.Base)
-    for name in palettes.DISTINCT_TONES[dark]:
+    for name in theme.DISTINCT_TONES[dark]:
         assert contrast(tone(name, palette), base) >= 7
 
 

@@ -22,7 +22,7 @@ from gui.details.result import Result, _links, summary_text
 from gui.details.screenshots import Screenshots
 from gui.details.unit_columns import said_of
 from gui.startup.session import Session
-from gui.style.item_roles import SPOKEN
+from gui.style.tables import SPOKEN
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.windows import WAIT_S, opened, press
 

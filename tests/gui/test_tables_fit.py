@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from gui.details.commands_tab import StepModel
 from gui.details.unit_columns import ITEM_COLUMNS
 from gui.details.unit_list import UnitModel
-from gui.style.plain_table import PlainTable
+from gui.style.tables import PlainTable
 
 STEP = {
     "tool_name": "browser_interact",
@@ -67,7 +67,7 @@ def test_a_table_that_a_click_on_its_tab_shows_still_shares_its_room(
     qapp: QApplication, qtbot: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     down = Qt.MouseButton.LeftButton
-    monkeypatch.setattr("gui.style.plain_table.QApplication.mouseButtons", lambda: down)
+    monkeypatch.setattr("gui.style.tables.QApplication.mouseButtons", lambda: down)
     model = UnitModel(ITEM_COLUMNS)
     table = PlainTable(model, "Items", [one.width for one in ITEM_COLUMNS], grows=2)
     model.setParent(table)

@@ -1,15 +1,12 @@
-"""Tab order by layout instead of by creation, and F6 between the regions of the window.
-
-Qt moves the focus in order of creation, so that a tab created late came after the status bar, and a
-focus proxy could trap Tab in one place.
-"""
+"""Accessibility: Tab order as shown, names of clear buttons, announcements to screen readers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QCoreApplication, QPoint, Qt
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractSpinBox,
@@ -22,8 +19,11 @@ from PySide6.QtWidgets import (
     QSplitter,
     QStackedWidget,
     QTabWidget,
+    QToolButton,
     QWidget,
 )
+
+from gui.style.theme import plain_tip
 
 # Composite widgets that handle the focus of their parts.
 _WHOLE = (QAbstractItemView, QAbstractSpinBox, QComboBox, QKeySequenceEdit, QLineEdit)
@@ -155,3 +155,18 @@ def step_region(regions: Sequence[QWidget], step: int) -> None:
 def _first_stop(region: QWidget) -> QWidget | None:
     """Return the first widget of `region` that accepts Tab."""
     return next(stops_in(region), None)
+
+
+def clearable(line: QLineEdit) -> None:
+    """Add a clear button with an accessible name and a tool tip to `line`."""
+    line.setClearButtonEnabled(True)
+    name = QCoreApplication.translate("clearable", "Empty this field")
+    for button in line.findChildren(QToolButton):
+        button.setAccessibleName(name)
+        button.setToolTip(plain_tip(name))
+
+
+def announce(where: QWidget, words: str) -> None:
+    """Announce `words` independent of the focus; free of cost without a screen reader."""
+    if words and QAccessible.isActive():
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(where, words))

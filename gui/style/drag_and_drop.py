@@ -1,7 +1,8 @@
-"""Dragging out of the window into other programs: the gesture and the MIME data.
+"""Drag and drop with other programs: the gesture, the MIME data and the drop target.
 
 Files are offered for copying only, because moving a file out of a task folder makes the task
-unreadable.
+unreadable. What is dropped is shown and never run automatically.
+
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from PySide6.QtCore import (
     QUrl,
     Signal,
 )
-from PySide6.QtGui import QDrag, QMouseEvent, QPainter, QPalette, QPixmap
+from PySide6.QtGui import (
+    QDrag,
+    QDragEnterEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QMouseEvent,
+    QPainter,
+    QPalette,
+    QPixmap,
+)
 from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.model.display import display
@@ -141,3 +151,41 @@ def _tag(source: QWidget, label: str) -> QPixmap:
     )
     painter.end()
     return picture
+
+
+class DropTarget(QObject):
+    """Make `place` accept drops and emit `dropped`; drags from this window are ignored."""
+
+    dropped = Signal(object)
+
+    def __init__(self, place: QWidget) -> None:
+        super().__init__(place)
+        place.setAcceptDrops(True)
+        place.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if isinstance(event, QDragEnterEvent | QDragMoveEvent) and _is_wanted(event):
+            event.setDropAction(Qt.DropAction.CopyAction)
+            event.accept()
+            return True
+        if type(event) is QDropEvent and _is_wanted(event):
+            event.setDropAction(Qt.DropAction.CopyAction)
+            event.accept()
+            self.dropped.emit(_copied(event.mimeData()))
+            return True
+        return False
+
+
+def _is_wanted(event: QDropEvent) -> bool:
+    mime = event.mimeData()
+    return event.source() is None and (mime.hasUrls() or mime.hasText())
+
+
+def _copied(mime: QMimeData) -> QMimeData:
+    """Copy the MIME data, which Qt deletes after the drop."""
+    copy = QMimeData()
+    if mime.hasUrls():
+        copy.setUrls(mime.urls())
+    if mime.hasText():
+        copy.setText(mime.text())
+    return copy

@@ -1,11 +1,14 @@
-"""Table view with the look and the keys of all detail tables."""
+"""Tables: item roles, the look and keys of detail tables, and column widths for limited room."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from PySide6.QtCore import (
     QAbstractItemModel,
+    QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
     Qt,
@@ -14,14 +17,24 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
+    QHeaderView,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
     QWidget,
 )
 
-from gui.style.column_widths import Share, fitted
-from gui.style.plain_rows import show_plain_rows
+AnyIndex = QModelIndex | QPersistentModelIndex
+
+ROOT: Final = QModelIndex()
+DISPLAY: Final = int(Qt.ItemDataRole.DisplayRole)
+TOOL_TIP: Final = int(Qt.ItemDataRole.ToolTipRole)
+COLOUR: Final = int(Qt.ItemDataRole.ForegroundRole)
+FONT: Final = int(Qt.ItemDataRole.FontRole)
+ALIGNMENT: Final = int(Qt.ItemDataRole.TextAlignmentRole)
+SPOKEN: Final = int(Qt.ItemDataRole.AccessibleTextRole)
+SPOKEN_MORE: Final = int(Qt.ItemDataRole.AccessibleDescriptionRole)
+
 
 LAST_CHARS, LEAST_CHARS = 28, 24  # Characters of the last column, and of the one that grows
 PAD = 16  # Pixels of a column around its text
@@ -144,3 +157,77 @@ class _EndsMatter(QStyledItemDelegate):
     ) -> None:
         super().initStyleOption(option, index)
         option.textElideMode = Qt.TextElideMode.ElideLeft
+
+
+def show_plain_rows(table: QTableView) -> None:
+    """Configure `table`, which has its model; Tab leaves the table."""
+    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+    table.setTabKeyNavigation(False)
+    table.setShowGrid(False)
+    table.setWordWrap(False)
+    table.setCornerButtonEnabled(False)
+    rows, header = table.verticalHeader(), table.horizontalHeader()
+    rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+    rows.setDefaultSectionSize(table.fontMetrics().height() + 6)
+    rows.hide()
+    header.setHighlightSections(False)
+    # A shared selection model would check all rows of each column at every repaint.
+    header.setSelectionModel(QItemSelectionModel(table.model(), header))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Wanted width of a column in pixels; `fills` takes the remaining room.
+
+    A `fixed` column keeps the width that the user set. With `yields` above 0 a column is hidden
+    where the room is too small for all, the highest value first.
+    """
+
+    key: str
+    usual: int
+    least: int
+    fills: bool = False
+    fixed: bool = False
+    yields: int = 0
+
+
+def fitted(shares: Sequence[Share], room: int) -> dict[str, int]:
+    """Return the width of each remaining column, so that all fit into `room`.
+
+    Where they do not fit even at their smallest, all keep their usual width and the list scrolls.
+    """
+    staying = _staying(shares, room)
+    if _total(staying) > room:
+        return {share.key: share.usual for share in shares}
+    spare = max(0, room - _total(staying))
+    wanted = sum(share.usual - share.least for share in staying if not share.fixed)
+    part = min(1.0, spare / wanted) if wanted else 0.0
+    widths = {
+        share.key: share.usual
+        if share.fixed
+        else share.least + int((share.usual - share.least) * part)
+        for share in staying
+    }
+    filling = next((share for share in staying if share.fills and not share.fixed), None)
+    if filling is not None:
+        others = sum(width for key, width in widths.items() if key != filling.key)
+        widths[filling.key] = max(filling.least, room - others)
+    return widths
+
+
+def _staying(shares: Sequence[Share], room: int) -> list[Share]:
+    staying = list(shares)
+    for share in sorted(shares, key=lambda share: -share.yields):
+        if not share.yields or _total(staying) <= room:
+            break
+        staying.remove(share)
+    return staying
+
+
+def _total(shares: Iterable[Share]) -> int:
+    return sum(map(_least, shares))
+
+
+def _least(share: Share) -> int:
+    return share.usual if share.fixed else share.least

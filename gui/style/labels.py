@@ -1,0 +1,119 @@
+"""Labels and link buttons, which elide their text where room is short."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QApplication, QPushButton, QSizePolicy, QStyle, QWidget
+
+from gui.style.theme import TonedLabel, plain_tip
+
+
+class ElidedLabel(TonedLabel):
+    """Label that elides its text where room is short.
+
+    `text` keeps the full text, as do its tool tip and screen reader text. The first `least`
+    characters always have room.
+    """
+
+    def __init__(
+        self, tone_name: str = "", parent: QWidget | None = None, *, least: int = 0
+    ) -> None:
+        self._least, self._more = least, ""
+        super().__init__("", tone_name, parent)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        whole, least = super().minimumSizeHint(), self._least
+        return QSize(
+            min(whole.width(), least * self.fontMetrics().averageCharWidth()), whole.height()
+        )
+
+    def show_text(self, text: str, more: str = "") -> None:
+        """Show `text`, with `more` in the tool tip."""
+        self._more = more
+        super().show_text(text)
+        self._tell_whole()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._tell_whole()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, place = QPainter(self), self.contentsRect()
+        side = QStyle.visualAlignment(self.layoutDirection(), self.alignment())
+        self.style().drawItemText(
+            painter,
+            place,
+            int(side),
+            self.palette(),
+            self.isEnabled(),
+            self._seen(),
+            self.foregroundRole(),
+        )
+        painter.end()
+
+    def _seen(self) -> str:
+        room = self.contentsRect().width()
+        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
+
+    def _tell_whole(self) -> None:
+        cut = self.text() if self._seen() != self.text() else ""
+        told = "\n".join(filter(None, (cut, self._more)))
+        self.setToolTip(plain_tip(told) if told else "")
+
+
+MARGIN = 16  # Pixels of a button around its text
+
+
+class LinkButton(QPushButton):
+    """Flat button in the link colour, also after a theme change."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self.setFlat(True)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._colour()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+
+    def _colour(self) -> None:
+        palette = self.palette()
+        colour = QApplication.palette().color(QPalette.ColorRole.Link)
+        if palette.color(QPalette.ColorRole.ButtonText) != colour:
+            palette.setColor(QPalette.ColorRole.ButtonText, colour)
+            self.setPalette(palette)
+
+
+class ElidedLink(LinkButton):
+    """One-line link that elides its text and keeps the full text as tool tip."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", parent)
+        self._whole = ""
+        self.setAutoDefault(False)
+        self.setStyleSheet("text-align: left")
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    @property
+    def whole(self) -> str:
+        """The full text."""
+        return self._whole
+
+    def show_text(self, text: str) -> None:
+        self._whole = " ".join(text.split())
+        self.setAccessibleName(self._whole)
+        self.setToolTip(plain_tip(text) if text else "")
+        self._elide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        room = max(self.width() - MARGIN, 0)
+        shown = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, room)
+        self.setText(shown.replace("&", "&&"))
