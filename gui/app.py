@@ -25,8 +25,7 @@ from engine.model.version import VERSION
 from gui.desktop.launch_request import SCHEME, Wish, here, wish_of
 from gui.desktop.raise_window import token_in
 from gui.startup.crash_handler import CrashHandler, crash_file, has_crashed, log_qt_messages
-from gui.startup.loop import run
-from gui.startup.screen import NoScreen, check_screen, platform_for, wanted_screens
+from gui.startup.loop import NoScreen, check_screen, platform_for, run, wanted_screens
 from gui.startup.single_instance import Instance
 from gui.startup.window_opening import WindowOpening
 from gui.state.preferences import Preferences

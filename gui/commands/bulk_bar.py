@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from engine.text.words import count
-from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import Reports
 from gui.commands.copy_rows import Copying
 from gui.context.window_context import WindowContext
 from gui.style.accessibility import announce

@@ -1,16 +1,18 @@
-"""Copy selected tasks to the clipboard as text."""
+"""Copy selected tasks to the clipboard, as text or as links that open the monitor."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 
 from engine.model.display import clipboard_cell
 from engine.model.ledger_ids import plain_id
 from gui.context.scope import Scope
+from gui.context.window_context import WindowContext
+from gui.desktop.launch_request import link_to
 from gui.tasks.columns import Column, columns_there
 from gui.tasks.row import Row
 from gui.tasks.task_model import TaskModel
@@ -79,3 +81,17 @@ def _line(columns: Sequence[Column], row: Row, now_ms: float) -> str:
     escaped, because addresses and titles are untrusted.
     """
     return "\t".join(clipboard_cell(column.text(row, now_ms)) for column in columns)
+
+
+def attach_link(ctx: WindowContext) -> None:
+    """Add the action that copies a link for each selected task, one per line."""
+    text = QCoreApplication.translate("TaskLinks", "Copy &link")
+    act = ctx.actions.add("copy_link", text, ["Ctrl+Alt+C"])
+
+    def copy() -> None:
+        links = map(link_to, map(plain_id, ctx.scope.ids()))
+        QGuiApplication.clipboard().setText("\n".join(links))
+
+    act.triggered.connect(copy)
+    ctx.scope.changed.connect(lambda: act.setEnabled(len(ctx.scope) > 0))
+    act.setEnabled(False)

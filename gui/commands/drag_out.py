@@ -14,7 +14,7 @@ from engine.model.ledger_ids import plain_id
 from engine.model.records import PAGES_NAME, RESULT_NAME, TaskRecord
 from engine.service.engine import Engine
 from engine.text.words import count
-from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import Reports
 from gui.context.window_context import WindowContext
 from gui.style.drag_and_drop import DragGesture, carried, carry
 

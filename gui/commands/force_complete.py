@@ -22,8 +22,7 @@ from engine.model.records import TaskView
 from engine.service.engine import Engine
 from engine.text.catalogue import retold
 from engine.text.words import count
-from gui.commands.bulk_reports import Reports
-from gui.commands.bulk_work import BulkWork, Outcome
+from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext
 from gui.engine_link.engine_calls import EngineCalls
 from gui.i18n.ledger_names import name_with_ledger

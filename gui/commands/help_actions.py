@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QDialog
 
 from engine.model.config import Settings
-from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import Reports
 from gui.context.window_context import WindowContext
 from gui.settings.shortcuts import Shortcuts
 from gui.state.preferences import Preferences
@@ -97,7 +97,7 @@ class HelpActions(QObject):
         return DoctorDialog(self._ctx)
 
     def _shortcuts(self) -> QDialog:
-        from gui.settings.shortcut_sheet import ShortcutSheet
+        from gui.settings.shortcuts import ShortcutSheet
 
         sheet = ShortcutSheet(self._ctx.actions, self._ctx.parent)
         sheet.change_wanted.connect(self.change_shortcuts)
@@ -114,7 +114,7 @@ class HelpActions(QObject):
         return HelpDialog(self._ctx.parent)
 
     def _copy_facts(self) -> None:
-        from gui.commands.about_dialog import facts
+        from gui.commands.help_dialog import facts
 
         ctx = self._ctx
         told = facts(ctx.bridge.look_at_health(), ctx.ledgers.states)

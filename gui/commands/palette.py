@@ -140,7 +140,7 @@ class Palette(QObject):
 
     def _kinds(self) -> list[Entry]:
         from engine.service.forms import startable
-        from gui.start.kind_forms import FormWords
+        from gui.start.kind_form import FormWords
 
         acts, starting = self._ctx.actions, self._starting
         can, icon = acts["new"].isEnabled(), acts["new"].icon()

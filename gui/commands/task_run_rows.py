@@ -15,7 +15,7 @@ from engine.model.records import TaskRecord, TaskView
 from engine.model.status import NEEDS_HELP
 from engine.service.feed import Batch
 from engine.text.words import task_name, why
-from gui.commands.bulk_reports import Reports
+from gui.commands.bulk_work import Reports
 from gui.context.window_context import WindowContext
 from gui.style.question import Question
 from gui.style.theme import plain_label

@@ -20,8 +20,7 @@ from gui.desktop.quitting import QuitHandler
 from gui.desktop.raise_window import come_forward
 
 if TYPE_CHECKING:
-    from gui.desktop.tray import Tray
-    from gui.desktop.tray_presence import Presence
+    from gui.desktop.tray_presence import Presence, Tray
 
 # Delays after the list is loaded, and at most after the window is shown.
 SETTLE_MS, LATEST_MS = 600, 5000

@@ -17,8 +17,7 @@ from PySide6.QtGui import QGuiApplication
 
 from engine.model.records import Health
 from gui.context.window_context import WindowContext
-from gui.desktop.bus import BusError, Message, Variant
-from gui.desktop.session_bus import SessionBus, method
+from gui.desktop.bus import BusError, Message, SessionBus, Variant, method
 
 LINGER_MS = 5000  # Delay in ms that bridges the gap between two tasks
 _SUSPEND = 4  # Suspend flag of org.gnome.SessionManager and of the portal

@@ -17,7 +17,7 @@ from gui.desktop.raise_window import come_forward
 from gui.style.question import Question
 
 if TYPE_CHECKING:
-    from gui.desktop.tray import Tray
+    from gui.desktop.tray_presence import Tray
 
 # Time between the session manager's save and quit requests; a log-out can be cancelled.
 SESSION_END_S = 60.0

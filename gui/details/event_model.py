@@ -13,7 +13,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
 from engine.text import words
-from gui.engine_link.event_rows import KEPT, TONES, EventRow
+from gui.engine_link.task_events import KEPT, TONES, EventRow
 from gui.style.tables import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
 

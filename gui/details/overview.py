@@ -30,8 +30,15 @@ from engine.model.status import Standing, standing
 from engine.text import words
 from engine.text.host_waits import CRAWL_DELAY, Wait, wait_words
 from engine.text.words import count
-from gui.details.budget_facts import Fact, gauge_lines
-from gui.details.facts import FIELDS, arguments_text, ended_by, facts, refused_text
+from gui.details.facts import (
+    FIELDS,
+    Fact,
+    arguments_text,
+    ended_by,
+    facts,
+    gauge_lines,
+    refused_text,
+)
 from gui.details.overview_sections import BudgetBars, ContractPart, Extra, Extras, is_cut
 from gui.engine_link.services import Desk
 from gui.i18n.ledger_names import place_of

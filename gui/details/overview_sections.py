@@ -24,8 +24,7 @@ from engine.service.engine import Engine
 from engine.text import words
 from engine.text.catalogue import retold
 from engine.text.words import clock, count, failures_text, remarks
-from gui.details.budget_facts import GaugeLine
-from gui.details.facts import arguments_text
+from gui.details.facts import GaugeLine, arguments_text
 from gui.engine_link.services import Desk
 from gui.i18n import language
 from gui.style.theme import PlainLabel, TonedLabel, plain_label, tone

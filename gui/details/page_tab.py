@@ -1,11 +1,12 @@
-"""Page tab: live image and address of a task's page. Idle while hidden."""
+"""Page tab, idle while hidden: live image and address of a task's page; the action to show it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
-from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtCore import QObject, QSize, Qt, QTimer
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
@@ -13,6 +14,7 @@ from engine.model.display import display, elide_middle
 from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskView, Unreadable
 from engine.service.engine import Engine, LiveFrame
+from gui.context.window_context import WindowContext
 from gui.details.details_tab import DetailTab
 from gui.engine_link.services import Desk
 from gui.style.theme import TonedLabel, plain_keys, plain_label
@@ -255,3 +257,36 @@ class _Picture(QWidget):
         painter.setPen(self.palette().color(QPalette.ColorRole.Mid))
         painter.drawRect(box.adjusted(0, 0, -1, -1))
         painter.end()
+
+
+def attach(ctx: WindowContext, show_tab: Callable[[str], object]) -> QObject:
+    """Add `watch_page`, enabled for a single selected task that this window runs."""
+    return PageWatching(ctx, show_tab)
+
+
+class PageWatching(QObject):
+    """Enable the action for tasks with a page."""
+
+    def __init__(self, ctx: WindowContext, show_tab: Callable[[str], object]) -> None:
+        super().__init__(ctx.parent)
+        self._show_tab = show_tab
+        self._ctx = ctx
+        words, short = self.tr("&Watch the page"), self.tr("Watch the page")
+        self._act = ctx.actions.add("watch_page", words, ["Ctrl+Shift+W"], "watch", short)
+        self._act.triggered.connect(self._show)
+        self._chosen = ""
+        ctx.table.selection_changed.connect(self._choose)
+        ctx.bridge.batch.connect(self._show_ability)  # no lambda: it would outlive the window
+        self._show_ability()
+
+    def _choose(self, ids: Sequence[str]) -> None:
+        self._chosen = ids[0] if len(ids) == 1 else ""
+        self._show_ability()
+
+    def _show(self) -> None:
+        self._ctx.actions["details"].setChecked(True)
+        self._show_tab("page")
+
+    def _show_ability(self, _: object = None) -> None:
+        view = self._ctx.model.view_of(self._chosen) if self._chosen else None
+        self._act.setEnabled(view is not None and can_be_watched(view))

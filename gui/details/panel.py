@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
@@ -21,12 +24,14 @@ from engine.model.pace import STALL_MIN_MS
 from engine.model.records import ENVELOPE, TASK_RUN, Status, TaskRecord, TaskView
 from engine.model.status import look
 from engine.text import words
+from engine.text.words import count
+from gui.context.window_context import WindowContext
 from gui.details.details_tab import DetailTab, TabKind
 from gui.details.events import Events
 from gui.details.overview import Overview
 from gui.details.page_tab import has_page
-from gui.engine_link.event_rows import EventPart
 from gui.engine_link.services import Desk
+from gui.engine_link.task_events import EventPart
 from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label
 
 # Tabs after Overview and Events, from left to right.
@@ -39,7 +44,7 @@ def _page(desk: Desk, parent: QWidget) -> DetailTab:
 
 
 def _items(desk: Desk, parent: QWidget) -> DetailTab:
-    from gui.details.items import Items
+    from gui.details.unit_list import Items
 
     return Items(desk, parent)
 
@@ -339,3 +344,20 @@ class _Head(QWidget):
 
     def _copy_id(self) -> None:
         QGuiApplication.clipboard().setText(display(plain_id(self._task_id)))
+
+
+MOST_TAB_KEYS = 9
+
+
+def attach_tab_keys(ctx: WindowContext, details: Details) -> None:
+    """Add nine actions: each selects a tab by position among the visible ones."""
+    key = "Ctrl" if sys.platform == "darwin" else "Alt"
+    for number in range(1, MOST_TAB_KEYS + 1):
+        title = ctx.parent.tr("Details: tab {0}").format(count(number))
+        action = ctx.actions.add(f"tab_{number}", title, [f"{key}+{number}"])
+        action.triggered.connect(partial(_show_tab, ctx, details, number - 1))
+
+
+def _show_tab(ctx: WindowContext, details: Details, number: int, _: bool = False) -> None:
+    ctx.actions["details"].setChecked(True)
+    details.show_tab(number)

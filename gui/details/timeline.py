@@ -26,9 +26,21 @@ from engine.service.engine import Engine
 from engine.text.words import clock, count, took
 from gui.details.details_tab import DetailTab
 from gui.details.event_model import EventModel
-from gui.details.timeline_model import BAR, BEGAN, TEXT, TOOK, WHAT, TimelineModel, duration
-from gui.details.timeline_picture import IDLE, TimePicture, picture_of
-from gui.details.timeline_spans import MOST, Scale, Span
+from gui.details.timeline_spans import (
+    BAR,
+    BEGAN,
+    IDLE,
+    MOST,
+    TEXT,
+    TOOK,
+    WHAT,
+    Scale,
+    Span,
+    TimelineModel,
+    TimePicture,
+    duration,
+    picture_of,
+)
 from gui.details.timeline_strip import TimelineStrip
 from gui.engine_link.services import Desk
 from gui.style.labels import ElidedLabel

@@ -1,15 +1,26 @@
-"""Spans of a task, from its events and its units' own durations. No Qt."""
+"""Spans of a task, from its events and its units' own durations: their table and their layout.
+
+The layout is precomputed in a thread for up to 20,000 spans, which uses no Qt.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 import msgspec
+from PySide6.QtCore import QAbstractTableModel, QObject, Qt
+from PySide6.QtWidgets import QApplication
 
 from engine.model.display import display
 from engine.model.records import UnitTime
-from gui.engine_link.event_rows import EventRow, kind_name
+from engine.text.words import NONE, clock, took
+from gui.engine_link.task_events import EventRow, kind_name
+from gui.style.tables import ALIGNMENT, COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
+from gui.style.theme import plain_tip, tone
 
 MOST = 20_000  # spans shown; older ones are omitted
 _CHARS = 200  # of untrusted text
@@ -155,3 +166,183 @@ def lanes(spans: Sequence[Span], most: int) -> list[int]:
         free[lane] = max(free[lane], span.end)
         found.append(lane)
     return found
+
+
+_RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+BEGAN, WHAT, TEXT, TOOK, BAR = range(5)
+
+
+def duration(ms: float) -> str:
+    """Format `240 ms`, `1.3 s`, `2 min 05 s`; "" for 0."""
+    return took(ms) if ms > 0 else ""
+
+
+class TimelineModel(QAbstractTableModel):
+    """Spans in the given order."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._spans: list[Span] = []
+        self._titles = (
+            self.tr("Began"),
+            self.tr("Kind"),
+            self.tr("What happened"),
+            self.tr("Took"),
+            self.tr("When"),
+        )
+
+    def show_spans(self, spans: Sequence[Span]) -> None:
+        """Show exactly these spans; spans after the known ones are appended without a reset.
+
+        The first and the last known span are compared by identity.
+        """
+        known, rows = len(self._spans), list(spans)
+        goes_on = 0 < known <= len(rows) and rows[known - 1] is self._spans[-1]
+        if goes_on and rows[0] is self._spans[0]:
+            if len(rows) > known:
+                self.beginInsertRows(ROOT, known, len(rows) - 1)
+                self._spans = rows
+                self.endInsertRows()
+            return
+        self.beginResetModel()
+        self._spans = rows
+        self.endResetModel()
+
+    def span_at(self, row: int) -> Span:
+        return self._spans[row]
+
+    def row_at(self, ts_ms: float) -> int:
+        """Return the first row that ends at or after this time."""
+        for row, span in enumerate(self._spans):
+            if span.end >= ts_ms:
+                return row
+        return max(0, len(self._spans) - 1)
+
+    def rowCount(self, parent: AnyIndex = ROOT) -> int:
+        return 0 if parent.isValid() else len(self._spans)
+
+    def columnCount(self, parent: AnyIndex = ROOT) -> int:
+        return 0 if parent.isValid() else len(self._titles)
+
+    def data(self, index: AnyIndex, role: int = DISPLAY) -> Any:
+        if not index.isValid():
+            return None
+        span, column = self._spans[index.row()], index.column()
+        if role == DISPLAY:
+            return self._text(span, column)
+        if role == SPOKEN:
+            return self._spoken(span)
+        if role == TOOL_TIP:
+            return plain_tip(span.text) if column == TEXT else None
+        if role == ALIGNMENT:
+            return _RIGHT if column == TOOK else None
+        if role == COLOUR and (span.tone == IDLE or (column == WHAT and span.tone)):
+            return tone("muted" if span.tone == IDLE else span.tone, QApplication.palette())
+        return None
+
+    def _text(self, span: Span, column: int) -> str:
+        if column == BEGAN:
+            return f"{clock(span.start, span.start)}.{int(span.start % 1000):03d}"
+        if column == WHAT:
+            return span.name
+        if column == TEXT:
+            return span.text
+        if column == TOOK:
+            said = duration(span.took_ms)
+            return said if span.exact or not said else f"≤ {said}"
+        return ""
+
+    def _spoken(self, span: Span) -> str:
+        parts = (span.name, span.text, self._text(span, TOOK) or NONE, self._text(span, BEGAN))
+        return ", ".join(part for part in parts if part)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self._titles):
+            return None
+        if role == ALIGNMENT:
+            return _RIGHT if section == TOOK else int(Qt.AlignmentFlag.AlignLeft)
+        return self._titles[section] if role == DISPLAY else None
+
+
+LANES = 4
+IDLE = "idle"  # tone of an idle span
+# Least duration of a folded gap, in ms and as a share of the whole.
+IDLE_MS, IDLE_SHARE = 5000, 0.03
+_start = attrgetter("start")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Start and end of each span on a scale."""
+
+    scale: Scale
+    starts: list[float]
+    ends: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class TimePicture:
+    """Layout of a timeline: `rows` are spans and idle gaps, `longest` the spans by length."""
+
+    spans: list[Span]
+    rows: list[Span]
+    longest: list[Span]
+    lanes: list[int]
+    idle: list[tuple[float, float]]
+    end: float
+    folded: Drawn
+    plain: Drawn
+    lasting: float  # longest span, ms
+
+    @property
+    def start(self) -> float:
+        return self.spans[0].start
+
+    def between(self, span: tuple[float, float]) -> list[Span]:
+        """Return the spans that ran in this range, in order, without idle gaps."""
+        first = bisect_left(self.spans, span[0] - self.lasting, key=_start)
+        last = bisect_right(self.spans, span[1], key=_start)
+        return [one for one in self.spans[first:last] if one.end >= span[0]]
+
+
+def picture_of(
+    rows: Iterable[EventRow], units: Sequence[UnitTime], before: TimePicture | None, idle_word: str
+) -> TimePicture | None:
+    """Build the layout of these events; `before` if nothing changed, None without spans.
+
+    Known spans stay the same objects, so that a table is not reset. Slow.
+    """
+    spans = spans_of(rows, units)
+    if not spans:
+        return None
+    if before is not None:
+        same = _equal_prefix(before.spans, spans)
+        if same == len(spans) == len(before.spans):
+            return before
+        spans[:same] = before.spans[:same]
+    end = max(span.end for span in spans)
+    idle = gaps(spans, max(IDLE_MS, (end - spans[0].start) * IDLE_SHARE))
+    with_idle = [*spans, *(Span(a, b, idle_word, "", IDLE) for a, b in idle)]
+    with_idle.sort(key=lambda one: (one.start, one.end))
+    return TimePicture(
+        spans=spans,
+        rows=with_idle,
+        longest=sorted(spans, key=lambda span: -span.took_ms),
+        lanes=lanes(spans, LANES),
+        idle=idle,
+        end=end,
+        folded=_drawn(spans, Scale(spans[0].start, end, idle)),
+        plain=_drawn(spans, Scale(spans[0].start, end, ())),
+        lasting=max(span.took_ms for span in spans),
+    )
+
+
+def _equal_prefix(old: Sequence[Span], new: Sequence[Span]) -> int:
+    """Return how many spans at the start are equal."""
+    pairs = zip(old, new, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
+
+
+def _drawn(spans: Sequence[Span], scale: Scale) -> Drawn:
+    starts = [scale.length(span.start) for span in spans]
+    return Drawn(scale, starts, [scale.length(span.end) for span in spans])

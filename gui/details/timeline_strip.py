@@ -19,9 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from engine.text.words import clock
-from gui.details.timeline_model import duration
-from gui.details.timeline_picture import LANES, Drawn, TimePicture
-from gui.details.timeline_spans import Scale, Span
+from gui.details.timeline_spans import LANES, Drawn, Scale, Span, TimePicture, duration
 from gui.style.theme import tone
 
 LEAST_LANES, LANE_HEIGHT, AXIS_HEIGHT = 2, 12, 18

@@ -25,11 +25,16 @@ from engine.service.rerun import Asked, repeatable
 from engine.service.router.connection_state import Beside, LedgerState
 from engine.service.router.errors import NoSuchLedger
 from engine.service.router.ledger_router import SILENT_S, ask_for, check_label
-from gui.engine_link.cancel_many import Cancelled, cancel_all
-from gui.engine_link.engine_calls import EngineCalls
-from gui.engine_link.event_follower import EventFollower, Offset, Told
-from gui.engine_link.event_rows import EventPart, EventRow, event_row
+from gui.engine_link.engine_calls import Cancelled, EngineCalls, cancel_all
 from gui.engine_link.subscription import BatchThrottle
+from gui.engine_link.task_events import (
+    EventFollower,
+    EventPart,
+    EventRow,
+    Offset,
+    Told,
+    event_row,
+)
 
 # Management of further ledgers, the base of `Bridge`.
 

@@ -1,18 +1,45 @@
-"""Background calls to the engine, and the reporting of their failures."""
+"""Background calls to the engine, the reporting of their failures, and cancellation of many."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable
+from engine.model.records import TaskRecord
 from engine.service.engine import Engine
+from engine.service.stop_many import stop_all
 from gui.engine_link.background import TaskSet
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """Records and errors after cancelling several tasks.
+
+    `waiting` are the tasks that were queued when the user chose them.
+    """
+
+    records: tuple[TaskRecord, ...]
+    refused: tuple[EngineError, ...]
+    waiting: frozenset[str] = frozenset()
+
+
+async def cancel_all(
+    cancel: Callable[[str, str | None], Awaitable[TaskRecord]],
+    task_ids: Iterable[str],
+    reason: str | None,
+    waiting: frozenset[str],
+) -> Cancelled:
+    """Cancel each task; a failure does not stop the others."""
+    stopped = await stop_all(cancel, task_ids, reason)
+    return Cancelled(stopped.records, stopped.refused, waiting)
+
 
 log = logging.getLogger(__name__)
 

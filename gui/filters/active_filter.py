@@ -10,8 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine.model.ledger_ids import HERE
 from engine.query import Filter, QueryError, unknown_values
-from gui.filters.filter_bar import FilterBar
-from gui.filters.filter_chips import Condition
+from gui.filters.filter_bar import Condition, FilterBar
 from gui.filters.sidebar import Sidebar
 from gui.tasks.facets import ROOT, query_of
 from gui.tasks.task_model import TaskModel

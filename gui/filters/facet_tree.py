@@ -1,8 +1,11 @@
-"""The tree of the sidebar: collapsible headings, names with counts, keys and painting."""
+"""The tree of the sidebar: its items by key, their names and counts, and their painting."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QItemSelectionModel, QRectF, QSize, Qt, Signal
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import QCoreApplication, QEvent, QItemSelectionModel, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
@@ -23,10 +26,25 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.model.display import display
+from engine.text import words
 from gui.style.icons import glyph
 from gui.style.tables import AnyIndex
-from gui.style.theme import tone
+from gui.style.theme import plain_tip, tone
 from gui.tasks.cell_painting import SIGN_SIZE, sign
+from gui.tasks.facets import (
+    AGE,
+    BUDGET,
+    GROUPS,
+    HOST,
+    KIND,
+    OLDER,
+    OWN,
+    ROOT,
+    STATUS,
+    FacetCounts,
+    group_of,
+)
 
 KEY = int(Qt.ItemDataRole.UserRole)
 COUNT = KEY + 1
@@ -234,3 +252,133 @@ def _paint_focus(painter: QPainter, rect: QRectF, colour: QColor) -> None:
     painter.setPen(pen)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawRect(rect.adjusted(1, 1, -2, -2))
+
+
+VIEWS = "views"
+
+
+def group_name(group: str) -> str:
+    """Return the heading of a group."""
+    names = {
+        VIEWS: QCoreApplication.translate("Facets", "Views"),
+        STATUS: QCoreApplication.translate("Facets", "Status"),
+        ROOT: words.say("column.root"),
+        KIND: QCoreApplication.translate("Facets", "Kind"),
+        HOST: QCoreApplication.translate("Facets", "Host"),
+        BUDGET: QCoreApplication.translate("Facets", "Budget"),
+        AGE: QCoreApplication.translate("Facets", "Age"),
+    }
+    return names[group]
+
+
+def facet_name(facet: str, facets: FacetCounts) -> str:
+    """Return the name of a facet; kinds and hosts keep the spelling of their tasks."""
+    if group_of(facet) == STATUS:
+        return words.say(f"facet.{facet}")
+    names = {
+        OWN: words.say("root.here"),
+        "age:<1h": QCoreApplication.translate("Facets", "Last hour"),
+        "age:<1d": QCoreApplication.translate("Facets", "Last day"),
+        "age:<7d": QCoreApplication.translate("Facets", "Last 7 days"),
+        OLDER: QCoreApplication.translate("Facets", "Older than 7 days"),
+        "budget:ok": QCoreApplication.translate("Facets", "Within budget"),
+        "budget:near": QCoreApplication.translate("Facets", "Near a budget"),
+        "budget:exceeded": QCoreApplication.translate("Facets", "Budget exceeded"),
+    }
+    return names.get(facet) or display(facets.value_of(facet))
+
+
+VIEW = "view:"
+_FOLDED = frozenset({HOST, AGE})
+_LOST_SIGN = "orphaned"
+_ENABLED = Qt.ItemFlag.ItemIsEnabled
+
+
+class Lost(NamedTuple):
+    """Label and explanation shown instead of the count of an unreachable ledger."""
+
+    word: str
+    truth: str
+
+
+class FacetItems:
+    """Create, count and remove sidebar items; only facets can be selected."""
+
+    def __init__(self, tree: FacetTree, hint: str) -> None:
+        self._tree, self._hint = tree, hint
+        self.by_key: dict[str, QTreeWidgetItem] = {}
+        self.heads = {group: self._head(group) for group in (VIEWS, *GROUPS)}
+
+    def add(self, group: str, key: str, name: str, sign: str = "") -> QTreeWidgetItem:
+        """Append a facet to its group."""
+        item = QTreeWidgetItem(self.heads[group], [name])
+        item.setData(0, KEY, key)
+        item.setData(0, SIGN, sign)
+        item.setToolTip(0, plain_tip(f"{name}\n{self._hint}"))  # A long host is elided in the list
+        self.by_key[key] = item
+        return item
+
+    def add_button(self, group: str, key: str, name: str, sign: str = "") -> QTreeWidgetItem:
+        """Append an item that acts as a button to a group."""
+        item = self.add(group, key, name, sign)
+        item.setFlags(_ENABLED)
+        return item
+
+    def drop(self, key: str) -> None:
+        item = self.by_key.pop(key)
+        head = item.parent()
+        assert head is not None
+        head.removeChild(item)
+
+    def count(self, key: str, number: int) -> bool:
+        """Show the number of tasks of an item; False if it was shown already."""
+        item, said = self.by_key.get(key), words.count(number)
+        if item is None or item.data(0, COUNT) == said:
+            return False
+        item.setData(0, COUNT, said)
+        spoken = words.say("facet.sentence", name=item.text(0), count=said)
+        item.setData(0, Qt.ItemDataRole.AccessibleTextRole, spoken)
+        return True
+
+    def show_lost(self, key: str, name: str, lost: Lost | None) -> None:
+        """Mark an item whose tasks cannot be read, or unmark it when `lost` is None."""
+        item = self.by_key.get(key)
+        said = "" if lost is None else _LOST_SIGN
+        if item is None or (item.data(0, SIGN) or "") == said:
+            return
+        item.setData(0, SIGN, said)
+        item.setText(0, name if lost is None else lost.word)
+        item.setToolTip(0, plain_tip(f"{name}\n{self._hint if lost is None else lost.truth}"))
+        if lost is not None:  # A number would suggest that there are no tasks
+            item.setData(0, COUNT, "")
+            item.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"{lost.word}\n{lost.truth}")
+
+    def show_views(self, views: Sequence[tuple[str, str, str]], current: str) -> None:
+        """Show views as (key, name, query); `current` is the active one.
+
+        Views appear before they are counted, since items added later would move others under the
+        pointer.
+        """
+        wanted = [VIEW + key for key, _, _ in views]
+        shown = [key_of(item) for item in children(self.heads[VIEWS])]
+        if shown != wanted:
+            for key in shown:
+                self.drop(key)
+        for key, name, says in views:
+            item = self.by_key.get(VIEW + key) or self.add_button(VIEWS, VIEW + key, "", "view")
+            item.setText(0, display(name))
+            item.setToolTip(0, plain_tip(f"{name}\n{says}"))
+            item.setData(0, MARK, key == current)
+        hide(self.heads[VIEWS], not views)
+
+    def count_view(self, key: str, number: int) -> None:
+        """Show the number of tasks of a view."""
+        self.count(VIEW + key, number)
+
+    def _head(self, group: str) -> QTreeWidgetItem:
+        head = QTreeWidgetItem(self._tree, [group_name(group)])
+        head.setFlags(_ENABLED)
+        head.setData(0, KEY, GROUP + group)
+        head.setExpanded(group not in _FOLDED)
+        head.setHidden(group in (VIEWS, KIND, HOST, BUDGET))
+        return head

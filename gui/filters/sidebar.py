@@ -11,9 +11,19 @@ from PySide6.QtWidgets import QApplication, QTreeWidgetItem, QVBoxLayout, QWidge
 
 from engine.model.status import Facet
 from engine.text import words
-from gui.filters.facet_items import VIEW, FacetItems, Lost
-from gui.filters.facet_names import VIEWS, facet_name
-from gui.filters.facet_tree import NO_UPDATE, FacetTree, children, hide, is_facet, key_of
+from gui.filters.facet_tree import (
+    NO_UPDATE,
+    VIEW,
+    VIEWS,
+    FacetItems,
+    FacetTree,
+    Lost,
+    children,
+    facet_name,
+    hide,
+    is_facet,
+    key_of,
+)
 from gui.tasks.facets import (
     AGE,
     AGES,

@@ -1,11 +1,11 @@
-"""Actions for additional ledgers: add one by hand or by drop, change one."""
+"""Actions for additional ledgers: add one, change one, explain what a read-only one forbids."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
@@ -241,3 +241,44 @@ class LedgerActions(QObject):
 
         question.when_answered(act)
         question.open()
+
+
+CHANGES: Final = (
+    *("cancel", "stop", "force_stop", "force", "resume"),
+    *("delete", "delete_for_good"),
+)
+MOST_LOOKED_AT: Final = 500
+
+
+def attach_watch_only(ctx: WindowContext) -> WatchOnly:
+    """Attach the explanation; after the parts that disable the actions."""
+    return WatchOnly(ctx)
+
+
+class WatchOnly(QObject):
+    """Explain disabled actions only: a selection may contain tasks of other ledgers."""
+
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
+        ctx.scope.changed.connect(self._explain)
+        ctx.ledgers.changed.connect(self._explain)
+
+    def _explain(self) -> None:
+        reason, acts = self._reason(), self._ctx.actions
+        keys = [key for key in CHANGES if not acts[key].isEnabled()] if reason else []
+        acts.explain(dict.fromkeys(keys, reason))
+
+    def _reason(self) -> str:
+        """Return why the first read-only task of the selection cannot be changed, or ""."""
+        ctx = self._ctx
+        if not ctx.ledgers.states:
+            return ""
+        chosen = map(ctx.model.view_of, ctx.scope.ids()[:MOST_LOOKED_AT])
+        locked = (view for view in chosen if view and not ctx.scope.may_change(view))
+        view = next(locked, None)
+        state = ctx.ledgers.state_of(view.ledger) if view is not None else None
+        if state is None:
+            return ""
+        words = self.tr("“{0}” is only watched: nothing is changed in {1}.")
+        return words.format(state.label, display(str(state.path)))

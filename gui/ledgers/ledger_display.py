@@ -10,7 +10,7 @@ from engine.query import term
 from engine.service.router.connection_state import LedgerState
 from gui.context.window_context import WindowContext
 from gui.filters.active_filter import ActiveFilter
-from gui.filters.facet_items import Lost
+from gui.filters.facet_tree import Lost
 from gui.filters.sidebar import Sidebar
 from gui.i18n.ledger_names import LOST, lost_words, summed_up
 from gui.tasks.facets import OWN, ROOT, group_of

@@ -29,11 +29,9 @@ from gui.details.file_handle import FileHandle
 from gui.details.json_view import JsonView
 from gui.details.unit_columns import PAGE_COLUMNS
 from gui.details.unit_list import UnitList
-from gui.engine_link.event_follower import EventFollower, Offset
-from gui.engine_link.event_rows import EventPart, EventRow, event_row
 from gui.engine_link.services import Desk
-from gui.results.differences_tab import Diff
-from gui.results.viewer_tabs import ContractTab, Preview, Source, ViewerTab
+from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, event_row
+from gui.results.viewer_tabs import ContractTab, Diff, Preview, Source, ViewerTab
 from gui.style.accessibility import InOrder
 from gui.style.theme import TonedLabel, heading, plain_tip, plain_title
 from gui.tasks.row import Row

@@ -27,10 +27,8 @@ from engine.model.display import display
 from engine.model.errors import Problem
 from engine.service.forms import COMMANDS
 from engine.service.rerun import holds_mark
-from gui.start.command_fields import CommandFields
-from gui.start.command_rows import INTENTION, NUMBER, TOOL, CommandRows
-from gui.start.field import EDITOR_HEIGHT, Field
-from gui.start.fold import Fold, grid_of
+from gui.start.command_fields import INTENTION, NUMBER, TOOL, CommandFields, CommandRows
+from gui.start.field import EDITOR_HEIGHT, Field, Fold, grid_of
 from gui.style.editors import NameLine, Rows
 from gui.style.icons import wear
 from gui.style.theme import MOST_CHARS, plain_label, plain_tip

@@ -1,21 +1,99 @@
-"""The arguments of one kind as a form, made from its table: first what is needed, then limits,
-and the rest folded away."""
+"""The arguments of one kind as a form: first what is needed, then limits, the rest folded away.
+
+The engine defines the forms (`engine.service.forms`); here their texts are translated.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QVBoxLayout, QWidget
 
 from engine.model.errors import Problem
-from engine.service.forms import Input, inputs
+from engine.service.forms import Input, form_fields, inputs, kind_forms
+from engine.text.words import count
 from gui.start.address import complete
-from gui.start.field import Field, choice, number, number_or_none
-from gui.start.fold import Fold, grid_of
-from gui.start.kind_forms import FormWords, Line
+from gui.start.field import Field, Fold, choice, grid_of, number, number_or_none
 from gui.style.editors import Patterns, Prose, Seconds, SecretLine, Several
+
+Options = tuple[tuple[str, str], ...]
+
+
+class Line(NamedTuple):
+    """A field of a form; see `FormField`."""
+
+    key: str
+    name: str
+    editor: str
+    place: str
+    hint: str
+    shade: str
+    none: str
+    options: Options
+    suffix: str
+
+
+class KindWords(NamedTuple):
+    """Title, action and icon of a kind."""
+
+    kind: str
+    title: str
+    doing: str
+    sign: str
+
+
+class FormWords(QObject):
+    """The texts of every form in the language of the window."""
+
+    def lacking(self, *, lost: bool, given: int, listed: int) -> str:
+        """What of a kept request has to be given again: secrets, or addresses beyond `given`."""
+        lines = []
+        if lost:
+            lines.append(self.tr("Something in it was secret and was not kept: type it in again."))
+        if 0 < given < listed:
+            words = self.tr("The list was too long to be kept: these are the first {0} of {1}.")
+            lines.append(words.format(count(given), count(listed)))
+        return "\n".join(lines)
+
+    def kinds(self) -> tuple[KindWords, ...]:
+        """All that can be started, in the order in which it is offered."""
+        return tuple(
+            KindWords(kind, self.tr(form.title), self.tr(form.action), form.icon)
+            for kind, form in kind_forms().items()
+        )
+
+    def doing(self, kind: str) -> str:
+        """The action of a kind."""
+        return next((each.doing for each in self.kinds() if each.kind == kind), kind)
+
+    def listed(self, kind: str) -> str:
+        """The name of a list of addresses for a kind."""
+        form = kind_forms().get(kind)
+        return (
+            self.tr(form.listed)
+            if form is not None and form.listed
+            else self.tr("{0} addresses, {1}")
+        )
+
+    def lines(self, kind: str) -> tuple[Line, ...]:
+        """The fields of one kind."""
+        return tuple(
+            Line(
+                key,
+                self.tr(field.label),
+                field.editor,
+                field.place,
+                self.tr(field.hint),
+                self.tr(field.shade),
+                self.tr(field.none),
+                tuple((value, self.tr(label)) for value, label in field.options),
+                field.suffix,
+            )
+            for key, field in form_fields(kind).items()
+        )
+
 
 ADDRESSES = ("url", "sitemap_url")
 NOTHING = ("", None)

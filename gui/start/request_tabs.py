@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QTabWidget, QVBoxLayo
 from engine.model.errors import InvalidArguments, Problem
 from engine.service.drafts import TERMS, read, text_of
 from engine.service.rerun import Asked
-from gui.start.kind_forms import FormWords
+from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
 from gui.style.fonts import fixed_pitch
 from gui.style.theme import plain_label

@@ -27,7 +27,7 @@ from gui.desktop.raise_window import come_forward
 from gui.state.window_state import Memory
 
 if TYPE_CHECKING:
-    from gui.startup.crash_dialog import CrashDialog
+    from gui.startup.failure_reports import CrashDialog
 
 log = logging.getLogger("gui")
 qt_log = logging.getLogger("qt")
@@ -103,7 +103,7 @@ class CrashHandler(QObject):
             self._dialog.count_more()
         if self._dialog is not None or self.window is None or place in self._told:
             return
-        from gui.startup.crash_dialog import CrashDialog  # Rarely needed
+        from gui.startup.failure_reports import CrashDialog  # Rarely needed
 
         if place:
             self._told.add(place)

@@ -1,4 +1,4 @@
-"""asyncio event loop on Qt's event loop, with precise timers and cheap callbacks.
+"""Qt platform, and asyncio event loop on Qt's with precise timers and cheap callbacks.
 
 qasync provides sockets, subprocesses and `exec()`. Callbacks and timers are handled here, because
 qasync makes one coarse Qt timer for each: up to 5 % early, about 80 us per callback, and unable to
@@ -16,17 +16,65 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
-
-os.environ["QT_API"] = "pyside6"  # Set before qasync chooses a binding
+from typing import Any, Final, TypeVar
 
 import qasync
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
+from engine.model.errors import EngineError
 from engine.service.router.isolated_executor import Lanes
+
+INVISIBLE: Final = "offscreen"  # Qt's platform that draws in memory only
+
+
+class NoScreen(EngineError):
+    """A screen is configured, but no window can be shown there."""
+
+    code = "window_without_screen"
+    title = "There is no screen for the window"
+    sentence = "No window can be shown: Qt cannot use the screen that is spoken of ({wanted})."
+    advice_text = (
+        "Check WAYLAND_DISPLAY, DISPLAY and QT_QPA_PLATFORM, and install what Qt needs "
+        "(./dev setup does). `octask` needs no screen."
+    )
+
+
+def wanted_screens(environ: Mapping[str, str], platform: str) -> tuple[str, ...]:
+    """Return Qt's platform names for the environment, best first."""
+    if not platform.startswith("linux"):
+        return ()
+    if given := environ.get("QT_QPA_PLATFORM"):
+        return tuple(given.split(";"))
+    known = (("wayland", "WAYLAND_DISPLAY"), ("xcb", "DISPLAY"))
+    return tuple(name for name, variable in known if environ.get(variable))
+
+
+def platform_for(environ: Mapping[str, str], platform: str) -> dict[str, str]:
+    """Return the Qt platform variable: invisible without a screen, else as fallback.
+
+    Without a fallback Qt ends the process without a message when all platforms fail; `check_screen`
+    reports it instead.
+    """
+    wanted = wanted_screens(environ, platform)
+    if not platform.startswith("linux") or _invisible(wanted):
+        return {}
+    return {"QT_QPA_PLATFORM": ";".join([*wanted, INVISIBLE])}
+
+
+def check_screen(wanted: Sequence[str], drawn_on: str) -> None:
+    """Raise NoScreen if the window would be invisible against the configuration."""
+    if wanted and drawn_on == INVISIBLE and not _invisible(wanted):
+        raise NoScreen(wanted=", ".join(wanted))
+
+
+def _invisible(wanted: Sequence[str]) -> bool:
+    return any(name.split(":")[0] == INVISIBLE for name in wanted)
+
+
+os.environ["QT_API"] = "pyside6"  # Set before qasync chooses a binding
 
 T = TypeVar("T")
 

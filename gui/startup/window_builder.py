@@ -1,16 +1,19 @@
-"""Creation of the window's parts in steps, after the first paint."""
+"""Creation of the window's parts in steps, after the first paint, and shortcuts until then."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication, QSplitter, QToolBar, QVBoxLayout, QWidget
 
+from engine.model.records import Health
 from gui.commands import (
     attention,
     bulk_bar,
-    cancel_listed,
+    copy_rows,
     deleting,
     drag_out,
     exporting,
@@ -18,14 +21,11 @@ from gui.commands import (
     help_actions,
     open_result,
     palette,
+    requests,
     rerunning,
-    retrying,
-    task_links,
     task_run_rows,
-    undo,
 )
-from gui.commands.bulk_reports import Reports
-from gui.commands.bulk_work import BulkWork
+from gui.commands.bulk_work import BulkWork, Reports
 from gui.commands.copy_rows import Copying
 from gui.commands.requests import Requests
 from gui.commands.select_started_task import StartedTaskSelector
@@ -33,8 +33,8 @@ from gui.context.actions import Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
 from gui.context.window_context import WindowContext
-from gui.desktop import contrast, notifications
-from gui.details import page_action, rerun_links, several, tab_keys
+from gui.desktop import notifications
+from gui.details import page_tab, panel, rerun_links, several
 from gui.details.panel import Details
 from gui.engine_link.bridge import Bridge
 from gui.engine_link.services import Desk
@@ -43,13 +43,12 @@ from gui.filters import cell_filter, empty_result_hints, filter_help, views_menu
 from gui.filters.active_filter import ActiveFilter
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar
-from gui.ledgers import ledger_actions, ledger_trouble, watch_only
+from gui.ledgers import ledger_actions, ledger_trouble
 from gui.ledgers.ledger_display import LedgerDisplay
-from gui.settings import appearance, language_menu
+from gui.settings import appearance
 from gui.settings.shortcuts import Shortcuts
-from gui.start import start_actions
+from gui.start import launch_handling
 from gui.start.launch_handling import LaunchHandler
-from gui.startup import early_keys
 from gui.style.banners import Banner
 from gui.style.icons import window_icon
 from gui.tasks import column_prefetch, contract_counts
@@ -247,6 +246,53 @@ def _recall(parts: WindowParts) -> None:
     parts.details.restore_state(memory.text("details-tab"))
 
 
+Pressed = Callable[[], dict[int, None] | None]
+
+STARTS: Final = ("new", "paste")  # Actions that wait for the engine
+
+
+class EarlyKeys(QObject):
+    """Run each early shortcut once; disabled actions are dropped.
+
+    `pressed` returns the keys, or None while no action can run; `forget` drops them.
+    """
+
+    def __init__(self, ctx: WindowContext, pressed: Pressed, forget: Callable[[], object]) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._pressed, self._forget = ctx, pressed, forget
+        # At the first health signal the bridge runs, close requests are connected, and user
+        # shortcuts apply.
+        ctx.bridge.health.connect(self._hear)
+        ctx.bridge.unusable.connect(self._end)
+
+    def _hear(self, health: Health) -> None:
+        pressed, acts = self._pressed(), self._ctx.actions
+        waiting = [acts[key] for key in STARTS]
+        if pressed is None:
+            return
+        for keys in list(pressed):
+            action = self._action_of(keys)
+            if action is not None and action.isEnabled():
+                QTimer.singleShot(0, action, action.trigger)
+            elif action in waiting:
+                continue
+            del pressed[keys]
+        if health.engine == "ready" or health.read_only:
+            self._end()
+
+    def _action_of(self, keys: int) -> QAction | None:
+        """Return the window action with this shortcut."""
+        wanted, acts = QKeySequence(keys), self._ctx.actions
+        found = (acts[key] for key in acts if wanted in acts[key].shortcuts())
+        whole = Qt.ShortcutContext.WindowShortcut
+        return next((one for one in found if one.shortcutContext() == whole), None)
+
+    def _end(self, *_: object) -> None:
+        self._forget()
+        self._ctx.bridge.health.disconnect(self._hear)
+        self._ctx.bridge.unusable.disconnect(self._end)
+
+
 # Features of the window by name, each of which adds its actions and connects itself. They are
 # created before menus and toolbar are filled. Dialogs are imported on use, because the first paint
 # waits for every import.
@@ -277,7 +323,7 @@ def _help_actions(_: MainWindow, p: WindowParts) -> None:
 
 
 def _early_keys(window: MainWindow, p: WindowParts) -> None:
-    early_keys.attach(
+    EarlyKeys(
         p.context,
         lambda: window.pressed_early if window.furnished else None,
         window.forget_early_keys,
@@ -289,7 +335,10 @@ def _notifications(_: MainWindow, p: WindowParts) -> None:
 
 
 FEATURES: tuple[tuple[str, Attach], ...] = (
-    ("start_actions", lambda _, p: start_actions.attach(p.context, p.requests.starting)),
+    (
+        "start_actions",
+        lambda _, p: launch_handling.attach_start_actions(p.context, p.requests.starting),
+    ),
     ("list_menus", lambda _, p: list_menus.attach(p.context)),
     ("column_prefetch", lambda _, p: column_prefetch.attach(p.context.table, p.context.bridge)),
     ("attention", _attention),
@@ -307,29 +356,32 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("filter_help", lambda _, p: filter_help.attach(p.context, p.filter_bar)),
     ("focus_ring", lambda _, p: focus_ring.attach()),
     ("rerunning", lambda _, p: rerunning.attach(p.context, p.requests, p.bulk, p.reports)),
-    ("retrying", lambda _, p: retrying.attach(p.context, p.requests)),
+    ("retrying", lambda _, p: rerunning.attach_retry(p.context, p.requests)),
     ("exporting", lambda _, p: exporting.attach(p.context)),
     ("open_result", lambda _, p: open_result.attach(p.context)),
     ("force_complete", lambda _, p: force_complete.attach(p.context, p.bulk, p.reports)),
-    ("cancel_listed", lambda _, p: cancel_listed.attach(p.context, p.requests, p.bulk, p.reports)),
+    (
+        "cancel_listed",
+        lambda _, p: requests.attach_cancel_listed(p.context, p.requests, p.bulk, p.reports),
+    ),
     ("deleting", _deleting),
-    ("undo", lambda _, p: undo.attach(p.context)),
-    ("task_links", lambda _, p: task_links.attach(p.context)),
+    ("undo", lambda _, p: deleting.attach_undo(p.context)),
+    ("task_links", lambda _, p: copy_rows.attach_link(p.context)),
     ("drag_out", lambda _, p: drag_out.attach(p.context, p.reports)),
     ("task_run_rows", lambda _, p: task_run_rows.attach(p.context, p.reports)),
     ("contract_counts", lambda _, p: contract_counts.attach(p.context.table, p.context.bridge)),
-    ("watch_only", lambda _, p: watch_only.attach(p.context)),
-    ("page_action", lambda _, p: page_action.attach(p.context, p.details)),
+    ("watch_only", lambda _, p: ledger_actions.attach_watch_only(p.context)),
+    ("page_action", lambda _, p: page_tab.attach(p.context, p.details.restore_state)),
     ("rerun_links", lambda _, p: rerun_links.attach(p.context, p.details)),
     ("ledger_actions", lambda _, p: ledger_actions.attach(p.context)),
     ("ledger_trouble", _ledger_trouble),
-    ("tab_keys", lambda _, p: tab_keys.attach(p.context, p.details)),
+    ("tab_keys", lambda _, p: panel.attach_tab_keys(p.context, p.details)),
     ("palette", lambda _, p: palette.attach(p.context, p.requests.starting)),
     ("appearance", lambda _, p: appearance.attach(p.context)),
     ("help_actions", _help_actions),
     ("notifications", _notifications),
-    ("contrast", lambda _, p: contrast.attach(p.context)),
-    ("language_menu", lambda _, p: language_menu.attach(p.context)),
+    ("contrast", lambda _, p: appearance.attach_contrast(p.context)),
+    ("language_menu", lambda _, p: appearance.attach_language(p.context)),
     ("shortcuts", lambda _, p: p.shortcuts.apply()),
     ("early_keys", _early_keys),
 )

@@ -128,7 +128,7 @@ class WindowOpening(QObject):
         """Report the error and keep the window open for it."""
         self.broken = True
         self._alarm.ring(error)
-        from gui.startup.broken_parts import show_broken
+        from gui.startup.failure_reports import show_broken
 
         if not self.window.furnished:
             show_broken(self.window, error, self._settle)
@@ -142,7 +142,7 @@ class WindowOpening(QObject):
         await asyncio.to_thread(import_module, "gui.startup.session")
         from gui.commands.help_actions import as_chosen
         from gui.engine_link.bridge import Bridge
-        from gui.startup.broken_parts import BrokenParts
+        from gui.startup.failure_reports import BrokenParts
         from gui.startup.session import Session
         from gui.startup.window_builder import furnishing
 

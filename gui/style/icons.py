@@ -1,4 +1,4 @@
-"""Icons of the window: desktop icons where available, else drawn in the text colour.
+"""Icons of window and buttons: desktop icons where available, else drawn in the text colour.
 
 Drawn icons are lines on a grid of 24 units, sharp at any size without files.
 """

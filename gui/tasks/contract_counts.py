@@ -9,8 +9,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from engine.contracts.forcing import Guard
 from gui.engine_link.bridge import Bridge
-from gui.tasks.columns import COLUMN_AT
-from gui.tasks.contract_cache import known, learn
+from gui.tasks.columns import COLUMN_AT, known_contract, learn_contracts
 from gui.tasks.row import Row
 from gui.tasks.task_table import TaskTable
 
@@ -53,7 +52,7 @@ class ContractCounts(QObject):
 
     def _show(self, found: Mapping[str, Guard]) -> None:
         self._busy = False
-        news, model, column = learn(found), self._table.tasks, COLUMN_AT["contract"]
+        news, model, column = learn_contracts(found), self._table.tasks, COLUMN_AT["contract"]
         if not news:
             return
         for row in self._rows():
@@ -72,4 +71,4 @@ def link_of(row: Row) -> str:
 
 
 def _asks(row: Row) -> bool:
-    return row.live or known(link_of(row)) is None
+    return row.live or known_contract(link_of(row)) is None

@@ -17,8 +17,7 @@ from typing import Final
 from engine.model.ledger_ids import HERE
 from engine.model.status import Facet
 from engine.query import term
-from gui.tasks.row import Row
-from gui.tasks.shared_traits import NONE, Traits
+from gui.tasks.row import NONE, Row, Traits
 
 STATUS, KIND, HOST, BUDGET, AGE = "status", "kind", "host", "budget", "age"
 ROOT: Final = "root"  # The ledger, which is a group only while several ledgers are shown

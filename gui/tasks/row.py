@@ -1,4 +1,4 @@
-"""The row of one task in the table, without Qt.
+"""The row of one task in the table, its shared traits and its query subject, without Qt.
 
 A `Row` holds values and no texts: a column makes its text when a cell is painted, so that thousands
 of invisible rows cost nothing, and sorting never compares "2 min".
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -26,14 +26,53 @@ from engine.model.status import (
     reasons,
     stalls_at,
     standing,
+    state_words,
     unseen,
     updated_at,
 )
-from engine.query import haystack
+from engine.query import ADDRESSES, Subject, haystack, host_of
 from engine.text import words
 from engine.text.catalogue import retold
 from gui.tasks.budget_gauge import fullest
-from gui.tasks.shared_traits import NONE, Traits, traits
+
+_ALSO: Final = ADDRESSES[1]  # The second address of a task, which few kinds have
+_MOST: Final = 20_000  # Most traits cached; beyond that equal tasks may hold separate objects
+
+
+class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """State, kind, host, budget and ledger, shared by all tasks with equal values."""
+
+    facets: int = 0
+    status: str = ""
+    kind: str = ""
+    host: str = ""
+    hosts: frozenset[str] = frozenset()
+    budget: str = ""
+    ledger: str = ""
+
+
+NONE: Final = Traits()
+
+
+def traits(view: TaskView, facets: int) -> Traits:
+    """Return the traits of `view` with the facet mask `facets`."""
+    entry = view.entry
+    if not isinstance(entry, TaskRecord):
+        return _traits(facets, "", "", "", frozenset(), "", view.ledger)
+    host = host_of(view)
+    hosts = Subject(view, 0).hosts if _ALSO in entry.args_summary else _hosts(host)
+    budget = entry.budget_status or ""
+    return _traits(facets, entry.status, entry.kind, host, hosts, budget, view.ledger)
+
+
+_traits = lru_cache(_MOST)(Traits)
+
+
+@lru_cache(4096)
+def _hosts(host: str) -> frozenset[str]:
+    bare, _, port = host.rpartition(":")
+    return frozenset({host, bare} if port.isdecimal() else {host}) - {""}
+
 
 FACET_BIT = {facet: 1 << number for number, facet in enumerate(Facet)}
 # Highest progress shown for a running task, whatever its counters say.
@@ -224,3 +263,41 @@ def _mask(found: frozenset[Facet]) -> int:
     for facet in found:
         mask |= FACET_BIT[facet]
     return mask
+
+
+_NEEDY: Final = FACET_BIT[Facet.ATTENTION]
+
+
+class RowSubject(Subject, frozen=True, gc=False):
+    """Query subject of a row, so that queries match the values that the table shows."""
+
+    row: Row
+
+    def needs_attention(self, now_ms: float) -> bool:
+        return bool(self.row.needs)  # The row is updated as time passes
+
+    @property
+    def haystack(self) -> str:
+        return self.row.haystack
+
+    @property
+    def states(self) -> frozenset[str]:
+        status = None if isinstance(self.view.entry, Unreadable) else self.row.about.status
+        return _states(self.row.about.facets & ~_NEEDY, status)
+
+    @property
+    def status(self) -> str:
+        return self.row.about.status.casefold()
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        return self.row.about.hosts
+
+
+def asked(row: Row) -> RowSubject:
+    return RowSubject(row.view, 0, row)
+
+
+@lru_cache(maxsize=512)
+def _states(mask: int, status: str | None) -> frozenset[str]:
+    return state_words((facet for facet, bit in FACET_BIT.items() if mask & bit), status)

@@ -25,8 +25,7 @@ from gui.tasks.cell_painting import (
     paint_progress,
     sign,
 )
-from gui.tasks.cells import budget_of, forced_at
-from gui.tasks.columns import COLUMNS, Column
+from gui.tasks.columns import COLUMNS, Column, budget_of, forced_at
 from gui.tasks.row import Row
 from gui.tasks.row_selection import RowChoice
 from gui.tasks.task_model import TaskModel

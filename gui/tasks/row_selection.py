@@ -8,8 +8,7 @@ from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, Signal
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QWidget
 
 from gui.tasks.columns import COLUMNS
-from gui.tasks.rows_model import runs
-from gui.tasks.task_model import TaskModel
+from gui.tasks.task_model import TaskModel, runs
 
 _ROWS = QItemSelectionModel.SelectionFlag.Rows
 REPLACE = QItemSelectionModel.SelectionFlag.ClearAndSelect | _ROWS

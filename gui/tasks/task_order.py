@@ -17,8 +17,7 @@ from engine.model.status import changes_at
 from engine.query import Filter, SortKey, in_order, place
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.facets import FacetCounts
-from gui.tasks.row import FACET_BIT, Row, make_row, moved_on
-from gui.tasks.row_query_subject import asked
+from gui.tasks.row import FACET_BIT, Row, asked, make_row, moved_on
 from gui.tasks.sort_columns import SortColumns, orders_of
 
 _MANY = 4  # A quarter of all rows

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from engine.model.records import Health, TaskView
     from engine.service.feed import Batch
-    from gui.commands.bulk_reports import Reports
-    from gui.commands.bulk_work import BulkWork
+    from gui.commands.bulk_work import BulkWork, Reports
     from gui.commands.copy_rows import Copying
     from gui.commands.requests import Requests
     from gui.commands.select_started_task import StartedTaskSelector
@@ -334,7 +333,7 @@ class MainWindow(QMainWindow):
         step_region(self.regions(), step)
 
     def _show_about(self) -> None:
-        from gui.commands.about_dialog import About
+        from gui.commands.help_dialog import About
 
         About(self._health, self, self.beside.states).open()
 

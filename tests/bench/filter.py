@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units
 from engine.query import Filter
-from gui.tasks.row import Row, make_row
-from gui.tasks.row_query_subject import asked
+from gui.tasks.row import Row, asked, make_row
 from tests.bench.report import report
 
 ROUNDS = 5

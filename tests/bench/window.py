@@ -29,9 +29,9 @@ SIDES = ("window", "bare")
 async def window_side(url: str, pages: int) -> dict[str, float]:
     from engine.model.config import Settings
     from gui.startup.crash_handler import CrashHandler
-    from gui.startup.loop_monitor import Heartbeat
     from gui.startup.session import Session
     from gui.state.window_state import Memory
+    from tests.loop_monitor import Heartbeat
 
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.model.records import TaskEvent
-from gui.engine_link.event_rows import EventPart, event_row
+from gui.engine_link.task_events import EventPart, event_row
 from tests.gui.task_views import NOW
 
 

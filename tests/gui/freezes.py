@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QTimer
 
-from gui.startup.loop_monitor import BEAT_MS, Heartbeat, Pulse
+from tests.loop_monitor import BEAT_MS, Heartbeat, Pulse
 
 FREEZE_MS = 1000.0  # so much work in one go is a freeze; the benches hold the tight figures
 WAIT_MS = 5000.0  # and so long a wait: a disk may take seconds for what is mostly there at once

@@ -19,7 +19,7 @@ from gui.commands.task_run_rows import ResumeDialog
 from gui.filters.filter_help import FilterHelp
 from gui.results.result_window import ResultWindow
 from gui.start.start_dialog import StartDialog
-from gui.startup.crash_dialog import CrashDialog
+from gui.startup.failure_reports import CrashDialog
 from gui.startup.session import Session
 from gui.tasks.cell_painting import sign
 from tests.gui.access_walk import walk, walk_by_tab

@@ -20,7 +20,7 @@ from engine.model.version import VERSION
 from gui.app import keep_customs
 from gui.desktop.raise_window import is_kept_back
 from gui.engine_link.background import TaskSet
-from gui.startup.screen import NoScreen, check_screen, platform_for, wanted_screens
+from gui.startup.loop import NoScreen, check_screen, platform_for, wanted_screens
 from gui.startup.single_instance import Instance
 from tests.gui.windows import heard
 

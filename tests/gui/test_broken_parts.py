@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from engine.model.config import Settings
 from gui.desktop.launch_request import Wish
 from gui.startup import window_builder
-from gui.startup.broken_parts import BrokenParts
 from gui.startup.crash_handler import CrashHandler
+from gui.startup.failure_reports import BrokenParts
 from gui.startup.window_builder import FEATURES, WindowBuilder
 from gui.startup.window_opening import WindowOpening
 from gui.state.window_state import Memory
@@ -50,7 +50,7 @@ async def test_a_part_that_cannot_be_made_is_told_of_and_the_others_are_there(
     put_task(home, 1)
     half, broken = len(FEATURES) // 2, ("broken_part", breaks)
     monkeypatch.setattr(window_builder, "FEATURES", (*FEATURES[:half], broken, *FEATURES[half:]))
-    with caplog.at_level(logging.CRITICAL, logger="gui.startup.broken_parts"):
+    with caplog.at_level(logging.CRITICAL, logger="gui.startup.failure_reports"):
         async with furnished(home) as (window, door):
             await settled(lambda: window.furnished and window.model.total == 1)
             (parts,) = window.findChildren(BrokenParts)

@@ -18,11 +18,10 @@ from PySide6.QtWidgets import QCheckBox, QPushButton, QSystemTrayIcon
 
 from engine.model.records import Health
 from engine.sample.site import Site
+from gui.desktop.bus import SessionBus
 from gui.desktop.integration import DesktopIntegration
 from gui.desktop.keep_awake import KeepAwake, keeper_for
-from gui.desktop.notification_rules import Popup
-from gui.desktop.notifications import News
-from gui.desktop.session_bus import SessionBus
+from gui.desktop.notifications import News, Popup
 from gui.desktop.tray_presence import Popups
 from gui.startup.session import Session
 from tests.gui.desktop_services import Desktop, a_bus, needs_bus

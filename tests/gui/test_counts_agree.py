@@ -23,7 +23,7 @@ from engine.service.router.connection_state import Beside
 from gui.commands.rerunning import RerunDialog
 from gui.context.scope import Scope
 from gui.details.several import Several
-from gui.tasks.row_query_subject import asked
+from gui.tasks.row import asked
 from gui.tasks.task_model import TaskModel
 from tests.gui.side_ledgers import all_read
 from tests.gui.task_views import HOUR, MINUTE, NOW, a_view, task_id

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QAbstractSlider, QApplication, QLabel, QToolButton
 from engine.model.records import TaskEvent
 from gui.details import event_model
 from gui.details.panel import Details
-from gui.engine_link.event_rows import EventPart, event_row
+from gui.engine_link.task_events import EventPart, event_row
 from tests.gui.event_views import part, progress
 from tests.gui.task_views import NOW, a_view, task_id
 

@@ -87,7 +87,7 @@ async def test_a_match_that_is_not_in_the_table_is_shown_with_what_stands_around
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_model, "KEPT", 1000)
-    monkeypatch.setattr("gui.engine_link.event_follower.AROUND", 0)
+    monkeypatch.setattr("gui.engine_link.task_events.AROUND", 0)
     planted(tmp_path / "home", 9000)
     async with at_the_events(tmp_path / "home", 1000) as (_, tab):
         await search(tab, "line 2250 ")

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from engine.model.redact import MARK
 from gui.commands.exporting import ExportDialog
-from gui.details.items import Items
+from gui.details.unit_list import Items
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.style.folders import documents

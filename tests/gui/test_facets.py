@@ -12,8 +12,7 @@ from engine.query import Filter, subject
 from gui.filters.cell_filter import condition_of
 from gui.tasks.columns import COLUMNS
 from gui.tasks.facets import AGES, BUDGET, HOST, KIND, OLDER, group_of, query_of
-from gui.tasks.row import make_row
-from gui.tasks.row_query_subject import asked
+from gui.tasks.row import asked, make_row
 from gui.tasks.task_order import TaskOrder
 from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, a_view, task_id
 

@@ -15,8 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QTreeWidgetItem
 
 from engine.service.router.connection_state import Beside
-from gui.filters.facet_items import VIEW
-from gui.filters.facet_tree import FacetTree, children, key_of
+from gui.filters.facet_tree import VIEW, FacetTree, children, key_of
 from gui.filters.filter_bar import FilterBox
 from gui.filters.filter_help import FilterHelp
 from gui.filters.views_menu import SaveView, Views

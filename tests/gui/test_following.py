@@ -9,9 +9,15 @@ import pytest
 from engine.model.errors import TaskNotFound
 from engine.model.records import History, TaskId, TaskRecord, TaskView
 from engine.service.feed import Batch
-from gui.engine_link import event_follower
-from gui.engine_link.event_follower import LAST_LOOKS, EventFollower, Offset, Told
-from gui.engine_link.event_rows import EventPart, EventRow
+from gui.engine_link import task_events
+from gui.engine_link.task_events import (
+    LAST_LOOKS,
+    EventFollower,
+    EventPart,
+    EventRow,
+    Offset,
+    Told,
+)
 
 ONE, TWO = TaskId(f"{1:016x}"), TaskId(f"{2:016x}")
 
@@ -78,7 +84,7 @@ async def test_an_ended_task_is_read_to_its_end_and_then_only_on_news() -> None:
 
 
 async def test_no_more_is_read_than_the_table_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_follower, "KEPT", 4)
+    monkeypatch.setattr(task_events, "KEPT", 4)
     told = Told()
     told.whole(Batch((view(ONE, "COMPLETED"),), (), 1, 1, True))
     file = File(told)

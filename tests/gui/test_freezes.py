@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
-from gui.startup.loop_monitor import Pulse
 from tests.gui import freezes
 from tests.gui.freezes import FREEZE_MS, PIECE_MS, WAIT_MS, FreezeWatch, ready_ms
+from tests.loop_monitor import Pulse
 
 QUIET = Pulse(beats=10, stall_ms=20.0, busy_ms=15.0, busy_p99_ms=15.0)
 

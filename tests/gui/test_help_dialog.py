@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QLineEdit, QListWidget, QPlainTextEdit
 
 from engine.model.records import Health
 from engine.query import Filter
-from gui.commands.about_dialog import facts
-from gui.commands.help_dialog import HelpDialog, topics
+from gui.commands.help_dialog import HelpDialog, facts, topics
 from tests.gui.windows import opened
 
 

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QAbstractButton, QPushButton, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from gui.i18n.language import speak
-from gui.start.fold import Fold
-from gui.start.kind_forms import FormWords
+from gui.start.field import Fold
+from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
 from gui.style.question import Question
 from gui.style.theme import Theme, apply_theme

@@ -18,7 +18,7 @@ from engine.text.messages import ENGLISH
 from gui.app import _parse
 from gui.i18n import language
 from gui.i18n.language import FOLDER, PSEUDO, chosen, speak
-from gui.settings.language_menu import LANGUAGE
+from gui.settings.appearance import LANGUAGE
 from gui.startup.session import Session
 from tests.gui.spoken_scenes import WORD, data_words, fill, said_in, scenes
 from tests.gui.windows import app, opened

@@ -20,10 +20,9 @@ from gui.commands.requests import CancelDialog
 from gui.context.open_ledgers import KEPT
 from gui.desktop.launch_request import Wish, wish_in, wish_of
 from gui.desktop.notifications import News
-from gui.filters.saved_views import SavedView
-from gui.filters.views_menu import Views
+from gui.filters.views_menu import SavedView, Views
 from gui.ledgers.ledger_actions import LedgerActions, LedgerCard
-from gui.settings.ledgers_page import LedgersPart
+from gui.settings.setting_pages import LedgersPart
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
 from gui.state.preferences import Preferences

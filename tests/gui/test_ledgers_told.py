@@ -17,8 +17,7 @@ from engine.model.errors import TaskNotFound
 from engine.model.ledger_ids import qualified
 from engine.service.router.connection_state import Beside
 from engine.service.router.errors import ContractsElsewhere
-from gui.commands.bulk_reports import Refusals
-from gui.commands.bulk_work import Refusal
+from gui.commands.bulk_work import Refusal, Refusals
 from gui.commands.exporting import ExportDialog
 from gui.commands.force_complete import ForceDialog
 from gui.context.open_ledgers import KEPT

@@ -11,8 +11,7 @@ from engine.query import Filter
 from engine.text import words
 from gui.details.facts import facts
 from gui.tasks.columns import COLUMN_AT, COLUMNS
-from gui.tasks.rows_model import ID_ROLE
-from gui.tasks.task_model import TaskModel
+from gui.tasks.task_model import ID_ROLE, TaskModel
 from gui.tasks.task_order import TaskOrder
 from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, SECOND, a_view, task_id
 from tests.gui.watched_lists import Clock, ids

@@ -12,11 +12,10 @@ from pytestqt.qtbot import QtBot
 
 from engine.query import Filter
 from gui.filters.active_filter import ActiveFilter
+from gui.filters.empty_result_hints import Counting
 from gui.filters.filter_bar import FilterBar
-from gui.filters.match_counts import Counting
-from gui.filters.saved_views import SavedView, SavedViews, own_key, system_views
 from gui.filters.sidebar import Sidebar
-from gui.filters.views_menu import view_query
+from gui.filters.views_menu import SavedView, SavedViews, own_key, system_views, view_query
 from gui.state.preferences import Preferences
 from gui.tasks.task_model import TaskModel
 from tests.gui.task_views import HOUR, MINUTE, a_view, task_id

@@ -24,7 +24,7 @@ from engine.model.kind_traits import KindTraits
 from engine.model.records import Status, Units
 from engine.service.engine import Engine
 from engine.text.words import unit_word
-from gui.start.kind_forms import FormWords
+from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
 
 

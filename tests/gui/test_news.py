@@ -18,16 +18,18 @@ from engine.model.records import TASK_RUN, TaskRecord, TaskView
 from engine.model.status import NEEDS_HELP, Reason
 from engine.service.feed import Batch
 from engine.text import words
-from gui.desktop.notification_rules import (
+from gui.desktop.notifications import (
     BURST_MS,
+    MOST_NAMED,
     Grouping,
     Happening,
     Kind,
+    News,
+    NewsList,
     Popup,
     Watch,
     is_quiet,
 )
-from gui.desktop.notifications import MOST_NAMED, News, NewsList
 from gui.startup.session import Session
 from tests.engines import until
 from tests.gui.task_views import MINUTE, NOW, a_view

@@ -22,7 +22,7 @@ from gui.i18n.language import speak
 from gui.results.result_window import ResultWindow
 from gui.start.request_tabs import FORM, JSON
 from gui.start.start_dialog import StartDialog
-from gui.startup.crash_dialog import CrashDialog
+from gui.startup.failure_reports import CrashDialog
 from gui.startup.session import Session
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.spoken_scenes import said_in

@@ -17,10 +17,9 @@ from engine.service.rerun import Asked
 from gui.commands.exporting import ExportDialog
 from gui.engine_link.bridge import Bridge
 from gui.i18n.language import speak
-from gui.settings.setting_controls import Number, control_for
+from gui.settings.setting_controls import Diagnostics, Number, control_for
 from gui.settings.setting_pages import SettingPages
-from gui.settings.setting_parts import Diagnostics
-from gui.start.estimate import Estimate
+from gui.start.starting import Estimate
 from gui.state.preferences import Preferences
 from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import page, put_pages, put_task

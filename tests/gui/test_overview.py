@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 from engine.model.config import Settings
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
-from gui.details.budget_facts import gauge_lines
+from gui.details.facts import gauge_lines
 from gui.details.overview import Overview, PhaseSteps
 from gui.details.panel import Details
 from gui.startup.session import Session

@@ -11,8 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
 
 from engine.model.errors import EngineError, TaskNotFound, TaskUnreadable
-from gui.commands.bulk_reports import Reports
-from gui.commands.bulk_work import Outcome, Refusal
+from gui.commands.bulk_work import Outcome, Refusal, Reports
 from gui.commands.deleting import Deleting
 from gui.i18n.language import speak
 from gui.style.banners import Banner

@@ -16,11 +16,11 @@ from PySide6.QtWidgets import QToolButton
 from engine.model.tally import CrawlOutcome
 from engine.results.units import unit_of
 from gui.details.commands_tab import Commands
-from gui.details.items import Items
 from gui.details.raw import Raw
 from gui.details.result import Result, _links, summary_text
 from gui.details.screenshots import Screenshots
 from gui.details.unit_columns import said_of
+from gui.details.unit_list import Items
 from gui.startup.session import Session
 from gui.style.tables import SPOKEN
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task

@@ -26,9 +26,8 @@ from PySide6.QtWidgets import (
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from gui.commands.help_actions import as_chosen
-from gui.settings.clearing import Clearing
-from gui.settings.setting_pages import SettingPages
-from gui.settings.setting_parts import CHOSEN_ELSEWHERE, BrowserTest, CarryOver, Diagnostics
+from gui.settings.setting_controls import CHOSEN_ELSEWHERE, BrowserTest, CarryOver, Diagnostics
+from gui.settings.setting_pages import Clearing, SettingPages
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
 from gui.state.preferences import DEFAULTS, Preferences

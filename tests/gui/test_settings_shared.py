@@ -13,7 +13,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
 from gui.commands.attention import Acknowledged
-from gui.settings.setting_parts import CarryOver
+from gui.settings.setting_controls import CarryOver
 from gui.state.preferences import LOCK_S, Preferences, locked
 from tests.gui.windows import opened, press
 

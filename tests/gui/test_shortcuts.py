@@ -9,10 +9,8 @@ from pathlib import Path
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QKeySequenceEdit, QLineEdit, QTreeWidget
 
-from gui.settings.settings_dialog import SettingsDialog
-from gui.settings.shortcut_editor import KEY, ShortcutEditor
-from gui.settings.shortcut_sheet import ShortcutSheet
-from gui.settings.shortcuts import Shortcuts
+from gui.settings.settings_dialog import KEY, SettingsDialog, ShortcutEditor
+from gui.settings.shortcuts import Shortcuts, ShortcutSheet
 from gui.startup.session import Session
 from tests.gui.windows import opened, press
 

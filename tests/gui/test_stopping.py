@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from engine.model.records import EngineFields, TaskRecord, TaskView
 from engine.sample.site import Site
 from gui.commands.bulk_work import Work, WorkBar
-from gui.commands.cancel_listed import can_be_stopped
-from gui.commands.requests import CancelDialog, plan_cancel
+from gui.commands.requests import CancelDialog, can_be_stopped, plan_cancel
 from gui.startup.session import Session
 from tests.gui.live_tasks import FAST
 from tests.gui.task_views import a_view

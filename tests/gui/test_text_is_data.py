@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMenu, QToolTip, QW
 from engine.model.display import display
 from engine.model.errors import LedgerUnusable, TaskNotFound
 from engine.model.records import Health
-from gui.commands.about_dialog import About
+from gui.commands.help_dialog import About
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.style.banners import Card

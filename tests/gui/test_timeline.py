@@ -14,10 +14,10 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
-from gui.details.items import Items
 from gui.details.panel import Details
 from gui.details.timeline import Timeline
-from gui.details.timeline_model import BEGAN, TEXT, TOOK, WHAT
+from gui.details.timeline_spans import BEGAN, TEXT, TOOK, WHAT
+from gui.details.unit_list import Items
 from gui.startup.session import Session
 from gui.style.theme import Theme, apply_theme
 from tests.gui.live_tasks import status_of

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from engine.model.records import TaskEvent, UnitTime
 from gui.details import timeline_spans
-from gui.details.timeline_picture import IDLE, picture_of
-from gui.details.timeline_spans import Scale, Span, gaps, lanes, spans_of
-from gui.engine_link.event_rows import event_row
+from gui.details.timeline_spans import IDLE, Scale, Span, gaps, lanes, picture_of, spans_of
+from gui.engine_link.task_events import event_row
 
 NOW = 1_780_000_000_000.0
 

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QTreeWidget
 
 from gui.commands.deleting import Deleting
-from gui.settings.shortcut_sheet import ShortcutSheet
+from gui.settings.shortcuts import ShortcutSheet
 from gui.startup.session import Session
 from tests.gui.result_ledgers import put_task
 from tests.gui.windows import opened, patient

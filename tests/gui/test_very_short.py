@@ -9,10 +9,10 @@ from engine.results.units import unit_of
 from engine.text.words import took, why
 from gui.details.commands_tab import StepModel
 from gui.details.facts import facts
-from gui.details.timeline_model import duration
+from gui.details.timeline_spans import duration
 from gui.details.unit_columns import PAGE_COLUMNS
-from gui.engine_link.event_rows import event_row
-from gui.tasks.cells import took as took_cell
+from gui.engine_link.task_events import event_row
+from gui.tasks.columns import took as took_cell
 from gui.tasks.row import make_row
 from tests.gui.result_ledgers import page
 from tests.gui.task_views import NOW, a_view

@@ -15,7 +15,7 @@ from engine.model.errors import TaskNotFound
 from engine.model.records import Health
 from engine.text.words import why
 from gui.engine_link.bridge import Bridge
-from gui.settings.setting_parts import BrowserTest
+from gui.settings.setting_controls import BrowserTest
 from gui.settings.settings_dialog import SettingsDialog
 from tests.endless_site import endless
 from tests.gui.live_tasks import FAST, ended, start, written_by_another

@@ -22,9 +22,9 @@ import psutil
 from engine.model.records import TERMINAL, TaskRecord
 from engine.sample.site import Site
 from fixtures.hostile_ledger.planting import plant, remove_devices
-from gui.startup.loop_monitor import Heartbeat, Pulse
 from gui.startup.session import Session
 from gui.tasks.columns import COLUMNS
+from tests.loop_monitor import Heartbeat, Pulse
 from tests.watch.folders import elsewhere, task_id, write_meta
 
 RSS_MB, HISTORY_MS, FIRST_S, ALL_S, FRESH_S = 150.0, 500.0, 1.0, 3.0, 2.0

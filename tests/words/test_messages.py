@@ -18,8 +18,7 @@ from engine.text.words import LEFT_OUT, REMARKS, SITEMAP_LIMITS
 from gui.details.event_model import TITLES
 from gui.details.facts import FIELDS
 from gui.details.panel import TABS
-from gui.tasks.cells import CONTRACTS
-from gui.tasks.columns import COLUMNS
+from gui.tasks.columns import COLUMNS, CONTRACTS
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDINGS = [state.value for state in Standing]
