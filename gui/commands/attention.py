@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from engine.logging.private_files import private_folder
 from engine.model.ledger_ids import ledger_label, plain_id, qualified
 from engine.model.status import reasons, seen
 from gui.context.window_context import WindowContext
+from gui.engine_link.sliced_work import SlicedWork
 from gui.state.preferences import locked, write_whole
 
 # Acknowledged reasons, stored next to the settings and in no ledger.
@@ -138,8 +139,7 @@ class AttentionActions(QObject):
         self._model.acknowledge(self.acknowledged.marks, ())
         self._left: list[str] = []
         self._back = False
-        self._slices = QTimer(self, interval=0)
-        self._slices.timeout.connect(self._go_on)
+        self._work = SlicedWork(self, budget_ms=0)
         acts = ctx.actions
         self._act = acts.add("acknowledge", "", ["A"], "acknowledge", self.tr("Acknowledge"))
         self._act.triggered.connect(lambda _=False: self.acknowledge())
@@ -158,18 +158,18 @@ class AttentionActions(QObject):
         needy = [row.task_id for row in rows if row.needs]
         self._back = not needy
         self._left += needy or [row.task_id for row in rows if row.quiet]
-        self._go_on()
+        self._work.start(self._mark_left())
+        self._work.advance()
 
-    def _go_on(self) -> None:
-        """Process the next slice, because thousands of tasks would block the window."""
-        part, self._left = self._left[:_AT_ONCE], self._left[_AT_ONCE:]
-        for task_id in part:
-            self._mark(task_id)
-        self._model.acknowledge(self.acknowledged.marks, part)
-        if self._left:
-            self._slices.start()
-        else:
-            self._slices.stop()
+    def _mark_left(self) -> Iterator[None]:
+        while True:
+            part, self._left = self._left[:_AT_ONCE], self._left[_AT_ONCE:]
+            for task_id in part:
+                self._mark(task_id)
+            self._model.acknowledge(self.acknowledged.marks, part)
+            if not self._left:
+                return
+            yield
 
     def _mark(self, task_id: str) -> None:
         view = self._model.view_of(task_id)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
 from engine.model.display import clipboard_cell
@@ -13,11 +12,12 @@ from engine.model.ledger_ids import plain_id
 from gui.context.scope import Scope
 from gui.context.window_context import WindowContext
 from gui.desktop.launch_request import link_to
+from gui.engine_link.sliced_work import SlicedWork
 from gui.tasks.columns import Column, columns_there
 from gui.tasks.row import Row
 from gui.tasks.task_model import TaskModel
 
-_SLICE_S = 0.004
+_SLICE_MS = 4
 _AT_ONCE = 50  # Rows, which take ten milliseconds
 
 
@@ -30,10 +30,9 @@ class Copying(QObject):
         super().__init__(parent)
         self._scope, self._model = scope, model
         self._columns = columns_there(several=False)
-        self._left: Iterator[str] = iter(())
         self._lines: list[str] = []
-        self._slices = QTimer(self, interval=0)
-        self._slices.timeout.connect(self._go_on)
+        self._work = SlicedWork(self, budget_ms=_SLICE_MS)
+        self._work.done.connect(self._copy)
 
     def show_several(self, several: bool) -> None:
         """Add the ledger column when `several` ledgers are open."""
@@ -41,30 +40,25 @@ class Copying(QObject):
 
     def ids(self) -> None:
         """Copy the ids, one per line, spelled like the task folders."""
-        self._slices.stop()
+        self._work.cancel()
         QGuiApplication.clipboard().setText("\n".join(map(plain_id, self._scope.ids())))
 
     def rows(self) -> None:
         """Copy the rows as a table, once all are formatted."""
         ids = self._scope.ids()
-        self._left, self._lines = iter(ids), [_titles(self._columns)]
+        self._lines = [_titles(self._columns)]
+        self._work.start(self._write(ids))
         if len(ids) <= _AT_ONCE:
-            self._write(float("inf"))
-        else:
-            self._slices.start()
+            self._work.finish()
 
-    def _go_on(self) -> None:
-        self._write(time.perf_counter() + _SLICE_S)
-
-    def _write(self, until: float) -> None:
-        now_ms = self._model.now_ms()
-        for task_id in self._left:
+    def _write(self, ids: Sequence[str]) -> Iterator[None]:
+        for task_id in ids:
             row = self._model.row_by_id(task_id)
             if row is not None:
-                self._lines.append(_line(self._columns, row, now_ms))
-            if time.perf_counter() >= until:
-                return
-        self._slices.stop()
+                self._lines.append(_line(self._columns, row, self._model.now_ms()))
+            yield
+
+    def _copy(self) -> None:
         lines, self._lines = self._lines, []
         QGuiApplication.clipboard().setText("\n".join(lines))
         self.copied.emit(len(lines) - 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +32,7 @@ from engine.service.rerun import Asked
 from engine.text import words
 from gui.context.actions import NAME
 from gui.context.window_context import WindowContext
+from gui.engine_link.sliced_work import SlicedWork
 from gui.i18n import language
 from gui.start.starting import Starting
 from gui.style.accessibility import clearable
@@ -45,7 +45,7 @@ MOST = 40  # Limit of entries of each type
 MOST_TASKS = 12
 BY_ITS_MENU = 60  # Score penalty for a match of the menu name only
 LEAST_LETTERS = 2  # A single letter matches thousands of tasks
-SLICE_S = 0.002
+SLICE_MS = 2
 MEMORY = "palette"
 _NUMBER = re.compile(r"\d+")
 
@@ -220,42 +220,37 @@ class TaskFinder(QObject):
     def __init__(self, ctx: WindowContext) -> None:
         super().__init__(ctx.parent)
         self._ctx = ctx
-        self._left: Iterator[Row] = iter(())
-        self._wanted: list[str] = []
         self._hits: list[Entry] = []
-        self._slices = QTimer(self, interval=0)
-        self._slices.timeout.connect(self._look_on)
+        self._reported = 0  # Number of matches in the last `found`
+        self._work = SlicedWork(self, budget_ms=SLICE_MS)
+        self._work.paused.connect(self._report)
+        self._work.done.connect(self._report)
 
     def look_for(self, typed: str) -> None:
-        """Start a search and cancel the previous one;
+        """Start a search and cancel the previous one.
 
         `found` is emitted for each slice with matches.
         """
-        self._hits, self._wanted = [], typed.casefold().split()
-        self._slices.stop()
+        self._hits, self._reported = [], 0
+        self._work.cancel()
         if len(typed.strip()) >= LEAST_LETTERS:
-            self._left = iter(list(self._ctx.model.rows.values()))
-            self._slices.start()
+            rows = list(self._ctx.model.rows.values())
+            self._work.start(self._search(rows, typed.casefold().split()))
 
     def stop(self) -> None:
-        self._slices.stop()
+        self._work.cancel()
 
-    def _look_on(self) -> None:
-        until = time.monotonic() + SLICE_S
-        known = len(self._hits)
-        for row in self._left:
-            if all(word in row.haystack for word in self._wanted):
+    def _search(self, rows: Sequence[Row], wanted: Sequence[str]) -> Iterator[None]:
+        for row in rows:
+            if all(word in row.haystack for word in wanted):
                 self._hits.append(self._entry(row))
             if len(self._hits) >= MOST_TASKS:
-                break
-            if time.monotonic() > until:
-                self._tell(known)
                 return
-        self._slices.stop()
-        self._tell(known)
+            yield
 
-    def _tell(self, known: int) -> None:
-        if len(self._hits) > known:
+    def _report(self) -> None:
+        if len(self._hits) > self._reported:
+            self._reported = len(self._hits)
             self.found.emit(list(self._hits))
 
     def _entry(self, row: Row) -> Entry:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,9 +14,10 @@ from engine.service.feed import Batch
 from engine.service.rerun import STARTING, Copies, chance
 from engine.service.stop_many import REACHED, fate
 from engine.text.words import count, task_name
+from gui.engine_link.sliced_work import SlicedWork
 from gui.tasks.task_model import TaskModel
 
-_SLICE_S = 0.002
+_SLICE_MS = 2
 _AT_ONCE = 300  # Tasks evaluated synchronously on a selection
 _AGAIN_MS = 500  # Minimum interval in ms between counts of a filter selection
 
@@ -66,9 +66,9 @@ class Scope(QObject):
         self._tally: Counter[Verdict] = Counter()
         self._copies = Copies()
         self._counts = Counts()
-        self._left: Iterator[str] | None = None
-        self._slices = QTimer(self, interval=0)
-        self._slices.timeout.connect(self._judge_more)
+        self._work = SlicedWork(self, budget_ms=_SLICE_MS)
+        self._work.paused.connect(self._tell)
+        self._work.done.connect(self._tell)
         self._again = QTimer(self, singleShot=True, interval=_AGAIN_MS)
         self._again.timeout.connect(self._judge_anew)
 
@@ -160,32 +160,22 @@ class Scope(QObject):
         self._tally.clear()
         self._copies = Copies()
         ids = self.ids()
-        self._left = iter(ids)
+        self._work.start(self._judge(ids))
         if len(ids) <= _AT_ONCE:
-            self._judge(float("inf"))
+            self._work.finish()
         else:
-            self._judge_more()
+            self._work.advance()
 
-    def _judge_more(self) -> None:
-        self._judge(time.perf_counter() + _SLICE_S)
-
-    def _judge(self, until: float) -> None:
-        left = self._left
-        assert left is not None
-        for number, task_id in enumerate(left, 1):
+    def _judge(self, ids: list[str]) -> Iterator[None]:
+        for number, task_id in enumerate(ids, 1):
             view = self._model.view_of(task_id)
             if view is not None:
                 verdict = self._verdict(view)
                 self._tally[verdict] += 1
                 if verdict[2] and self._model.facets.ledgers:
                     self._copies.note(view)
-            if number % 32 == 0 and time.perf_counter() >= until:
-                self._slices.start()
-                break
-        else:
-            self._slices.stop()
-            self._left = None
-        self._tell()
+            if number % 32 == 0:
+                yield
 
     def _verdict(self, view: TaskView) -> Verdict:
         state, entry = standing(view), view.entry
@@ -199,7 +189,7 @@ class Scope(QObject):
         return verdict
 
     def _tell(self) -> None:
-        counts = _summed(self._tally, len(self), self._copies, complete=self._left is None)
+        counts = _summed(self._tally, len(self), self._copies, complete=not self._work.is_active)
         if not counts.complete and counts.total == self._counts.total and not self._other:
             return  # Partial counts of the same tasks would only flicker
         other, self._other = self._other, False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -39,6 +38,7 @@ from gui.details.unit_columns import (
     title_of,
 )
 from gui.engine_link.services import Desk
+from gui.engine_link.sliced_work import SlicedWork
 from gui.i18n import language
 from gui.style.accessibility import clearable
 from gui.style.labels import ElidedLabel
@@ -59,7 +59,7 @@ from gui.style.theme import plain_tip, tone
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft | _MIDDLE, Qt.AlignmentFlag.AlignRight | _MIDDLE
 KEPT = 200_000  # rows; of a longer result an export has all
-_SLICE_S = 0.004
+_SLICE_MS = 4
 EVERYTHING = UnitFilter()
 
 
@@ -78,10 +78,9 @@ class UnitModel(QAbstractTableModel):
         self._named: Callable[[str], bool] | None = None
         self._sort: tuple[int, bool] | None = None
         self._unsorted = False
-        self._left: Iterator[Unit] | None = None
         self._passed: list[Unit] = []
-        self._slices = QTimer(self, interval=0)
-        self._slices.timeout.connect(self._filter_more)
+        self._filtering = SlicedWork(self, budget_ms=_SLICE_MS)
+        self._filtering.done.connect(self._show_passed)
         self.beyond = 0
         self._of_steps = False
         self.kinds: Counter[str] = Counter()
@@ -110,8 +109,8 @@ class UnitModel(QAbstractTableModel):
 
     def clear(self) -> None:
         self.beginResetModel()
-        self._all, self._shown, self._left = [], [], None
-        self._slices.stop()
+        self._all, self._shown = [], []
+        self._filtering.cancel()
         self.kinds, self._used = Counter(), dict.fromkeys(self._used, False)
         self.beyond = 0
         self.endResetModel()
@@ -126,7 +125,7 @@ class UnitModel(QAbstractTableModel):
         for at in (at for at, used in self._used.items() if not used):
             self._used[at] = any(map(self.columns[at].value, units))
         self.kinds.update(one.answer if self._by_answer else one.state for one in units)
-        if self._left is None:  # else the running filter reaches them
+        if not self._filtering.is_active:  # else the running filter reaches them
             fit = [one for one in units if self._passes(one)]
             if fit:
                 first = len(self._shown)
@@ -143,7 +142,7 @@ class UnitModel(QAbstractTableModel):
 
     def settle(self) -> None:
         """Sort appended units after the last one."""
-        if self._unsorted and self._sort is not None and self._left is None:
+        if self._unsorted and self._sort is not None and not self._filtering.is_active:
             self.layoutAboutToBeChanged.emit()
             self._arrange(self._shown)
             self.layoutChanged.emit()
@@ -159,8 +158,9 @@ class UnitModel(QAbstractTableModel):
         self._begin_to_filter()
 
     def _begin_to_filter(self) -> None:
-        self._left, self._passed = iter(self._all), []
-        self._filter_more()
+        self._passed = []
+        self._filtering.start(self._filter_all())
+        self._filtering.advance()
 
     def _passes(self, unit: Unit) -> bool:
         return (self._named is None or self._named(unit.name)) and self._filter.passes(unit)
@@ -211,18 +211,14 @@ class UnitModel(QAbstractTableModel):
             return _RIGHT if column.is_number else _LEFT
         return None
 
-    def _filter_more(self) -> None:
-        left, until = self._left, time.perf_counter() + _SLICE_S
-        if left is None:
-            return
-        for number, unit in enumerate(left, 1):  # a short table is always filtered at once
+    def _filter_all(self) -> Iterator[None]:
+        for number, unit in enumerate(self._all, 1):  # a short table is always filtered at once
             if self._passes(unit):
                 self._passed.append(unit)
-            if number % 64 == 0 and time.perf_counter() > until:
-                self._slices.start()
-                return
-        self._slices.stop()
-        self._left = None
+            if number % 64 == 0:
+                yield
+
+    def _show_passed(self) -> None:
         self.beginResetModel()
         self._shown, self._passed = self._passed, []
         self._arrange(self._shown)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from engine.model.display import elide_right
 from engine.query import Filter
 from engine.text.words import count
 from gui.context.window_context import WindowContext
+from gui.engine_link.sliced_work import SlicedWork
 from gui.filters.active_filter import ActiveFilter
 from gui.filters.filter_bar import Condition
 from gui.style.banners import Choice
@@ -19,7 +19,7 @@ from gui.tasks.facets import query_of
 from gui.tasks.row import Row, asked
 from gui.tasks.task_model import TaskModel
 
-_SLICE_S = 0.001
+_SLICE_MS = 1
 _PAUSE_MS = 20  # Pause in ms between two slices, in which other events are processed
 _ROWS = 200  # Rows evaluated at a time: few enough for a slice, enough to share evaluation
 
@@ -33,57 +33,39 @@ class Counting(QObject):
     def __init__(self, model: TaskModel, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._model = model
-        self._jobs: list[tuple[str, Filter]] = []
-        self._rows: list[Row] = []
-        self._at = self._found = self._turns = 0
-        self._slices = QTimer(self, interval=_PAUSE_MS)
-        self._slices.timeout.connect(self._go_on)
+        self._work = SlicedWork(self, budget_ms=_SLICE_MS, pause_ms=_PAUSE_MS)
+        self._work.done.connect(self.done)
 
     @property
     def is_busy(self) -> bool:
-        return self._slices.isActive()
+        return self._work.is_active
 
     @property
     def took_ms(self) -> int:
         """The duration of the last count on an idle machine, including pauses."""
-        return self._turns * (_PAUSE_MS + round(_SLICE_S * 1000))
+        return self._work.slices * (_PAUSE_MS + _SLICE_MS)
 
     def count(self, filters: Mapping[str, Filter]) -> None:
         """Count these filters over all current tasks, and abandon the previous count."""
-        self._jobs = list(filters.items())
-        self._rows = self._model.all_rows() if filters else []
-        self._at = self._found = self._turns = 0
-        if self._jobs:
-            self._slices.start()
+        if filters:
+            self._work.start(self._count(filters, self._model.all_rows()))
         else:
             self.stop()
 
     def stop(self) -> None:
-        self._slices.stop()
-        self._jobs, self._rows = [], []
+        self._work.cancel()
 
-    def _go_on(self) -> None:
-        until, now_ms = time.perf_counter() + _SLICE_S, self._model.now_ms()
-        self._turns += 1
-        while self._jobs:
-            name, wanted = self._jobs[0]
-            part = self._rows[self._at : self._at + _ROWS]
-            self._found += len(wanted.keep(part, now_ms, asked))
-            self._at += _ROWS
-            if self._at >= len(self._rows):
-                found, self._at, self._found = self._found, 0, 0
-                self._jobs.pop(0)
-                self.counted.emit(name, found)
-            if time.perf_counter() >= until:
-                break
-        if not self._jobs and self._slices.isActive():
-            self.stop()
-            self.done.emit()
+    def _count(self, filters: Mapping[str, Filter], rows: list[Row]) -> Iterator[None]:
+        for name, wanted in filters.items():
+            found = 0
+            for at in range(0, len(rows), _ROWS):
+                yield
+                part = rows[at : at + _ROWS]
+                found += len(wanted.keep(part, self._model.now_ms(), asked))
+            self.counted.emit(name, found)
 
 
-MOST = 2  # buttons beside the one that clears the filter
 _CHARS = 16
-
 MOST = 2  # Most buttons next to the one that clears the filter
 ShowNearest = Callable[[tuple[Choice, ...]], object]
 

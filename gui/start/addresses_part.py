@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
@@ -18,6 +18,7 @@ from engine.service.forms import COMMANDS
 from engine.service.rerun import Asked
 from engine.text.catalogue import retold
 from engine.text.words import count
+from gui.engine_link.sliced_work import SlicedWork
 from gui.start.address import address_in
 from gui.start.field import choice
 from gui.style.editors import Patterns
@@ -35,7 +36,7 @@ LINES: Final = 8
 MOST_IN_ONE: Final = 500  # A command task has at most 1,000 commands, two for each address
 MOST_NAMED: Final = 3
 AT_ONCE: Final = 3_000  # Characters; a longer text is parsed in slices
-SLICE_S: Final = 0.002
+SLICE_MS: Final = 2
 
 
 class Many(QWidget):
@@ -55,8 +56,8 @@ class Many(QWidget):
         each = (("each", self.tr("One task for each address")), ("one", self._words_for_one()))
         self.shape = choice(each)
         self.shape.setAccessibleName(self.tr("What becomes of the list"))
-        self._slices = QTimer(self, interval=0)
-        self._slices.timeout.connect(self._judge)
+        self._reading = SlicedWork(self, budget_ms=SLICE_MS)
+        self._reading.done.connect(self._show_found)
         self.text.textChanged.connect(self._begin)
         self.shape.currentIndexChanged.connect(lambda _: self.changed.emit())
         column = QVBoxLayout(self)
@@ -75,7 +76,7 @@ class Many(QWidget):
     def mistake(self) -> str:
         """The reason why this list cannot be started, or an empty string."""
         number = len(self.found.urls)
-        if self._reading:
+        if self._reading.is_active:
             return self.tr("The list is still being read.")
         if self._lacks:
             return self.tr("A secret was not kept here: type it in where it says [redacted].")
@@ -111,19 +112,19 @@ class Many(QWidget):
         """Parse the text from its start, a long one in slices."""
         text = self.text.toPlainText()
         self._sorting = Sorting()
-        self._left = ((at, line) for at, line in enumerate(text.splitlines(), 1) if line.strip())
-        self._reading = True
-        self._judge(float("inf") if len(text) < AT_ONCE else SLICE_S)
+        self._reading.start(self._sort_lines(text.splitlines()))
+        if len(text) < AT_ONCE:
+            self._reading.finish()
+        else:
+            self._reading.advance()
 
-    def _judge(self, seconds: float = SLICE_S) -> None:
-        until = time.perf_counter() + seconds
-        for at, line in self._left:
-            self._sorting.add(at, address_in(line) or line)
-            if time.perf_counter() > until:
-                self._slices.start()
-                return
-        self._slices.stop()
-        self._reading = False
+    def _sort_lines(self, lines: Sequence[str]) -> Iterator[None]:
+        for at, line in enumerate(lines, 1):
+            if line.strip():
+                self._sorting.add(at, address_in(line) or line)
+                yield
+
+    def _show_found(self) -> None:
         self.found = self._sorting.found
         self._lacks = any(MARK in url for url in self.found.urls)
         self._told.show_text(self._numbers())

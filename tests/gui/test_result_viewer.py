@@ -178,7 +178,7 @@ def units(number: int, make: Callable[[int], dict[str, Any]] = page) -> list[Uni
 def test_a_long_table_is_filtered_in_slices_and_sorted_by_any_column(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gui.details.unit_list._SLICE_S", 0.0)  # for a machine of any pace
+    monkeypatch.setattr("gui.details.unit_list._SLICE_MS", 0.0)  # for a machine of any pace
     model = UnitModel(PAGE_COLUMNS)
     QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
     model.add(units(8_000))
@@ -199,7 +199,7 @@ def test_a_long_table_is_filtered_in_slices_and_sorted_by_any_column(
 def test_units_that_come_while_a_table_is_filtered_are_judged_too(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gui.details.unit_list._SLICE_S", 0.0)
+    monkeypatch.setattr("gui.details.unit_list._SLICE_MS", 0.0)
     model = UnitModel(PAGE_COLUMNS)
     model.add(units(200))
     with qtbot.waitSignal(model.modelReset, timeout=60_000):
@@ -211,7 +211,7 @@ def test_units_that_come_while_a_table_is_filtered_are_judged_too(
 def test_a_short_table_is_filtered_at_once_however_slow_the_machine_is(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gui.details.unit_list._SLICE_S", 0.0)
+    monkeypatch.setattr("gui.details.unit_list._SLICE_MS", 0.0)
     model = UnitModel(PAGE_COLUMNS)
     model.add(units(20))
     model.set_filter(frozenset({"4xx"}), "")
