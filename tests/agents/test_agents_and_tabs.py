@@ -15,7 +15,7 @@ from engine.model.errors import OwnershipError, ShuttingDown
 from engine.sample.server import Answer
 from tests.agents.conftest import Opening, Running
 from tests.browser.conftest import Pages
-from tests.engines import until
+from tests.support.engines import until
 
 ARGS = {
     "navigate": {"url": "http://a.example/"},

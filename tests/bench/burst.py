@@ -17,7 +17,7 @@ from engine.ledger.watch import Watch
 from engine.model.records import TaskId, TaskRecord
 from engine.service.feed import Feed
 from tests.bench.report import report
-from tests.watch.folders import elsewhere, now_ns, write_meta
+from tests.support.task_folders import elsewhere, now_ns, write_meta
 
 TASKS = 400
 TURNS = 50

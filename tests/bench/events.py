@@ -19,7 +19,7 @@ from typing import Any
 from PySide6.QtWidgets import QWidget
 
 from tests.bench.report import report
-from tests.watch.folders import task_id, write_meta
+from tests.support.task_folders import task_id, write_meta
 
 OPEN_MS, BUSY_MS = 500.0, 50.0
 PATIENCE_S = 120.0

@@ -16,7 +16,7 @@ from engine.ledger.reader import LedgerReader
 from engine.ledger.watch import Watch
 from engine.service.feed import Feed
 from tests.bench.report import report
-from tests.watch.folders import write_meta
+from tests.support.task_folders import write_meta
 
 BEAT_S = 0.005
 

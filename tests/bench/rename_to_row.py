@@ -16,7 +16,7 @@ from engine.ledger.watch import Watch
 from engine.model.records import TaskRecord
 from engine.service.feed import Batch, Feed
 from tests.bench.report import report, share
-from tests.watch.folders import elsewhere, now_ns, write_meta
+from tests.support.task_folders import elsewhere, now_ns, write_meta
 
 TASKS = 100
 RENAMES = """

@@ -23,7 +23,7 @@ from typing import Any
 
 from tests.bench.listing import fill
 from tests.bench.report import report
-from tests.watch.folders import elsewhere
+from tests.support.task_folders import elsewhere
 
 TARGET_PAINT, TARGET_TABLE_S, TARGET_IDLE, TARGET_MB = 1.3, 1.0, 3.0, 250.0
 RUNNING = """

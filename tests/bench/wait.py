@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.ledger.reader import LedgerReader
 from engine.ledger.wait import wait_terminal
 from tests.bench.report import report, share
-from tests.watch.folders import elsewhere, now_ns, task_id, write_meta
+from tests.support.task_folders import elsewhere, now_ns, task_id, write_meta
 
 REPLACES = 5
 POLL_S = 0.1

@@ -17,7 +17,7 @@ from engine.egress.egress_policy import Policy
 from engine.model.errors import PageError
 from engine.pages.fetch import Fetched, Fetcher, PageOptions
 from engine.sample.server import Answer, Request, Server
-from tests.far_limits import be_patient
+from tests.support.far_limits import be_patient
 
 Making = Callable[..., AbstractAsyncContextManager["Made"]]
 # For what is taken at its limit: a machine that does not come that far gets the next one.

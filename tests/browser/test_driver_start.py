@@ -27,7 +27,7 @@ from engine.model.records import Status
 from engine.sample.site import Site
 from engine.service.engine import Engine
 from tests.browser.conftest import command
-from tests.engines import until
+from tests.support.engines import until
 
 SHELL = pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
 # The driver's first message has no line's end: `read` waits for as long as the pipe is open.

@@ -11,7 +11,7 @@ from engine.model.errors import AddressBlocked, PageError
 from engine.pages.fetch import PageOptions
 from engine.sample.server import Answer
 from tests.browser.conftest import Making, Pages
-from tests.far_limits import wait_for_answers
+from tests.support.far_limits import wait_for_answers
 
 OPTIONS = PageOptions(timeout_ms=100_000)
 

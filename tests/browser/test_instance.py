@@ -19,7 +19,7 @@ from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone
-from tests.far_limits import FAR_S
+from tests.support.far_limits import FAR_S
 
 
 @asynccontextmanager

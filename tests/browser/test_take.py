@@ -17,8 +17,8 @@ from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.bench.rendered_text import likeness
 from tests.browser.conftest import Making, Pages
-from tests.engines import until
-from tests.far_limits import wait_for_answers
+from tests.support.engines import until
+from tests.support.far_limits import wait_for_answers
 from tests.work.random_pages import random_page
 
 QUICK = PageOptions(timeout_ms=2_500)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Octask
+from tests.support.octask import Octask
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from engine.model.errors import InvalidArguments
 from engine.sample.site import Site
 from engine.service.requests import problems
 from tests.commands.conftest import do, task
-from tests.engines import opened
+from tests.support.engines import opened
 
 FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 1}
 PASSWORD = "Zq7Winter26"

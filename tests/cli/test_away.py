@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.program import ENDLESS, FAST, LIMIT_S, Octask, said_until, until
-from tests.endless_site import endless
-from tests.owners.elsewhere import open_files
+from tests.support.endless_site import endless
+from tests.support.octask import ENDLESS, FAST, LIMIT_S, Octask, said_until, until
+from tests.support.processes import open_files
 
 
 def pages(root: Path) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Octask
+from tests.support.octask import Octask
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])

@@ -15,8 +15,8 @@ from engine.contracts.errors import BulkCompletionRefused
 from engine.ledger.record_store import RecordNotFound
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, WaitTimeout
 from engine.model.records import Status
-from tests.cli.program import ENDLESS, LIMIT_S, Octask, only_task, until
-from tests.endless_site import endless
+from tests.support.endless_site import endless
+from tests.support.octask import ENDLESS, LIMIT_S, Octask, only_task, until
 
 
 def test_the_codes_are_the_promised_numbers() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.sample.server import Answer, Server
-from tests.cli.program import FAST, Octask
+from tests.support.octask import FAST, Octask
 
 CONTRACT = '{"expected_total": 9, "item_key": "url", "stop_condition": "all of them"}'
 

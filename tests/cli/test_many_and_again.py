@@ -17,7 +17,7 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.records import EngineFields, Status
 from engine.sample.server import Answer
-from tests.cli.program import FAST, Octask
+from tests.support.octask import FAST, Octask
 
 FOREIGN = "00000000000000f0"
 

@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.cli.program import ENDLESS, FAST, LIMIT_S, Octask, only_task, until
-from tests.endless_site import endless
+from tests.support.endless_site import endless
+from tests.support.octask import ENDLESS, FAST, LIMIT_S, Octask, only_task, until
 
 
 def test_a_crawl_in_the_foreground_tells_each_page_and_its_end(octask: Octask, site: Any) -> None:

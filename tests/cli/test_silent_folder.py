@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.cli.program import LIMIT_S, Octask, said_until
-from tests.dead_mount import dead_mount
+from tests.support.dead_mount import dead_mount
+from tests.support.octask import LIMIT_S, Octask, said_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts by FUSE")
 

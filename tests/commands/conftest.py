@@ -15,7 +15,7 @@ from engine.model.config import Settings
 from engine.model.errors import InvalidArguments
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
-from tests.far_limits import be_patient
+from tests.support.far_limits import be_patient
 
 Opening = Callable[..., AbstractAsyncContextManager["Booth"]]
 

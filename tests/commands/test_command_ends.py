@@ -18,7 +18,7 @@ from engine.sample.site import Site
 from tests.browser.conftest import command
 from tests.commands.command_states import FOREVER, instance_options, running, states, until
 from tests.commands.conftest import Opening, do
-from tests.far_limits import FAR_S
+from tests.support.far_limits import FAR_S
 
 
 def living() -> list[psutil.Process]:

@@ -18,7 +18,7 @@ from engine.egress.egress_policy import Policy, place_of
 from engine.egress.proxy import Proxy
 from engine.egress.public_addresses import IPAddress
 from fixtures.hostile.site import HostileSite
-from tests.far_limits import be_patient
+from tests.support.far_limits import be_patient
 
 PUBLIC = "11.0.0.1"  # an address that is public by every rule, and nobody's here
 START = "http://trap.example/"

@@ -23,7 +23,7 @@ from fixtures.hostile.reaching import TRAPS
 from fixtures.hostile.site import HostileSite
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import START, World
-from tests.engines import until
+from tests.support.engines import until
 
 OPTIONS = PageOptions(timeout_ms=20_000, settle_ms=150)
 QUIET = PageOptions(timeout_ms=20_000, settle_ms=1_000)

@@ -20,7 +20,7 @@ from engine.egress.proxy_listener import ProxyListener
 from engine.egress.proxy_request import MAX_HEAD_BYTES
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
-from tests.engines import until
+from tests.support.engines import until
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OTHER = "11.0.0.2"

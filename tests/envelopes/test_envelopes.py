@@ -31,7 +31,7 @@ from engine.model.errors import (
     TaskNotFound,
     TransitionError,
 )
-from tests.asked_again import patiently
+from tests.support.lock_retries import patiently
 
 COUNT_CALLS = """
 import sys
@@ -39,7 +39,7 @@ from pathlib import Path
 from engine.budgets import ToolCall
 from engine.budgets.envelopes import Envelopes
 from engine.ledger.ledger import Ledger
-from tests.asked_again import patiently
+from tests.support.lock_retries import patiently
 envelopes = Envelopes(Ledger(Path(sys.argv[1])))
 sys.stdin.readline()
 for number in range(int(sys.argv[3])):

@@ -15,7 +15,7 @@ from engine.ledger.ledger import Ledger
 from engine.model.errors import InvalidArguments
 from engine.model.records import Status, Units
 from engine.service.admission import Terms
-from tests.engines import opened
+from tests.support.engines import opened
 
 CRAWL = {"engine": "static", "delay_ms": 0, "respect_robots": False, "concurrency": 1}
 

@@ -320,7 +320,7 @@ import sys
 from pathlib import Path
 from engine.contracts.contract_service import Goals
 from engine.ledger.ledger import Ledger
-from tests.asked_again import patiently
+from tests.support.lock_retries import patiently
 home = Path(sys.argv[1])
 goals = Goals(home, lambda: Ledger(home / "tasks"))
 for number in range(int(sys.argv[3]), int(sys.argv[4])):

@@ -14,8 +14,8 @@ from engine.model.errors import InvalidArguments, TransitionError
 from engine.model.records import Status, TaskRecord
 from engine.service.admission import Terms
 from engine.service.engine import Engine
-from tests.endless_site import endless
-from tests.engines import opened, until
+from tests.support.endless_site import endless
+from tests.support.engines import opened, until
 
 STATIC = {"engine": "static", "delay_ms": 0}
 REASON = "seen enough of this site today"

@@ -19,7 +19,7 @@ from engine.service.contracts import record_of
 from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.service.stop_many import Fate, fate
-from tests.engines import opened
+from tests.support.engines import opened
 
 DAY_MS = 24 * 3600 * 1000
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from engine.cli.app import octask as octask_command
-from tests.cli.program import FAST, SLOW, Octask, only_task, until
+from tests.support.octask import FAST, SLOW, Octask, only_task, until
 
 GUARD_REFUSED = 5
 REASON = "the site was switched off"

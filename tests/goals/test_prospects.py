@@ -18,7 +18,7 @@ from engine.model.records import EngineFields, Status, TaskRecord, TaskView
 from engine.query import Filter
 from engine.service.admission import Terms
 from engine.service.engine import Engine
-from tests.engines import opened
+from tests.support.engines import opened
 
 REASON = "the site was switched off for good"
 ITEMS = tuple(f"item {number}" for number in range(250))

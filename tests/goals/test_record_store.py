@@ -191,7 +191,7 @@ COUNT = """
 import sys
 from pathlib import Path
 from engine.ledger.record_store import RecordStore
-from tests.asked_again import patiently
+from tests.support.lock_retries import patiently
 shelf = RecordStore(Path(sys.argv[1]), "record")
 for _ in range(int(sys.argv[2])):
     patiently(lambda: shelf.change(sys.argv[3], lambda raw: raw.update(n=raw["n"] + 1)))

@@ -24,8 +24,8 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.record_store import NotAnId, RecordUnreadable
 from engine.model.errors import InvalidArguments, LedgerReadOnly
 from engine.model.records import Unreadable
-from tests.asked_again import patiently
 from tests.goals.task_runs import again
+from tests.support.lock_retries import patiently
 
 REPO = Path(__file__).resolve().parents[2]
 REASON = "the site was switched off for good"
@@ -324,7 +324,7 @@ import sys
 from pathlib import Path
 from engine.contracts.contract_service import Goals
 from engine.ledger.ledger import Ledger
-from tests.asked_again import patiently
+from tests.support.lock_retries import patiently
 home = Path(sys.argv[1])
 goals = Goals(home, lambda: Ledger(home / "tasks"))
 for number in range(int(sys.argv[3]), int(sys.argv[4])):

@@ -8,8 +8,8 @@ from pathlib import Path
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable
 from gui.engine_link.bridge import Bridge
-from tests.engines import until
-from tests.watch.folders import task_id, write_meta
+from tests.support.engines import until
+from tests.support.task_folders import task_id, write_meta
 
 
 async def test_it_is_answered_once_the_ledger_is_open_and_no_trouble_is_told(

@@ -18,7 +18,7 @@ from engine.service.router.errors import BadLabel, NoSuchLedger
 from gui.commands.exporting import file_name
 from gui.engine_link.bridge import Bridge
 from tests.gui.windows import WAIT_S, until
-from tests.watch.folders import elsewhere, task_id, write_meta
+from tests.support.task_folders import elsewhere, task_id, write_meta
 
 
 class Listener:

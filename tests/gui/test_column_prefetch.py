@@ -9,9 +9,9 @@ import pytest
 from gui.startup.session import Session
 from gui.tasks import column_prefetch
 from gui.tasks.column_prefetch import ColumnPrefetch
-from tests.engines import until
 from tests.gui.windows import opened
-from tests.watch.folders import write_meta
+from tests.support.engines import until
+from tests.support.task_folders import write_meta
 
 
 @pytest.fixture(autouse=True)

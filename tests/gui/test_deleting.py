@@ -21,9 +21,9 @@ from engine.service.engine import Engine
 from gui.commands.bulk_work import WorkBar
 from gui.commands.deleting import MANY, UNDO_MS, DeleteQuestion, Deleting, can_go
 from gui.startup.session import Session
-from tests.engines import until
 from tests.gui.task_views import a_view, task_id
 from tests.gui.windows import appearing, opened, press, showing
+from tests.support.engines import until
 
 FAR_MS = 3_600_000  # the time for an Undo does not end by itself
 

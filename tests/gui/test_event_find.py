@@ -17,7 +17,7 @@ from gui.details import event_model
 from gui.details.events import Events
 from gui.startup.session import Session
 from tests.gui.windows import app, opened, until
-from tests.watch.folders import task_id, write_meta
+from tests.support.task_folders import task_id, write_meta
 
 BEGAN = 1_780_000_000_000
 LINES = 3000

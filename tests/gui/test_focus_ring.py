@@ -32,10 +32,10 @@ from pytestqt.qtbot import QtBot
 
 from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
 from gui.window.focus_ring import NAME, attach
-from tests.engines import until
 from tests.gui.test_contrast import PART
 from tests.gui.test_theme import contrast
 from tests.gui.windows import opened
+from tests.support.engines import until
 
 if TYPE_CHECKING:
     pass

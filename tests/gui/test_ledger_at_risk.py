@@ -15,9 +15,9 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.records import Health
 from engine.service import engine
-from tests.engines import until
-from tests.full_disk import full_disk_at
 from tests.gui.windows import opened
+from tests.support.disk_without_space import full_disk_at
+from tests.support.engines import until
 
 READY = Health(root="/r", engine="ready", browser="ready", slots=2)
 

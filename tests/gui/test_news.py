@@ -31,11 +31,11 @@ from gui.desktop.notifications import (
     is_quiet,
 )
 from gui.startup.session import Session
-from tests.engines import until
 from tests.gui.task_views import MINUTE, NOW, a_view
 from tests.gui.test_accessibility import dialog_by
 from tests.gui.windows import heard, opened
-from tests.watch.folders import task_id, write_meta
+from tests.support.engines import until
+from tests.support.task_folders import task_id, write_meta
 
 # none is started for nothing: these tests are over before it would run
 NO_BROWSER = {"browser_path": "/nowhere/chromium"}

@@ -25,7 +25,7 @@ from gui.details.panel import Details
 from gui.startup.session import Session
 from tests.gui.task_views import NOW, a_view
 from tests.gui.windows import opened, until
-from tests.watch.folders import task_id, write_meta
+from tests.support.task_folders import task_id, write_meta
 
 POLICY = {"maxToolCalls": 50, "maxWallMs": 600_000}
 

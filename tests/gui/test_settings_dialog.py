@@ -33,8 +33,8 @@ from gui.startup.session import Session
 from gui.state.preferences import DEFAULTS, Preferences
 from gui.style.fonts import fixed_pitch, lead
 from gui.style.theme import PlainLabel, heading
-from tests.engines import until
 from tests.gui.windows import app, opened, press
+from tests.support.engines import until
 
 
 def settings_of(session: Session) -> SettingsDialog:

@@ -11,9 +11,9 @@ from engine.model.config import Settings
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.state.window_state import Memory
-from tests.dead_mount import dead_mount
 from tests.gui.windows import opened, until
-from tests.watch.folders import write_meta
+from tests.support.dead_mount import dead_mount
+from tests.support.task_folders import write_meta
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts by FUSE")
 SILENT = "The ledger folder does not answer"

@@ -23,7 +23,7 @@ from gui.style.theme import Theme, apply_theme
 from tests.gui.live_tasks import status_of
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import opened, press, until
-from tests.watch.folders import task_id, write_meta
+from tests.support.task_folders import task_id, write_meta
 
 BEGAN_MS = 1_780_000_000_000
 PAGES, PAUSE_MS = 10, 60_000

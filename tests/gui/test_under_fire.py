@@ -25,7 +25,7 @@ from gui.startup.session import Session
 from gui.state.window_state import Memory
 from tests.gui.windows import WAIT_S, heard, opened, until
 from tests.hard.window_scenes import FLOOD, in_table, on_disk
-from tests.watch.folders import elsewhere, task_id, write_meta
+from tests.support.task_folders import elsewhere, task_id, write_meta
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,7 +14,7 @@ from tests.gui.test_event_find import BEGAN, LINES, current, planted, search, to
 from tests.gui.test_result_tabs import settled
 from tests.gui.test_result_viewer import viewer_of
 from tests.gui.windows import opened
-from tests.watch.folders import task_id, write_meta
+from tests.support.task_folders import task_id, write_meta
 
 
 async def test_a_text_is_found_in_the_whole_log_from_the_viewer(tmp_path: Path) -> None:

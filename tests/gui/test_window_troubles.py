@@ -17,9 +17,9 @@ from engine.text.words import why
 from gui.engine_link.bridge import Bridge
 from gui.settings.setting_controls import BrowserTest
 from gui.settings.settings_dialog import SettingsDialog
-from tests.endless_site import endless
 from tests.gui.live_tasks import FAST, ended, start, written_by_another
 from tests.gui.windows import heard, opened, press, until
+from tests.support.endless_site import endless
 
 
 @pytest.mark.case("R51")

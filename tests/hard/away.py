@@ -20,9 +20,9 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper
 from engine.sample.site import Site
-from tests.endless_site import endless
 from tests.hard.figures import Figures, most_s
 from tests.hard.kill_program import REPO, WINDOW, pages_of, wait_for
+from tests.support.endless_site import endless
 
 PAGES: Final = 60
 CANCEL_S: Final = 3.0

@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.cli.program import FAST, Octask
 from tests.hard.judging import unreadable
 from tests.hard.syscalls import MUTATING, Call, parsed, within
+from tests.support.octask import FAST, Octask
 
 LIMIT_S = 90.0
 

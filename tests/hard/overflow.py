@@ -22,7 +22,7 @@ from typing import IO, Any
 import psutil
 
 from tests.hard.figures import Figures
-from tests.watch.folders import write_meta
+from tests.support.task_folders import write_meta
 
 FRESH_S, IDLE_PERCENT = 2.0, 1.0
 PATIENCE_S, IDLE_TRIES = 60.0, 12

@@ -25,7 +25,7 @@ from fixtures.hostile_ledger.planting import plant, remove_devices
 from gui.startup.session import Session
 from gui.tasks.columns import COLUMNS
 from tests.loop_monitor import Heartbeat, Pulse
-from tests.watch.folders import elsewhere, task_id, write_meta
+from tests.support.task_folders import elsewhere, task_id, write_meta
 
 RSS_MB, HISTORY_MS, FIRST_S, ALL_S, FRESH_S = 150.0, 500.0, 1.0, 3.0, 2.0
 PATIENCE_S = 60.0

@@ -12,7 +12,7 @@ from engine.model.records import Status
 from engine.service.engine import Engine
 from fixtures.hostile.program import HostileProgram
 from fixtures.hostile.rules import SITEMAPS
-from tests.cli.program import Octask
+from tests.support.octask import Octask
 
 NONE = ("sitemap_missing", "sitemap_unmatched")
 READ = {"mixed": 12, "long": 30}  # the pages of those that list some

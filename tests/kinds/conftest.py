@@ -1,10 +1,10 @@
-"""What the kinds hand over, not how soon: see `tests.far_limits`."""
+"""What the kinds hand over, not how soon: see `tests.support.far_limits`."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.far_limits import FAR_S, be_patient
+from tests.support.far_limits import FAR_S, be_patient
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from engine.model.errors import InvalidArguments, TaskFailed
 from engine.model.records import Status
 from engine.sample.server import Answer, Server
 from engine.service.engine import Engine
-from tests.far_limits import wait_for_answers
+from tests.support.far_limits import wait_for_answers
 
 AWS_KEY, WORD = "AKIAZQ7XW4PLM2K9RTVB", "Zq7hunter2Xk"
 EVERYTHING = {"include": list(PARTS), "network_window_ms": 600}

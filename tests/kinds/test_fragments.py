@@ -15,9 +15,9 @@ from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.service.admission import Terms
 from engine.service.engine import Engine
-from tests.engines import opened
-from tests.hash_routed import BANG, PATH, ROUTES, answers, text_of
+from tests.kinds.hash_routed import BANG, PATH, ROUTES, answers, text_of
 from tests.results.reading import csv_rows
+from tests.support.engines import opened
 
 PAGES: dict[str, Any] = {
     "delay_ms": 0,

@@ -16,7 +16,7 @@ from engine.service.router import connection, ledger_paths
 from engine.service.router.connection_state import Beside
 from engine.service.router.isolated_executor import THREADS, Lane, Lanes
 from tests.ledgers.world import furnished, reading, side_by_side, until
-from tests.watch.folders import task_id, write_meta
+from tests.support.task_folders import task_id, write_meta
 
 
 def _thread() -> str:

@@ -19,7 +19,7 @@ from engine.service.router.connection_state import Beside, LedgerState
 from engine.service.router.errors import BadLabel, LedgerAlreadyShown, LedgerInside, NoSuchLedger
 from engine.service.router.ledger_router import Merging
 from tests.ledgers.world import OWN, Reader, furnished, reading, side_by_side, until
-from tests.watch.folders import elsewhere, task_id, write_meta
+from tests.support.task_folders import elsewhere, task_id, write_meta
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.owned_ledger import lease, ledger, root, task_id
-from tests.owners.elsewhere import started
+from tests.support.owned_ledger import lease, ledger, root, task_id
+from tests.support.processes import started
 
 __all__ = ["beside", "lease", "ledger", "root", "task_id"]
 

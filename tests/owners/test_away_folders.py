@@ -18,8 +18,8 @@ from engine.ledger.ownership import Owner
 from engine.model.errors import LedgerAway, TaskRemoved
 from engine.model.records import Status, TaskId, TaskRecord
 from engine.service.engine import Engine
-from tests.endless_site import endless
-from tests.engines import opened, until
+from tests.support.endless_site import endless
+from tests.support.engines import opened, until
 
 STATIC: dict[str, Any] = {
     "delay_ms": 10,

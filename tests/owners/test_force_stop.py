@@ -22,7 +22,7 @@ from engine.model.config import Settings
 from engine.model.records import EngineFields, Status, TaskRecord
 from engine.service.admission import NO_TERMS
 from engine.service.engine import Engine
-from tests.engines import opened, until
+from tests.support.engines import opened, until
 
 CRAWL = {"delay_ms": 0, "engine": "static", "max_pages": 3, "timeout_ms": 600_000}
 

@@ -15,7 +15,7 @@ from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.model.config import Settings
 from engine.service.engine import Engine
-from tests.owners.elsewhere import open_files
+from tests.support.processes import open_files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to look in")
 

@@ -31,8 +31,8 @@ from engine.retention import pruning
 from engine.retention.rules import Rules
 from engine.text import words
 from tests.hard.reapers import write_foreign
-from tests.lock_clock import given_clock
-from tests.owners.elsewhere import ENGINE, ended, heard, until
+from tests.support.lock_clock import given_clock
+from tests.support.processes import ENGINE, ended, heard, until
 
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
 Beside = Callable[..., subprocess.Popen[str]]

@@ -26,8 +26,8 @@ from engine.model.records import TaskId, TaskRecord
 from engine.service import maintenance
 from engine.service.engine import Engine
 from engine.service.feed import Feed
-from tests.engines import until
-from tests.watch.folders import task_id, write_meta
+from tests.support.engines import until
+from tests.support.task_folders import task_id, write_meta
 
 NO_PROCESS = 0  # a pid that nobody can have: its owner is proved dead
 STATES = ("COMPLETED", "FAILED", "CANCELLED", "PENDING", "RUNNING", "SOMETHING")

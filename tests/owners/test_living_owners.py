@@ -23,9 +23,9 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.ownership import Owner, Ownership, owner_of
 from engine.ledger.reaper import Reaper
 from engine.model.records import EngineFields, TaskRecord
-from tests.endless_site import endless
 from tests.hard import reapers
-from tests.owners.elsewhere import ENGINE, LEDGER, ended, heard, told, until
+from tests.support.endless_site import endless
+from tests.support.processes import ENGINE, LEDGER, ended, heard, told, until
 
 Beside = Callable[..., subprocess.Popen[str]]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")

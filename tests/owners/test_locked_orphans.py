@@ -19,9 +19,9 @@ from engine.model.config import Settings
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.text import words
-from tests.cli.program import Octask
-from tests.engines import until
-from tests.watch.folders import task_id, write_meta
+from tests.support.engines import until
+from tests.support.octask import Octask
+from tests.support.task_folders import task_id, write_meta
 
 AGES = (3_600.0, 0.0, -7_200.0, -31_536_000.0)  # -1 h, now, +2 h, +1 year
 CRAWL = {"url": "http://site.invalid/", "engine": "static", "max_pages": 1}

@@ -22,12 +22,12 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.lock import TaskLock
 from engine.model.errors import EngineError, LockTimeout
 from engine.model.records import Status, Units
-from tests.asked_again import patiently
 from tests.hard import many_writers
 from tests.hard.many_writers import Size
 from tests.hard.peer import node_modules
-from tests.lock_clock import given_clock
-from tests.owners.elsewhere import LEDGER, ended, heard, told
+from tests.support.lock_clock import given_clock
+from tests.support.lock_retries import patiently
+from tests.support.processes import LEDGER, ended, heard, told
 
 FEW = Size(processes=8, mutations=12, node_updates=6, plants=3, aged_s=9.5)
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")

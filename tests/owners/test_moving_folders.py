@@ -24,8 +24,8 @@ from engine.model.records import Status, TaskRecord
 from engine.retention import pruning
 from engine.retention.rules import Rules
 from engine.service.engine import Engine
-from tests.endless_site import endless
-from tests.engines import opened, until
+from tests.support.endless_site import endless
+from tests.support.engines import opened, until
 
 ENDLESS = {"delay_ms": 20, "respect_robots": False, "max_pages": 1_000_000, "max_depth": 100}
 STATIC = {**ENDLESS, "engine": "static"}

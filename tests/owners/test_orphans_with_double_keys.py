@@ -10,8 +10,8 @@ from pathlib import Path
 from engine.model.config import Settings
 from engine.model.records import Unreadable
 from engine.service.engine import Engine
-from tests.cli.program import Octask
-from tests.watch.folders import task_id, write_meta
+from tests.support.octask import Octask
+from tests.support.task_folders import task_id, write_meta
 
 
 def doubled(root: Path, number: int, status: str, pid: int = 0) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.program import ENDLESS, LIMIT_S, Octask, said_until, until
-from tests.endless_site import endless
 from tests.hard.rewriter import rewrite
+from tests.support.endless_site import endless
+from tests.support.octask import ENDLESS, LIMIT_S, Octask, said_until, until
 
 PAGES = "25"
 

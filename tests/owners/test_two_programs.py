@@ -23,8 +23,8 @@ from engine.model.config import Settings
 from engine.model.errors import LockTimeout
 from engine.model.records import TERMINAL, TaskRecord
 from engine.service.engine import Engine
-from tests.endless_site import endless
-from tests.owners.elsewhere import ENGINE, LEDGER, ended, heard, told, until
+from tests.support.endless_site import endless
+from tests.support.processes import ENGINE, LEDGER, ended, heard, told, until
 
 Beside = Callable[..., subprocess.Popen[str]]
 ENDS = {"completed", "failed", "cancelled"}

@@ -17,9 +17,9 @@ from engine.ledger import wait
 from engine.ledger.ledger import Ledger
 from engine.ledger.wait import wait_terminal
 from engine.model.errors import WaitTimeout
-from tests.cli.program import Octask
 from tests.hard.reapers import write_foreign
-from tests.owners.elsewhere import open_files, until
+from tests.support.octask import Octask
+from tests.support.processes import open_files, until
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from engine.kinds.context import Clock
 from engine.model.config import Settings
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
-from tests.far_limits import be_patient
+from tests.support.far_limits import be_patient
 
 WAIT_S = 60.0
 

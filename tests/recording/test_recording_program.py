@@ -20,8 +20,8 @@ from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed
 from engine.model.records import Status
-from tests.cli.program import Octask, only_task, until
 from tests.recording.conftest import read_lines
+from tests.support.octask import Octask, only_task, until
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from engine.results.file_reader import TaskFileReader
 from engine.results.json_tree import Node
 from engine.sample.site import Site
 from gui.details.result import summary_text
-from tests.engines import opened, until
 from tests.results.conftest import page
 from tests.results.test_octask_results import octask
 from tests.store.test_orphans import leave_running
+from tests.support.engines import opened, until
 
 FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 3}
 HEAD = {"summary": {"total_pages": 3}}

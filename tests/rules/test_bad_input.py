@@ -17,7 +17,7 @@ from engine.model.errors import EngineError, InvalidArguments
 from engine.service.engine import Engine
 from engine.verbs import VERBS, Param, Verb
 from engine.verbs.checking import read
-from tests.cli.program import Octask
+from tests.support.octask import Octask
 
 DEEP = "[" * 10_000 + "]" * 10_000
 NO_ID: dict[str, Any] = {

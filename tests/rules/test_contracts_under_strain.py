@@ -17,8 +17,8 @@ from engine.contracts import contract_store
 from engine.contracts.contract_store import Contracts
 from engine.model.errors import LockTimeout
 from engine.model.records import ErrorInfo, Status, TaskId, TaskRecord
-from tests.engines import until
 from tests.rules.contract_bench import FORCE, THREE, Bench
+from tests.support.engines import until
 
 HELD_S = 180
 HANGS: tuple[dict[str, Any], ...] = ({},)

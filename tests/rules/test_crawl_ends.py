@@ -17,8 +17,8 @@ from engine.budgets.envelopes import Envelopes, envelope_request
 from engine.contracts.errors import BulkCompletionRefused
 from engine.model.errors import EngineError
 from engine.model.records import EngineFields, Status, TaskId, TaskRecord
-from tests.engines import until
 from tests.rules.contract_bench import FORCE, THREE, Bench
+from tests.support.engines import until
 
 ROUNDS = 100
 RUN_OF = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "aborted"}

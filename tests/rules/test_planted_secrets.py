@@ -23,8 +23,8 @@ from engine.model.errors import EngineError
 from engine.sample.site import Site
 from engine.service.admission import Terms
 from engine.service.engine import Engine
-from tests.cli.program import FAST, Octask
-from tests.engines import opened
+from tests.support.engines import opened
+from tests.support.octask import FAST, Octask
 
 SECRET = "Xk7vQ9z2LmWp4Rt8"
 FAST_ARGS = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 3}

@@ -1,10 +1,10 @@
-"""What a task comes to, not how soon it has to: see `tests.far_limits`."""
+"""What a task comes to, not how soon it has to: see `tests.support.far_limits`."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.far_limits import be_patient
+from tests.support.far_limits import be_patient
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from engine.model.records import TaskRecord
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from engine.service.rerun import CannotRepeat, RequestHidden, RequestUnknown
-from tests.engines import opened
+from tests.support.engines import opened
 
 ARGS = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}
 

@@ -14,7 +14,7 @@ from engine.model.records import Status, TaskRecord
 from engine.sample.pages import marker
 from engine.sample.site import Site
 from engine.service.engine import Engine
-from tests.far_limits import wait_for_answers
+from tests.support.far_limits import wait_for_answers
 
 QUICK = {"delay_ms": 0, "respect_robots": False}
 

@@ -20,7 +20,7 @@ from engine.model.errors import (
 )
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.text import words
-from tests.engines import opened, until
+from tests.support.engines import opened, until
 
 STATIC = {"engine": "static", "delay_ms": 0, "respect_robots": False}
 

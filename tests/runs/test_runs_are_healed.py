@@ -14,8 +14,8 @@ from engine.contracts.lifecycle import LinkedRuns, Runs
 from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper
 from engine.model.records import EngineFields, Status
-from tests.engines import opened
 from tests.runs.run_marks import marks, only_run
+from tests.support.engines import opened
 
 # Dies by its own hand at the instant that it is told of: the argument names the step.
 DIE = """

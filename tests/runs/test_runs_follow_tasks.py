@@ -23,8 +23,8 @@ from engine.model.errors import EngineError, TransitionError
 from engine.model.records import EngineFields, ErrorInfo, Status, TaskRecord
 from engine.service.admission import Terms
 from engine.service.engine import Engine
-from tests.engines import opened
 from tests.runs.run_marks import marks, only_run
+from tests.support.engines import opened
 
 CRAWL = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}
 

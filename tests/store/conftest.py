@@ -10,7 +10,7 @@ import pytest
 
 from engine.ledger.ledger import Ledger
 from engine.model.records import EngineFields
-from tests.owned_ledger import lease, ledger, root
+from tests.support.owned_ledger import lease, ledger, root
 
 __all__ = ["lease", "ledger", "root"]
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome"

@@ -19,7 +19,7 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.lock import LockLost, TaskLock, held_by_another
 from engine.ledger.lock_watch import UNMOVED_S
 from engine.model.errors import LockTimeout
-from tests.lock_clock import LockClock, given_clock
+from tests.support.lock_clock import LockClock, given_clock
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from engine.ledger.files import HAS_DIR_FD, Folder
 from engine.ledger.reader import LedgerReader
 from engine.model.records import META_NAME, TaskRecord
-from tests.watch.folders import task_id, write_meta
+from tests.support.task_folders import task_id, write_meta
 
 pytestmark = pytest.mark.skipif(not HAS_DIR_FD, reason="folders cannot be held open here")
 

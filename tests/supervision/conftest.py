@@ -20,7 +20,7 @@ from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.sample.server import Answer, Request, Server
-from tests.far_limits import FAR_S, be_patient
+from tests.support.far_limits import FAR_S, be_patient
 
 Kept = dict[str, dict[str, Any]]
 
@@ -62,7 +62,7 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For whom nothing hangs: see `tests.far_limits`."""
+    """For whom nothing hangs: see `tests.support.far_limits`."""
     be_patient(monkeypatch)
     # What a renderer's end is told of as; and a tab of a dead page needs its time to close.
     for limit in (

@@ -8,7 +8,7 @@ import pytest
 
 from tests.hard.stage import Stage
 from tests.hard.syscalls import why_not
-from tests.owned_ledger import lease, ledger, root, task_id
+from tests.support.owned_ledger import lease, ledger, root, task_id
 
 __all__ = ["lease", "ledger", "root", "stage", "task_id"]
 

@@ -10,7 +10,7 @@ from engine.contracts.lifecycle import LinkedRuns, Runs
 from engine.ledger.ledger import Ledger
 from engine.model.errors import LedgerUnusable
 from engine.model.records import EngineFields, Status, TaskRecord
-from tests.cli.program import Octask
+from tests.support.octask import Octask
 
 RUN_ID = "run-1"
 

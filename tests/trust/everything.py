@@ -15,7 +15,7 @@ from engine.model.records import TaskRecord
 from engine.sample.site import Site
 from engine.service.admission import Terms
 from engine.service.engine import Engine
-from tests.engines import opened
+from tests.support.engines import opened
 
 FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Octask
+from tests.support.octask import Octask
 
 
 def plainly(words: Sequence[str]) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 from engine.model.errors import InvalidArguments
 from engine.sample.server import Answer, Request
 from engine.service.rerun import RequestHidden
-from tests.cli.program import Octask
-from tests.engines import opened
+from tests.support.engines import opened
+from tests.support.octask import Octask
 from tests.trust.test_given_credentials import BASIC, FAST, PART, PASSWORD, Repeating, leaks
 
 NAME = "OF_THE_SITE"

@@ -17,7 +17,7 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.lock import TaskLock
 from engine.model.config import Settings
-from tests.cli.program import Octask
+from tests.support.octask import Octask
 from tests.trust.plain_user import run_plainly
 
 PASSWORD = "Px6kHn3vBm9w"

@@ -16,7 +16,7 @@ from engine.export.exporter import Order
 from engine.sample.server import HTML, Answer, Request, Server
 from engine.secrets.given_secrets import Scrub
 from tests.commands.conftest import do, task
-from tests.engines import opened
+from tests.support.engines import opened
 from tests.trust.planted import unpacked
 
 PART: Final = "Zq7Winter"  # letters stay as they are in every spelling

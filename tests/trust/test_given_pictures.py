@@ -18,7 +18,7 @@ import pytest
 
 from engine.sample.server import HTML, Answer, Request, Server
 from tests.commands.conftest import do, task
-from tests.engines import opened
+from tests.support.engines import opened
 
 ONE, OTHER = "Winter (20)26!é", "Sommer (31)48!ü"
 # Chromium takes up to three letters for a space here, and base64 of both is equally long.

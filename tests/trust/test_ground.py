@@ -22,7 +22,7 @@ from engine.ledger.filesystem_checks import (
 from engine.ledger.watch import Watch
 from engine.model.config import Settings
 from engine.service.engine import Engine
-from tests.cli.program import Octask
+from tests.support.octask import Octask
 from tests.trust.plain_user import run_plainly
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes mean nothing on this system")

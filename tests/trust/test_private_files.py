@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.sample.site import Site
-from tests.cli.program import FAST
+from tests.support.octask import FAST
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes mean nothing on this system")
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,8 +15,8 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
 from engine.model.errors import LedgerUnusable
-from tests.cli.program import Octask
-from tests.full_disk import full_disk_at
+from tests.support.disk_without_space import full_disk_at
+from tests.support.octask import Octask
 from tests.trust.plain_user import plainly, run_plainly
 
 ENVELOPE = ("start", "browser_task", "--objective", "look")

@@ -10,7 +10,7 @@ from engine.model.config import Settings
 from engine.service.engine import Engine
 from engine.text.words import task_name
 from gui.details.facts import arguments_text
-from tests.cli.program import Octask
+from tests.support.octask import Octask
 
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome" / "tasks"
 LEAKY, SECRET = "ffa8131d8d4c1ea3", "hunter2-dev"  # OpenChrome's redactor passes over both places

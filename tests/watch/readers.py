@@ -13,7 +13,7 @@ from engine.ledger.reader import LedgerReader
 from engine.ledger.watch import Watch
 from engine.model.records import TaskId, TaskRecord, TaskView
 from engine.service.feed import Batch, Feed
-from tests.watch.folders import task_id
+from tests.support.task_folders import task_id
 
 SOON_S = 60.0
 

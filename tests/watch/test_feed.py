@@ -16,7 +16,7 @@ from engine.ledger.reader import LedgerReader
 from engine.model.errors import TaskNotFound
 from engine.model.records import TaskId, Units
 from engine.service.feed import PART, Batch, Feed
-from tests.watch.folders import elsewhere, task_id, write_meta
+from tests.support.task_folders import elsewhere, task_id, write_meta
 from tests.watch.readers import reading
 
 

@@ -15,8 +15,8 @@ from engine.ledger.reader import LedgerReader
 from engine.ledger.watch import GONE_S, Watch
 from engine.model.records import TaskId, Unreadable
 from engine.service.feed import PART, Feed
-from tests.engines import until
-from tests.watch.folders import task_id, write_meta
+from tests.support.engines import until
+from tests.support.task_folders import task_id, write_meta
 from tests.watch.readers import SOON_S, Reader, reading
 
 

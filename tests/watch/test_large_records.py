@@ -18,7 +18,7 @@ from engine.ledger.reaper import Reaper
 from engine.model.config import Settings
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
-from tests.watch.folders import task_id, write_meta
+from tests.support.task_folders import task_id, write_meta
 
 HUGE = "x" * 900_000
 

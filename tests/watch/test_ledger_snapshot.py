@@ -16,8 +16,8 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.reader import LedgerReader
 from engine.ledger.snapshot import LedgerSnapshot
 from engine.model.records import Stamp, TaskId
-from tests.engines import opened
-from tests.watch.folders import task_id, write_meta
+from tests.support.engines import opened
+from tests.support.task_folders import task_id, write_meta
 
 
 def test_a_survey_of_an_unchanged_ledger_names_nothing_to_read_again(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from engine.model.config import Settings
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.service.engine import Engine
 from engine.text import words
-from tests.watch.folders import task_id, write_meta
+from tests.support.task_folders import task_id, write_meta
 
 REPO = Path(__file__).resolve().parents[2]
 

@@ -18,8 +18,8 @@ from engine.ledger.reader import LedgerReader
 from engine.ledger.wait import wait_terminal
 from engine.model.errors import NotATaskId, TaskNotFound, TaskRemoved, TaskUnreadable, WaitTimeout
 from engine.model.records import TaskRecord, Unreadable
-from tests.engines import until
-from tests.watch.folders import elsewhere, task_id, write_meta
+from tests.support.engines import until
+from tests.support.task_folders import elsewhere, task_id, write_meta
 
 ENDS = """
 root = Path(sys.argv[1])

@@ -24,7 +24,7 @@ from engine.ledger.directory_watcher import (
 )
 from engine.ledger.watch import Watch
 from engine.model.records import TaskId
-from tests.watch.folders import elsewhere, task_id, write_meta
+from tests.support.task_folders import elsewhere, task_id, write_meta
 
 SOON_S = 60.0
 LINUX = pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="inotify is Linux'")

@@ -23,7 +23,7 @@ from engine.pages.fetch import Fetched, PageOptions
 from engine.pages.script_edits import Edit
 from engine.pages.static_engine import judge, open_static, refresh_of
 from engine.sample.server import Answer, Request, Server
-from tests.engines import opened
+from tests.support.engines import opened
 from tests.work.random_pages import static_text
 
 PAGES = 60

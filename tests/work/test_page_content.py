@@ -20,8 +20,8 @@ from engine.model import redact
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from engine.secrets.given_secrets import Hidden, Scrub, of_address, of_credentials
-from tests.engines import opened
 from tests.results.conftest import page
+from tests.support.engines import opened
 
 PASSWORD, TOKEN = "Uv4&h_W*k9<s", "Tk8rBq5xNw3jLd"
 TYPED = f"http://ann:{quote(PASSWORD)}@site.test/a?access_token={TOKEN}&page=2"

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+OURS = "from tests.support.task_folders import *"
+
 
 def task_id(number: int) -> str:
     return f"{number:016x}"
@@ -30,8 +32,7 @@ def write_meta(root: Path, number: int, status: str = "RUNNING", **fields: Any) 
 def elsewhere(script: str, *args: object) -> subprocess.Popen[str]:
     """Run `script` in another process, which can import this module's functions."""
     return subprocess.Popen(
-        [sys.executable, "-c", f"import sys, time\nfrom tests.watch.folders import *\n{script}"]
-        + [str(arg) for arg in args],
+        [sys.executable, "-c", f"import sys, time\n{OURS}\n{script}", *map(str, args)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
