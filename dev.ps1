@@ -196,7 +196,7 @@ try {
         }
         'test' {
             # What fails is run once more and named: real browsers have bad seconds, a defect has them again.
-            if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--max-worker-restart', '0', '--reruns', '1', '--rerun-show-tracebacks', '-raR') }
+            if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--max-worker-restart', '0') }
             & $Python -m pytest @Rest
         }
         'check' {
