@@ -195,7 +195,6 @@ try {
             $global:LASTEXITCODE = (Start-Process @options).ExitCode
         }
         'test' {
-            # What fails is run once more and named: real browsers have bad seconds, a defect has them again.
             if (-not $Rest.Count) { $Rest = @('-n', "$(Get-Workers)", '--dist', 'loadfile', '--max-worker-restart', '0') }
             & $Python -m pytest @Rest
         }

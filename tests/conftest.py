@@ -15,6 +15,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -142,6 +143,22 @@ def home(tmp_path: Path) -> Path:
     place = tmp_path / "home"
     place.mkdir()
     return place
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_loaded_octask() -> Iterator[None]:
+    """End the loaded programs with their module, because other modules count child processes."""
+    yield
+    if program := sys.modules.get("tests.support.octask"):
+        program.end_loaded_programs()
+
+
+@pytest.fixture
+def octask(home: Path) -> Any:
+    """The command line on the home of this test."""
+    from tests.support.octask import Octask
+
+    return Octask(home)
 
 
 @pytest.fixture

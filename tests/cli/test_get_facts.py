@@ -1,7 +1,6 @@
 """`octask get` tells what matters of each kind, beside the state that all have."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +9,6 @@ from engine.sample.server import Answer, Server
 from tests.support.octask import FAST, Octask
 
 CONTRACT = '{"expected_total": 9, "item_key": "url", "stop_condition": "all of them"}'
-
-
-@pytest.fixture
-def octask(home: Path) -> Octask:
-    return Octask(home)
 
 
 def test_an_envelope_with_a_contract_tells_its_run_its_counts_and_what_is_missing(

@@ -15,11 +15,6 @@ GUARD_REFUSED = 5
 REASON = "the site was switched off"
 
 
-@pytest.fixture
-def octask(home: Path) -> Octask:
-    return Octask(home)
-
-
 def answer(octask: Octask, *words: str, code: int = 0) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(octask(*words, "--json", code=code))
     return found

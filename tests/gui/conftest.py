@@ -121,6 +121,14 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
 
 
 @pytest.fixture
+def german(qapp: QApplication) -> Iterator[None]:
+    """The whole program in German until the test ends."""
+    speak(qapp, "de")
+    yield
+    speak(qapp, "en")
+
+
+@pytest.fixture
 def details(qtbot: QtBot) -> Details:
     """The details pane alone, as large as it is in a usual window."""
     details = Details()

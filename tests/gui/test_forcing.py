@@ -21,6 +21,7 @@ from engine.model.records import TaskRecord
 from engine.service.admission import Terms
 from gui.commands.force_complete import MOST_REASON, ForceComplete, ForceDialog
 from gui.startup.session import Session
+from tests.gui.live_tasks import status_of
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, heard, opened, press, until
@@ -52,11 +53,6 @@ def shown(qtbot: Any, *given: CompletionCheck, recent: tuple[str, ...] = ()) -> 
     qtbot.addWidget(dialog)
     dialog.show()
     return dialog
-
-
-def status_of(session: Session, subject: str) -> str:
-    view = session.window.model.view_of(subject)
-    return view.entry.status if view and isinstance(view.entry, TaskRecord) else ""
 
 
 def said_in(dialog: ForceDialog) -> list[str]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QAbstractButton, QPushButton, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from gui.i18n.language import speak
 from gui.start.field import Fold
 from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
@@ -18,13 +15,6 @@ from gui.style.theme import Theme, apply_theme
 from tests.gui.windows import app
 
 KINDS = ("crawl", "crawl_sitemap", "recording", "oc_evidence_bundle", "oc_session_snapshot")
-
-
-@pytest.fixture
-def german() -> Iterator[None]:
-    speak(app(), "de")
-    yield
-    speak(app(), "en")
 
 
 def form_of(qtbot: QtBot) -> RequestForm:

@@ -28,9 +28,10 @@ from gui.settings.settings_dialog import SettingsDialog
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from tests.gui.access_walk import name_of
+from tests.gui.live_tasks import status_of
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.task_views import task_id
-from tests.gui.test_forcing import an_envelope, status_of
+from tests.gui.test_forcing import an_envelope
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, opened
 

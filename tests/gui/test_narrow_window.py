@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from pytestqt.qtbot import QtBot
 
 from engine.service.router.connection_state import Beside
 from gui.details.events import Events
-from gui.i18n.language import speak
 from gui.ledgers.ledger_trouble import LedgerTrouble
 from gui.style.banners import Banner, Choice
 from gui.window.main_window import MIN_HEIGHT, MIN_WIDTH
@@ -21,13 +19,6 @@ from tests.gui.test_result_tabs import settled
 from tests.gui.windows import app
 
 LONG = "Die Datei wurde nicht gespeichert, denn " + "dieser Ordner ist kein guter Ort " * 8
-
-
-@pytest.fixture
-def german() -> Iterator[None]:
-    speak(app(), "de")
-    yield
-    speak(app(), "en")
 
 
 def place_in(bar: Banner, button: QWidget) -> QRect:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from engine.model.records import Health
 from engine.service.rerun import Asked
 from gui.commands.exporting import ExportDialog
 from gui.engine_link.bridge import Bridge
-from gui.i18n.language import speak
 from gui.settings.setting_controls import Diagnostics, Number, control_for
 from gui.settings.setting_pages import SettingPages
 from gui.start.starting import Estimate
@@ -25,14 +23,7 @@ from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_exporting import choose_rows
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import app, opened
-
-
-@pytest.fixture
-def german() -> Iterator[None]:
-    speak(app(), "de")
-    yield
-    speak(app(), "en")
+from tests.gui.windows import opened
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,10 @@ from PySide6.QtWidgets import QToolButton
 from engine.model.errors import EngineError, TaskNotFound, TaskUnreadable
 from gui.commands.bulk_work import Outcome, Refusal, Reports
 from gui.commands.deleting import Deleting
-from gui.i18n.language import speak
 from gui.style.banners import Banner
 from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import a_view, task_id
-from tests.gui.windows import app, opened, showing
+from tests.gui.windows import opened, showing
 
 
 def refusals(*errors: EngineError) -> list[Refusal]:
@@ -39,13 +37,6 @@ def lines(bar: Banner) -> list[str]:
 def close(bar: Banner) -> None:
     (button,) = bar.findChildren(QToolButton)
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-
-
-@pytest.fixture
-def german() -> Iterator[None]:
-    speak(app(), "de")
-    yield
-    speak(app(), "en")
 
 
 def tell(reports: Reports, *errors: EngineError, done: int = 0, left: int = 0) -> None:

@@ -17,6 +17,7 @@ from gui.commands.force_complete import ForceDialog
 from gui.commands.requests import CancelDialog
 from gui.commands.task_run_rows import ResumeDialog
 from gui.startup.session import Session
+from tests.gui.live_tasks import status_of
 from tests.gui.windows import appearing, opened, press, until
 
 HELP = {"reason": "A captcha stands before the shop.", "resume_hint": "Solve it in the browser."}
@@ -26,11 +27,6 @@ HELP = {"reason": "A captcha stands before the shop.", "resume_hint": "Solve it 
 def elsewhere(home: Path) -> Goals:
     """Another process that writes the same folders."""
     return Goals(home, lambda: Ledger(home / "tasks"))
-
-
-def status_of(session: Session, run_id: str) -> str:
-    view = session.window.model.view_of(run_id)
-    return view.entry.status if view and isinstance(view.entry, TaskRecord) else ""
 
 
 async def seen(session: Session, run_id: str, status: str) -> None:

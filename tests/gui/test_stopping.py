@@ -13,7 +13,7 @@ from engine.sample.site import Site
 from gui.commands.bulk_work import Work, WorkBar
 from gui.commands.requests import CancelDialog, can_be_stopped, plan_cancel
 from gui.startup.session import Session
-from tests.gui.live_tasks import FAST
+from tests.gui.live_tasks import FAST, status_of
 from tests.gui.task_views import a_view
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, heard, opened, patient, press, showing, until
@@ -29,11 +29,6 @@ async def crawls(session: Session, site: Site, number: int) -> list[str]:
     await until(lambda: all(map(model.view_of, ids)), session.bridge.batch)
     await until(lambda: status_of(session, ids[0]) == "RUNNING", session.bridge.batch)
     return [str(one) for one in ids]
-
-
-def status_of(session: Session, one: str) -> str:
-    view = session.window.model.view_of(one)
-    return view.entry.status if view and isinstance(view.entry, TaskRecord) else ""
 
 
 async def test_all_that_are_listed_are_cancelled_after_a_question_that_names_them(

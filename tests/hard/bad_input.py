@@ -15,10 +15,10 @@ from pathlib import Path
 
 from fixtures.hostile_ledger import HOSTILE_TEXTS, plant, remove_devices, spoil_home, traps
 from tests.hard.figures import Figures
-from tests.hostile_data.loaded import CAN_FORK, Loaded
 from tests.hostile_data.mutating import many
 from tests.hostile_data.readers import READERS, REFUSALS, shelves
 from tests.hostile_data.sweep import run, tree
+from tests.support.loaded_octask import CAN_FORK, Loaded
 
 HANG_S = 60.0
 LONG, SHORT = 20_000, 1_500

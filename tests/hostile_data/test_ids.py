@@ -15,8 +15,8 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.listing import is_task_id
 from engine.model.errors import NotATaskId
 from fixtures.hostile_ledger import HOSTILE_TEXTS
-from tests.hostile_data.loaded import CAN_FORK, Loaded
 from tests.hostile_data.sweep import tree
+from tests.support.loaded_octask import CAN_FORK, Loaded
 
 NEARLY = (
     *("0123456789ABCDEF", "0123456789abcde", "0123456789abcdef0", "0123456789abcdef\n"),

@@ -14,8 +14,8 @@ import pytest
 from engine.ledger.ledger import Ledger
 from engine.model.records import TaskRecord, Unreadable
 from fixtures.hostile_ledger import STEERING, Planted, plant, remove_devices, spoil_home, traps
-from tests.hostile_data.loaded import CAN_FORK, Answer, Loaded
 from tests.hostile_data.sweep import run, tree
+from tests.support.loaded_octask import CAN_FORK, Answer, Loaded
 
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome"
 EVERY = 11  # the rig `bad_input` takes every trap

@@ -21,7 +21,7 @@ from engine.model.display import display, display_lines
 from engine.text import cli_messages
 from fixtures.hostile_ledger import HOSTILE_TEXTS, STEERING
 from fixtures.hostile_ledger.traps import base
-from tests.hostile_data.loaded import CAN_FORK, Loaded
+from tests.support.loaded_octask import CAN_FORK, Loaded
 
 ANY_TEXT = st.text(st.characters(codec=None)) | st.sampled_from(sorted(HOSTILE_TEXTS.values()))
 forks = pytest.mark.skipif(not CAN_FORK, reason="this system has no fork")

@@ -22,11 +22,6 @@ from tests.support.octask import Octask
 from tests.support.processes import open_files, until
 
 
-@pytest.fixture
-def octask(home: Path) -> Octask:
-    return Octask(home)
-
-
 def living(octask: Octask) -> str:
     """A task whose owner lives: this very process."""
     return write_foreign(octask.home / "tasks", os.getpid())

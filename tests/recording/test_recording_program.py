@@ -24,11 +24,6 @@ from tests.recording.conftest import read_lines
 from tests.support.octask import Octask, only_task, until
 
 
-@pytest.fixture
-def octask(home: Path) -> Octask:
-    return Octask(home)
-
-
 def begin(octask: Octask, url: str, *words: str) -> tuple[subprocess.Popen[str], Path]:
     """A recording in the foreground of its own process, and its folder once it has begun."""
     program = octask.start("start", "recording", url, "--headless", *words)

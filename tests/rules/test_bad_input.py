@@ -202,8 +202,3 @@ def test_the_program_refuses_with_its_exit_code_and_no_traceback(
     octask(*words, code=code)
     left = [path.name for path in octask.home.rglob("*") if path.is_file()]
     assert [name for name in left if not name.startswith((".", "lock"))] == []
-
-
-@pytest.fixture
-def octask(home: Path) -> Octask:
-    return Octask(home)

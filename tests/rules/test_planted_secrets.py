@@ -194,11 +194,6 @@ def test_the_command_line_repeats_no_secret(octask: Octask, site: Site, echo: st
     assert not leaking(octask.home)
 
 
-@pytest.fixture
-def octask(home: Path) -> Octask:
-    return Octask(home)
-
-
 def test_the_search_for_leaks_can_find_one(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(f"x{SECRET.lower()}y")
     assert leaking(tmp_path) == {"a": [SECRET, quote(SECRET)]}

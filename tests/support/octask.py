@@ -1,5 +1,6 @@
 """The command line as a real process on a home of its own, for tests."""
 
+import atexit
 import json
 import os
 import subprocess
@@ -9,6 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
+
+from tests.support.loaded_octask import CAN_FORK, Loaded
 
 FAST = ["--engine", "static", "--delay-ms", "0", "--respect-robots", "false"]
 SLOW = ["--engine", "static", "--delay-ms", "30", "--max-depth", "100"]
@@ -33,18 +36,9 @@ class Octask:
     def __call__(self, *words: str, code: int = 0, place: bool = True) -> str:
         """Run to its end; the exit code must be `code`, and no traceback may be printed."""
         where = ["--home", str(self.home)] if place else []
-        ran = subprocess.run(
-            self.command(*words, *where),
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        said = ran.stdout + ran.stderr
+        ended_with, said = (_forked if CAN_FORK else _fresh)(self, *words, *where)
         assert "Traceback" not in said, said
-        assert ran.returncode == code, said
+        assert ended_with == code, said
         return said
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -63,6 +57,38 @@ class Octask:
     def pages(self, task_id: str) -> int:
         path = self.home / "tasks" / task_id / "pages.jsonl"
         return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+_idle: list[Loaded] = []  # loaded programs of this test run; each answers one call at a time
+
+
+def _forked(octask: Octask, *words: str) -> tuple[int | None, str]:
+    """Exit code and output of a process that has the program loaded already: 0.8 s of CPU less."""
+    program = _idle.pop() if _idle else Loaded().__enter__()
+    answer = program(*words, environment=octask.environment(), limit_s=LIMIT_S)
+    _idle.append(program)
+    return answer.code, answer.said
+
+
+def _fresh(octask: Octask, *words: str) -> tuple[int | None, str]:
+    """Where a process cannot be forked it loads the program itself."""
+    ran = subprocess.run(
+        octask.command(*words),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        env=octask.environment(),
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+@atexit.register
+def end_loaded_programs() -> None:
+    """End all that answer no call."""
+    while _idle:
+        _idle.pop().__exit__(None, None, None)
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -1,6 +1,6 @@
 """`octask`, loaded once and forked for each call: real processes, exit codes and terminals, fast.
 
-    python -m tests.hostile_data.loaded      (reads a call a line, writes an answer a line)
+    python -m tests.support.loaded_octask      (reads a call a line, writes an answer a line)
 
 A call that takes longer than its limit is killed, and its exit code is None.
 """
@@ -44,7 +44,7 @@ class Loaded:
 
     def __enter__(self) -> Self:
         self._program = subprocess.Popen(
-            [sys.executable, "-m", "tests.hostile_data.loaded"],
+            [sys.executable, "-m", "tests.support.loaded_octask"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=REPO,
@@ -65,11 +65,16 @@ class Loaded:
         self._program.wait(timeout=60)
 
     def __call__(
-        self, *words: str | bytes, terminal: bool = False, limit_s: float = 150.0
+        self,
+        *words: str | bytes,
+        terminal: bool = False,
+        limit_s: float = 150.0,
+        environment: dict[str, str] | None = None,
     ) -> Answer:
-        """Call `octask` with these words, on a pipe or on a terminal."""
+        """Call `octask` with these words, on a pipe or on a terminal; None: its own environment."""
         encoded = [base64.b64encode(os.fsencode(word)).decode() for word in words]
         call = {"words": encoded, "terminal": terminal, "limit_s": limit_s}
+        call |= {"environment": environment, "folder": os.getcwd(), "umask": _umask()}
         assert self._program.stdin is not None
         assert self._program.stdout is not None
         self._program.stdin.write(json.dumps(call).encode() + b"\n")
@@ -77,6 +82,13 @@ class Loaded:
         got = json.loads(self._program.stdout.readline())
         out, err = (base64.b64decode(got[name]) for name in ("out", "err"))
         return Answer(got["code"], out, err, got["seconds"])
+
+
+def _umask() -> int:
+    """The mask of this process, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def serve() -> None:
@@ -94,6 +106,11 @@ def serve() -> None:
 def _answered(call: dict[str, Any]) -> dict[str, Any]:
     words = [os.fsdecode(base64.b64decode(word)) for word in call["words"]]
     began = time.monotonic()
+    os.chdir(call["folder"])
+    os.umask(call["umask"])
+    if call["environment"] is not None:
+        os.environ.clear()
+        os.environ.update(call["environment"])
     if call["terminal"]:
         code, out, err = _on_terminal(words, call["limit_s"])
     else:
