@@ -18,8 +18,7 @@ from engine.ledger.directory_watcher import Listener, open_watcher
 from engine.ledger.files import MIB
 from engine.ledger.filesystem_checks import concerns, disk_kind
 from engine.ledger.lease import Lease
-from engine.ledger.lock import locks_of_others
-from engine.ledger.lock_watch import UNMOVED_S
+from engine.ledger.lock import UNMOVED_S, locks_of_others
 from engine.ledger.machine import wall_ms
 from engine.ledger.opening import check_writable
 from engine.ledger.ownership import owner_of

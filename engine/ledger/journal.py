@@ -14,13 +14,16 @@ from typing import Any, Final
 import msgspec
 
 from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable
-from engine.ledger.json_depth import is_deep
+from engine.ledger.json_stream import is_deep
 from engine.ledger.meta import without_surrogates
-from engine.model.records import EventSlice, TaskEvent, Units
+from engine.model.records import EventSlice, TaskEvent, Units, UnitTime, UnitTimes
 
 LINE_CAP: Final = MIB
 PAGE_CAP: Final = 8 * MIB  # a page's content is at most 256 KiB, and may be all escapes
 TAIL_BYTES: Final = 64 * 1024
+
+
+TIMES_AT_ONCE: Final = 16 * MIB  # bytes that one call reads: about 50 ms
 _BLOCK: Final = 256 * 1024
 
 
@@ -218,3 +221,58 @@ def _count(number: object) -> int | None:
     if isinstance(number, bool) or not isinstance(number, int | float):
         return None
     return int(number) if 0 <= number < 2**53 else None
+
+
+class _UnitTiming(msgspec.Struct):
+    """Timing fields of a page and of a command; unknown value types count as missing."""
+
+    url: object = None
+    response_ms: object = None
+    render_ms: object = None
+    startedAt: object = None
+    completedAt: object = None
+    tool_name: object = None
+    intention: object = None
+    args: object = None
+    error: object = None
+
+
+_unit_timings: Final = msgspec.json.Decoder(_UnitTiming)
+
+
+def read_unit_times(
+    folder: Folder, name: str, since: int = 0, most: int = TIMES_AT_ONCE
+) -> UnitTimes:
+    """Read durations of units from byte `since`, about `most` bytes; continue at `next_offset`."""
+    found: list[UnitTime] = []
+    at = since
+    for text, at in lines(folder, name, since, cap=PAGE_CAP):
+        if text is not None and (unit := _unit(text)) is not None:
+            found.append(unit)
+        if at - since >= most:
+            break
+    return UnitTimes(tuple(found), at)
+
+
+def _unit(text: bytes) -> UnitTime | None:
+    try:
+        unit = _unit_timings.decode(text)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+    failed = unit.error not in (None, msgspec.UNSET)
+    began, ended = _ms(unit.startedAt), _ms(unit.completedAt)
+    if began is not None and ended is not None and ended >= began:
+        action = unit.args.get("action") if isinstance(unit.args, dict) else None
+        label = " ".join(part for part in (unit.tool_name, action) if isinstance(part, str))
+        about = unit.intention if isinstance(unit.intention, str) else ""
+        return UnitTime(label, ended - began, began, failed, about)
+    took = [ms for ms in map(_ms, (unit.response_ms, unit.render_ms)) if ms is not None]
+    if not isinstance(unit.url, str) or not took:
+        return None
+    return UnitTime(unit.url, sum(took), None, failed)
+
+
+def _ms(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 2**53 else None

@@ -10,10 +10,11 @@ import errno
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from engine.ledger import meta
 from engine.ledger.files import (
@@ -25,14 +26,19 @@ from engine.ledger.files import (
     read_fully,
     refusal,
 )
-from engine.ledger.json_depth import may_be_deep
+from engine.ledger.json_stream import may_be_deep
 from engine.model.errors import LedgerUnusable
 from engine.model.records import META_NAME, TERMINAL, Stamp, TaskId, TaskRecord, Unreadable
 
 SMALL_BYTES: Final = 16 * 1024
 UNFINISHED_MS: Final = 5_000  # a folder may be without its meta.json for this long
+AT_ONCE = 32  # tasks: about a millisecond of reading
+BUSY_S = 0.002
+REST_S = 0.0002  # long enough for a waiting thread to wake up and take the GIL
+
 Decode = Callable[[bytes, str], TaskRecord]
 Make = Callable[[TaskRecord, str], TaskRecord]
+Item = TypeVar("Item")
 _LOOK_FLAGS: Final = (
     getattr(os, "O_PATH", os.O_RDONLY)  # of Linux: cheaper than to open it for reading
     | getattr(os, "O_DIRECTORY", 0)
@@ -336,3 +342,14 @@ def unreadable(root: Folder, task_id: str, reason: str, seen_ms: int) -> Unreada
 
 def _below(task_id: str) -> str:
     return f"{task_id}/{META_NAME}"
+
+
+def slices(items: Iterable[Item], size: int = AT_ONCE) -> Iterator[tuple[Item, ...]]:
+    """Yield `items` in small parts, with a short pause for other threads every few ms."""
+    source = iter(items)
+    until = time.perf_counter() + BUSY_S
+    while part := tuple(islice(source, size)):
+        yield part
+        if time.perf_counter() >= until:
+            time.sleep(REST_S)
+            until = time.perf_counter() + BUSY_S

@@ -4,7 +4,9 @@ First `lock`, which the kernel holds for us and releases when we die; then the d
 `.lock.lock`, which is how OpenChrome (npm proper-lockfile) locks. Only the holder of the first may
 touch a dead second, so two of our processes never take it over at once. Nothing is ever put into
 that directory and its time is never changed: either would end the peer. A peer's directory is dead
-when it was observed idle for longer than a living peer leaves it (`lock_watch`), whatever its date.
+when it was observed idle for longer than a living peer leaves it (`LockWatch`): one touches its
+lock every 5 s. The date of a lock proves nothing, because clocks are set and folders are copied, so
+the time between two observations is measured by the monotonic clock.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ from __future__ import annotations
 import os
 import random
 import secrets
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import filelock
 import msgspec
@@ -25,7 +28,6 @@ import msgspec
 from engine.ledger import machine
 from engine.ledger.files import LOCK_FLAGS, NEW_FLAGS, READ_FLAGS, Folder, Unusable, read_fully
 from engine.ledger.listing import task_ids
-from engine.ledger.lock_watch import UNMOVED_S, WATCHED, Identity, identity_of, place_of
 from engine.model.errors import LedgerUnusable, LockTimeout
 
 OURS, TARGET, PEERS = "lock", ".lock", ".lock.lock"
@@ -36,6 +38,63 @@ COARSE_S: Final = 0.05  # a file's time may lag behind the clock by a tick of th
 BUSY_S, YIELD_S = 2.0, 0.15  # OpenChrome tries every 100 ms and gives up after 100 tries
 _RECORD_BYTES = 512
 _UTIMES_NS: Final = 1_000_000  # Node sets times in whole milliseconds
+UNMOVED_S: Final = 8.0  # a living peer moves its lock every 5 s, later when it is busy
+GAP_S: Final = 1.0  # a longer gap counts as this: the machine may have slept
+_MOST: Final = 4096
+_UNUSED_S: Final = 60.0
+
+Identity = tuple[int, int]
+
+
+class _Observation(NamedTuple):
+    identity: Identity
+    unmoved_s: float
+    at_s: float
+
+
+class LockWatch:
+    """Observations of lock directories by path. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._observations: dict[str, _Observation] = {}
+        self._guard = threading.Lock()
+
+    def unmoved_s(self, place: str, identity: Identity, now_s: float) -> float:
+        """Record that `place` is `identity` now; return the seconds for which this was observed."""
+        with self._guard:
+            last = self._observations.get(place)
+            if last is None or last.identity != identity:
+                self._drop_old(now_s)
+                self._observations[place] = _Observation(identity, 0.0, now_s)
+                return 0.0
+            unmoved_s = last.unmoved_s + min(max(now_s - last.at_s, 0.0), GAP_S)
+            self._observations[place] = _Observation(identity, unmoved_s, now_s)
+            return unmoved_s
+
+    def forget(self, place: str) -> None:
+        with self._guard:
+            self._observations.pop(place, None)
+
+    def _drop_old(self, now_s: float) -> None:
+        if len(self._observations) >= _MOST:
+            kept = {p: one for p, one in self._observations.items() if now_s - one.at_s < _UNUSED_S}
+            self._observations = kept
+
+
+WATCHED: Final = LockWatch()  # one per process: every attempt adds to the observations
+
+
+def identity_of(folder: Folder, name: str) -> Identity | None:
+    """Identity of a lock directory: inode and mtime, because an inode alone is soon reused."""
+    try:
+        facts = folder.facts(name)
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns  # a file or a link blocks the lock as well
+
+
+def place_of(folder: Folder, name: str) -> str:
+    return os.path.join(folder.path, name)
 
 
 class LockLost(Exception):

@@ -4,6 +4,9 @@ Two decoders. For a list, `decode_record` decodes straight into the record, fast
 field of an unusable shape reads as its default and is named in `odd`. Before a rewrite, or for one
 task, `decode_task` returns the whole dict and is strict, because two programs may read invalid data
 differently, so it must not be written back.
+
+Another tool may rewrite the file in place: truncated, absent, and whole again. `read_stable`
+repeats a read for as long as that may be the case.
 """
 
 from __future__ import annotations
@@ -12,20 +15,28 @@ import functools
 import json
 import math
 import re
+import time
 from collections import Counter
+from collections.abc import Callable
 from gc import is_tracked
 from sys import intern
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from engine.ledger.files import MIB, Unusable
-from engine.ledger.json_depth import MAX_DEPTH, is_deep, is_deep_text, may_be_deep
-from engine.model.records import TERMINAL, EngineFields, ErrorInfo, TaskRecord, Units
+from engine.ledger.files import MIB, Folder, Unusable
+from engine.ledger.json_stream import MAX_DEPTH, is_deep, is_deep_text, may_be_deep
+from engine.model.records import META_NAME, TERMINAL, EngineFields, ErrorInfo, TaskRecord, Units
 
 META_CAP: Final = MIB
 MAX_DIGITS: Final = 400
 MAX_EXACT: Final = 2**53  # beyond it JavaScript, which shares the file, loses digits
+PAUSE_S: Final = 0.012  # longer than a rewrite takes
+TRIES: Final = 40
+QUIET: Final = 10  # pauses without a change, after which no writer is assumed
+FRESH_NS: Final = 10 * 10**9
+T = TypeVar("T")
+Mark = tuple[int, int, int]  # changes with each rewrite; the second is a time (ns)
 
 decode_fast: Final = msgspec.json.Decoder(TaskRecord).decode  # raises one of REFUSED
 _set_field: Final = msgspec.structs.force_setattr
@@ -322,3 +333,54 @@ def _check_exact(raw: dict[str, Any]) -> None:
             left.extend(value)
         elif isinstance(value, int) and abs(value) > MAX_EXACT:
             raise Unusable("it holds a number beyond 2^53")
+
+
+def read_stable(
+    marks: Callable[[], list[Mark]], read: Callable[[], T], is_whole: Callable[[T], bool]
+) -> T:
+    """Repeat `read` for half a second while its result is not whole and `marks` change.
+
+    A file that was not changed lately is not retried.
+    """
+    before, found = marks(), read()
+    quiet = 0
+    for _ in range(TRIES):
+        if is_whole(found) or quiet == QUIET or not any(map(_is_fresh, before)):
+            break
+        time.sleep(PAUSE_S)
+        after = marks()
+        quiet = quiet + 1 if after == before else 0
+        before, found = after, read()
+    return found
+
+
+def _is_fresh(mark: Mark) -> bool:
+    return abs(time.time_ns() - mark[1]) < FRESH_NS
+
+
+def read_meta(folder: Folder) -> tuple[bytes, dict[str, Any]]:
+    """Read the meta.json in `folder`: its bytes and the whole dict, strictly.
+
+    Raises Unusable, FileNotFoundError, OSError.
+    """
+
+    def read() -> tuple[bytes, dict[str, Any]] | Exception:
+        try:
+            data = folder.read(META_NAME, META_CAP)
+            return data, decode_task(data)
+        except (Unusable, FileNotFoundError) as error:
+            return error
+
+    found = read_stable(lambda: mark_of(folder), read, lambda one: not isinstance(one, Exception))
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def mark_of(folder: Folder) -> list[Mark]:
+    """Mark of the meta.json in `folder`; of the folder itself while it is absent."""
+    try:
+        facts = folder.facts(META_NAME)
+    except OSError:
+        facts = folder.facts(".")
+    return [(facts.st_ino, facts.st_mtime_ns, facts.st_size)]

@@ -10,15 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from engine.ledger import event_search, journal, listing, meta, opening, task_files, unit_timing
+from engine.ledger import event_search, journal, listing, meta, opening, task_files
 from engine.ledger.event_search import Found, Needle
 from engine.ledger.files import MIB, Folder, Unusable
 from engine.ledger.lease import Lease
-from engine.ledger.listing import packed
+from engine.ledger.listing import AT_ONCE, packed
 from engine.ledger.machine import wall_ms
+from engine.ledger.meta import Mark, mark_of, read_meta, read_stable
 from engine.ledger.result_assembly import GeneratedStream, JoinedResult, assemble, head_apart
-from engine.ledger.stable_reads import Mark, mark_of, read_meta, read_stable
-from engine.ledger.time_slices import AT_ONCE
 from engine.model.errors import (
     EngineError,
     LedgerMissing,
@@ -262,9 +261,9 @@ class LedgerReader:
             yield from event_search.blocks(folder, EVENTS_NAME)
 
     def unit_times(self, task_id: str, since: int = 0) -> UnitTimes:
-        """Durations of finished units, some MiB of them from byte `since`; see `unit_timing`."""
+        """Durations of finished units, some MiB of them from byte `since`; see `journal`."""
         with self._task(task_id) as folder, self._readable(task_id, PAGES_NAME):
-            return unit_timing.read(folder, PAGES_NAME, since)
+            return journal.read_unit_times(folder, PAGES_NAME, since)
 
     def tail_units(
         self, task_id: str, from_offset: int = 0

@@ -14,10 +14,9 @@ from typing import Any, Final
 from engine.ledger import changes, machine, meta
 from engine.ledger.files import Unusable
 from engine.ledger.ledger import Ledger
-from engine.ledger.listing import Found
-from engine.ledger.lock_watch import UNMOVED_S
+from engine.ledger.listing import AT_ONCE, Found, slices
+from engine.ledger.lock import UNMOVED_S
 from engine.ledger.ownership import Owner, Owners, Ownership, Runs
-from engine.ledger.time_slices import AT_ONCE, slices
 from engine.model import urls
 from engine.model.errors import (
     EngineError,

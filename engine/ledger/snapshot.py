@@ -15,11 +15,10 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from engine.ledger.listing import Make, packed
+from engine.ledger.listing import Make, packed, slices
 from engine.ledger.meta import interned
 from engine.ledger.ownership import Owner, Owners, Runs, is_kept_here
 from engine.ledger.reader import LedgerReader
-from engine.ledger.time_slices import slices
 from engine.model.errors import EngineError
 from engine.model.records import (
     ENVELOPE,

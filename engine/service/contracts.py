@@ -19,13 +19,12 @@ from engine.contracts.contract_views import ContractView, RunView
 from engine.contracts.forced_completion import Force
 from engine.contracts.forcing import CompletionCheck, whoami
 from engine.contracts.task_runs import TaskRuns, contract_of
-from engine.ledger.change_queue import Changes
 from engine.ledger.machine import wall_ms
 from engine.ledger.meta import without_surrogates
 from engine.ledger.reader import LedgerReader
 from engine.ledger.record_store import RecordUnreadable
 from engine.ledger.routing import routed
-from engine.ledger.watch import Watch
+from engine.ledger.watch import Changes, Watch
 from engine.model.errors import EngineError
 from engine.model.ledger_ids import SIGN, ledger_label, plain_id
 from engine.model.records import (

@@ -15,12 +15,11 @@ from functools import partial
 
 import msgspec
 
-from engine.ledger.change_queue import Changes
 from engine.ledger.meta import compact, interned
 from engine.ledger.ownership import Runs
 from engine.ledger.reader import LedgerReader
 from engine.ledger.snapshot import Difference, LedgerSnapshot
-from engine.ledger.watch import Watch
+from engine.ledger.watch import Changes, Watch
 from engine.model.errors import LedgerUnusable
 from engine.model.records import TaskId, TaskRecord, TaskView, Unreadable
 

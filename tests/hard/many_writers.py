@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.ledger.commit import Change
 from engine.ledger.files import Folder
 from engine.ledger.lease import Lease
-from engine.ledger.ledger import Ledger
+from engine.ledger.ledger import Change, Ledger
 from engine.ledger.lock import TaskLock
 from engine.model.errors import LockTimeout
 from tests.hard.figures import Figures

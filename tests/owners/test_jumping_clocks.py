@@ -21,7 +21,7 @@ from engine.execution.budget_observer import ASLEEP_S, BudgetObserver
 from engine.ledger import lock, machine
 from engine.ledger.files import Folder
 from engine.ledger.ledger import Ledger
-from engine.ledger.lock_watch import UNMOVED_S
+from engine.ledger.lock import UNMOVED_S
 from engine.ledger.ownership import owner_of
 from engine.ledger.reader import LedgerReader
 from engine.ledger.reaper import Reaper

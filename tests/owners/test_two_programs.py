@@ -14,9 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.ledger.commit import How
 from engine.ledger.files import Folder
-from engine.ledger.ledger import Ledger
+from engine.ledger.ledger import How, Ledger
 from engine.ledger.lock import TaskLock
 from engine.ledger.reaper import Reaper
 from engine.model.config import Settings

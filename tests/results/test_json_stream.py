@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ledger.json_depth import MAX_DEPTH
-from engine.ledger.json_stream import MAX_CHARS, Damaged, JsonText, decoded
+from engine.ledger.json_stream import MAX_CHARS, MAX_DEPTH, Damaged, JsonText, decoded
 from engine.results.findings import is_json
 
 TEXTS = st.text(alphabet=st.sampled_from('ab"\\/\n\t{}[],: é😀\u2028'), max_size=12)

@@ -16,8 +16,7 @@ import pytest
 from engine.ledger import lock as lock_module
 from engine.ledger.files import Folder
 from engine.ledger.ledger import Ledger
-from engine.ledger.lock import LockLost, TaskLock, held_by_another
-from engine.ledger.lock_watch import UNMOVED_S
+from engine.ledger.lock import UNMOVED_S, LockLost, TaskLock, held_by_another
 from engine.model.errors import LockTimeout
 from tests.support.lock_clock import LockClock, given_clock
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.ledger.json_depth import MAX_DEPTH, is_deep
+from engine.ledger.json_stream import MAX_DEPTH, is_deep
 from engine.ledger.meta import decode_fast, is_flat
 from engine.ledger.reader import LedgerReader
 from engine.model.records import TaskRecord

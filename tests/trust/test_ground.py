@@ -11,7 +11,6 @@ import pytest
 
 from engine.doctor.environment import place
 from engine.ledger import filesystem_checks
-from engine.ledger.change_queue import Changes
 from engine.ledger.filesystem_checks import (
     Mount,
     concerns,
@@ -19,7 +18,7 @@ from engine.ledger.filesystem_checks import (
     disk_kind,
     unreliable_notices,
 )
-from engine.ledger.watch import Watch
+from engine.ledger.watch import Changes, Watch
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from tests.support.octask import Octask

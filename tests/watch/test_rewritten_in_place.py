@@ -87,7 +87,7 @@ def test_one_look_waits_until_a_file_that_is_being_written_is_whole(
         path.unlink() if (step := next(steps)) is None else path.write_bytes(step)
 
     next_step()
-    monkeypatch.setattr("engine.ledger.stable_reads.time.sleep", next_step)
+    monkeypatch.setattr("engine.ledger.meta.time.sleep", next_step)
     ledger = LedgerReader(tmp_path)
     match look:
         case "read":
@@ -105,5 +105,5 @@ def test_what_was_broken_long_ago_is_not_waited_for(
     path = tmp_path / task_id(1) / "meta.json"
     path.write_text("{")
     os.utime(path, (1_000, 1_000))
-    monkeypatch.setattr("engine.ledger.stable_reads.time.sleep", lambda _: pytest.fail("it waited"))
+    monkeypatch.setattr("engine.ledger.meta.time.sleep", lambda _: pytest.fail("it waited"))
     assert [type(entry) for entry in LedgerReader(tmp_path).list()] == [Unreadable]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from engine.ledger import change_queue
+from engine.ledger import watch as ledger_watch
 from engine.ledger.directory_watcher import (
     DirectoryWatcher,
     InotifyWatcher,
@@ -173,15 +173,15 @@ async def test_the_first_hint_goes_out_at_once_and_the_next_ones_in_bundles(
 ) -> None:
     hour = 3_600.0
     async with watching(tmp_path, scan_s=hour) as watch:
-        monkeypatch.setattr(change_queue, "FLUSH_S", hour)
+        monkeypatch.setattr(ledger_watch, "FLUSH_S", hour)
         watch._queue._flushed_at = float("-inf")  # it was idle for longer than a bundle takes
         watch.nudge(TaskId(task_id(1)))
         assert (await watch.changes(SOON_S)).ids == {task_id(1)}  # and not in an hour
-        monkeypatch.setattr(change_queue, "FLUSH_S", 0.05)
+        monkeypatch.setattr(ledger_watch, "FLUSH_S", 0.05)
         watch.nudge(TaskId(task_id(2)))
         watch.nudge(TaskId(task_id(3)))
         assert (await watch.changes(SOON_S)).ids == {task_id(2), task_id(3)}
-        monkeypatch.setattr(change_queue, "FLUSH_S", hour)
+        monkeypatch.setattr(ledger_watch, "FLUSH_S", hour)
         watch.nudge(TaskId(task_id(4)))
         assert (await watch.changes(0.3)).ids == set()
 
