@@ -95,7 +95,7 @@ GUI_MAY_IMPORT = frozenset(
 WRITERS = {
     "engine/ledger/files.py": "the only writer of ledger files",
     "engine/browser/chromium/driver.py": "removes the temporary profiles of its browsers",
-    "engine/logging/log_file.py": (
+    "engine/logging/logs.py": (
         "the log is no part of a ledger and must work when the ledger does not"
     ),
     "engine/logging/private_files.py": "log, settings and locks: outside of every ledger, private",

@@ -110,6 +110,10 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     missing_count: int | None = None
 
 
+RULE = "bulk-progress-premature-completion"
+TOOL = "oc_bulk_progress_update"
+
+
 def guard(contract: Contract) -> Guard:
     """Return the first rule that blocks completion, or a guard that allows it.
 
@@ -234,3 +238,32 @@ def _entry(note: Note) -> Failed | Skipped | None:
     if note.word == "failed":
         return Failed(note.item, note.reason or "", note.retryable)
     return Skipped(note.item, note.reason or "") if note.word == "skipped" else None
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """Suggested tool and the reason for it."""
+
+    tool: str
+    reason: str
+
+
+class Hint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
+    """Completion hint; `fire_count` counts its occurrences for this task or run.
+
+    Source: seed 001 (a warning-level hint with the missing count and the next action).
+    """
+
+    severity: str = "warning"
+    rule: str = RULE
+    fire_count: int = 1
+    missing_count: int | None = None
+    suggestion: Suggestion
+
+
+def premature(guard: Guard, fire_count: int) -> Hint:
+    """Build the hint for a refused completion."""
+    return Hint(
+        fire_count=fire_count,
+        missing_count=guard.missing_count,
+        suggestion=Suggestion(TOOL, guard.suggested_next_action),
+    )

@@ -13,8 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.contracts import task_run_requests, task_run_steps
-from engine.contracts.bulk_progress import Guard, guard
-from engine.contracts.completion_hints import premature
+from engine.contracts.bulk_progress import Guard, guard, premature
 from engine.contracts.contract_requests import Update, force_reason
 from engine.contracts.contract_store import Contracts, LockedContract
 from engine.contracts.contract_views import RunView

@@ -8,8 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from engine.contracts import task_run_steps
-from engine.contracts.bulk_progress import Contract, Guard
-from engine.contracts.completion_hints import Hint
+from engine.contracts.bulk_progress import Contract, Guard, Hint
 from engine.ledger.meta import without_surrogates
 from engine.model.records import TaskEvent, Unreadable
 from engine.model.status import moment

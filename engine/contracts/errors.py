@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from engine.contracts.bulk_progress import Guard
-from engine.contracts.completion_hints import Hint
+from engine.contracts.bulk_progress import Guard, Hint
 from engine.model.errors import EngineError
 
 

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import platformdirs
 
+from engine.logging.private_files import private_folder
 from engine.model.display import display
+
+MAX_BYTES, KEPT = 2 * 1024 * 1024, 3
+
+
+def open_handler(path: Path) -> logging.Handler:
+    """Open the handler for the file at `path`; a null handler where its folder cannot be
+    created."""
+    try:
+        private_folder(path.parent)
+        return _Private(path, maxBytes=MAX_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
+    except OSError:
+        return logging.NullHandler()
+
+
+class _Private(RotatingFileHandler):
+    """Rotating log for its owner only: 0600 whatever the umask."""
+
+    def _open(self) -> io.TextIOWrapper:
+        def opener(path: str, flags: int) -> int:
+            return os.open(path, flags, 0o600)
+
+        # The library's `_open` returns the same type; the file lives as long as the handler.
+        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=opener)  # type: ignore[return-value]
+
 
 APP = "openchrome-monitor"
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
@@ -45,8 +73,6 @@ class _Late(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._file is None:
-            from engine.logging.log_file import open_handler
-
             self._file = open_handler(self._path)
             self._file.setFormatter(self.formatter)
         self._file.emit(record)

@@ -13,8 +13,7 @@ from engine.model.errors import EngineError, LedgerUnusable, TaskNotFound, TaskU
 from engine.model.records import TaskId, TaskRecord, Unreadable
 from engine.retention.pruning import discard
 from engine.service.contracts import ContractService
-from engine.service.ledger_context import LedgerContext
-from engine.service.own_tasks import TaskChanges
+from engine.service.own_tasks import LedgerContext, TaskChanges
 from engine.service.queries import TaskQueries
 from engine.service.stop_many import Stopped, stop_all
 

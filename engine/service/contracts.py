@@ -41,8 +41,7 @@ from engine.model.records import (
 )
 from engine.model.status import moment
 from engine.service.feed import Batch
-from engine.service.ledger_context import LedgerContext
-from engine.service.own_tasks import TaskChanges
+from engine.service.own_tasks import LedgerContext, TaskChanges
 from engine.service.queries import TaskQueries
 from engine.service.router.ledger_router import Merging
 

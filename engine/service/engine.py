@@ -34,9 +34,8 @@ from engine.retention.pruning import Retention
 from engine.service.commands import Records, TaskCommands
 from engine.service.contracts import ContractService
 from engine.service.feed import Batch
-from engine.service.ledger_context import LedgerContext
 from engine.service.maintenance import LedgerMaintenance
-from engine.service.own_tasks import OwnTasks, TaskChanges
+from engine.service.own_tasks import LedgerContext, OwnTasks, TaskChanges
 from engine.service.queries import TaskQueries
 from engine.service.requests import TaskRequests
 from engine.service.router.ledger_paths import home_of

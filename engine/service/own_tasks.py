@@ -1,16 +1,23 @@
-"""Tasks of this process, and record changes that notify their runner and the lists at once."""
+"""Tasks of this process, and the objects that all parts of one engine share."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
+from engine.contracts.contract_service import Goals
+from engine.contracts.lifecycle import LinkedRuns, Runs
 from engine.execution.executor import Executor
+from engine.ledger.ledger import Ledger
 from engine.ledger.ownership import Owner, Ownership
+from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.records import TaskId, TaskRecord
+from engine.service.maintenance import LedgerMaintenance
+from engine.service.router.ledger_router import LedgerRouter
 
 log = logging.getLogger(__name__)
 
@@ -112,3 +119,21 @@ class TaskChanges:
             executor.nudge(task_id)
         self._nudge(task_id)
         return record
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerContext:
+    """One ledger with its settings, its lease, its own tasks, and the router to other ledgers."""
+
+    settings: Settings
+    maintenance: LedgerMaintenance
+    own: OwnTasks
+    goals: Goals
+    runs: Runs
+    linked: LinkedRuns
+    router: LedgerRouter
+
+    @property
+    def ledger(self) -> Ledger:
+        """The currently open ledger; it gets a lease when the engine opens."""
+        return self.maintenance.ledger

@@ -32,7 +32,7 @@ from engine.model.records import (
 from engine.query import Filter
 from engine.results.findings import Findings
 from engine.service.feed import Batch, Feed
-from engine.service.ledger_context import LedgerContext
+from engine.service.own_tasks import LedgerContext
 from engine.service.router.ledger_router import Merging
 
 T = TypeVar("T")

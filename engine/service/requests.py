@@ -41,7 +41,7 @@ from engine.service.admission import (
     run_facts,
 )
 from engine.service.contracts import ContractService
-from engine.service.ledger_context import LedgerContext
+from engine.service.own_tasks import LedgerContext
 from engine.service.queries import TaskQueries
 from engine.service.rerun import Asked
 from engine.service.retry_failed import (

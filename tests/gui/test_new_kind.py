@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from PySide6.QtWidgets import QApplication
 
 from engine.cli.app import octask
-from engine.export.columns import columns_for
+from engine.export.exporter import columns_for
 from engine.kinds.arguments import Argument, FormField, Table, flag, read_all, whole
 from engine.kinds.context import Context
 from engine.kinds.registry import KINDS, register, unregister

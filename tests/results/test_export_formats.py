@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from engine.export import cells, sheet
-from engine.export.columns import TASK_COLUMNS
 from engine.export.errors import NothingToExport, ResultDamaged
-from engine.export.exporter import FORMATS, ExportProgress, Order, export_file
+from engine.export.exporter import FORMATS, TASK_COLUMNS, ExportProgress, Order, export_file
 from engine.model.errors import InvalidArguments, TaskNotFound
 from engine.model.records import ErrorInfo, Status
 from tests.results.conftest import page, wrapped
@@ -107,7 +106,7 @@ def test_fields_that_no_table_knows_get_columns_behind_the_others(ledger, crawle
 
 
 def test_fields_that_came_too_late_for_a_column_are_named(ledger, crawled, tmp_path) -> None:
-    from engine.export.columns import LOOKED_AT
+    from engine.export.exporter import LOOKED_AT
 
     pages = [*(page(n) for n in range(LOOKED_AT)), page(9, late=1)]
     task_id = crawled(*pages, status=None)
