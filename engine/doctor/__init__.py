@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engine.browser.chromium.locate import describe
 from engine.doctor import environment
-from engine.doctor.finding import Finding, Report
+from engine.doctor.environment import Finding, Report
 from engine.ledger.ledger import Ledger
 from engine.logging.logs import log_path
 from engine.model.config import Settings

@@ -1,4 +1,4 @@
-"""Surroundings of a ledger: location and owner, free space, limits, proxies and the clock."""
+"""Findings of the diagnosis, and checks of a ledger's surroundings: place, space, limits, clock."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from engine.doctor.finding import Finding
 from engine.ledger.directory_watcher import Listener, open_watcher
 from engine.ledger.files import MIB
 from engine.ledger.filesystem_checks import concerns, disk_kind
@@ -25,9 +25,53 @@ from engine.ledger.ownership import owner_of
 from engine.ledger.reader import LedgerReader
 from engine.model import redact
 from engine.model.config import Settings
+from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import LIVE, Unreadable
 from engine.text.catalogue import count, decimal, retold, say
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Result of one check. `state` is ok, warning or problem; `advice` names the remedy."""
+
+    subject: str
+    state: str
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings, in the order of importance."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether tasks can run here."""
+        return all(finding.state != "problem" for finding in self.findings)
+
+    def text(self) -> str:
+        """Format the report as plain text."""
+        marks = {"ok": "ok     ", "warning": "WARNING", "problem": "PROBLEM"}
+        lines: list[str] = []
+        for finding in self.findings:
+            lines.append(f"{marks[finding.state]}  {finding.subject}: {display(finding.text)}")
+            if finding.advice:
+                lines.append(f"{'':9}{display(finding.advice)}")
+        return "\n".join(lines)
+
+    def data(self) -> dict[str, Any]:
+        """Return the report for programs."""
+        return {
+            "healthy": self.healthy,
+            "findings": [
+                {"subject": f.subject, "state": f.state, "text": f.text, "advice": f.advice}
+                for f in self.findings
+            ],
+        }
+
 
 WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
 FEW_WATCHES: Final = 1_000

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from engine.execution.folder_wait import FolderWait
-from engine.execution.task_context import TaskContext
-from engine.execution.task_observer import TaskObserver
+from engine.execution.task_context import TaskContext, TaskObserver
 from engine.kinds.context import StopReason, UnitStopped
 from engine.kinds.spec import Head, KindSpec, Tools
 from engine.ledger.changes import BUDGET_EXCEEDED

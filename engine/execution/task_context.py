@@ -9,15 +9,42 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from engine.execution.folder_wait import FolderWait
-from engine.execution.task_observer import TaskObserver
 from engine.kinds.context import Clock, Scopes, StopReason
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError, LedgerWriteFailed, LockTimeout
 from engine.model.records import ErrorInfo, TaskId, Units
 from engine.secrets.given_secrets import Scrub
+
+
+class TaskObserver(Protocol):
+    """Notified of every step of one task, on worker threads, one call at a time.
+
+    Its errors are logged and stop nothing: a task's work is never lost because of a failure to
+    count.
+    """
+
+    def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
+        """Handle a stored unit; return the reason why the task has to stop now, mostly none."""
+        ...
+
+    def on_tick(self) -> StopReason:
+        """Handle the passing of time (about four times a second); returns as `on_unit` does."""
+        ...
+
+    def refusal(self, head: Mapping[str, Any] | None) -> ErrorInfo | None:
+        """Return why a task that would be COMPLETED now has to be FAILED, or None.
+
+        `head` is that of its result (the summary of a crawl), where the body produced one.
+        """
+        ...
+
+    def on_end(self) -> None:
+        """Handle the end of the work; the terminal meta comes next."""
+        ...
+
 
 log = logging.getLogger(__name__)
 

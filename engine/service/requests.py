@@ -12,7 +12,7 @@ import msgspec
 
 from engine.execution.budget_observer import BudgetObserver
 from engine.execution.runner import Job
-from engine.execution.task_observer import TaskObserver
+from engine.execution.task_context import TaskObserver
 from engine.kinds.context import Clock
 from engine.kinds.spec import Tools
 from engine.ledger.routing import routed

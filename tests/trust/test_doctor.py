@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.doctor import environment, examine
-from engine.doctor.finding import Finding, Report
+from engine.doctor.environment import Finding, Report
 from engine.ledger import machine
 from engine.ledger.files import Folder
 from engine.ledger.lease import Lease
