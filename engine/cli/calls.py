@@ -32,8 +32,8 @@ from engine.model.errors import (
 from engine.model.ledger_ids import HERE
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.query import QueryError, unknown_values
+from engine.service.commands import NotConfirmed
 from engine.service.engine import Engine
-from engine.service.stop_many import NotConfirmed
 from engine.text.cli_messages import say
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from engine.cli.show import view_data
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.records import Status, TaskRecord, TaskView
+from engine.service.commands import REACHED, Fate, Plan, Stopped
 from engine.service.engine import Engine
-from engine.service.stop_many import REACHED, Fate, Plan, Stopped
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs import Verb

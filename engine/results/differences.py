@@ -11,8 +11,7 @@ import msgspec
 
 from engine.ledger.reader import LedgerReader
 from engine.model.display import display
-from engine.results.unit_rows import UnitReader
-from engine.results.units import unit_of
+from engine.results.units import UnitReader, unit_of
 
 Change = Literal["added", "removed", "changed"]
 KEPT: Final = 20_000  # differences that are stored; further ones are only counted

@@ -1,21 +1,161 @@
-"""Commands on tasks: cancel, stop, remove, and reap those of dead processes."""
+"""Commands on tasks: cancel one or many, stop, remove, and reap those of dead processes.
+
+Of many tasks a plan is shown to the user and then executed unchanged: newer tasks are not stopped,
+and tasks that have ended meanwhile stay as they are.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
+from typing import Final
 
 from engine.execution.force_stop import force_stop
 from engine.kinds.recording.recording_stop import request_stop
 from engine.ledger.routing import routed
 from engine.model.errors import EngineError, LedgerUnusable, TaskNotFound, TaskUnreadable
-from engine.model.records import TaskId, TaskRecord, Unreadable
+from engine.model.lifecycle import TASK_RUN as RUN_STATES
+from engine.model.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView, Unreadable
+from engine.model.status import Standing, standing
 from engine.retention.pruning import discard
 from engine.service.contracts import ContractService
 from engine.service.own_tasks import LedgerContext, TaskChanges
 from engine.service.queries import TaskQueries
-from engine.service.stop_many import Stopped, stop_all
+
+AT_ONCE: Final = 4  # concurrent requests: each waits for a disk
+_LIVE = (Standing.PENDING, Standing.RUNNING, Standing.CANCELLING, Standing.ORPHANED)
+
+
+class NotConfirmed(EngineError):
+    """Tasks were selected by a query, without a confirmation."""
+
+    code = "not_confirmed"
+    title = "Nothing was cancelled"
+    sentence = "{number} tasks match; none was cancelled."
+    advice_text = "Look at them with --dry-run, then confirm with --yes."
+
+
+class Fate(StrEnum):
+    """Effect of a stop request on a task in its current state."""
+
+    PENDING = "pending"  # cancelled at once
+    AT_ONCE = "at_once"  # driven from outside by any program: cancelled at once
+    RUNNING = "running"  # stops after its current unit
+    FOREIGN = "foreign"  # requested; the program that runs it must act
+    ASKED = "asked"  # was requested before
+    ENDED = "ended"
+    LOST = "lost"  # unreadable, or its owner is dead, so that it cannot be stopped
+    UNKNOWN = "unknown"  # in an unknown state
+
+
+REACHED: Final = (Fate.PENDING, Fate.RUNNING, Fate.FOREIGN, Fate.AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Tasks grouped by the effect of a stop request."""
+
+    fates: Mapping[Fate, tuple[TaskView, ...]]
+
+    def of(self, fate: Fate) -> tuple[TaskView, ...]:
+        return self.fates.get(fate, ())
+
+    @property
+    def views(self) -> tuple[TaskView, ...]:
+        """The tasks that receive a request."""
+        return tuple(view for fate in REACHED for view in self.of(fate))
+
+    @property
+    def ids(self) -> tuple[TaskId, ...]:
+        return tuple(view.task_id for view in self.views)
+
+    @property
+    def skipped(self) -> int:
+        """The number of tasks that stay unchanged."""
+        return sum(map(len, self.fates.values())) - len(self.views)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Result of stop requests: the current records, and the errors of refused requests."""
+
+    records: tuple[TaskRecord, ...]
+    refused: tuple[EngineError, ...] = ()
+
+
+def ours(view: TaskView) -> bool:
+    """Return whether this process runs the task, and so stops it within one unit."""
+    return view.ours
+
+
+def answers(view: TaskView) -> bool:
+    """Return whether an engine like this one runs the task, and so reads requests itself."""
+    entry = view.entry
+    if isinstance(entry, Unreadable):
+        return False
+    return view.ours or (entry.engine is not None and entry.engine.runner is not None)
+
+
+def plan(views: Iterable[TaskView], stops: Callable[[TaskView], bool] = ours) -> Plan:
+    """Group `views`; `stops` returns whether a running task will obey a request."""
+    groups: dict[Fate, list[TaskView]] = {}
+    for view in views:
+        groups.setdefault(fate(view, stops), []).append(view)
+    return Plan({each: tuple(found) for each, found in groups.items()})
+
+
+def fate(view: TaskView, stops: Callable[[TaskView], bool] = ours) -> Fate:
+    """Return the effect of a stop request on this task."""
+    state = standing(view)
+    if _is_open_run(view):
+        return Fate.AT_ONCE
+    if state is Standing.UNKNOWN:
+        return Fate.UNKNOWN
+    if state in _LIVE and getattr(view.entry, "kind", "") == ENVELOPE:
+        return Fate.AT_ONCE
+    if state is Standing.PENDING:
+        return Fate.PENDING
+    if state is Standing.RUNNING:
+        return Fate.RUNNING if stops(view) else Fate.FOREIGN
+    if state is Standing.CANCELLING:
+        return Fate.ASKED
+    return Fate.LOST if state in (Standing.ORPHANED, Standing.UNREADABLE) else Fate.ENDED
+
+
+def _is_open_run(view: TaskView) -> bool:
+    """Return whether this is an open task run, which any stop request ends at once."""
+    entry = view.entry
+    return (
+        isinstance(entry, TaskRecord)
+        and entry.kind == TASK_RUN
+        and not RUN_STATES.is_terminal(entry.status)
+    )
+
+
+async def stop_all(
+    cancel: Callable[[str, str | None], Awaitable[TaskRecord]],
+    task_ids: Iterable[str],
+    reason: str | None,
+) -> Stopped:
+    """Request the stop of every task; a failed request does not prevent the others."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(task_id: str) -> TaskRecord | EngineError:
+        async with gate:
+            try:
+                return await cancel(task_id, reason)
+            except EngineError as error:
+                return error
+
+    answered = await asyncio.gather(*map(one, dict.fromkeys(task_ids)))
+    return Stopped(
+        tuple(each for each in answered if isinstance(each, TaskRecord)),
+        tuple(each for each in answered if isinstance(each, EngineError)),
+    )
+
 
 AWAY_LOOK_S = 0.1  # interval between retries of a cancel request while the task's folder is away
 

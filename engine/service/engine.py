@@ -36,11 +36,10 @@ from engine.service.contracts import ContractService
 from engine.service.feed import Batch
 from engine.service.maintenance import LedgerMaintenance
 from engine.service.own_tasks import LedgerContext, OwnTasks, TaskChanges
-from engine.service.queries import TaskQueries
+from engine.service.queries import Past, TaskQueries
 from engine.service.requests import TaskRequests
 from engine.service.router.ledger_paths import home_of
 from engine.service.router.ledger_router import LedgerRouter
-from engine.service.task_history import Past
 
 log = logging.getLogger(__name__)
 

@@ -1,13 +1,13 @@
-"""Start forms of every kind: fields, defaults, ranges and choices.
+"""Start forms of every kind: fields, defaults, ranges, choices and address lists.
 
 Everything comes from the table that validates a request, so no form offers an invalid value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from engine.kinds.arguments import (
     Argument,
@@ -21,13 +21,72 @@ from engine.kinds.arguments import (
     flag,
     optional,
     text,
+    web_address,
 )
 from engine.kinds.commands.command_table import TIMEOUT, TOOLS, Arg, default_timeout_ms
 from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
 from engine.kinds.credential_args import SecretText
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import KindForm
+from engine.model.addresses import address_of
 from engine.model.records import ENVELOPE
+
+MOST: Final = 5_000  # maximum tasks of one list
+
+
+class Refused(NamedTuple):
+    """Invalid line: its number (from 1), its text, and the reason."""
+
+    line: int
+    text: str
+    reason: str
+
+
+class AddressList(NamedTuple):
+    """Unique `urls` in input order; `doubles` counts duplicates."""
+
+    urls: tuple[str, ...]
+    doubles: int
+    refused: tuple[Refused, ...]
+
+
+class Sorting:
+    """Validate addresses as a task would; two are duplicates if a crawl treats them as one page.
+
+    Line by line, so that a long list can be validated in slices.
+    """
+
+    def __init__(self) -> None:
+        self._urls: dict[str, str] = {}
+        self._refused: list[Refused] = []
+        self._doubles = 0
+
+    def add(self, line: int, text: str) -> None:
+        """Validate one line."""
+        address = address_of(text)
+        try:
+            web_address(text)
+        except ValueError as wrong:
+            self._refused.append(Refused(line, text, str(wrong)))
+            return
+        assert address is not None  # web_address validated it
+        key = address.own.key  # a route is opened as it was typed
+        self._doubles += key in self._urls
+        self._urls.setdefault(key, text)
+
+    @property
+    def found(self) -> AddressList:
+        """The result of all lines so far."""
+        return AddressList(tuple(self._urls.values()), self._doubles, tuple(self._refused))
+
+
+def sort_out(lines: Iterable[tuple[int, str]]) -> AddressList:
+    """Validate all lines at once."""
+    sorting = Sorting()
+    for line, line_text in lines:
+        sorting.add(line, line_text)
+    return sorting.found
+
 
 COMMANDS: Final = COMMANDS_TRAITS.name
 # An envelope has no arguments: these are terms of its start.

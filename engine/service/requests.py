@@ -43,8 +43,8 @@ from engine.service.admission import (
 from engine.service.contracts import ContractService
 from engine.service.own_tasks import LedgerContext
 from engine.service.queries import TaskQueries
-from engine.service.rerun import Asked
-from engine.service.retry_failed import (
+from engine.service.rerun import (
+    Asked,
     NotEnded,
     Remainder,
     failed_urls,

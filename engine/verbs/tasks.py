@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.model.errors import InvalidArguments, Problem
+from engine.service.commands import NotConfirmed, Plan, Stopped, answers, plan
 from engine.service.engine import Engine
-from engine.service.stop_many import NotConfirmed, Plan, Stopped, answers, plan
 from engine.verbs.goals import object_of
 from engine.verbs.model import Param, Verb
 

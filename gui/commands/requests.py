@@ -16,8 +16,8 @@ from engine.model.kind_traits import link_follower, traits_of
 from engine.model.ledger_ids import ledger_label
 from engine.model.records import Status, TaskId, TaskRecord, TaskView
 from engine.model.status import Standing, standing
+from engine.service.commands import REACHED, Fate, fate, plan
 from engine.service.engine import Engine
-from engine.service.stop_many import REACHED, Fate, fate, plan
 from engine.text.words import count, status_word, task_name, unit_word
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext

@@ -16,8 +16,7 @@ from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import ledger_label
 from engine.model.records import TaskId, TaskRecord, TaskView
 from engine.service.engine import Engine
-from engine.service.rerun import Asked, Chance, Repeats, known, repeats
-from engine.service.retry_failed import Remainder
+from engine.service.rerun import Asked, Chance, Remainder, Repeats, known, repeats
 from engine.text.words import count
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.commands.requests import Requests

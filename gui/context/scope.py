@@ -10,9 +10,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import Standing, counted_as, standing
+from engine.service.commands import REACHED, fate
 from engine.service.feed import Batch
 from engine.service.rerun import STARTING, Copies, chance
-from engine.service.stop_many import REACHED, fate
 from engine.text.words import count, task_name
 from gui.engine_link.sliced_work import SlicedWork
 from gui.tasks.task_model import TaskModel

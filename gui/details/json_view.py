@@ -35,8 +35,7 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
-from engine.results.json_search import Hit
-from engine.results.json_tree import Kind, Node, Rest, Step, path_of
+from engine.results.json_tree import Hit, Kind, Node, Rest, Step, path_of
 from engine.text.words import count
 from gui.engine_link.services import Desk
 from gui.i18n import language

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import TaskView
-from engine.results.file_parts import FileFacts
+from engine.results.file_reader import FileFacts
 from engine.service.engine import Engine
 from engine.text.sizes import size_words
 from gui.details.details_tab import DetailTab

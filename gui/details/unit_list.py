@@ -22,8 +22,7 @@ from engine.contracts.contract_views import ContractView
 from engine.model.display import clipboard_cell
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
-from engine.results.unit_rows import UnitPart
-from engine.results.units import Unit, UnitFilter, UnitState
+from engine.results.units import Unit, UnitFilter, UnitPart, UnitState
 from engine.text.words import count
 from gui.details.details_tab import DetailTab
 from gui.details.part_bar import PartBar

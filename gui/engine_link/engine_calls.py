@@ -13,8 +13,8 @@ from PySide6.QtCore import QObject, Signal
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable
 from engine.model.records import TaskRecord
+from engine.service.commands import stop_all
 from engine.service.engine import Engine
-from engine.service.stop_many import stop_all
 from gui.engine_link.background import TaskSet
 
 

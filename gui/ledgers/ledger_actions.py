@@ -22,7 +22,7 @@ from gui.style.question import Question
 from gui.style.theme import TonedLabel, plain_label
 
 if TYPE_CHECKING:
-    from engine.service.router.folder_check import Found
+    from engine.service.router.ledger_paths import Found
 
 
 # Dialog with label and read-only switch of a ledger, for adding and changing.
@@ -170,7 +170,7 @@ class LedgerActions(QObject):
         others = [own, *(one.path for one in self._beside.states)]
 
         async def look(_: Engine) -> Found:
-            from engine.service.router.folder_check import look_at
+            from engine.service.router.ledger_paths import look_at
 
             return await asyncio.to_thread(look_at, folder, others)
 
@@ -198,7 +198,7 @@ class LedgerActions(QObject):
         folder = Path(urls[0].toLocalFile())
 
         async def look(_: Engine) -> Path | None:
-            from engine.service.router.folder_check import ledger_at
+            from engine.service.router.ledger_paths import ledger_at
 
             return await asyncio.to_thread(ledger_at, folder)
 

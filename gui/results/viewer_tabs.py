@@ -38,7 +38,7 @@ from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord, TaskView
 from engine.model.status import moment
 from engine.results.differences import Difference, Differences
-from engine.results.file_parts import FileFacts
+from engine.results.file_reader import FileFacts
 from engine.results.units import Unit
 from engine.service.engine import Engine
 from engine.text.catalogue import retold

@@ -13,8 +13,7 @@ from engine.model.display import display, elide_right
 from engine.model.errors import Problem
 from engine.model.kind_traits import traits_of
 from engine.model.redact import MARK
-from engine.service.address_list import MOST, AddressList, Sorting
-from engine.service.forms import COMMANDS
+from engine.service.forms import COMMANDS, MOST, AddressList, Sorting
 from engine.service.rerun import Asked
 from engine.text.catalogue import retold
 from engine.text.words import count

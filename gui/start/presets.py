@@ -16,8 +16,8 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPushButton, QVBoxLa
 from engine.model import redact
 from engine.model.display import display, elide_middle
 from engine.model.errors import InvalidArguments
-from engine.service.address_list import MOST
 from engine.service.drafts import asked_of, storable
+from engine.service.forms import MOST
 from engine.service.rerun import Asked
 from engine.text.words import count
 from gui.start.kind_form import FormWords

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.service.address_list import sort_out
+from engine.service.forms import sort_out
 
 SITE = "https://a.test/"
 

@@ -20,11 +20,10 @@ from engine.results.file_reader import TaskFileReader
 from engine.service.commands import TaskCommands
 from engine.service.contracts import ContractService
 from engine.service.engine import Engine
-from engine.service.queries import TaskQueries
+from engine.service.queries import Past, TaskQueries
 from engine.service.requests import TaskRequests
 from engine.service.router.connection_state import Beside
 from engine.service.router.errors import LedgerNotOpen, NoSuchLedger
-from engine.service.task_history import Past
 from tests.ledgers.world import Home, furnished, side_by_side, until
 
 IDS = {"task_id", "given", "subject", "run_id", "contract_id", "before", "order"}

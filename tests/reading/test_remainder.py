@@ -4,8 +4,7 @@ from typing import Any
 
 from engine.results.units import unit_of
 from engine.service.requests import problems
-from engine.service.rerun import Asked
-from engine.service.retry_failed import failed_urls, remaining_commands, remaining_pages
+from engine.service.rerun import Asked, failed_urls, remaining_commands, remaining_pages
 
 PAGES: list[dict[str, Any]] = [
     {"url": "http://site.test/1", "status": 200},

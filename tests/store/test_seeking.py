@@ -15,7 +15,7 @@ from engine.ledger import event_search
 from engine.ledger.event_search import Needle, find, place_of
 from engine.ledger.files import Folder
 from engine.model.errors import TaskUnreadable
-from engine.service.task_history import Past
+from engine.service.queries import Past
 
 NAME = "events.jsonl"
 TASK = f"{7:016x}"
