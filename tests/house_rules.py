@@ -153,7 +153,7 @@ SPAWNERS = {
         "instances that close while their task is settled already"
     ),
     "engine/cli/start.py": "Ctrl-C starts a cancel; gathered before the command returns",
-    "engine/cli/watch.py": "the table that Ctrl-C ends; awaited at once",
+    "engine/cli/watch_command.py": "the table that Ctrl-C ends; awaited at once",
     "engine/cli/worker.py": "a signal starts a cancel; gathered before the worker ends",
     "engine/pages/asset_loading.py": "sheets and scripts on their way; ended by close()",
 }

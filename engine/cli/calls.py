@@ -1,17 +1,23 @@
-"""Call a verb: open the engine, call, close; errors and Ctrl-C become exit codes."""
+"""Call a verb and print its result; errors and Ctrl-C become exit codes.
+
+Every command opens the engine, calls and closes it. Results are JSON for programs, indented text
+for users.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar
 
 import click
+import msgspec
 
-from engine.cli.escaped import as_json as print_json
 from engine.cli.place import check_there
 from engine.contracts.errors import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
 from engine.export.errors import ExportStopped
@@ -35,6 +41,26 @@ from engine.query import QueryError, unknown_values
 from engine.service.commands import NotConfirmed
 from engine.service.engine import Engine
 from engine.text.cli_messages import say
+from engine.verbs import Verb
+
+# DEL and C1 controls, direction marks and overrides, invisible characters, line separators, and
+# lone surrogates, which no encoder accepts. JSON escapes the others itself.
+_STEERING = re.compile(
+    "[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+
+
+def json_text(data: object, indent: int | None = 2) -> str:
+    """Encode `data` as JSON with unsafe characters as escapes."""
+    text = json.dumps(data, ensure_ascii=False, indent=indent)
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def print_json(data: object, indent: int | None = 2) -> None:
+    """Print one JSON document on standard output."""
+    click.echo(json_text(data, indent))
+
 
 T = TypeVar("T")
 
@@ -204,3 +230,50 @@ class Interrupts:
             os._exit(KILLED)  # the browser ends too: its driver reads the end of our pipe
         self._was_interrupted = True
         self._soft()
+
+
+MAX_SHOWN = 400  # characters of one value; --json writes it whole
+
+
+def plainly(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
+    """Call the verb and print its result."""
+    answer = call(
+        settings, lambda engine: verb.call(engine, given), accepts=verb.accepts, as_json=as_json
+    )
+    print_plain(msgspec.to_builtins(answer), as_json)
+
+
+def print_plain(answer: Any, as_json: bool) -> None:
+    """Print plain data: records, lists of records, or one value."""
+    if as_json:
+        print_json(answer)
+    else:
+        for line in lines(answer):
+            click.echo(line)
+
+
+def lines(answer: Any, indent: str = "") -> Iterator[str]:
+    """Yield plain data as lines; empty values are omitted."""
+    if isinstance(answer, Mapping):
+        for key, value in answer.items():
+            if isinstance(value, Mapping | list) and value:
+                yield f"{indent}{display(str(key))}:"
+                yield from lines(value, indent + "  ")
+            elif value not in (None, "", [], {}):
+                yield f"{indent}{display(str(key))}: {_word(value)}"
+    elif isinstance(answer, list):
+        for item in answer:
+            if isinstance(item, Mapping):
+                first, *rest = list(lines(item, indent + "  ")) or ["-"]
+                yield f"{indent}- {first.strip()}"
+                yield from rest
+            else:
+                yield f"{indent}- {_word(item)}"
+    else:
+        yield indent + _word(answer)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return display(str(value), MAX_SHOWN)

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from engine.cli.calls import call as call_on_one
-from engine.cli.calls import call_on_all, described, exit_code
-from engine.cli.escaped import as_json as print_json
+from engine.cli.calls import call_on_all, described, exit_code, print_json
 from engine.cli.show import view_data
 from engine.model.config import Settings
 from engine.model.display import display

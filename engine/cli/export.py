@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from engine.cli.calls import Interrupts, call
-from engine.cli.escaped import as_json as print_json
+from engine.cli.calls import Interrupts, call, print_json
 from engine.export.exporter import Exported, ExportProgress
 from engine.export.output import remove_staged
 from engine.model.config import Settings
@@ -26,7 +25,7 @@ from engine.model.display import display, display_lines
 from engine.service.engine import Engine
 from engine.text.cli_messages import say
 from engine.verbs.model import Verb
-from engine.verbs.results import order_of
+from engine.verbs.result_verbs import order_of
 
 
 def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

@@ -8,9 +8,7 @@ from typing import Any
 
 import click
 
-from engine.cli.calls import GUARD_REFUSED, call
-from engine.cli.escaped import as_json as print_json
-from engine.cli.escaped import json_text
+from engine.cli.calls import GUARD_REFUSED, call, json_text, print_json
 from engine.cli.show import now_ms
 from engine.contracts.forcing import whoami
 from engine.model.config import Settings

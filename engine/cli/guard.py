@@ -10,8 +10,7 @@ import sys
 
 import click
 
-from engine.cli.calls import FAILED, KILLED, OK, refuse
-from engine.cli.escaped import as_json as print_json
+from engine.cli.calls import FAILED, KILLED, OK, print_json, refuse
 from engine.logging.logs import log_path
 from engine.model.display import display_lines
 from engine.model.errors import EngineError
@@ -51,7 +50,7 @@ def guarded() -> int:
 
 
 def _run() -> int:
-    from engine.cli.app import octask
+    from engine.cli.octask import octask
 
     stdout = sys.stdout
     try:

@@ -10,8 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from engine.cli.calls import Interrupts, call_on_all, described
-from engine.cli.escaped import as_json as print_json
+from engine.cli.calls import Interrupts, call_on_all, described, print_json
 from engine.cli.show import now_ms
 from engine.model.config import Settings
 from engine.model.display import display
@@ -21,9 +20,8 @@ from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.text.sizes import size_words
-from engine.verbs.checking import read
-from engine.verbs.model import Verb
-from engine.verbs.results import prune as let_go
+from engine.verbs.model import Verb, read
+from engine.verbs.result_verbs import prune as let_go
 
 
 def prune(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

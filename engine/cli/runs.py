@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engine.cli.calls import call
-from engine.cli.escaped import as_json as print_json
+from engine.cli.calls import call, print_json
 from engine.cli.show import now_ms, view_data
 from engine.model.config import Settings
 from engine.model.display import display

@@ -16,8 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engine.cli.calls import described
-from engine.cli.escaped import as_json, json_text
+from engine.cli.calls import described, json_text, print_json
 from engine.model import redact
 from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
@@ -240,7 +239,7 @@ def _task_lines(view: TaskView, more: Sequence[str]) -> list[str]:
 def ended(view: TaskView, json_wanted: bool) -> None:
     """Print an ended task in one line."""
     if json_wanted:
-        as_json(view_data(view))
+        print_json(view_data(view))
         return
     click.echo(_end_line(view))
 
@@ -262,7 +261,7 @@ def reaped(
     """Print reaped tasks, failures, and tasks that cannot be judged from this machine."""
     if json_wanted:
         tasks = [view_data(view) for view in ended]
-        as_json({"tasks": tasks, "refused": [described(error) for error in left]})
+        print_json({"tasks": tasks, "refused": [described(error) for error in left]})
         return
     for view in ended:
         click.echo(_end_line(view))

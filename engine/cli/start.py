@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from msgspec import to_builtins
 
-from engine.cli.calls import Interrupts, call, refuse, status_code
-from engine.cli.detach import detach
-from engine.cli.escaped import as_json as print_json
-from engine.cli.examples import json_example
+from engine.cli.calls import Interrupts, call, print_json, refuse, status_code
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
@@ -35,6 +34,7 @@ from engine.model.errors import (
     Problem,
     TaskNotFound,
     TaskUnreadable,
+    WorkerFailed,
 )
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
@@ -43,6 +43,120 @@ from engine.service.engine import Engine
 from engine.service.forms import inputs, kind_forms
 from engine.text import words
 from engine.text.cli_messages import say
+
+HIDDEN_VERB = "_worker"
+
+
+def worker_command() -> list[str]:
+    """Return the command line of a worker; a packaged program has no separate interpreter."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable, HIDDEN_VERB]
+    # -P: a module in the working folder must not shadow one of ours
+    return [sys.executable, "-P", "-m", "engine.cli", HIDDEN_VERB]
+
+
+def detach(settings: Settings, request: dict[str, Any]) -> dict[str, Any]:
+    """Start the task in a worker and return its record.
+
+    Raises:
+        WorkerFailed: the worker refused the request, or ended before it owned the task.
+    """
+    place = {
+        "home": str(settings.home),
+        "root": str(settings.root),
+        "browser": settings.browser_path,
+        "agent": settings.agent_id,
+        "files": str(settings.allow_files) if settings.allow_files else None,
+    }
+    worker = subprocess.Popen(
+        worker_command(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        **_apart(),
+    )
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    with worker.stdin, worker.stdout:
+        try:
+            worker.stdin.write(json.dumps({"place": place, "request": request}).encode())
+            worker.stdin.close()
+        except BrokenPipeError:
+            pass  # it has ended already; its answer has the reason
+        answer = worker.stdout.readline()
+    worker.returncode = 0  # it outlives this handle by design: no warning on deletion
+    return _answer(answer)
+
+
+def _answer(line: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        raise WorkerFailed(reason="it ended before it had taken the task") from None
+    if "error" in answer:
+        raise _worker_error(answer["error"])
+    record: dict[str, Any] = answer["record"]
+    return record
+
+
+def _worker_error(error: dict[str, Any]) -> EngineError:
+    """Rebuild the worker's error."""
+    from engine.model.errors import InvalidArguments, Problem
+
+    if error.get("problems"):
+        return InvalidArguments(tuple(Problem(**each) for each in error["problems"]))
+    return WorkerFailed(reason=str(error.get("message", "")))
+
+
+def _apart() -> dict[str, Any]:
+    """Return process options that detach the worker from this terminal's Ctrl-C and hangup."""
+    if sys.platform == "win32":
+        flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
+        return {"creationflags": flags}
+    return {"start_new_session": True}
+
+
+OF_JSON: Final[Mapping[str, dict[str, Any]]] = {
+    "--args": {"max_pages": 5},
+    "--policy": {"maxToolCalls": 50},
+    "--contract": {"items": ["a", "b", "c"]},
+    "--metadata": {"order": 17},
+}
+MOST_ITEMS: Final = 5
+MOST_CHARS: Final = 80
+
+
+def as_typed(text: str) -> str:
+    """Quote `text` as one word of the shell: cmd.exe knows no single quotes."""
+    return subprocess.list2cmdline([text]) if os.name == "nt" else shlex.quote(text)
+
+
+def json_example(option: str, given: str) -> str:
+    """Build a JSON object for `option`; a list of names in a contract reuses the input."""
+    value = OF_JSON[option]
+    names = [one.strip() for one in given.split(",")]
+    short = len(names) <= MOST_ITEMS and len(given) <= MOST_CHARS
+    if option == "--contract" and short and all(one and one.isprintable() for one in names):
+        value = {"items": names} if not set(given) & set('{}[]"') else value
+    return f"{option} {as_typed(json.dumps(value, ensure_ascii=False))}"
+
+
+class Number(click.IntRange):
+    """Whole number whose error message has an example."""
+
+    name = "integer"
+    example = 30
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or raise `BadParameter` with an example."""
+        try:
+            int(value)
+        except ValueError:
+            option = param.opts[-1] if param is not None else ""
+            said = f"{value!r} is not a whole number. For example: {option} {self.example}"
+            self.fail(said, param, ctx)
+        return super().convert(value, param, ctx)
+
 
 # Options for the terms of a start: budgets, contract and ownership.
 

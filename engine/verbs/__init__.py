@@ -6,14 +6,30 @@ an engine that accepts tasks.
 
 from __future__ import annotations
 
-from engine.verbs import envelopes, goals, recordings, results, runs, task_runs, tasks, tools
-from engine.verbs.checking import checked
-from engine.verbs.model import Param, Shape, Verb
+from engine.verbs import (
+    contract_verbs,
+    envelope_verbs,
+    recording_verbs,
+    result_verbs,
+    run_verbs,
+    task_run_verbs,
+    task_verbs,
+    tool_verbs,
+)
+from engine.verbs.model import Param, Shape, Verb, checked
 
-ROOMS = (tasks, results, recordings, envelopes, runs, goals, task_runs)
+ROOMS = (
+    task_verbs,
+    result_verbs,
+    recording_verbs,
+    envelope_verbs,
+    run_verbs,
+    contract_verbs,
+    task_run_verbs,
+)
 VERBS: dict[str, Verb] = {
     **{verb.name: checked(verb) for room in ROOMS for verb in room.VERBS},
-    **{verb.name: verb for verb in tools.VERBS},  # they return errors as a reply
+    **{verb.name: verb for verb in tool_verbs.VERBS},  # they return errors as a reply
 }
 
 __all__ = ["VERBS", "Param", "Shape", "Verb"]

@@ -1,11 +1,13 @@
-"""Verb: its name, parameters and call."""
+"""Verb: its name, parameters and call, and the check of its values."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
 
+from engine.model.errors import InvalidArguments, Problem
 from engine.service.engine import Engine
 
 # `json`: an object or its text; `many`: texts; `items`: texts or objects.
@@ -36,3 +38,113 @@ class Verb:
     call: Callable[[Engine, Mapping[str, Any]], Awaitable[Any]]
     accepts: bool = False
     faces: tuple[str, ...] = ("cli", "mcp", "http")
+
+
+MOST_CHARS: Final = 1024 * 1024  # of one text: the limit of all parsed input
+MOST_NUMBER: Final = 2**53 - 1  # exact in every JSON reader
+
+Found = tuple[str, str] | None  # code of a mistake, and the advice
+
+
+def checked(verb: Verb) -> Verb:
+    """Wrap the verb's call: validate the arguments and fill in defaults."""
+
+    async def call(engine: Engine, given: Mapping[str, Any]) -> Any:
+        return await verb.call(engine, read(verb, given))
+
+    return replace(verb, call=call)
+
+
+def read(verb: Verb, given: object) -> dict[str, Any]:
+    """Return every parameter by name; null and missing values become the default.
+
+    Raises:
+        InvalidArguments: with every mistake.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidArguments((Problem("", "wrong_type", "the arguments must be an object"),))
+    problems = tuple(_problems(verb, given))
+    if problems:
+        raise InvalidArguments(problems)
+    return {param.name: _value(param, given.get(param.name)) for param in verb.params}
+
+
+def _problems(verb: Verb, given: Mapping[str, Any]) -> Iterator[Problem]:
+    for param in verb.params:
+        value = given.get(param.name)
+        if value is not None:
+            found = CHECKS[param.shape](value)
+            if found:
+                yield Problem(param.name, *found)
+        elif param.required:
+            yield Problem(param.name, "missing", "is needed")
+    known = {param.name for param in verb.params}
+    for name in given:
+        if name not in known:
+            yield Problem(str(name), "unknown_argument", f"is no argument of '{verb.name}'")
+
+
+def _value(param: Param, value: Any) -> Any:
+    if param.shape in ("many", "items"):
+        return tuple(value or ())
+    if param.shape == "flag":
+        return bool(param.default if value is None else value)
+    return param.default if value is None else value
+
+
+def _text(value: object) -> Found:
+    if not isinstance(value, str):
+        return "wrong_type", "must be a text"
+    if len(value) > MOST_CHARS:
+        return "too_large", f"must be at most {MOST_CHARS:,} characters"
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "not_text", "holds half a character, which no file can hold"
+    return None
+
+
+def _path(value: object) -> Found:
+    """Check a file name; on POSIX it may hold surrogate escapes for undecodable bytes."""
+    if not isinstance(value, str | Path):
+        return "wrong_type", "must be the name of a file"
+    return ("not_a_path", "holds a NUL, which no file's name can") if "\0" in str(value) else None
+
+
+def _number(value: object) -> Found:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return "wrong_type", "must be a whole number"
+    if not 0 <= value <= MOST_NUMBER:
+        return "out_of_range", f"must be from 0 to {MOST_NUMBER:,}"
+    return None
+
+
+def _flag(value: object) -> Found:
+    return None if isinstance(value, bool) else ("wrong_type", "must be true or false")
+
+
+def _json(value: object) -> Found:
+    return None if isinstance(value, Mapping) else _text(value)
+
+
+def _many(value: object) -> Found:
+    if not isinstance(value, list | tuple):
+        return "wrong_type", "must be a list of texts"
+    return next(filter(None, map(_text, value)), None)
+
+
+def _items(value: object) -> Found:
+    if not isinstance(value, list | tuple):
+        return "wrong_type", "must be a list of items"
+    return next(filter(None, map(_json, value)), None)
+
+
+CHECKS: Final[Mapping[Shape, Callable[[object], Found]]] = {
+    "text": _text,
+    "path": _path,
+    "number": _number,
+    "flag": _flag,
+    "json": _json,
+    "many": _many,
+    "items": _items,
+}

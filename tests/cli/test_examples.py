@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.app import octask
-from engine.cli.examples import OF_JSON, json_example
+from engine.cli.octask import octask
+from engine.cli.start import OF_JSON, json_example
 from engine.service.admission import Terms
 from engine.service.requests import problems
 

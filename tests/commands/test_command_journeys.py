@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.browser.interact import command_target
-from engine.cli.junit import report
+from engine.cli.run import report
 from engine.cli.run_show import Lines
 from engine.kinds.commands.command_check import check
 from engine.model.errors import InvalidArguments

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from engine.budgets import ToolCall
 from engine.budgets.envelopes import Envelopes
-from engine.cli.app import octask as commands
+from engine.cli.octask import octask as commands
 from engine.ledger.ledger import Ledger
 
 

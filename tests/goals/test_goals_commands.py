@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from engine.cli.app import octask as octask_command
+from engine.cli.octask import octask as octask_command
 from tests.support.octask import FAST, SLOW, Octask, only_task, until
 
 GUARD_REFUSED = 5

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from PySide6.QtWidgets import QApplication
 
-from engine.cli.app import octask
+from engine.cli.octask import octask
 from engine.export.exporter import columns_for
 from engine.kinds.arguments import Argument, FormField, Table, flag, read_all, whole
 from engine.kinds.context import Context

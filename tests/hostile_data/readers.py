@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from engine.budgets.envelopes.envelope_state import state_of
-from engine.cli.escaped import json_text
+from engine.cli.calls import json_text
 from engine.cli.show import view_data
 from engine.export.cells import csv_cell
 from engine.kinds.commands.command_check import check

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from engine.cli import facts, show
-from engine.cli.escaped import json_text
+from engine.cli.calls import json_text
 from engine.cli.goals import LINES
 from engine.cli.runs import _cells
 from engine.export.exporter import Order

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.junit import report
+from engine.cli.run import report
 from engine.cli.run_show import Lines, ending
 from engine.kinds.commands.command_document import task_in
 from engine.kinds.commands.command_task import Task, TaskCommand

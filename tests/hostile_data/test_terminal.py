@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cli.escaped import json_text
-from engine.cli.junit import ReportNotWritten, report, write_report
+from engine.cli.calls import json_text
+from engine.cli.run import ReportNotWritten, report, write_report
 from engine.logging.logs import _Clean
 from engine.model.display import display, display_lines
 from engine.text import cli_messages

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from engine.cli.detach import detach
+from engine.cli.start import detach
 from engine.execution import force_stop as module
 from engine.execution.force_stop import CannotForceStop
 from engine.ledger.lease import Lease

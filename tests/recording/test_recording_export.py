@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from playwright.async_api import async_playwright
 
 from engine.browser.chromium.locate import locate
-from engine.cli.app import octask
+from engine.cli.octask import octask
 from engine.export.errors import ExportExists, ExportRefused
 from engine.export.recordings import export_recording
 from engine.kinds.commands.command_check import check

@@ -142,7 +142,7 @@ def test_readme_names_the_exit_codes_as_they_are() -> None:
 
 
 def test_readme_names_every_command_of_octask() -> None:
-    from engine.cli.app import octask
+    from engine.cli.octask import octask
 
     readme = (ROOT / "README.md").read_text("utf-8")
     shown = {name for name, command in octask.commands.items() if not command.hidden}

@@ -104,7 +104,7 @@ def test_ctrl_c_ends_an_export_and_leaves_nothing(home, crawled, tmp_path) -> No
     task_id = crawled(*(page(n) for n in range(3)), status=None)
     without_end = (
         "import sys, time\n"
-        "from engine.cli.app import octask\n"
+        "from engine.cli.octask import octask\n"
         "from engine.export.exporter import _Export\n"
         "rows = _Export._rows\n"
         "def again_and_again(self):\n"
@@ -137,7 +137,7 @@ def test_a_second_ctrl_c_leaves_nothing_either(home, crawled, tmp_path) -> None:
     task_id = crawled(page(1))
     hanging = (
         "import sys, time\n"
-        "from engine.cli.app import octask\n"
+        "from engine.cli.octask import octask\n"
         "from engine.export import exporter\n"
         "def hang(out, table):\n"
         "    print('hangs', flush=True)\n"

@@ -16,7 +16,7 @@ from engine.model.config import Settings
 from engine.model.errors import EngineError, InvalidArguments
 from engine.service.engine import Engine
 from engine.verbs import VERBS, Param, Verb
-from engine.verbs.checking import read
+from engine.verbs.model import read
 from tests.support.octask import Octask
 
 DEEP = "[" * 10_000 + "]" * 10_000

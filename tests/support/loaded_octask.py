@@ -93,10 +93,10 @@ def _umask() -> int:
 
 def serve() -> None:
     """Answer every call on standard input. Nothing of an earlier call is left for a later one."""
-    import engine.cli.app
     import engine.cli.guard
+    import engine.cli.octask
 
-    assert engine.cli.app
+    assert engine.cli.octask
     with os.fdopen(os.dup(1), "wb") as answers:
         for line in sys.stdin.buffer:
             answers.write(json.dumps(_answered(json.loads(line))).encode() + b"\n")

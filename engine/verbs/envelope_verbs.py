@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.service.engine import Engine
 from engine.verbs.model import Param, Verb
-from engine.verbs.tasks import TASK_ID
+from engine.verbs.task_verbs import TASK_ID
 
 
 async def _update(engine: Engine, given: Mapping[str, Any]) -> Any:

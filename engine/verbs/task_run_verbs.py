@@ -12,7 +12,15 @@ from engine.contracts.contract_views import run_data
 from engine.contracts.task_runs import USUAL_RUNS
 from engine.model.records import Unreadable
 from engine.service.engine import Engine
-from engine.verbs.goals import NAMED, WHOLE, Given, asked, item_params, object_of, with_reasons
+from engine.verbs.contract_verbs import (
+    NAMED,
+    WHOLE,
+    Given,
+    asked,
+    item_params,
+    object_of,
+    with_reasons,
+)
 from engine.verbs.model import Param, Verb
 
 RUN = Param("run_id", "the task run's id: 16 hex digits", positional=True, required=True)

@@ -14,13 +14,11 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from engine.cli.calls import call, refuse, status_code
-from engine.cli.detach import detach
-from engine.cli.escaped import as_json as print_json
+from engine.cli.calls import call, print_json, refuse, status_code
 from engine.cli.place import place_options, settings_from
 from engine.cli.progress import progress_for
 from engine.cli.run_files import allow_files_option, check_folder, read_variables
-from engine.cli.start import foreground, report
+from engine.cli.start import detach, foreground, report
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord

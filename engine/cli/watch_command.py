@@ -11,8 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from engine.cli.calls import OK, Interrupts, call, refuse
-from engine.cli.escaped import as_json as print_json
+from engine.cli.calls import OK, Interrupts, call, print_json, refuse
 from engine.cli.place import check_there, place_options, settings_from
 from engine.cli.show import cells, rich_table, view_data
 from engine.model.errors import EngineError

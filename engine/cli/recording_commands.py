@@ -8,8 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from engine.cli.calls import call
-from engine.cli.escaped import as_json as print_json
+from engine.cli.calls import call, print_json
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.text.cli_messages import say

@@ -10,20 +10,25 @@ from typing import Any
 import click
 
 from engine.cli import facts, goals, runs, show
-from engine.cli.calls import call, call_on_all, refuse, status_code, warn_unknown_ledgers
+from engine.cli.calls import (
+    call,
+    call_on_all,
+    plainly,
+    print_json,
+    refuse,
+    status_code,
+    warn_unknown_ledgers,
+)
 from engine.cli.cancel import cancel
-from engine.cli.escaped import as_json as print_json
-from engine.cli.examples import Number
 from engine.cli.export import export
 from engine.cli.place import await_answer, bare_settings, place_options, settings_from
-from engine.cli.plain import plainly
 from engine.cli.prune import prune
-from engine.cli.recordings import export as export_recording
-from engine.cli.recordings import stop
-from engine.cli.rerun import rerun, retry
+from engine.cli.recording_commands import export as export_recording
+from engine.cli.recording_commands import stop
+from engine.cli.rerun_commands import rerun, retry
 from engine.cli.run import run
-from engine.cli.start import start
-from engine.cli.watch import watch
+from engine.cli.start import Number, start
+from engine.cli.watch_command import watch
 from engine.cli.worker import worker
 from engine.doctor import examine
 from engine.kinds.registry import KINDS

@@ -8,7 +8,7 @@ from typing import Any
 from engine.model.errors import InvalidArguments, Problem
 from engine.service.commands import NotConfirmed, Plan, Stopped, answers, plan
 from engine.service.engine import Engine
-from engine.verbs.goals import object_of
+from engine.verbs.contract_verbs import object_of
 from engine.verbs.model import Param, Verb
 
 TASK_ID = Param("task_id", "the task's id: 16 hex digits", positional=True, required=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.contracts.lifecycle import Run, envelope
 from engine.service.engine import Engine
-from engine.verbs.goals import object_of
+from engine.verbs.contract_verbs import object_of
 from engine.verbs.model import Param, Verb
 
 RUN_ID = Param("run_id", "the run's id", positional=True, required=True)
