@@ -30,7 +30,7 @@ SEAMS = {
     "xlsxwriter": ("engine/export/sheet.py",),
     "rich": ("engine/cli/",),
     "dbus_fast": ("gui/desktop/bus.py",),
-    "ada_url": ("engine/model/urls.py",),
+    "ada_url": ("engine/model/addresses.py",),
     "yarl": ("engine/pages/static_engine.py",),
 }
 URL_READERS = frozenset({"urlsplit", "urlparse", "urljoin", "urlunsplit", "urldefrag"})
@@ -42,8 +42,8 @@ OTHER_ADDRESSES = {
 GUI_MAY_IMPORT = frozenset(
     {
         "budgets",
-        "contracts.contract_views",
-        "contracts.forcing",
+        "contracts.contract_progress",
+        "contracts.forced_completion",
         "doctor",
         "export.exporter",
         "logging.logs",
@@ -58,7 +58,7 @@ GUI_MAY_IMPORT = frozenset(
         "model.records",
         "model.redact",
         "model.status",
-        "model.urls",
+        "model.addresses",
         "model.version",
         "query",
         "results.differences",
@@ -82,10 +82,8 @@ GUI_MAY_IMPORT = frozenset(
         "service.router.ledger_router",
         "service.commands",
         "text.catalogue",
-        "text.host_waits",
-        "text.messages",
-        "text.sizes",
         "text.words",
+        "text.messages",
     }
 )
 WRITERS = {
@@ -429,7 +427,7 @@ def addresses_have_one_parser(path: str, tree: ast.Module) -> Found:
         if isinstance(node, ast.ImportFrom) and node.module == "urllib.parse":
             for alias in node.names:
                 if alias.name in URL_READERS:
-                    yield node.lineno, f"imports {alias.name}; call engine.model.urls instead"
+                    yield node.lineno, f"imports {alias.name}; call engine.model.addresses instead"
 
 
 RULES: tuple[Rule, ...] = (

@@ -1,6 +1,13 @@
 """Budgets of a task (seed 004): the policy, the counting of calls, and the status."""
 
-from engine.budgets.budget_policy import BUDGETS, allows, defaulted, problems
+from engine.budgets.budget_policy import (
+    BUDGETS,
+    allows,
+    defaulted,
+    lasted_ms,
+    problems,
+    runs_out_at,
+)
 from engine.budgets.call_counting import (
     OBSERVING,
     RECENT,
@@ -16,7 +23,6 @@ from engine.budgets.call_counting import (
     rises,
     verdict,
 )
-from engine.budgets.time_limit import lasted_ms, runs_out_at
 
 __all__ = [
     "BUDGETS",

@@ -11,8 +11,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from engine.budgets.budget_policy import DOMAINS, Policy, defaulted, leaves_domains
-from engine.budgets.time_limit import began_ms, is_envelope, lasted_ms, number
+from engine.budgets.budget_policy import (
+    DOMAINS,
+    Policy,
+    began_ms,
+    defaulted,
+    is_envelope,
+    lasted_ms,
+    leaves_domains,
+    number,
+)
 
 Level = Literal["ok", "warning", "exceeded"]
 

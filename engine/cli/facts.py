@@ -12,7 +12,7 @@ import msgspec
 from engine.budgets.envelopes import EnvelopeState
 from engine.cli.goals import contract_lines
 from engine.cli.run_show import Lines
-from engine.contracts.contract_views import contract_data
+from engine.contracts.contract_progress import contract_data
 from engine.model.blocked_places import Refusals, refusal
 from engine.model.display import display
 from engine.model.errors import EngineError

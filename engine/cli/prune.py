@@ -19,7 +19,7 @@ from engine.retention.rules import Ended
 from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
-from engine.text.sizes import size_words
+from engine.text.words import size_words
 from engine.verbs.model import Verb, read
 from engine.verbs.result_verbs import prune as let_go
 

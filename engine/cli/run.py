@@ -1,4 +1,4 @@
-"""`octask run FILE…`: run command tasks from files, show each command's state, write JUnit reports."""
+"""`octask run FILE…`: run command tasks from files, show each state, write JUnit reports."""
 
 from __future__ import annotations
 

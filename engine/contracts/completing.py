@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from engine.contracts import task_run_requests, task_run_steps
+from engine.contracts import contract_requests, task_run_steps
 from engine.contracts.bulk_progress import Guard, guard, premature
+from engine.contracts.contract_progress import RunView
 from engine.contracts.contract_requests import Update, force_reason
 from engine.contracts.contract_store import Contracts, LockedContract
-from engine.contracts.contract_views import RunView
 from engine.contracts.errors import BulkCompletionRefused, CannotComplete
 from engine.contracts.forced_completion import Act, Force, enforced, marked, written
 from engine.contracts.task_run_folders import LockedRun, RunFolders, is_refusal
@@ -71,8 +71,8 @@ class Completing:
                 only an event was written.
             InvalidRunStep: the run has ended already.
         """
-        fields = task_run_requests.run_request(
-            given, task_run_requests.RUN_COMPLETE, "a completion"
+        fields = contract_requests.run_request(
+            given, contract_requests.RUN_COMPLETE, "a completion"
         )
         status = fields.pop("status", "COMPLETED")
         with self._runs.hold(run_id) as run:

@@ -14,7 +14,11 @@ from engine.contracts.contract_progress import ContractOperations
 from engine.contracts.contract_requests import Update
 from engine.contracts.contract_store import Contracts
 from engine.contracts.crawl_contract import ContractCompanion, start_for
-from engine.contracts.forcing import CompletionCheck, CompletionObstacle, CompletionVerdict
+from engine.contracts.forced_completion import (
+    CompletionCheck,
+    CompletionObstacle,
+    CompletionVerdict,
+)
 from engine.contracts.task_run_folders import RunFolders
 from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger.ledger import Ledger

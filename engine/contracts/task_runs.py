@@ -10,12 +10,11 @@ import secrets
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from engine.contracts import contract_requests, task_run_requests, task_run_steps
+from engine.contracts import contract_requests, task_run_steps
 from engine.contracts.bulk_progress import Contract, guard
-from engine.contracts.contract_progress import LINK
+from engine.contracts.contract_progress import LINK, ContractView, RunView, newest_first
 from engine.contracts.contract_requests import Start, Update
 from engine.contracts.contract_store import Contracts
-from engine.contracts.contract_views import ContractView, RunView, newest_first
 from engine.contracts.errors import TaskRunNotFound
 from engine.contracts.task_run_folders import LockedRun, RunFolders
 from engine.ledger.record_store import HEX16, RecordUnreadable
@@ -85,8 +84,8 @@ class TaskRuns:
 
     def update(self, run_id: str, given: Mapping[str, Any]) -> RunView:
         """Record progress; with a resume_reason also the return from NEEDS_HELP."""
-        fields = task_run_requests.run_request(
-            given, task_run_requests.RUN_UPDATE, "a task run's update"
+        fields = contract_requests.run_request(
+            given, contract_requests.RUN_UPDATE, "a task run's update"
         )
 
         def change(run: LockedRun) -> None:
@@ -101,8 +100,8 @@ class TaskRuns:
 
     def checkpoint(self, run_id: str, given: Mapping[str, Any]) -> RunView:
         """Write a checkpoint; its summary becomes the run's summary."""
-        fields = task_run_requests.run_request(
-            given, task_run_requests.RUN_CHECKPOINT, "a checkpoint", ("summary",)
+        fields = contract_requests.run_request(
+            given, contract_requests.RUN_CHECKPOINT, "a checkpoint", ("summary",)
         )
         made: dict[str, Any] = {}
 
@@ -119,8 +118,8 @@ class TaskRuns:
 
     def needs_help(self, run_id: str, given: Mapping[str, Any]) -> RunView:
         """Request help from a person; the run waits until an update sets RUNNING."""
-        fields = task_run_requests.run_request(
-            given, task_run_requests.RUN_HELP, "a call for help", ("reason",)
+        fields = contract_requests.run_request(
+            given, contract_requests.RUN_HELP, "a call for help", ("reason",)
         )
 
         def change(run: LockedRun) -> None:
@@ -202,8 +201,8 @@ def _request(
     start: Start | None = None
     problems: list[Problem] = []
     try:
-        fields = task_run_requests.run_request(
-            given, task_run_requests.RUN_START, "a task run", ("goal",)
+        fields = contract_requests.run_request(
+            given, contract_requests.RUN_START, "a task run", ("goal",)
         )
     except InvalidArguments as error:
         problems += error.problems

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from engine.egress import public_addresses
 from engine.egress.blocked_requests import BlockedRequests
 from engine.egress.public_addresses import IPAddress
-from engine.model import urls
+from engine.model import addresses as urls
 from engine.model.errors import AddressBlocked, PageError
 
 # Resolver calls on a few dedicated threads.

@@ -11,7 +11,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from engine.model import urls
+from engine.model import addresses
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -93,7 +93,7 @@ def canonical_host(host: str) -> str:
     Raises:
         ValueError: not a valid host.
     """
-    plain = (urls.host_of(host) or "").removesuffix(".")
+    plain = (addresses.host_of(host) or "").removesuffix(".")
     if not plain:
         raise ValueError("not a host name")
     return plain

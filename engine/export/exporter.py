@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from engine.export import texts
+from engine.export import table
 from engine.export.errors import ExportStopped, NothingKept, NothingToExport, ResultDamaged
 from engine.export.output import new_file
 from engine.export.report import write_html
@@ -78,9 +78,9 @@ class Format:
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "csv": Format(texts.write_csv, task_columns=True),
-    "json": Format(texts.write_json, whole=True),
-    "jsonl": Format(texts.write_jsonl, whole=True, task_columns=True),
+    "csv": Format(table.write_csv, task_columns=True),
+    "json": Format(table.write_json, whole=True),
+    "jsonl": Format(table.write_jsonl, whole=True, task_columns=True),
     "xlsx": Format(write_xlsx, text=False),
     "html": Format(write_html, bulky=False),
 }
@@ -196,7 +196,7 @@ class _Export:
         self._columns = self._chosen(kind)
 
     def write(self, out: BinaryIO) -> None:
-        write = texts.write_csv_with_bom if self._order.bom else self._format.write
+        write = table.write_csv_with_bom if self._order.bom else self._format.write
         whole = self._format.whole and not self._order.columns
         columns, key = self._columns, self._findings.key
         try:

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, Final
 
 from msgspec.structs import replace
 
-from engine.export import texts
 from engine.export.errors import ExportStopped
 from engine.export.exporter import (
     FORMATS,
@@ -25,7 +24,7 @@ from engine.export.exporter import (
     order_problems,
 )
 from engine.export.output import new_file
-from engine.export.table import About, Row, Table, Tally, iso
+from engine.export.table import About, Row, Table, Tally, iso, write_csv_with_bom
 from engine.kinds.spec import Column
 from engine.ledger.command_task_ids import TaskAliases
 from engine.ledger.reader import LedgerReader
@@ -109,7 +108,7 @@ def export_list(
     columns = (*COLUMNS, LEDGER) if several else COLUMNS
     rows = _rows(views, tally, watch, several=several)
     table = Table(_about(len(views)), KEY, columns, rows, form.whole, tally)
-    write = texts.write_csv_with_bom if order.bom else form.write
+    write = write_csv_with_bom if order.bom else form.write
     with new_file(place, root, force=force) as out:
         write(out, table)
     return Exported("", order.format, str(place), tally.rows, False, "", tally.notes())

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from engine.export.cells import text_of
-from engine.export.table import About, Table
+from engine.export.table import About, Table, text_of
 from engine.model.display import display_lines
 from engine.text.messages import ENGLISH
 

@@ -6,9 +6,8 @@ import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from engine.export.cells import EXACT, begins_formula, is_number, text_of
 from engine.export.report import facts
-from engine.export.table import Row, Table
+from engine.export.table import EXACT, Row, Table, begins_formula, is_number, text_of
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from engine.model import urls
+from engine.model import addresses
 from engine.model.addresses import address_of, is_blank_in_front
 from engine.model.errors import InvalidArguments, Problem
 
@@ -241,7 +241,7 @@ def web_address(given: object) -> str:
         if is_blank_in_front(given):
             raise ValueError(BLANK_IN_FRONT)
         return given
-    if urls.scheme_of(given) not in {"", *urls.PORTS}:
+    if addresses.scheme_of(given) not in {"", *addresses.PORTS}:
         raise ValueError(ONLY_WEB)
     raise ValueError("is not a web address; it must look like https://example.com/")
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from engine.kinds.arguments import MAX_TEXT_CHARS, Argument, FormField, Maybe, Table, optional, text
-from engine.model.addresses import address_of, credentials_of
-from engine.model.credentials import Credentials
+from engine.model.addresses import Credentials, address_of, credentials_of
 from engine.model.errors import Problem
 from engine.secrets.given_secrets import Hidden, of_address, of_credentials
 

@@ -1,4 +1,7 @@
-"""Normalise URLs, compare them as pages, and match them by globs.
+"""Parse, normalise and compare addresses, and match them by globs; the only URL parser.
+
+Every address that is opened, checked or compared is parsed here, so that no two parts of the
+program read one text as two places. Source: url.spec.whatwg.org; the parser is Ada.
 
 An `Address` has two forms: `url` is opened (as a browser normalises it, without credentials), `key`
 is compared (without fragment and empty query, the query's keys sorted). A trailing slash is
@@ -13,11 +16,150 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
-from engine.model import urls
-from engine.model.credentials import Credentials
+import msgspec
+from ada_url import join_url, parse_url
+
+_TOKEN: Final = re.compile(r"\*\*|\*|\{[^{}]*\}|\\.|.", re.DOTALL)
+_ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
+
+
+class Glob:
+    """One compiled pattern."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        spelled = spelled_glob(pattern)
+        parts = (_expression(found[0]) for found in _TOKEN.finditer(spelled))
+        self._expression = re.compile("".join(parts), re.DOTALL)
+
+    def matches(self, url: str) -> bool:
+        """Return whether the whole address matches."""
+        whole = _ORIGIN.sub("", url, count=1) if self.pattern.startswith("/") else url
+        return self._expression.fullmatch(whole) is not None
+
+
+def _expression(token: str) -> str:
+    if token == "**":
+        return ".*"
+    if token == "*":
+        return "[^/]*"
+    if token.startswith("{") and token.endswith("}") and len(token) > 1:
+        return "(?:" + "|".join(map(re.escape, token[1:-1].split(","))) + ")"
+    return re.escape(token[1:] if token.startswith("\\") and len(token) > 1 else token)
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """User and password of a start URL, for HTTP authentication at `origin` only."""
+
+    origin: str
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.origin})"
+
+
+PORTS: Final = {"http": 80, "https": 443}  # schemes that can be opened, with default ports
+_HREF: Final = ("href",)
+# Parts of a normalised address; no part can contain the next part's delimiter.
+_PARTS = re.compile(
+    r"([a-z][a-z0-9+.-]*):"
+    r"(?://(?:([^/?#@:]*)(?::([^/?#@]*))?@)?(\[[^\]]*\]|[^/?#:]*)(?::([0-9]+))?)?"
+    r"([^?#]*)(\?[^#]*)?(#.*)?",
+    re.DOTALL,
+)
+_TRIMMED: Final = "".join(map(chr, range(33)))  # control characters and the space, as browsers trim
+_DROPPED = re.compile(r"[\t\n\r]")  # at any position
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_FRONT = re.compile(r"[^:]*:[\s/\\]*[^/\\?#]*")
+_NOT_IN_HOST = re.compile(r"[\x00-\x20/\\?#@]")
+
+
+class Url(NamedTuple):
+    """Address in normalised spelling, with its parts.
+
+    `port` is None where it is the scheme's default. `query` and `fragment` include `?` and `#`.
+    """
+
+    href: str
+    scheme: str
+    user: str
+    password: str
+    host: str
+    port: int | None
+    path: str
+    query: str
+    fragment: str
+
+    @property
+    def is_web(self) -> bool:
+        """Whether the scheme is http or https."""
+        return self.scheme in PORTS
+
+    @property
+    def place(self) -> str:
+        """The host, with the port unless it is the scheme's default."""
+        return self.host if self.port is None else f"{self.host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        return f"{self.scheme}://{self.place}"
+
+    @property
+    def without_user(self) -> str:
+        """`href` without user and password."""
+        if not (self.user or self.password):
+            return self.href
+        return self.origin + self.path + self.query + self.fragment
+
+
+def href_of(text: str, base: str | None = None) -> str | None:
+    """Return the address that a browser opens for `text` on the page at `base`, or None."""
+    try:
+        return parse_url(text, _HREF)["href"] if base is None else join_url(base, text)
+    except ValueError:
+        whole = text if text.isascii() else _without_lone_surrogates(text)
+        return None if whole == text else href_of(whole, base)
+
+
+def parse(text: str, base: str | None = None) -> Url | None:
+    """Parse as `href_of`, and return the parts."""
+    href = href_of(text, base)
+    found = None if href is None else _PARTS.fullmatch(href)
+    if href is None or found is None:
+        return None
+    scheme, user, password, host, port, path, query, fragment = found.groups("")
+    number = int(port) if port else None
+    return Url(href, scheme, user, password, host, number, path, query, fragment)
+
+
+def host_of(text: str) -> str | None:
+    """Return the host as a browser reads it in `text`, a host alone; None for other texts."""
+    if _NOT_IN_HOST.search(text) or (":" in text and not text.startswith("[")):
+        return None
+    found = parse(f"http://{text}/")
+    return found.host if found is not None and found.port is None else None
+
+
+def scheme_of(text: str) -> str:
+    """Return the scheme of a typed text; "" where it has none."""
+    found = _SCHEME.match(_DROPPED.sub("", text.strip(_TRIMMED)))
+    return "" if found is None else found[1].lower()
+
+
+def front_of(text: str) -> str:
+    """Return the part of a typed text before its path: scheme, user, host and port, unchanged."""
+    found = _FRONT.match(text.strip(_TRIMMED))
+    return "" if found is None else found[0]
+
+
+def _without_lone_surrogates(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
 
 MAX_URL_CHARS = 8_192  # longer ones are crawler traps, which servers refuse as well
 _MAX_TYPED_CHARS = 8 * MAX_URL_CHARS  # longer texts (images as `data:`) are not parsed
@@ -130,12 +272,12 @@ def _percent(data: bytes) -> str:
 @lru_cache(maxsize=64)
 def _folder(base: str) -> str:
     """Return the base of links with a path: `base` without file and query."""
-    found = _UP_TO_FILE.match(urls.href_of(base) or "")
+    found = _UP_TO_FILE.match(href_of(base) or "")
     return base if found is None else found[0]
 
 
 def _read(text: str, base: str | None = None) -> Address | None:
-    href = None if len(text) > _MAX_TYPED_CHARS else urls.href_of(text, base)
+    href = None if len(text) > _MAX_TYPED_CHARS else href_of(text, base)
     if href is None or not href.startswith(_WEB) or len(href) > MAX_URL_CHARS:
         return None
     end = href.index("/", len("http://h"))
@@ -158,7 +300,7 @@ _remembered = lru_cache(maxsize=65_536)(_read)  # many pages share the same link
 
 def credentials_of(text: str) -> Credentials | None:
     """Return user and password of a typed URL, or None."""
-    found = urls.parse(text) if "@" in text else None
+    found = parse(text) if "@" in text else None
     if found is None or not found.is_web or not (found.user or found.password):
         return None
     return Credentials(found.origin, unquote(found.user), unquote(found.password))
@@ -171,7 +313,7 @@ def same_site(start: Address, landed: Address) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _is_same_site(start: str, landed: str) -> bool:
-    first, then = urls.parse(start), urls.parse(landed)
+    first, then = parse(start), parse(landed)
     if first is None or then is None or first.port is not None or then.port is not None:
         return False
     if then.scheme == "http" and first.scheme == "https":
@@ -184,7 +326,7 @@ def is_blank_in_front(text: str) -> bool:
 
     Browsers ignore it there, so that the text shows another address than they open.
     """
-    return re.search(r"\s", urls.front_of(text)) is not None
+    return re.search(r"\s", front_of(text)) is not None
 
 
 def _ordered(query: str) -> str:
@@ -217,7 +359,7 @@ def glob_matcher(globs: Iterable[str]) -> Callable[[Address], bool]:
 def spelled_glob(glob: str) -> str:
     """Normalise scheme and host of `glob`, except labels with a wildcard."""
     found = _GLOB_FRONT.match(glob)
-    spelled = None if found is None else urls.parse(found[0])
+    spelled = None if found is None else parse(found[0])
     if found is None or spelled is None:
         return _with_wild_host(glob)
     if spelled.user or spelled.password:
@@ -231,7 +373,7 @@ def _with_wild_host(glob: str) -> str:
         return glob
     scheme, labels, port = found[1].lower(), found[2].split("."), found[3]
     host = ".".join(map(_spelled_label, labels))
-    is_usual = port is None or (scheme in urls.PORTS and int(port) == urls.PORTS[scheme])
+    is_usual = port is None or (scheme in PORTS and int(port) == PORTS[scheme])
     return f"{scheme}://{host}{'' if is_usual else f':{port}'}{glob[found.end() :]}"
 
 
@@ -239,7 +381,7 @@ def _spelled_label(label: str) -> str:
     """Normalise one label of a host; a wildcard in an international label matches no address."""
     if label.isascii() or "*" in label:
         return label.lower()
-    host = urls.host_of(f"{label}.x")  # a number alone would be parsed as an address
+    host = host_of(f"{label}.x")  # a number alone would be parsed as an address
     return label if host is None else host.removesuffix(".x")
 
 

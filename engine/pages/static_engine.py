@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from engine.egress.egress_policy import Policy, without_credentials
-from engine.model import urls
-from engine.model.addresses import Address, address_of, in_charset, link_address
-from engine.model.credentials import Credentials
+from engine.model import addresses
+from engine.model.addresses import Address, Credentials, address_of, in_charset, link_address
 from engine.model.errors import AddressBlocked, EngineError, PageError
 from engine.pages import documents
 from engine.pages.asset_loading import ASSET_S, Script, ScriptLoader, SheetLoader, names_in
@@ -457,7 +456,7 @@ def _redirect_target(base: str, location: str) -> str:
     """Resolve a `Location` header; bytes outside ASCII are percent-encoded."""
     if not location.isascii():
         location = quote(location.encode("utf-8", "surrogateescape"), safe=_ASCII)
-    to = urls.href_of(location, base)
+    to = addresses.href_of(location, base)
     if to is None:
         raise PageError("redirects", "a redirect to what is no address")
     return to

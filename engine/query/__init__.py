@@ -18,7 +18,16 @@ from engine.query.errors import (
 )
 from engine.query.fields import FIELDS
 from engine.query.match import Filter
-from engine.query.mistakes import as_words, corrected, unknown_values
+from engine.query.mistakes import (
+    Match,
+    Searchable,
+    as_words,
+    corrected,
+    keep,
+    match,
+    terms,
+    unknown_values,
+)
 from engine.query.order import (
     Order,
     SortKey,
@@ -28,9 +37,8 @@ from engine.query.order import (
     names_in_order,
     place,
 )
+from engine.query.parse import term
 from engine.query.subject import ADDRESSES, Subject, haystack, host_of, subject
-from engine.query.syntax import term
-from engine.query.words import Match, Searchable, keep, match, terms
 
 __all__ = [
     "ADDRESSES",

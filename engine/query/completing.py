@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.query.fields import FIELDS, OFFERED
-from engine.query.syntax import key_of, term
+from engine.query.parse import key_of, term
 
 MOST_OFFERS: Final = 12
 ROOT: Final = "root"

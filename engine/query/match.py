@@ -15,13 +15,10 @@ from typing import Protocol, TypeVar
 
 from engine.model.records import TaskView
 from engine.query.errors import QueryError
-from engine.query.fields import FIELDS, SINCE, TOOK_KEYS, Test
-from engine.query.mistakes import others, test_of
-from engine.query.parse import parse
+from engine.query.fields import FIELDS, SINCE, TOOK_KEYS, Compared, Test, glob, has_glob, span
+from engine.query.mistakes import Searchable, others, test_of
+from engine.query.parse import And, Node, Not, Or, Term, Text, parse, written
 from engine.query.subject import CUT, Seen, Subject, subject, took_all
-from engine.query.syntax import And, Node, Not, Or, Term, Text, written
-from engine.query.values import Compared, glob, has_glob, span
-from engine.query.words import Searchable
 
 
 class Listed(Searchable, Seen, Protocol):

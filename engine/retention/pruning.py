@@ -12,19 +12,150 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from engine.ledger.listing import Found
+from engine.ledger.files import Folder, Unusable
+from engine.ledger.lease import is_locked
+from engine.ledger.listing import Found, is_task_id
+from engine.ledger.lock import OURS, PEERS
 from engine.ledger.machine import age_clock_ms
+from engine.ledger.ownership import owner_of
 from engine.ledger.reader import LedgerReader
-from engine.model.errors import EngineError, TaskNotFound
-from engine.model.records import TaskRecord
+from engine.model import redact
+from engine.model.display import display
+from engine.model.errors import EngineError, NotATaskId, TaskNotFound
+from engine.model.records import Stamp, TaskRecord, Unreadable
+from engine.model.status import moment
 from engine.retention import removal
 from engine.retention.errors import TaskStays
-from engine.retention.judging import KeepReason, judge, judge_again, just_ended, lock_verdict
 from engine.retention.rules import Ended, Rules, chosen
+
+STILL_WRITING_MS: Final = 60_000  # after its terminal meta an owner adds an event, a run, a hint
+
+DEAD_LOCK_S: Final = 60.0  # OpenChrome renews the time of its lock every few seconds
+
+
+class KeepReason(StrEnum):
+    """Reason why a task stays, whatever the rules say."""
+
+    LIVING = "living"  # not ended, or in an unknown state
+    UNREADABLE = "unreadable"  # only a person can identify it
+    LOCKED = "locked"
+    JUST_ENDED = "just_ended"  # its owner is alive and may still be writing
+    CHANGED = "changed"  # since the preview
+    GONE = "gone"  # another program removed it first
+
+
+def judge(ledger: LedgerReader, found: Found, now_ms: float) -> Ended | KeepReason:
+    """Judge one task of a listing: its facts for the rules, or the reason why it stays."""
+    record, mark = found.entry, found.stamp
+    if isinstance(record, Unreadable) or mark is None:
+        return KeepReason.UNREADABLE
+    if not record.is_terminal:
+        return KeepReason.LIVING
+    ended_at = _ended_at(record, mark)
+    if just_ended(ledger, record, mark, now_ms):
+        return KeepReason.JUST_ENDED
+    size = _free_size(ledger, record.task_id)
+    if isinstance(size, KeepReason):
+        return size
+    name = (record.engine.name if record.engine else None) or record.url or record.objective or ""
+    return Ended(
+        task_id=record.task_id,
+        kind=display(record.kind, 40),
+        status=record.status,
+        name=redact.text(display(name, 300)),
+        ended_at=ended_at,
+        size_bytes=size,
+        stamp=mark,
+    )
+
+
+def just_ended(ledger: LedgerReader, record: TaskRecord, mark: Stamp, now_ms: float) -> bool:
+    """Return whether its living owner may still be writing after the task's end."""
+    lately = now_ms - _ended_at(record, mark) < STILL_WRITING_MS
+    return lately and not _owner_is_dead(ledger, record)
+
+
+def lock_verdict(ledger: LedgerReader, task_id: str) -> KeepReason | None:
+    """Return None for a folder without a lock. Raises OSError where that cannot be read."""
+    try:
+        with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
+            return KeepReason.LOCKED if _is_locked(folder) else None
+    except FileNotFoundError:
+        return KeepReason.GONE
+
+
+def _free_size(ledger: LedgerReader, task_id: str) -> int | KeepReason:
+    """Return the size of a folder without a lock."""
+    try:
+        with Folder.at(str(ledger.root)) as root, root.enter(task_id) as folder:
+            return KeepReason.LOCKED if _is_locked(folder) else size_of(folder)
+    except FileNotFoundError:
+        return KeepReason.GONE
+    except (OSError, Unusable):
+        return KeepReason.UNREADABLE
+
+
+def judge_again(ledger: LedgerReader, one: Ended, now_ms: float) -> KeepReason | None:
+    """Judge a task again right before removal: the reason why it has to stay, or None."""
+    if not is_task_id(one.task_id):
+        raise NotATaskId(given=one.task_id)
+    found = ledger.read_many([one.task_id])
+    if not found:
+        return KeepReason.GONE
+    if found[0].stamp != one.stamp:
+        return KeepReason.CHANGED
+    verdict = judge(ledger, found[0], now_ms)
+    return verdict if isinstance(verdict, KeepReason) else None
+
+
+def size_of(folder: Folder) -> int:
+    """Sum the bytes of all files below; links are not followed."""
+    total = 0
+    with folder.scan() as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                with folder.enter(entry.name) as inner:
+                    total += size_of(inner)
+            else:
+                total += entry.stat(follow_symlinks=False).st_size
+    return total
+
+
+def _is_locked(folder: Folder) -> bool:
+    """Return whether the folder is locked; OpenChrome's directory counts until it is surely
+    dead."""
+    with suppress(FileNotFoundError):
+        age_s = age_clock_ms() / 1_000 - folder.facts(PEERS).st_mtime
+        return age_s < DEAD_LOCK_S or _own_lock_is_held(folder)
+    return _own_lock_is_held(folder)
+
+
+def _own_lock_is_held(folder: Folder) -> bool:
+    return is_locked(folder, OURS) is not False
+
+
+def _ended_at(record: TaskRecord, mark: Stamp) -> float:
+    """Time of the end; of a record without a usable time, that of its last write.
+
+    It is the newest of its times: a clock that was set back must not make a new task look old.
+    """
+    times = (record.ended_at, record.last_activity_at, record.started_at, record.created_at)
+    return max(filter(None, map(moment, times)), default=mark.mtime_ns / 1e6)
+
+
+def _owner_is_dead(ledger: LedgerReader, record: TaskRecord) -> bool:
+    # `owner_of` judges live tasks only; this asks for the maker of an ended one.
+    living = msgspec.structs.replace(record, status="RUNNING")
+    try:
+        return owner_of(ledger.root, living).dead
+    except EngineError:
+        return False
 
 
 class Preview(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from engine.secrets import spellings
 from engine.secrets.value_search import Search
 
 if TYPE_CHECKING:
-    from engine.model.credentials import Credentials
+    from engine.model.addresses import Credentials
 
 _MAX_DEPTH: Final = 64
 # Fields with values of our own vocabulary, which a password may equal.

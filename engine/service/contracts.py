@@ -15,9 +15,8 @@ from engine.budgets.envelopes import DurationMeter, Envelopes, EnvelopeState, ha
 from engine.contracts import task_run_folders, task_run_steps
 from engine.contracts.bulk_progress import Guard
 from engine.contracts.completing import force_of
-from engine.contracts.contract_views import ContractView, RunView
-from engine.contracts.forced_completion import Force
-from engine.contracts.forcing import CompletionCheck, whoami
+from engine.contracts.contract_progress import ContractView, RunView
+from engine.contracts.forced_completion import CompletionCheck, Force, whoami
 from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger.machine import wall_ms
 from engine.ledger.meta import without_surrogates

@@ -1,24 +1,89 @@
-"""Shared phrases: ages, counts, rates, progress and reasons in words.
+"""Shared phrases: ages, counts, sizes, rates, progress, waits and reasons in words.
 
 The messages are in `messages`.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from engine.model import redact
 from engine.model.display import display
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
-from engine.model.records import ENVELOPE, TASK_RUN, TaskRecord, TaskView, Units, Unreadable
+from engine.model.records import (
+    ENVELOPE,
+    TASK_RUN,
+    TaskEvent,
+    TaskRecord,
+    TaskView,
+    Units,
+    Unreadable,
+)
 from engine.model.status import NEEDS_HELP, Reason, Standing, moment, standing, updated_at
 from engine.text.catalogue import count as count
 from engine.text.catalogue import decimal as decimal
 from engine.text.catalogue import retold as retold
 from engine.text.catalogue import say as say
+
+PHASE: Final = "wait"  # phase of the `log` events that report a wait
+RETRY_AFTER: Final = "retry_after"
+CRAWL_DELAY: Final = "crawl_delay"
+_MESSAGES: Final = {RETRY_AFTER: "wait.retry_after", CRAWL_DELAY: "wait.crawl_delay"}
+_HOST_CHARS: Final = 120
+_WHOLE_FROM_S: Final = 10  # longer waits are shown without tenths
+_LONGEST_S: Final = 86_400.0
+
+
+class Wait(NamedTuple):
+    """A wait of `seconds` from `ts` (ms since 1970); with Crawl-delay before each request."""
+
+    host: str
+    seconds: float
+    reason: str
+    ts: float = 0.0
+
+    def holds(self, now_ms: float) -> bool:
+        """Return whether the wait is in effect; a Crawl-delay is, to the crawl's end."""
+        return self.reason == CRAWL_DELAY or self.ts <= now_ms < self.ts + self.seconds * 1000
+
+
+def wait_of(event: TaskEvent) -> Wait | None:
+    """Return the wait that this event reports, sanitised; None for other events."""
+    data = event.data or {}
+    host, seconds, reason = data.get("host"), data.get("seconds"), data.get("reason")
+    if event.kind != "log" or data.get("phase") != PHASE or not isinstance(host, str):
+        return None
+    if not isinstance(reason, str) or reason not in _MESSAGES:
+        return None
+    if not isinstance(seconds, int | float) or not 0 < seconds <= _LONGEST_S:
+        return None
+    ts = event.ts if isinstance(event.ts, int | float) and math.isfinite(event.ts) else 0
+    return Wait(display(host, _HOST_CHARS), seconds, reason, ts)
+
+
+def wait_words(wait: Wait) -> str:
+    """Format `The answer of site.test asked to wait 30 s (Retry-After)`."""
+    is_whole = wait.seconds >= _WHOLE_FROM_S or wait.seconds == int(wait.seconds)
+    seconds = decimal(wait.seconds, 0 if is_whole else 1)
+    return say(_MESSAGES[wait.reason], host=wait.host, seconds=seconds)
+
+
+_STEP, _UNITS = 1_000, ("B", "kB", "MB", "GB", "TB")
+
+
+def size_words(size_bytes: float) -> str:
+    """Format `512 B`, `3.4 MB`: in steps of 1,000, as `--max-size` counts."""
+    step = 0
+    while size_bytes >= _STEP and step < len(_UNITS) - 1:
+        size_bytes /= _STEP
+        step += 1
+    digits = 1 if step and size_bytes < 10 else 0
+    return f"{decimal(size_bytes, digits)} {_UNITS[step]}"
+
 
 # The state of an open task run in a sentence.
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import to_builtins
 
 from engine.contracts.completing import force_of
-from engine.contracts.contract_views import contract_data, run_data
+from engine.contracts.contract_progress import contract_data, run_data
 from engine.contracts.forced_completion import Force
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import TERMINAL, Status, TaskRecord, Unreadable

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from engine.contracts.contract_views import run_data
+from engine.contracts.contract_progress import run_data
 from engine.contracts.task_runs import USUAL_RUNS
 from engine.model.records import Unreadable
 from engine.service.engine import Engine

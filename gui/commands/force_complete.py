@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from engine.contracts.forcing import (
+from engine.contracts.forced_completion import (
     CompletionCheck,
     CompletionObstacle,
     CompletionVerdict,

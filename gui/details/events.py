@@ -27,7 +27,7 @@ from engine.model.errors import EngineError
 from engine.model.ledger_ids import plain_id
 from engine.service.engine import Engine
 from engine.text import words
-from engine.text.sizes import size_words
+from engine.text.words import size_words
 from gui.details.event_model import OTHER, EventModel
 from gui.details.find_bar import EventFinder, FindBar
 from gui.details.part_bar import PartBar

@@ -28,8 +28,7 @@ from engine.model.pace import STALL_MIN_MS
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import Standing, standing
 from engine.text import words
-from engine.text.host_waits import CRAWL_DELAY, Wait, wait_words
-from engine.text.words import count
+from engine.text.words import CRAWL_DELAY, Wait, count, wait_words
 from gui.details.facts import (
     FIELDS,
     Fact,

@@ -16,7 +16,7 @@ from PySide6.QtGui import QBrush, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from engine.budgets import Level
-from engine.contracts.contract_views import ContractView
+from engine.contracts.contract_progress import ContractView
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView, Unreadable

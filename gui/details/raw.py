@@ -22,7 +22,7 @@ from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.results.file_reader import FileFacts, FilePart
-from engine.text.sizes import size_words
+from engine.text.words import size_words
 from gui.details.details_tab import DetailTab
 from gui.details.json_view import JsonView
 from gui.details.screenshots import PicturePane

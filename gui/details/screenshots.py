@@ -21,7 +21,7 @@ from engine.model.errors import EngineError
 from engine.model.records import TaskView
 from engine.results.file_reader import FileFacts
 from engine.service.engine import Engine
-from engine.text.sizes import size_words
+from engine.text.words import size_words
 from gui.details.details_tab import DetailTab
 from gui.details.file_handle import FileHandle
 from gui.details.part_bar import PartBar

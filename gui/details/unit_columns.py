@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from engine.results.units import Unit, UnitState
 from engine.text.catalogue import retold
-from engine.text.sizes import size_words
-from engine.text.words import count, took
+from engine.text.words import count, size_words, took
 from gui.style.theme import plain_keys
 
 TONES: Final = {

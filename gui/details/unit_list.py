@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.contracts.contract_views import ContractView
+from engine.contracts.contract_progress import ContractView
 from engine.model.display import clipboard_cell
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView

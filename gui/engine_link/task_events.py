@@ -20,9 +20,8 @@ from engine.model.status import moment
 from engine.service.feed import Batch
 from engine.text import words
 from engine.text.catalogue import retold
-from engine.text.host_waits import Wait, wait_of, wait_words
 from engine.text.messages import ENGLISH
-from engine.text.sizes import size_words
+from engine.text.words import Wait, size_words, wait_of, wait_words
 from gui.i18n.budget_words import advice_words, budget_names
 
 KEPT = 50_000  # events; older ones stay in the file, since a million would take 300 MB

@@ -30,7 +30,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.contracts.contract_views import ContractView
+from engine.contracts.contract_progress import ContractView
 from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of

@@ -26,8 +26,7 @@ from engine.retention.rules import Rules
 from engine.service.router.connection_state import Beside, LedgerState
 from engine.text import words
 from engine.text.catalogue import retold
-from engine.text.sizes import size_words
-from engine.text.words import clock, count, say
+from engine.text.words import clock, count, say, size_words
 from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.i18n.language import NAMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 
-from engine.model import urls
+from engine.model import addresses
 
 MAX_CHARS = 2000  # Longer clipboard texts are no addresses
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
@@ -25,7 +25,7 @@ def complete(typed: str) -> str:
 
 
 def _is_near(text: str) -> bool:
-    found = urls.parse(f"http://{text}")
+    found = addresses.parse(f"http://{text}")
     host = "" if found is None else found.host.removesuffix(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -42,7 +42,7 @@ def address_in(text: str) -> str:
     if not text or len(text) > MAX_CHARS or any(letter.isspace() for letter in text):
         return ""
     url = complete(text)
-    found = urls.parse(url)
+    found = addresses.parse(url)
     if found is None or not found.is_web:
         return ""
     return url if "://" in text or _HOST.match(found.host) or _is_near(found.host) else ""

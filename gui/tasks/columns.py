@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
-from engine.contracts.forcing import Guard
+from engine.contracts.forced_completion import Guard
 from engine.model.display import display
 from engine.model.kind_traits import TRAITS
 from engine.model.ledger_ids import plain_id

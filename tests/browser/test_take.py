@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from engine.egress.egress_policy import Policy
-from engine.model.credentials import Credentials
+from engine.model.addresses import Credentials
 from engine.model.errors import PageError
 from engine.pages.extract import extract_now
 from engine.pages.fetch import PageOptions

@@ -14,8 +14,8 @@ from engine.browser.interact import command_target
 from engine.cli.run import report
 from engine.cli.run_show import Lines
 from engine.kinds.commands.command_check import check
+from engine.model.addresses import Glob
 from engine.model.errors import InvalidArguments
-from engine.model.url_glob import Glob
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.command_states import instance_options

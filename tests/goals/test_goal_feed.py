@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from engine.contracts.contract_progress import RunView
 from engine.contracts.contract_service import Goals
-from engine.contracts.contract_views import RunView
 from engine.ledger.ledger import Ledger
 from engine.model.errors import TaskNotFound
 from engine.model.records import EventSlice, TaskRecord, TaskView, Unreadable

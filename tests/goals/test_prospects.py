@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from engine.contracts.completing import force_of
-from engine.contracts.contract_views import RunView
-from engine.contracts.forcing import CompletionObstacle, CompletionVerdict, may_be_completed, whoami
+from engine.contracts.contract_progress import RunView
+from engine.contracts.forced_completion import (
+    CompletionObstacle,
+    CompletionVerdict,
+    may_be_completed,
+    whoami,
+)
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.errors import InvalidArguments

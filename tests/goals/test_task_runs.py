@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from engine.contracts.completing import force_of
+from engine.contracts.contract_progress import RunView
 from engine.contracts.contract_service import Goals
-from engine.contracts.contract_views import RunView
 from engine.contracts.errors import (
     BulkCompletionRefused,
     ContractNotFound,

@@ -14,7 +14,11 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from engine.contracts.bulk_progress import Contract, guard
 from engine.contracts.contract_service import Goals
-from engine.contracts.forcing import CompletionCheck, CompletionObstacle, CompletionVerdict
+from engine.contracts.forced_completion import (
+    CompletionCheck,
+    CompletionObstacle,
+    CompletionVerdict,
+)
 from engine.contracts.task_runs import contract_of
 from engine.ledger.ledger import Ledger
 from engine.model.records import TaskRecord

@@ -11,7 +11,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from engine.contracts.contract_service import Goals
-from engine.contracts.forcing import CompletionCheck, CompletionObstacle, CompletionVerdict
+from engine.contracts.forced_completion import (
+    CompletionCheck,
+    CompletionObstacle,
+    CompletionVerdict,
+)
 from engine.ledger.ledger import Ledger
 from engine.model.errors import TaskNotFound
 from engine.model.ledger_ids import qualified

@@ -13,7 +13,11 @@ import pytest
 from PySide6.QtCore import QLocale, Qt
 from PySide6.QtWidgets import QDialog, QTabWidget, QWidget
 
-from engine.contracts.forcing import CompletionCheck, CompletionObstacle, CompletionVerdict
+from engine.contracts.forced_completion import (
+    CompletionCheck,
+    CompletionObstacle,
+    CompletionVerdict,
+)
 from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
 from engine.text import catalogue
 from gui.commands.force_complete import ForceDialog

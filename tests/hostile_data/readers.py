@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from engine.budgets.envelopes.envelope_state import state_of
+from engine.budgets.envelopes.envelope_requests import state_of
 from engine.cli.calls import json_text
 from engine.cli.show import view_data
-from engine.export.cells import csv_cell
+from engine.export.table import csv_cell
 from engine.kinds.commands.command_check import check
 from engine.kinds.commands.command_document import task_in
 from engine.kinds.commands.command_file import read_document

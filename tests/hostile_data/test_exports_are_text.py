@@ -16,10 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.export.cells import csv_cell
 from engine.export.exporter import FORMATS, Order
 from engine.export.exports import Exports
-from engine.export.table import About, Table, Tally
+from engine.export.table import About, Table, Tally, csv_cell
 from engine.kinds.spec import Column
 from fixtures.hostile_ledger import HOSTILE_TEXTS
 from fixtures.hostile_ledger.traps import base

@@ -26,8 +26,7 @@ from engine.model.records import Status
 from engine.pages.engine_choice import Loader
 from engine.pages.static_engine import open_static
 from engine.sample.server import Answer
-from engine.sample.site import Site
-from engine.sample.sitemaps import ELSEWHERE, index, urlset
+from engine.sample.site import ELSEWHERE, Site, index, urlset
 from engine.service.engine import Engine
 from engine.text.catalogue import say
 from engine.text.words import remarks

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.contracts.contract_views import RunView
+from engine.contracts.contract_progress import RunView
 from engine.model.errors import EngineError, LedgerReadOnly
 from engine.model.ledger_ids import ledger_label, qualified
 from engine.model.records import Status, TaskRecord

@@ -14,8 +14,7 @@ from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, 
 from engine.model.status import reasons
 from engine.query import FIELDS, Filter, QueryError, subject
 from engine.query.fields import needs_attention
-from engine.query.parse import parse
-from engine.query.syntax import EVERYTHING, And, Node, Not, Or, Term, Text, is_plain, written
+from engine.query.parse import EVERYTHING, And, Node, Not, Or, Term, Text, is_plain, parse, written
 
 NOW = 1_000_000_000_000
 PIECES = st.sampled_from(

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from engine.export import cells, sheet
+from engine.export import sheet, table
 from engine.export.errors import NothingToExport, ResultDamaged
 from engine.export.exporter import FORMATS, TASK_COLUMNS, ExportProgress, Order, export_file
 from engine.model.errors import InvalidArguments, TaskNotFound
@@ -212,9 +212,9 @@ def test_hostile_text_stays_text_in_a_report(ledger, crawled, hostile) -> None:
 def test_a_report_on_a_screen_breaks_no_short_word(ledger, crawled) -> None:
     (style,) = LexborHTMLParser(streamed(ledger, crawled(page(1)), "html")).css("style")
     on_a_screen = style.text().partition("@media print")[0]
-    (cells,) = [line for line in on_a_screen.splitlines() if line.startswith("td {")]
-    assert "overflow-wrap: break-word" in cells  # "anywhere" would let a column be a letter wide
-    assert "max-width" in cells
+    (table,) = [line for line in on_a_screen.splitlines() if line.startswith("td {")]
+    assert "overflow-wrap: break-word" in table  # "anywhere" would let a column be a letter wide
+    assert "max-width" in table
 
 
 def test_a_report_may_load_nothing(ledger, crawled) -> None:
@@ -230,10 +230,10 @@ texts = st.text(
 
 @given(texts)
 def test_no_cell_of_a_csv_begins_a_formula(text) -> None:
-    made = cells.csv_cell(text)
+    made = table.csv_cell(text)
     seen = made.strip(" \n\xa0\ufeff\u200b")
     assert not seen.startswith(tuple(SIGNS))
-    assert made in (cells.plain(text), "'" + cells.plain(text))
+    assert made in (table.plain(text), "'" + table.plain(text))
 
 
 @pytest.mark.parametrize("sign", SIGNS)
@@ -252,12 +252,12 @@ def test_each_sign_of_a_formula_is_known_also_behind_blanks(sign) -> None:
         "\u3164",
     )
     for front in fronts:
-        assert cells.csv_cell(f"{front}{sign}1").startswith("'")
+        assert table.csv_cell(f"{front}{sign}1").startswith("'")
 
 
 @pytest.mark.parametrize("number", [-5, -1.5, 0, 7])
 def test_a_number_is_no_formula(number) -> None:
-    assert cells.csv_cell(number) == str(number)
+    assert table.csv_cell(number) == str(number)
 
 
 @settings(
@@ -269,9 +269,9 @@ def test_any_text_comes_back_from_csv_and_workbook(ledger, crawled, tmp_path, fo
     task_id = crawled(*(page(n, title=text) for n, text in enumerate(found)), status=None)
     kept = [row["title"] for row in jsonl_rows(streamed(ledger, task_id, "jsonl"))]
     rows = csv_rows(streamed(ledger, task_id, "csv", "title", "depth"))
-    assert [row["title"] for row in rows] == [cells.csv_cell(text) for text in kept]
+    assert [row["title"] for row in rows] == [table.csv_cell(text) for text in kept]
     book = workbook(ledger, task_id, tmp_path / "a.xlsx", "title", "depth")["pages"]
-    assert [row[0] or "" for row in book[1:]] == [cells.plain(text) for text in kept]
+    assert [row[0] or "" for row in book[1:]] == [table.plain(text) for text in kept]
 
 
 def test_a_cell_longer_than_excel_takes_is_cut_and_counted(ledger, crawled, tmp_path) -> None:

@@ -18,8 +18,7 @@ from engine.ledger.reader import LedgerReader
 from engine.model.records import Status
 from engine.retention import removal
 from engine.retention.errors import DeleteFailed, NoTrash
-from engine.retention.judging import STILL_WRITING_MS, KeepReason
-from engine.retention.pruning import preview, prune
+from engine.retention.pruning import STILL_WRITING_MS, KeepReason, preview, prune
 from engine.retention.rules import Rules
 from tests.results.conftest import page
 

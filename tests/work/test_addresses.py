@@ -10,8 +10,9 @@ from engine.kinds.arguments import BLANK_IN_FRONT, ONLY_WEB
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
 from engine.kinds.crawl.frontier import Frontier, Visit
 from engine.kinds.crawl.seen_addresses import SeenKeys
-from engine.model import urls
+from engine.model import addresses
 from engine.model.addresses import (
+    Glob,
     address_of,
     credentials_of,
     glob_matcher,
@@ -19,7 +20,6 @@ from engine.model.addresses import (
     link_address,
 )
 from engine.model.errors import InvalidArguments
-from engine.model.url_glob import Glob
 from engine.pages.static_engine import _target
 
 
@@ -115,9 +115,9 @@ def test_what_is_asked_for_is_the_address_to_the_letter(url, query):
 
 
 def _port(address):
-    read = urls.parse(address.url)
+    read = addresses.parse(address.url)
     assert read is not None
-    return urls.PORTS[read.scheme] if read.port is None else read.port
+    return addresses.PORTS[read.scheme] if read.port is None else read.port
 
 
 STEPS = st.lists(
@@ -157,7 +157,7 @@ STEPS = st.lists(
 @example("a/b", " \t?c")
 def test_a_link_leads_where_the_parser_alone_leads_it(base, href):
     page = known(f"http://example.com/{base}").asked
-    led = urls.href_of(href, page)
+    led = addresses.href_of(href, page)
     assert link_address(page, href) == (None if led is None else address_of(led))
 
 

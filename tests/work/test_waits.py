@@ -10,7 +10,7 @@ import pytest
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.host_delay import Pace
 from engine.model.records import TaskEvent
-from engine.text.host_waits import Wait, wait_of, wait_words
+from engine.text.words import Wait, wait_of, wait_words
 
 
 class PassingTime(MemoryContext):

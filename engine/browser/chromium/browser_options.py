@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from engine.egress.egress_policy import Policy
-from engine.model.credentials import Credentials
+from engine.model.addresses import Credentials
 from engine.secrets.given_secrets import Hidden
 
 

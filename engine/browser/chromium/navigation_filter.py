@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from playwright.async_api import Error
 
 from engine.egress.egress_policy import Policy, place_of, place_or_scheme
-from engine.model.credentials import Credentials
+from engine.model.addresses import Credentials
 from engine.model.errors import AddressBlocked, PageError
 
 if TYPE_CHECKING:

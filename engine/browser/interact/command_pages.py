@@ -30,8 +30,8 @@ from engine.kinds.commands.command_errors import CommandFailed
 from engine.kinds.commands.command_keys import is_typing
 from engine.kinds.commands.command_uploads import MAX_BYTES, UploadRefused
 from engine.model import redact
+from engine.model.addresses import Glob
 from engine.model.errors import BrowserGone
-from engine.model.url_glob import Glob
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page, Response

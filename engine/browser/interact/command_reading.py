@@ -29,7 +29,7 @@ from engine.browser.page.screenshot_masking import MaskingFailed, box_of, masked
 from engine.kinds.commands.command_errors import CommandFailed
 from engine.kinds.commands.command_table import OF_ELEMENT
 from engine.model import redact
-from engine.model.url_glob import Glob
+from engine.model.addresses import Glob
 from engine.secrets.echo_matching import Echoes
 
 if TYPE_CHECKING:

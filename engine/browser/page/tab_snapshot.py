@@ -15,7 +15,7 @@ from engine.browser.page.screenshot import picture
 from engine.egress.egress_policy import Policy, without_credentials
 from engine.kinds.snapshot.session_snapshot import LOOK_S, Look
 from engine.kinds.snapshot.snapshot_args import GivenTab, SnapshotArgs
-from engine.model import urls
+from engine.model import addresses
 from engine.model.errors import BrowserGone
 
 _HERE: Final = """(() => ({
@@ -75,7 +75,7 @@ async def _capture(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Loo
 
 
 def _origin(url: str) -> str:
-    found = urls.parse(url)
+    found = addresses.parse(url)
     return "" if found is None else found.origin
 
 

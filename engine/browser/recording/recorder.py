@@ -39,7 +39,7 @@ from engine.kinds.recording.recorder_messages import (
     read_told,
 )
 from engine.kinds.recording.recording_masks import is_secret_field
-from engine.model import redact, urls
+from engine.model import addresses, redact
 from engine.model.errors import BrowserGone, PageError
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class Traffic:
         }
 
     def _host(self, url: str) -> str:
-        found = urls.parse(url)
+        found = addresses.parse(url)
         host = OTHERS if found is None else found.place
         return host if host in self._hosts or len(self._hosts) < MAX_HOSTS else OTHERS
 

@@ -5,11 +5,16 @@ names it is counted. Nothing is ever stopped by it.
 """
 
 from engine.budgets import ToolCall
-from engine.budgets.envelopes.envelope_requests import PHASES, EnvelopeRequest, envelope_request
-from engine.budgets.envelopes.envelope_state import EnvelopeState, has_budget, state_of
-from engine.budgets.envelopes.envelopes import Envelopes, apply, edge_events
+from engine.budgets.envelopes.envelope_requests import (
+    PHASES,
+    EnvelopeRequest,
+    EnvelopeState,
+    envelope_request,
+    has_budget,
+    state_of,
+)
+from engine.budgets.envelopes.envelopes import DurationMeter, Envelopes, apply, edge_events
 from engine.budgets.envelopes.errors import EnvelopeEnded, NotAnEnvelope
-from engine.budgets.envelopes.task_duration import DurationMeter
 
 __all__ = [
     "PHASES",

@@ -7,7 +7,7 @@ own. Records are in `<home>/comet-runs/`, transitions in `<home>/audit/`.
 from engine.contracts.lifecycle.errors import LifecycleTransitionError, RunNotRunning, RunOfTask
 from engine.contracts.lifecycle.linked_runs import LinkedRuns
 from engine.contracts.lifecycle.run_operations import Runs
-from engine.contracts.lifecycle.run_record import Run, RunFacts, RunUpdate, envelope, problems
+from engine.contracts.lifecycle.run_store import Run, RunFacts, RunUpdate, envelope, problems
 
 __all__ = [
     "LifecycleTransitionError",

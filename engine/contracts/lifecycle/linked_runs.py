@@ -17,8 +17,7 @@ import msgspec
 
 from engine.contracts.lifecycle.errors import RunOfTask
 from engine.contracts.lifecycle.run_operations import Runs
-from engine.contracts.lifecycle.run_record import RUN_ID, Run, RunFacts
-from engine.contracts.lifecycle.run_store import FOLDER
+from engine.contracts.lifecycle.run_store import FOLDER, RUN_ID, Run, RunFacts
 from engine.ledger.files import Folder, Unusable, writing
 from engine.ledger.folder_presence import HeldFolder, Presence
 from engine.ledger.lease import make_root

@@ -13,9 +13,11 @@ from uuid import uuid4
 import msgspec
 
 from engine.contracts.lifecycle.errors import LifecycleTransitionError, RunNotRunning
-from engine.contracts.lifecycle.run_record import (
+from engine.contracts.lifecycle.run_store import (
     RUN_ID,
     TEXT_CHARACTERS,
+    KeptRuns,
+    Raw,
     Run,
     RunFacts,
     RunUpdate,
@@ -24,7 +26,6 @@ from engine.contracts.lifecycle.run_record import (
     envelope,
     iso,
 )
-from engine.contracts.lifecycle.run_store import KeptRuns, Raw
 from engine.ledger import journal
 from engine.ledger.files import Folder, writing
 from engine.ledger.lease import make_root

@@ -12,8 +12,7 @@ from engine.egress.egress_policy import place_of
 from engine.kinds.commands.command_table import TAB_ACTIONS
 from engine.kinds.commands.command_task import Task, TaskCommand, command_id
 from engine.model import redact
-from engine.model.addresses import credentials_of
-from engine.model.credentials import Credentials
+from engine.model.addresses import Credentials, credentials_of
 from engine.model.errors import AddressBlocked
 from engine.secrets.given_secrets import Hidden, Scrub, of_address
 

@@ -29,8 +29,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.kinds.credential_args import CREDENTIALS, credential_problems, credentials_from
-from engine.model.addresses import Address, Fragments, address_of
-from engine.model.credentials import Credentials
+from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
 from engine.pages.fetch import PageOptions, Screenshot
 from engine.pages.html_limits import MAX_ELEMENTS, MAX_TEXT_KB

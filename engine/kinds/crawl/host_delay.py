@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.kinds.context import Context
-from engine.text import host_waits
+from engine.text import words
 
 MAX_RETRY_AFTER_S = 60.0
 TOLD_FROM_S = 3.0  # minimum Retry-After wait that is logged
@@ -46,18 +46,18 @@ class Pace:
             self._told[host] = until
             left_s = round(until - now, 1)
             await self._ctx.log(
-                host_waits.PHASE,
+                words.PHASE,
                 f"Waiting {left_s:.0f} s for {host}: its answer asked for it (Retry-After)",
                 host=host,
                 seconds=left_s,
-                reason=host_waits.RETRY_AFTER,
+                reason=words.RETRY_AFTER,
             )
         if asked_s > self._delay_s and asked_s >= SLOW_FROM_S and host not in self._slow:
             self._slow.add(host)
             await self._ctx.log(
-                host_waits.PHASE,
+                words.PHASE,
                 f"{host} asks for {asked_s:g} s between two requests (Crawl-delay)",
                 host=host,
                 seconds=asked_s,
-                reason=host_waits.CRAWL_DELAY,
+                reason=words.CRAWL_DELAY,
             )

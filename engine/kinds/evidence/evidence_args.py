@@ -27,8 +27,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.kinds.credential_args import CREDENTIALS, credential_problems, credentials_from
-from engine.model.addresses import address_of
-from engine.model.credentials import Credentials
+from engine.model.addresses import Credentials, address_of
 from engine.model.errors import InvalidArguments, Problem
 from engine.secrets.given_secrets import Hidden
 

@@ -17,7 +17,7 @@ from engine.kinds.commands.command_table import MAX_ALTERNATIVES, MAX_SCROLL_PX
 from engine.kinds.commands.command_uploads import MAX_FILES, read_name
 from engine.kinds.commands.command_values import placeholders
 from engine.kinds.recording.recording_actions import plain_label
-from engine.model import redact, urls
+from engine.model import addresses, redact
 
 _PLAYWRIGHTS_OWN: Final = re.compile(r"^(?:role|text)=|>>|:text-is\(")  # not CSS for a script
 ALLOW_FILES: Final = "octask run --allow-files DIR, the folder that holds these files"
@@ -183,7 +183,7 @@ class Replay:
 
 
 def _place_of(url: str) -> str:
-    found = urls.parse(url)
+    found = addresses.parse(url)
     return "" if found is None else found.place
 
 

@@ -34,7 +34,7 @@ from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.engine_choice import Loader, OpenFetcher
 from engine.pages.fetch import Fetched, PageOptions
 from engine.pages.robots import ROBOTS_S, Rules
-from engine.text.sizes import size_words
+from engine.text.words import size_words
 
 # Discovery of a site's sitemap, and selection of its pages.
 #

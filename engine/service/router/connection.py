@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.contracts.contract_views import ContractView, RunView
-from engine.contracts.forcing import CompletionCheck
+from engine.contracts.contract_progress import ContractView, RunView
+from engine.contracts.forced_completion import CompletionCheck
 from engine.contracts.task_run_folders import FOLDER as RUNS
 from engine.export.exporter import Exported
 from engine.ledger.routing import Access
