@@ -22,8 +22,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from engine.agents.errors import InstructionRefused
+from engine.browser.interact.command_keys import NAMED, read_key
 from engine.browser.interact.page_outline import REFERENCE
-from engine.kinds.commands.command_keys import NAMED, read_key
 
 MOST_PIXELS = 100_000
 

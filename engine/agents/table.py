@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from engine.browser.interact.command_keys import read_key
 from engine.kinds.arguments import (
     Argument,
     Table,
@@ -21,7 +22,6 @@ from engine.kinds.arguments import (
     web_address,
     whole,
 )
-from engine.kinds.commands.command_keys import read_key
 from engine.model.errors import InvalidArguments, Problem
 
 TIMEOUT_MS: Final = 30_000

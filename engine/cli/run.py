@@ -18,13 +18,13 @@ from typing import Any, Final
 import click
 
 from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.interact.command_uploads import Uploads
 from engine.cli.calls import BY_STATUS, CANCELLED, FAILED, OK, Interrupts, call, print_json, refuse
 from engine.cli.place import place_options, settings_from
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.run_show import Lines, lines_for
 from engine.cli.start import detach, print_obstacle, print_refusal
 from engine.egress.egress_policy import Policy
-from engine.kinds.commands.command_uploads import Uploads
 from engine.ledger.files import Folder, Unusable
 from engine.model.config import Settings
 from engine.model.display import display_lines

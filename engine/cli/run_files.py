@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import click
 
+from engine.browser.interact.command_uploads import Uploads
 from engine.kinds.commands.command_check import check
 from engine.kinds.commands.command_file import MAX_BYTES, read_document
-from engine.kinds.commands.command_uploads import Uploads
 from engine.model.errors import InvalidArguments, Problem
 
 STANDARD_INPUT: Final = "-"

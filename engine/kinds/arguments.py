@@ -20,18 +20,8 @@ KEYS_HINT = "Private keys, signed tokens and keys of well-known services."
 COUNTED_KEYS_HINT = "Private keys, signed tokens and keys of well-known services, counted."
 ONLY_WEB = "only http and https addresses can be opened"
 
-QUOTED = "{}"  # placeholder of the quoted value; secrets are masked only inside the quoted value
-MAX_QUOTED = 40  # characters
 
 Reading = Callable[[object], Any]  # returns the value, or raises ValueError with the reason
-
-
-class WrongValue(ValueError):
-    """An invalid value; the message marks the place of the quoted value with QUOTED."""
-
-    def __init__(self, sentence: str, quoted: str) -> None:
-        super().__init__(sentence.format(quoted[:MAX_QUOTED]))
-        self.sentence, self.quoted = sentence, quoted
 
 
 Place = Literal["first", "limits", "more"]

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from engine.model.errors import EngineError
+from engine.model.errors import UnitTimeout
 from engine.model.records import Units
 
 StopReason = Literal["", "cancelled", "budget", "forced", "stopped"]
@@ -34,18 +34,6 @@ class Clock:
 
 class UnitStopped(Exception):
     """A requested stop ended the unit; finished units are kept. Not a failure."""
-
-
-class UnitTimeout(EngineError):
-    """A unit exceeded its time limit."""
-
-    code = "unit_timeout"
-    title = "It took too long"
-    sentence = "{label}: took longer than {limit_s:.0f} s"
-
-    def __init__(self, label: str, limit_s: float) -> None:
-        super().__init__(label=label, limit_s=limit_s)
-        self.label, self.limit_s = label, limit_s
 
 
 class Context(Protocol):

@@ -370,3 +370,15 @@ class OwnershipError(EngineError):
     title = "The tab is another agent's"
     sentence = "Agent {agentId} may not {action} in {tabId}: it is {ownerAgentId}'s."
     advice_text = "tabs_context lists the tabs of one's own; open one with navigate."
+
+
+class UnitTimeout(EngineError):
+    """A unit exceeded its time limit."""
+
+    code = "unit_timeout"
+    title = "It took too long"
+    sentence = "{label}: took longer than {limit_s:.0f} s"
+
+    def __init__(self, label: str, limit_s: float) -> None:
+        super().__init__(label=label, limit_s=limit_s)
+        self.label, self.limit_s = label, limit_s

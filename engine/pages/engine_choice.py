@@ -15,17 +15,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, Self, TypeVar
+from typing import Final, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
-from engine.kinds.crawl.crawl_args import CrawlArgs
 from engine.model.addresses import address_of
 from engine.model.errors import PageError
 from engine.pages import script_edits, style_sheets
 from engine.pages.documents import is_html, is_text
 from engine.pages.extract import clean, extract_now, off_the_loop, parse_html, parse_static
-from engine.pages.fetch import EngineName, Fetched, Fetcher
+from engine.pages.fetch import CrawlEngine, EngineName, Fetched, Fetcher, PageOptions
 from engine.pages.html_limits import bounded
 from engine.pages.robots import Robots
 from engine.pages.script_edits import Edit, Unlike
@@ -247,17 +246,30 @@ def _remember(known: dict[_K, _T], key: _K, value: _T) -> _T:
 
 # Page loader of a crawl: the requested engine, or with `auto` the learned one.
 
-OpenFetcher = Callable[[EngineName, CrawlArgs], AbstractAsyncContextManager[Fetcher]]
+OpenFetcher = Callable[[EngineName], AbstractAsyncContextManager[Fetcher]]
 
 GATE_S = 3.0  # limit of a page's wait for another comparison
 # Errors that a browser would meet as well, so that a second load only costs time.
 _FINAL = frozenset({"blocked", "dns", "redirects", "download"})
 
 
+class LoaderOptions(Protocol):
+    """What a loader needs of a crawl's arguments."""
+
+    @property
+    def engine(self) -> CrawlEngine: ...
+
+    @property
+    def page_options(self) -> PageOptions: ...
+
+    @property
+    def retries(self) -> int: ...
+
+
 class Loader:
     """The fetchers of one crawl, each opened on first use."""
 
-    def __init__(self, args: CrawlArgs, open_fetcher: OpenFetcher) -> None:
+    def __init__(self, args: LoaderOptions, open_fetcher: OpenFetcher) -> None:
         self._args = args
         self._open = open_fetcher
         self._stack = AsyncExitStack()
@@ -276,7 +288,7 @@ class Loader:
     async def fetcher(self, engine: EngineName) -> Fetcher:
         async with self._opening:
             if engine not in self._fetchers:
-                opened = await self._stack.enter_async_context(self._open(engine, self._args))
+                opened = await self._stack.enter_async_context(self._open(engine))
                 self._fetchers[engine] = opened
             return self._fetchers[engine]
 

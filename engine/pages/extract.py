@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
 
-from engine.kinds.crawl.crawl_args import OutputFormat
 from engine.model import addresses as urls
 from engine.model.addresses import Address, address_of, in_charset, link_address
 from engine.pages import script_edits, shadow_roots, style_sheets
-from engine.pages.fetch import MAX_LINK_CHARS, MAX_LINKS, Fetched
+from engine.pages.fetch import MAX_LINK_CHARS, MAX_LINKS, Fetched, OutputFormat
 from engine.pages.html_limits import MAX_ELEMENTS, MAX_TEXT_KB, bounded
 from engine.pages.rendered_text import rendered_text
 from engine.pages.text_blocks import rendered_blocks

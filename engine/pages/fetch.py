@@ -11,6 +11,12 @@ from engine.pages.html_limits import MAX_ELEMENTS, MAX_TEXT_KB
 from engine.pages.script_edits import Edit
 from engine.pages.style_sheets import Rule
 
+OutputFormat = Literal["markdown", "text", "structured"]
+
+
+CrawlEngine = Literal["browser", "static", "auto"]
+
+
 Screenshot = Literal["none", "failed", "all"]
 EngineName = Literal["browser", "static"]
 

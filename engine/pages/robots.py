@@ -7,10 +7,10 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.kinds.crawl.retry_policy import patiently
 from engine.model.addresses import Address
 from engine.model.errors import AddressBlocked, PageError
 from engine.pages.fetch import Fetched, Fetcher, PageOptions
+from engine.pages.retry_policy import patiently
 
 if TYPE_CHECKING:
     from protego import Protego

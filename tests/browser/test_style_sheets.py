@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.egress.egress_policy import Policy
-from engine.kinds.crawl.crawl_args import OutputFormat
 from engine.pages.extract import extract_now
-from engine.pages.fetch import Fetched, PageOptions
+from engine.pages.fetch import Fetched, OutputFormat, PageOptions
 from engine.pages.static_engine import open_static
 from engine.pages.style_sheets import parse_sheet, sheets_of
 from engine.sample.server import Answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.kinds.commands.command_errors import (
+from engine.browser.interact.command_errors import (
     CANCELLED,
     BadCommand,
     CommandFailed,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from engine.browser.interact.command_uploads import UploadRefused, Uploads
 from engine.kinds.commands.command_check import check
-from engine.kinds.commands.command_uploads import UploadRefused, Uploads
 from engine.model.errors import InvalidArguments
 from engine.sample.server import Answer
 from engine.sample.site import Site

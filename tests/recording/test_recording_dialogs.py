@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.recording.recorder_messages import Answered
 from engine.kinds.commands.command_check import check
-from engine.kinds.recording.recorder_messages import Answered
 from engine.kinds.recording.recording_actions import Scribe
 from engine.kinds.recording.recording_export import command_task
 from engine.kinds.recording.recording_masks import Masks

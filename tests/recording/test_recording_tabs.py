@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.browser.chromium.browser_options import InstanceOptions
-from engine.kinds.recording.recorder_messages import Heard, TabClosed, Told
+from engine.browser.recording.recorder_messages import Heard, TabClosed, Told
 from engine.kinds.recording.recording_actions import Scribe
 from engine.kinds.recording.recording_export import command_task
 from engine.kinds.recording.recording_masks import Masks

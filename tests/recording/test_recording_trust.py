@@ -13,9 +13,16 @@ from hypothesis import strategies as st
 
 from engine.browser.recording import recorder
 from engine.browser.recording.recorder import RateCap
-from engine.kinds.recording.recorder_messages import Heard, Target, Told, Went, read_told
+from engine.browser.recording.recorder_messages import (
+    Heard,
+    Target,
+    Told,
+    Went,
+    is_secret_field,
+    read_told,
+)
 from engine.kinds.recording.recording_actions import Action, Scribe
-from engine.kinds.recording.recording_masks import Masks, is_secret_field
+from engine.kinds.recording.recording_masks import Masks
 from engine.sample.server import Answer
 from tests.recording.conftest import WAIT_S
 from tests.recording.test_recording_export import exported

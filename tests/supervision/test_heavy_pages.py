@@ -14,10 +14,10 @@ from engine.browser.chromium.browser_options import MIB, FetcherOptions, Instanc
 from engine.browser.chromium.instances import Instances
 from engine.browser.chromium.launch import Load
 from engine.browser.chromium.processes import Family
+from engine.browser.interact.command_errors import CommandFailed
 from engine.browser.interact.command_stage import Stage
 from engine.browser.interact.command_tools import run_command
 from engine.egress.egress_policy import Policy
-from engine.kinds.commands.command_errors import CommandFailed
 from engine.kinds.commands.command_plan import Step
 from engine.model.errors import PageError
 from engine.pages.fetch import PageOptions

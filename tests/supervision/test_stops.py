@@ -22,15 +22,16 @@ from engine.browser.chromium.processes import alive
 from engine.browser.page.evidence import TabCamera
 from engine.browser.page.failures import PageTooHeavy
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext, UnitTimeout
-from engine.kinds.crawl import crawl, retry_policy
+from engine.kinds.context import MemoryContext
+from engine.kinds.crawl import crawl
 from engine.kinds.crawl.crawl import Awake
 from engine.kinds.evidence import evidence_bundle
 from engine.kinds.evidence.evidence_kind import EVIDENCE
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
-from engine.model.errors import BrowserGone, PageError
+from engine.model.errors import BrowserGone, PageError, UnitTimeout
 from engine.model.records import Status
+from engine.pages import retry_policy
 from engine.sample.server import Answer
 from engine.service.engine import Engine
 from tests.commands.conftest import do, task

@@ -16,14 +16,14 @@ from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
-from engine.kinds.crawl import retry_policy
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.crawl.frontier import Frontier, Visit
-from engine.kinds.crawl.retry_policy import Failure
 from engine.model.addresses import Address, address_of
 from engine.model.errors import AddressBlocked, BrowserGone, PageError
+from engine.pages import retry_policy
 from engine.pages.fetch import Fetched
+from engine.pages.retry_policy import Failure
 from engine.pages.static_engine import open_static
 
 PAGES = 60

@@ -9,13 +9,13 @@ from typing import Final
 from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from engine.browser.page.failures import net_failure
-from engine.kinds.commands.command_errors import (
+from engine.browser.interact.command_errors import (
     BadCommand,
     CommandFailed,
     CommandTimeout,
     InstanceDisconnected,
 )
+from engine.browser.page.failures import net_failure
 from engine.model import redact
 
 MAX_REASON: Final = 300  # characters

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from playwright.async_api import Error, FilePayload
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from engine.browser.interact.command_errors import CommandFailed
 from engine.browser.interact.command_failures import gone, no_frame, too_slow
+from engine.browser.interact.command_keys import is_typing
 from engine.browser.interact.command_stage import Call, Tool, script
 from engine.browser.interact.command_target import (
     LOOK_S,
@@ -25,10 +27,8 @@ from engine.browser.interact.command_target import (
     target_element,
     whole_selector,
 )
+from engine.browser.interact.command_uploads import MAX_BYTES, UploadRefused
 from engine.egress.egress_policy import without_credentials
-from engine.kinds.commands.command_errors import CommandFailed
-from engine.kinds.commands.command_keys import is_typing
-from engine.kinds.commands.command_uploads import MAX_BYTES, UploadRefused
 from engine.model import redact
 from engine.model.addresses import Glob
 from engine.model.errors import BrowserGone

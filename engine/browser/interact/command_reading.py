@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from engine.browser.interact.command_errors import CommandFailed
 from engine.browser.interact.command_failures import no_frame
 from engine.browser.interact.command_stage import Call, Tool, script
 from engine.browser.interact.command_target import (
@@ -26,8 +27,6 @@ from engine.browser.interact.command_target import (
 from engine.browser.page import extraction_options
 from engine.browser.page.password_fields import without_secret_values
 from engine.browser.page.screenshot_masking import MaskingFailed, box_of, masked_screenshot
-from engine.kinds.commands.command_errors import CommandFailed
-from engine.kinds.commands.command_table import OF_ELEMENT
 from engine.model import redact
 from engine.model.addresses import Glob
 from engine.secrets.echo_matching import Echoes
@@ -87,7 +86,7 @@ async def _first_unmet(call: Call, page: Page) -> Missed | None:
 
 def _is_of_page(call: Call) -> bool:
     """Return whether the command expects nothing of an element."""
-    return not any(name in call.args for name in OF_ELEMENT)
+    return not any(name in _CHECKS and name not in OF_PAGE for name in call.args)
 
 
 async def _expectation_error(call: Call, page: Page, missed: Missed | None) -> CommandFailed:

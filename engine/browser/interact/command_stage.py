@@ -14,8 +14,8 @@ from playwright.async_api import Error
 
 from engine.browser.chromium.instances import Instances
 from engine.browser.interact.command_failures import gone
+from engine.browser.interact.command_uploads import Uploads
 from engine.egress.egress_policy import Policy
-from engine.kinds.commands.command_uploads import Uploads
 from engine.model.errors import BrowserGone
 from engine.secrets.given_secrets import Scrub
 

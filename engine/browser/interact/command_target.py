@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from engine.browser.interact.command_errors import CommandFailed
 from engine.browser.interact.command_failures import HIDDEN, is_bad_selector, too_slow
 from engine.browser.interact.command_stage import Call
-from engine.kinds.commands.command_errors import CommandFailed
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame, Locator, Page

@@ -6,12 +6,17 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
+from engine.browser.interact.command_errors import (
+    CommandFailed,
+    CommandTimeout,
+    InstanceDisconnected,
+)
 from engine.browser.interact.command_failures import CRASHED, as_failure, gone, no_frame, too_slow
 from engine.browser.interact.command_pages import INTERACT, NAVIGATE
 from engine.browser.interact.command_reading import CONTENT, EXECUTE
@@ -19,8 +24,6 @@ from engine.browser.interact.command_stage import Call, Stage, Tool
 from engine.browser.interact.command_target import missing_frame
 from engine.browser.page.failures import TOO_HEAVY
 from engine.egress.egress_policy import without_credentials
-from engine.kinds.commands.command_errors import CommandFailed, CommandTimeout, InstanceDisconnected
-from engine.kinds.commands.command_plan import Step
 from engine.model.display import display
 from engine.model.errors import BrowserGone, EngineError
 
@@ -89,7 +92,23 @@ MOST_OF_ADDRESS: Final = 200  # characters
 LAST_READ_S: Final = 4.0  # a failed assertion reports the actual value, so its last read may finish
 
 
-async def run_command(step: Step, stage: Stage, number: int) -> Any:
+class Command(Protocol):
+    """What is executed of one command: a tool, its action, and the checked arguments."""
+
+    @property
+    def tool(self) -> str: ...
+
+    @property
+    def action(self) -> str: ...
+
+    @property
+    def args(self) -> Mapping[str, Any]: ...
+
+    @property
+    def timeout_ms(self) -> int: ...
+
+
+async def run_command(step: Command, stage: Stage, number: int) -> Any:
     """Run one command and return its result as plain JSON.
 
     Raises:
@@ -175,7 +194,7 @@ def _subject(call: Call) -> str:
     return f"{whole} (1 of {call.matches:,})" if call.matches > 1 else whole
 
 
-def needs_page(step: Step) -> bool:
+def needs_page(step: Command) -> bool:
     """Return whether this command acts on the task's own instance."""
     return step.tool != "browser_instance"
 

@@ -23,7 +23,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.page.failures import net_failure, no_answer
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
-from engine.kinds.recording.recorder_messages import (
+from engine.browser.recording.recorder_messages import (
     MAX_TEXT,
     Answered,
     Closed,
@@ -36,9 +36,9 @@ from engine.kinds.recording.recorder_messages import (
     Told,
     Went,
     WindowRefused,
+    is_secret_field,
     read_told,
 )
-from engine.kinds.recording.recording_masks import is_secret_field
 from engine.model import addresses, redact
 from engine.model.errors import BrowserGone, PageError
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from engine.kinds.arguments import QUOTED, WrongValue, flag
+from engine.browser.interact.command_keys import QUOTED, WrongValue
+from engine.browser.interact.command_uploads import UploadRefused, Uploads
+from engine.kinds.arguments import flag
 from engine.kinds.commands import command_values as values
 from engine.kinds.commands.command_plan import CommandPlan, Step
 from engine.kinds.commands.command_table import (
@@ -26,7 +28,6 @@ from engine.kinds.commands.command_table import (
     Arg,
     default_timeout_ms,
 )
-from engine.kinds.commands.command_uploads import UploadRefused, Uploads
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 from engine.secrets.given_secrets import Scrub

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from engine.browser.interact.command_keys import MODIFIERS, read_key
+from engine.browser.interact.command_uploads import MAX_FILES, read_name
 from engine.kinds import arguments
-from engine.kinds.commands.command_keys import MODIFIERS, read_key
-from engine.kinds.commands.command_uploads import MAX_FILES, read_name
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
 EXPECT_TIMEOUT_MS: Final = 5_000  # the default of Playwright's assertions

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from engine.kinds.commands.command_keys import is_typing
+from engine.browser.interact.command_keys import is_typing
 from engine.kinds.commands.command_table import TYPED
 from engine.model import redact
 

@@ -17,21 +17,21 @@ import msgspec
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
+from engine.browser.interact.command_errors import CANCELLED, CommandFailed, InstanceDisconnected
+from engine.browser.interact.command_uploads import Uploads
 from engine.browser.recording.live_view import MaskedContent
 from engine.egress.egress_policy import Policy
 from engine.kinds.commands.command_check import check
 from engine.kinds.commands.command_document import Document
-from engine.kinds.commands.command_errors import CANCELLED, CommandFailed, InstanceDisconnected
 from engine.kinds.commands.command_plan import CommandPlan, Step
 from engine.kinds.commands.command_task import CommandError, Task, TaskError, finished, new_task_id
-from engine.kinds.commands.command_uploads import Uploads
 from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
-from engine.kinds.context import Clock, Context, UnitStopped, UnitTimeout
+from engine.kinds.context import Clock, Context, UnitStopped
 from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import FROM_OUTSIDE
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Placing, Tools
 from engine.model import redact
-from engine.model.errors import EngineError, TaskFailed
+from engine.model.errors import EngineError, TaskFailed, UnitTimeout
 from engine.model.records import COMMANDS_NAME, Units
 from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Scrub

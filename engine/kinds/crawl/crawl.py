@@ -16,24 +16,25 @@ import contextlib
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Self
 
 import msgspec
 
-from engine.kinds.context import Context, UnitStopped, UnitTimeout
-from engine.kinds.crawl import retry_policy
+from engine.kinds.context import Context, UnitStopped
 from engine.kinds.crawl.crawl_args import CrawlArgs
 from engine.kinds.crawl.frontier import SPARE, Frontier, Visit
 from engine.kinds.crawl.host_delay import Pace
-from engine.kinds.crawl.retry_policy import Failure
 from engine.model.addresses import Address, address_of, glob_matcher, same_site
-from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError
+from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError, UnitTimeout
 from engine.model.records import Units
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
+from engine.pages import retry_policy
 from engine.pages.documents import is_html, is_text, media_type
-from engine.pages.engine_choice import Loader, OpenFetcher
+from engine.pages.engine_choice import Loader
 from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, has_words
-from engine.pages.fetch import EngineName, Fetched
+from engine.pages.fetch import EngineName, Fetched, Fetcher
+from engine.pages.retry_policy import Failure
 from engine.pages.robots import BLOCKED, ROBOTS_S, Robots, Rules
 from engine.secrets.given_secrets import Scrub
 
@@ -157,6 +158,9 @@ MANY = 1_000  # start addresses; a million take 3 s, which would block the loop
 _NAMES_A_TIME = frozenset({429, 503})  # statuses whose Retry-After applies to the host
 
 
+OpenFetcher = Callable[[EngineName, CrawlArgs], AbstractAsyncContextManager[Fetcher]]
+
+
 async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> CrawlOutcome:
     """Crawl as configured by `args`; store pages through `ctx.page`, and return the summary.
 
@@ -167,7 +171,7 @@ async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> Cra
         InjectedFault: `failOnPage` was given and its page was reached.
         EngineError: any error of `ctx` when it cannot store a page.
     """
-    async with Loader(args, open_fetcher) as loader:
+    async with Loader(args, lambda engine: open_fetcher(engine, args)) as loader:
         return await crawl_from(args, ctx, loader, [Visit(start, 0) for start in args.starts])
 
 

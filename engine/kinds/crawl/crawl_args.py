@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -31,12 +31,9 @@ from engine.kinds.arguments import (
 from engine.kinds.credential_args import CREDENTIALS, credential_problems, credentials_from
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
-from engine.pages.fetch import PageOptions, Screenshot
+from engine.pages.fetch import CrawlEngine, OutputFormat, PageOptions, Screenshot
 from engine.pages.html_limits import MAX_ELEMENTS, MAX_TEXT_KB
 from engine.secrets.given_secrets import Hidden, of_address
-
-OutputFormat = Literal["markdown", "text", "structured"]
-CrawlEngine = Literal["browser", "static", "auto"]
 
 
 class CrawlArgs(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from engine.budgets.budget_policy import DOMAINS
 from engine.egress.domain_allowlist import DomainAllowlist
 from engine.egress.egress_policy import Policy
 from engine.kinds.context import Context
-from engine.kinds.crawl.crawl import crawl
+from engine.kinds.crawl.crawl import OpenFetcher, crawl
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
 from engine.kinds.crawl.crawl_traits import CRAWL_TRAITS
 from engine.kinds.egress_log import telling
@@ -19,7 +19,6 @@ from engine.kinds.private_reach import reach
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.model.errors import NothingTaken, OnlyErrorAnswers
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
-from engine.pages.engine_choice import OpenFetcher
 from engine.pages.fetch import EngineName, Fetcher
 from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, open_static
 

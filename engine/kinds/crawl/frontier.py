@@ -14,9 +14,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Final, Literal, NamedTuple
 
-from engine.kinds.crawl.retry_policy import Failure
 from engine.kinds.crawl.seen_addresses import SeenKeys
 from engine.model.addresses import Address, Fragments
+from engine.pages.retry_policy import Failure
 
 # Links that a crawl skipped, counted by reason, so that the result can report the gaps.
 

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
-from engine.kinds.context import Context, UnitStopped, UnitTimeout
-from engine.kinds.recording.recorder_messages import Closed, Happening, OpenRecorder, Recorder
+from engine.browser.recording.recorder_messages import Closed, Happening, OpenRecorder, Recorder
+from engine.kinds.context import Context, UnitStopped
 from engine.kinds.recording.recording_actions import Action, Scribe
 from engine.kinds.recording.recording_args import MAX_DURATION_MS, RecordingArgs
 from engine.kinds.recording.recording_masks import Masks
 from engine.model import redact
+from engine.model.errors import UnitTimeout
 from engine.model.records import Units
 
 OPEN_S: Final = 60.0

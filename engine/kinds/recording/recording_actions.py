@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from engine.kinds.recording.recorder_messages import (
+from engine.browser.recording.recorder_messages import (
     BY_PERSON,
     MAX_TEXT,
     Answered,
@@ -22,8 +22,9 @@ from engine.kinds.recording.recorder_messages import (
     Told,
     Went,
     WindowRefused,
+    is_secret_field,
 )
-from engine.kinds.recording.recording_masks import Masks, is_secret_field
+from engine.kinds.recording.recording_masks import Masks
 
 MAX_URL: Final = 2_048
 MAX_NAME: Final = 120

@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from engine.kinds.commands.command_keys import read_key
+from engine.browser.interact.command_keys import read_key
+from engine.browser.interact.command_uploads import MAX_FILES, read_name
 from engine.kinds.commands.command_table import MAX_ALTERNATIVES, MAX_SCROLL_PX
-from engine.kinds.commands.command_uploads import MAX_FILES, read_name
 from engine.kinds.commands.command_values import placeholders
 from engine.kinds.recording.recording_actions import plain_label
 from engine.model import addresses, redact

@@ -9,11 +9,11 @@ from typing import Any
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.instances import TooManyInstances
 from engine.browser.page.failures import NoScreen
+from engine.browser.recording.recorder_messages import Recorder
 from engine.egress.egress_policy import Policy
 from engine.kinds.context import Context
 from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import reach
-from engine.kinds.recording.recorder_messages import Recorder
 from engine.kinds.recording.recording import partial_head, record
 from engine.kinds.recording.recording_args import ARGUMENTS, RecordingArgs, parse_recording
 from engine.kinds.recording.recording_errors import NoDisplay

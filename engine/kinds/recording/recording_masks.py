@@ -13,43 +13,16 @@ from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import unquote, unquote_plus
 
+from engine.browser.recording.recorder_messages import NOT_SLUG, Target
 from engine.kinds.commands.command_values import placeholders
-from engine.kinds.recording.recorder_messages import Target
 from engine.model import redact
 from engine.secrets.echo_matching import Echoes
 from engine.secrets.given_secrets import Hidden, Scrub
 
 SHORTEST: Final = 3  # shorter values are matched only as a whole value in an address
 MOST_SEEN: Final = 5_000
-_WORDS: Final = """
-pass pwd pin cvv cvc csc otp ssn iban passphrase passcode passwort kennwort pan mfa totp
-"""
-_SECRET_WORDS: Final = frozenset(_WORDS.split())
-_SECRET_PAIRS: Final = ("cardnumber", "securitycode", "creditcard", "onetimecode", "accountnumber")
-_SECRET_ASKED: Final = re.compile(
-    r"(^|\s)(cc-[a-z-]+|one-time-code|(current|new)-password)(\s|$)", re.I
-)
-_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _INSIDE_A_WORD: Final = re.compile(r"\w\{\{|\}\}\w")
 _PART: Final = re.compile(r"(?<=[=/])[^&#=/?]+")
-
-
-def is_secret_field(target: Target) -> bool:
-    """Return whether the field resembles one for a password, a code, or a card."""
-    if target.type == "password" or any(map(_SECRET_ASKED.search, target.hints)):
-        return True
-    return any(map(_names_a_secret, (*target.hints, target.name or "")))
-
-
-def _names_a_secret(hint: str) -> bool:
-    words = {word.lower() for word in _WORD.findall(hint)}
-    joined = _NOT_SLUG.sub("", hint.lower())
-    return (
-        redact.is_secret_key(hint)
-        or bool(words & _SECRET_WORDS)
-        or any(pair in joined for pair in _SECRET_PAIRS)
-    )
 
 
 class Masks:
@@ -178,7 +151,7 @@ def _slug(target: Target) -> str:
     """Derive a variable's name from the field's labels."""
     named: Iterable[str] = (target.name or "", *target.hints)
     for words in named:
-        slug = _NOT_SLUG.sub("_", words.lower()).strip("_")[:40].strip("_")
+        slug = NOT_SLUG.sub("_", words.lower()).strip("_")[:40].strip("_")
         if slug and slug[0].isalpha():
             return slug
     return "text"

@@ -12,13 +12,12 @@ import msgspec
 
 from engine.egress.egress_policy import place_of
 from engine.egress.public_addresses import literal
-from engine.kinds.context import Context, UnitTimeout
-from engine.kinds.crawl.crawl import Give, crawl_from
+from engine.kinds.context import Context
+from engine.kinds.crawl.crawl import Give, OpenFetcher, crawl_from
 from engine.kinds.crawl.crawl_args import CrawlArgs
 from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS, expect_a_page, fetchers
 from engine.kinds.crawl.frontier import SPARE, Visit
 from engine.kinds.crawl.host_delay import Pace
-from engine.kinds.crawl.retry_policy import patiently, reason_of
 from engine.kinds.crawl.seen_addresses import SeenKeys
 from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import reach
@@ -29,10 +28,11 @@ from engine.kinds.spec import Head, KindForm, KindSpec, Tools, defaults_of
 from engine.model import redact
 from engine.model.addresses import Address, address_of, glob_matcher, link_address, same_site
 from engine.model.display import display
-from engine.model.errors import EngineError, PageError
+from engine.model.errors import EngineError, PageError, UnitTimeout
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
-from engine.pages.engine_choice import Loader, OpenFetcher
+from engine.pages.engine_choice import Loader
 from engine.pages.fetch import Fetched, PageOptions
+from engine.pages.retry_policy import patiently, reason_of
 from engine.pages.robots import ROBOTS_S, Rules
 from engine.text.words import size_words
 
@@ -328,7 +328,7 @@ async def crawl_sitemap(
         BrowserMissing, BrowserFailed, InjectedFault: as in `crawl`.
     """
     started = ctx.monotonic()
-    async with Loader(args.pages, open_fetcher) as loader:
+    async with Loader(args.pages, lambda engine: open_fetcher(engine, args.pages)) as loader:
         pace = Pace(ctx, args.pages.delay_ms / 1_000)
         search = Search(args, ctx, loader, pace)
         outcome = await crawl_from(args.pages, ctx, loader, search=search.run, pace=pace)

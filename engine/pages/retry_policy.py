@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from engine.kinds.context import UnitTimeout
-from engine.model.errors import BrowserGone, EngineError, PageError
+from engine.model.errors import BrowserGone, EngineError, PageError, UnitTimeout
 from engine.pages.fetch import Fetched
 
 ROBOTS: Final = "robots.txt"  # label of a unit that waits for robots.txt instead of the page

@@ -1,4 +1,4 @@
-"""Validation of the untrusted messages from a recorded browser.
+"""Validation of the untrusted messages from a recorded browser, and its secret fields.
 
 The script in the page (`browser/record.js`) reports the operator's input; the browser itself
 reports navigations. A `Told` becomes an action in `recording_actions`.
@@ -6,13 +6,52 @@ reports navigations. A `Told` becomes an action in `recording_actions`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from engine.model import redact
 from engine.secrets.echo_matching import Echoes
+
+_WORDS: Final = """
+pass pwd pin cvv cvc csc otp ssn iban passphrase passcode passwort kennwort pan mfa totp
+"""
+
+
+_SECRET_WORDS: Final = frozenset(_WORDS.split())
+
+
+_SECRET_PAIRS: Final = ("cardnumber", "securitycode", "creditcard", "onetimecode", "accountnumber")
+
+
+_SECRET_ASKED: Final = re.compile(
+    r"(^|\s)(cc-[a-z-]+|one-time-code|(current|new)-password)(\s|$)", re.I
+)
+
+
+NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+def is_secret_field(target: Target) -> bool:
+    """Return whether the field resembles one for a password, a code, or a card."""
+    if target.type == "password" or any(map(_SECRET_ASKED.search, target.hints)):
+        return True
+    return any(map(_names_a_secret, (*target.hints, target.name or "")))
+
+
+def _names_a_secret(hint: str) -> bool:
+    words = {word.lower() for word in _WORD.findall(hint)}
+    joined = NOT_SLUG.sub("", hint.lower())
+    return (
+        redact.is_secret_key(hint)
+        or bool(words & _SECRET_WORDS)
+        or any(pair in joined for pair in _SECRET_PAIRS)
+    )
+
 
 Kind = Literal[
     "click",

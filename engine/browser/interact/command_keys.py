@@ -5,7 +5,17 @@ from __future__ import annotations
 import difflib
 from typing import Final
 
-from engine.kinds.arguments import QUOTED, WrongValue
+QUOTED = "{}"  # placeholder of the quoted value; secrets are masked only inside the quoted value
+MAX_QUOTED = 40  # characters
+
+
+class WrongValue(ValueError):
+    """An invalid value; the message marks the place of the quoted value with QUOTED."""
+
+    def __init__(self, sentence: str, quoted: str) -> None:
+        super().__init__(sentence.format(quoted[:MAX_QUOTED]))
+        self.sentence, self.quoted = sentence, quoted
+
 
 MODIFIERS: Final = ("Shift", "Control", "Alt", "Meta", "ControlOrMeta")
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
