@@ -61,6 +61,7 @@ GUI_MAY_IMPORT = frozenset(
         "model.addresses",
         "model.version",
         "query",
+        "query.attention_reasons",
         "results.differences",
         "results.file_reader",
         "results.json_tree",

@@ -26,7 +26,8 @@ from engine.model.records import (
     Units,
     Unreadable,
 )
-from engine.model.status import LAST_MS, facets, moment, reasons, standing, state_words, updated_at
+from engine.model.status import LAST_MS, facets, moment, standing, state_words, updated_at
+from engine.query.attention_reasons import reasons
 
 UNKNOWN: Final = math.nan
 ADDRESSES: Final = ("url", "sitemap_url")

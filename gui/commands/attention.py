@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from engine.logging.private_files import private_folder
 from engine.model.ledger_ids import ledger_label, plain_id, qualified
-from engine.model.status import reasons, seen
+from engine.query.attention_reasons import reasons, seen
 from gui.context.window_context import WindowContext
 from gui.engine_link.sliced_work import SlicedWork
 from gui.state.preferences import locked, write_whole
@@ -31,7 +31,7 @@ _DAY_S = 86_400
 
 
 class Acknowledged(QObject):
-    """Acknowledged marks (`engine.model.status.seen`) by task id.
+    """Acknowledged marks (`engine.query.attention_reasons.seen`) by task id.
 
     Saved atomically after a short delay, and merged with the marks of other windows. A damaged file
     counts as empty. Without a file the marks last until the end of the program.

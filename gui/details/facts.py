@@ -16,7 +16,8 @@ from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.pace import STALL_MIN_MS
 from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
-from engine.model.status import Reason, moment, reasons, updated_at
+from engine.model.status import Reason, moment, updated_at
+from engine.query.attention_reasons import reasons
 from engine.text import words
 from engine.text.catalogue import retold
 from engine.text.messages import ENGLISH

@@ -16,7 +16,8 @@ from engine.model.display import display
 from engine.model.kind_traits import TRAITS
 from engine.model.ledger_ids import plain_id
 from engine.model.records import TASK_RUN, EngineFields, Status, TaskRecord, Units
-from engine.model.status import REFUSED_CODE, moment
+from engine.model.status import moment
+from engine.query.attention_reasons import REFUSED_CODE
 from engine.text import words
 from engine.text.catalogue import retold
 from engine.text.messages import ENGLISH

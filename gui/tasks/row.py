@@ -23,14 +23,13 @@ from engine.model.status import (
     Standing,
     facets,
     moment,
-    reasons,
     stalls_at,
     standing,
     state_words,
-    unseen,
     updated_at,
 )
 from engine.query import ADDRESSES, Subject, haystack, host_of
+from engine.query.attention_reasons import reasons, unseen
 from engine.text import words
 from engine.text.catalogue import retold
 from gui.tasks.budget_gauge import fullest
@@ -146,7 +145,8 @@ def make_row(
 ) -> Row:
     """Build the row of `view`, with the speed from `pace` for a running task.
 
-    `acknowledged` lists the acknowledged reasons, as `engine.model.status.seen` returns them.
+    `acknowledged` lists the acknowledged reasons, as `engine.query.attention_reasons.seen` returns
+    them.
     """
     entry = view.entry
     state = standing(view)

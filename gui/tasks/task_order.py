@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 
 from engine.model.pace import STALL_MIN_MS, Pace
 from engine.model.records import Status, TaskRecord, TaskView
-from engine.model.status import changes_at
 from engine.query import Filter, SortKey, in_order, place
+from engine.query.attention_reasons import changes_at
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.facets import FacetCounts
 from gui.tasks.row import FACET_BIT, Row, asked, make_row, moved_on
@@ -34,7 +34,7 @@ class TaskOrder:
         # Pending progress: an invisible row is not rebuilt for each report (20 µs), but when it
         # becomes visible, is due or is sorted by.
         self.unread: dict[str, TaskView] = {}
-        # Acknowledged reasons by task id: `engine.model.status.seen`.
+        # Acknowledged reasons by task id: `engine.query.attention_reasons.seen`.
         self.acknowledged: Mapping[str, Collection[str]] = {}
         self._judge_anew: set[str] = set()
         self._alarms: list[tuple[float, str]] = []

@@ -14,7 +14,8 @@ from engine.contracts.contract_service import Goals
 from engine.ledger.ledger import Ledger
 from engine.model.errors import TaskNotFound
 from engine.model.records import EventSlice, TaskRecord, TaskView, Unreadable
-from engine.model.status import Reason, reasons
+from engine.model.status import Reason
+from engine.query.attention_reasons import reasons
 from engine.service.commands import Fate, fate
 from engine.service.contracts import record_of
 from engine.service.engine import Engine

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.model.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
-from engine.model.status import Reason, seen
+from engine.model.status import Reason
+from engine.query.attention_reasons import seen
 from gui.tasks.budget_gauge import fullest_of
 from gui.tasks.columns import COLUMN_AT, COLUMNS, spoken
 from gui.tasks.row import make_row

@@ -24,8 +24,9 @@ from engine.ledger.json_stream import Damaged
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.model.redact import value as redacted
-from engine.model.status import facets, reasons, standing
+from engine.model.status import facets, standing
 from engine.query import Filter
+from engine.query.attention_reasons import reasons
 from engine.results.findings import is_json, unit_rows
 from engine.text import words
 from fixtures.hostile_ledger.traps import base

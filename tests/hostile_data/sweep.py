@@ -27,8 +27,9 @@ from engine.ledger.reader import LedgerReader
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
-from engine.model.status import changes_at, facets, reasons, seen, standing
+from engine.model.status import facets, standing
 from engine.query import Filter
+from engine.query.attention_reasons import changes_at, reasons, seen
 from engine.results.findings import Findings
 from engine.service.engine import Engine
 from engine.service.rerun import repeatable

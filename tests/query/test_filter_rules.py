@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
-from engine.model.status import reasons
 from engine.query import FIELDS, Filter, QueryError, subject
+from engine.query.attention_reasons import reasons
 from engine.query.fields import needs_attention
 from engine.query.parse import EVERYTHING, And, Node, Not, Or, Term, Text, is_plain, parse, written
 

@@ -4,17 +4,8 @@ import msgspec
 import pytest
 
 from engine.model.records import ErrorInfo, TaskRecord, TaskView, Unreadable
-from engine.model.status import (
-    FAILED_RECENTLY_MS,
-    Facet,
-    Reason,
-    Standing,
-    facets,
-    moment,
-    reasons,
-    standing,
-    updated_at,
-)
+from engine.model.status import Facet, Reason, Standing, facets, moment, standing, updated_at
+from engine.query.attention_reasons import FAILED_RECENTLY_MS, reasons
 
 NOW = 1_780_000_000_000.0
 

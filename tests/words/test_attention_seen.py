@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Unreadable
-from engine.model.status import FAILED_RECENTLY_MS, Reason, changes_at, reasons, seen, unseen
+from engine.model.status import Reason
+from engine.query.attention_reasons import FAILED_RECENTLY_MS, changes_at, reasons, seen, unseen
 
 NOW = 1_780_000_000_000.0
 
