@@ -185,6 +185,18 @@ class Instance:
         async with self.chromium.within(limit_s):
             yield
 
+    async def cookies(self, limit_s: float) -> list[dict[str, Any]]:
+        """Read the context's cookies.
+
+        Raises:
+            BrowserGone: the browser died, or did not answer within `limit_s`.
+        """
+        try:
+            async with self.within(limit_s):
+                return [dict(cookie) for cookie in await self.context.cookies()]
+        except (Error, TimeoutError) as gone:
+            raise BrowserGone(url="its cookies") from gone
+
     async def close(self) -> None:
         """Close every tab and the context; repeated calls do nothing.
 

@@ -7,12 +7,12 @@ import json
 import math
 from base64 import b64encode
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 from playwright.async_api import Error
@@ -24,8 +24,6 @@ from engine.browser.page.extraction_options import script
 from engine.browser.page.isolated_world import evaluate
 from engine.browser.page.password_fields import without_secret_values
 from engine.browser.page.screenshot import Picture, picture
-from engine.kinds.evidence.evidence_args import EvidenceArgs, Part
-from engine.kinds.evidence.evidence_bundle import PART_S, Opened, Piece
 from engine.model import redact
 from engine.model.display import display
 from engine.model.errors import EngineError
@@ -320,10 +318,58 @@ def _luma_script() -> str:
     return text.partition("\n")[2]
 
 
-class TabCamera:
-    """Camera of one tab (see `work.evidence.Camera`); it records until `close`."""
+class Opened(msgspec.Struct, frozen=True):
+    """The page when it was ready. Its texts are the page's, without secrets."""
 
-    def __init__(self, tab: AgentTab, args: EvidenceArgs, monotonic: Callable[[], float]) -> None:
+    url: str
+    title: str
+    status: int
+    settled: bool
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A collected part: the content of its file, whether it is truncated, and extra fields."""
+
+    data: bytes
+    truncated: bool = False
+    told: dict[str, Any] = {}
+
+
+class CameraOptions(Protocol):
+    """What a camera needs of a bundle's arguments."""
+
+    @property
+    def url(self) -> str | None: ...
+
+    @property
+    def include(self) -> Collection[str]: ...
+
+    @property
+    def timeout_ms(self) -> int: ...
+
+    @property
+    def wait_for(self) -> str | None: ...
+
+    @property
+    def network_window_ms(self) -> int: ...
+
+    @property
+    def full_page(self) -> bool: ...
+
+    @property
+    def redact_content(self) -> bool: ...
+
+
+class TabCamera:
+    """Camera of one tab (see `evidence_bundle.Camera`); it records until `close`.
+
+    `part_s` limits each part of the page, in seconds.
+    """
+
+    def __init__(
+        self, tab: AgentTab, args: CameraOptions, monotonic: Callable[[], float], part_s: float
+    ) -> None:
+        self._part_s = part_s
         self._tab = tab
         self._args = args
         self._network = NetworkLog(tab.page, args.network_window_ms, monotonic, tab.mask.hide)
@@ -354,7 +400,7 @@ class TabCamera:
         async with self._tab.within(self._args.timeout_ms / 1_000):
             return await self._tab.arrive(self._args.timeout_ms, self._args.wait_for)
 
-    async def take(self, part: Part) -> Piece:
+    async def take(self, part: str) -> Piece:
         takers = {
             "dom": self._dom,
             "screenshot": self._screenshot,
@@ -365,7 +411,7 @@ class TabCamera:
         return await takers[part]()
 
     async def _dom(self) -> Piece:
-        async with self._tab.within(PART_S):
+        async with self._tab.within(self._part_s):
             await self._tab.world.ask("page")  # registers the values of secret fields
             details = await evaluate(self._tab.instance.wire(self._tab.page), _dom_script())
         html = without_secret_values(str(details["html"]))
@@ -384,7 +430,7 @@ class TabCamera:
     async def _take_picture(self) -> Picture:
         """Take a picture of the whole page; of a page too large, of the visible part."""
         if self._picture is None:
-            async with self._tab.within(PART_S):
+            async with self._tab.within(self._part_s):
                 self._picture = await self._draw()
         return self._picture
 
@@ -399,7 +445,7 @@ class TabCamera:
 
     async def _phash(self) -> Piece:
         taken = await self._take_picture()
-        async with self._tab.within(PART_S):
+        async with self._tab.within(self._part_s):
             lumas = await self._lumas(taken.png)
         found = perceptual_hash(lumas)
         details = {"algorithm": ALGORITHM, "hash": found}
@@ -436,10 +482,10 @@ def _redacted(count: int) -> dict[str, Any]:
 
 @asynccontextmanager
 async def camera_on(
-    tab: AgentTab, args: EvidenceArgs, monotonic: Callable[[], float]
+    tab: AgentTab, args: CameraOptions, monotonic: Callable[[], float], part_s: float
 ) -> AsyncIterator[TabCamera]:
     """Open a camera on `tab`, which is not changed."""
-    camera = TabCamera(tab, args, monotonic)
+    camera = TabCamera(tab, args, monotonic, part_s)
     try:
         yield camera
     finally:

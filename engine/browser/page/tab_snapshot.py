@@ -1,22 +1,16 @@
-"""Session snapshots of tabs that agents have open, and of tabs opened for the snapshot."""
+"""State of a tab for a session snapshot: its place, its storage and its picture."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
-from playwright.async_api import Error
+import msgspec
 
-from engine.browser.chromium.browser_instance import Instance
-from engine.browser.interact.agent_tab import AgentTab, open_tab
+from engine.browser.interact.agent_tab import AgentTab
 from engine.browser.page.isolated_world import evaluate
 from engine.browser.page.screenshot import picture
-from engine.egress.egress_policy import Policy, without_credentials
-from engine.kinds.snapshot.session_snapshot import LOOK_S, Look
-from engine.kinds.snapshot.snapshot_args import GivenTab, SnapshotArgs
+from engine.egress.egress_policy import without_credentials
 from engine.model import addresses
-from engine.model.errors import BrowserGone
 
 _HERE: Final = """(() => ({
   x: Math.round(scrollX), y: Math.round(scrollY), title: document.title.slice(0, 2000),
@@ -27,44 +21,33 @@ _STORED: Final = """(() => {
     return Object.entries(localStorage).map(([name, value]) => ({ name, value }));
   } catch { return []; }
 })()"""
-AcquireTab = Callable[[float], AbstractAsyncContextManager[AgentTab]]
 
 
-class OpenTab:
-    """An open tab. `acquire` waits until no other task uses it."""
+class Look(msgspec.Struct, frozen=True):
+    """Current state of one tab: plain texts without secrets, scroll in CSS pixels."""
 
-    def __init__(
-        self, told: dict[str, Any], acquire: AcquireTab, visit: GivenTab | None = None
-    ) -> None:
-        self._told = told
-        self._acquire = acquire
-        self._visit = visit
-
-    @property
-    def told(self) -> dict[str, Any]:
-        return self._told
-
-    async def look(self, args: SnapshotArgs) -> Look:
-        async with self._acquire(LOOK_S) as tab:
-            status = await self._go(tab, args) if self._visit is not None else None
-            async with tab.within(LOOK_S):
-                return await _capture(tab, args, status)
-
-    async def _go(self, tab: AgentTab, args: SnapshotArgs) -> int:
-        assert self._visit is not None
-        async with tab.within(args.timeout_ms / 1_000):
-            return (await tab.go(self._visit.url, args.timeout_ms, anew=True)).status
+    url: str
+    title: str
+    scroll_x: int = 0
+    scroll_y: int = 0
+    status: int | None = None
+    png: bytes | None = None
+    origin: str = ""
+    storage: list[dict[str, str]] = []
 
 
-async def _capture(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Look:
+async def capture(
+    tab: AgentTab, *, storage: bool, screenshot: bool, redact_content: bool, status: int | None
+) -> Look:
+    """Read the current state of `tab`; `status` is that of the document, if known."""
     wire = tab.instance.wire(tab.page)
     here = await evaluate(wire, _HERE)
     url = str(here["url"])
-    stored = await evaluate(wire, _STORED) if args.include_storage else []
-    shot = await picture(tab, ref=None, full_page=False) if args.screenshot else None
+    stored = await evaluate(wire, _STORED) if storage else []
+    shot = await picture(tab, ref=None, full_page=False) if screenshot else None
     return Look(
         url=tab.mask.text(without_credentials(url), 2_048),
-        title=tab.mask.content(str(here["title"]), 500, key_shapes=args.redact_content),
+        title=tab.mask.content(str(here["title"]), 500, key_shapes=redact_content),
         scroll_x=int(here["x"]),
         scroll_y=int(here["y"]),
         status=status,
@@ -77,40 +60,3 @@ async def _capture(tab: AgentTab, args: SnapshotArgs, status: int | None) -> Loo
 def _origin(url: str) -> str:
     found = addresses.parse(url)
     return "" if found is None else found.origin
-
-
-class OpenBrowser:
-    """The tabs and cookies of one browser context."""
-
-    def __init__(self, agent: str, instance: Instance, tabs: Sequence[OpenTab]) -> None:
-        self.agent = agent
-        self.tabs = tabs
-        self._instance = instance
-
-    async def cookies(self) -> list[dict[str, Any]]:
-        try:
-            async with self._instance.within(LOOK_S):
-                return [dict(cookie) for cookie in await self._instance.context.cookies()]
-        except (Error, TimeoutError) as gone:
-            raise BrowserGone(url="its cookies") from gone
-
-
-async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> OpenBrowser:
-    """Return a browser that opens each given address when it is captured.
-
-    Raises:
-        BrowserGone: the browser died.
-    """
-    tab = await open_tab(1, instance, policy)
-    for given in args.tabs or ():
-        tab.mask.add_given(given.secrets)
-
-    @asynccontextmanager
-    async def acquire(_: float) -> AsyncIterator[AgentTab]:
-        yield tab
-
-    tabs = [
-        OpenTab({"url": tab.mask.text(given.url), "visited": True}, acquire, given)
-        for given in args.tabs or ()
-    ]
-    return OpenBrowser("", instance, tabs)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
-from typing import Any, Final, Protocol
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from engine.kinds.context import Context, UnitStopped
 from engine.kinds.evidence.evidence_args import EvidenceArgs, Part
@@ -19,6 +17,9 @@ from engine.model import redact
 from engine.model.display import display
 from engine.model.errors import EngineError, TaskFailed
 from engine.model.records import ARTIFACTS_NAME, Units
+
+if TYPE_CHECKING:
+    from engine.browser.page.evidence import Opened, Piece  # imports Playwright
 
 FILES: Final[Mapping[Part, str]] = {
     "dom": "dom.html",
@@ -49,23 +50,6 @@ class PartMissing(EngineError):
     code = "part_missing"
     title = "A part is missing"
     sentence = "Not taken: the page did not answer within {limit_s:.0f} s."
-
-
-class Opened(msgspec.Struct, frozen=True):
-    """The page when it was ready. Its texts are the page's, without secrets."""
-
-    url: str
-    title: str
-    status: int
-    settled: bool
-
-
-class Piece(msgspec.Struct, frozen=True):
-    """A collected part: the content of its file, whether it is truncated, and extra fields."""
-
-    data: bytes
-    truncated: bool = False
-    told: dict[str, Any] = {}
 
 
 class Camera(Protocol):

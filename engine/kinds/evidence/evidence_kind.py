@@ -12,6 +12,7 @@ from engine.kinds.egress_log import telling
 from engine.kinds.evidence.evidence_args import ARGUMENTS, EvidenceArgs, parse_evidence
 from engine.kinds.evidence.evidence_bundle import (
     OPEN_S,
+    PART_S,
     Camera,
     TabMissing,
     bundle_head,
@@ -39,7 +40,7 @@ async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
         ):
             from engine.browser.page.evidence import camera_on
 
-            async with camera_on(tab, args, monotonic) as camera:
+            async with camera_on(tab, args, monotonic, PART_S) as camera:
                 yield camera
 
     return await evidence(args, context, open_camera)

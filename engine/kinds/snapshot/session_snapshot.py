@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -20,22 +20,12 @@ from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import Units
 
+if TYPE_CHECKING:
+    from engine.browser.page.tab_snapshot import Look  # imports Playwright
+
 LOOK_S: Final = 30.0
 SLACK_S: Final = 10.0
 MAX_STATE: Final = 32 * 1024 * 1024  # bytes of the stored state of one browser
-
-
-class Look(msgspec.Struct, frozen=True):
-    """Current state of one tab: plain texts without secrets, scroll in CSS pixels."""
-
-    url: str
-    title: str
-    scroll_x: int = 0
-    scroll_y: int = 0
-    status: int | None = None
-    png: bytes | None = None
-    origin: str = ""
-    storage: list[dict[str, str]] = []
 
 
 class Living(Protocol):

@@ -12,6 +12,7 @@ from engine.kinds.egress_log import telling
 from engine.kinds.private_reach import reach
 from engine.kinds.snapshot.session_snapshot import Browser, snapshot, snapshot_head
 from engine.kinds.snapshot.snapshot_args import ARGUMENTS, SnapshotArgs, parse_snapshot
+from engine.kinds.snapshot.snapshot_tabs import OpenBrowser, OpenTab, visited
 from engine.kinds.snapshot.snapshot_traits import SNAPSHOT_TRAITS
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.model.tally import StoppedBy
@@ -28,10 +29,6 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
         options = InstanceOptions(policy, secrets=tuple(_secrets(args)), task_id=context.task_id)
         opened = tools.browser.instance(options)
         async with opened as instance, telling(context, policy):
-            from engine.browser.page.tab_snapshot import (
-                visited,  # imports Playwright, so only on first use
-            )
-
             yield [await visited(instance, policy, args)]
 
     return await snapshot(args, context, browsers)
@@ -41,8 +38,6 @@ def _living(tools: Tools) -> list[Browser]:
     """Return the browsers of this process' agents, each with its tabs."""
     found: list[Browser] = []
     for agent_id, held in tools.living():
-        from engine.browser.page.tab_snapshot import OpenBrowser, OpenTab
-
         tabs = [OpenTab({"tab": each.tab.id, "agent": agent_id}, each.locked) for each in held]
         if tabs:
             found.append(OpenBrowser(agent_id, held[0].tab.instance, tabs))
