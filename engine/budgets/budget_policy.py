@@ -1,4 +1,4 @@
-"""Policy of a task's budgets and its time limit: ours are validated, foreign ones read leniently."""
+"""Policy of a task's budgets and time limit: ours are validated, foreign ones read leniently."""
 
 from __future__ import annotations
 
