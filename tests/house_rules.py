@@ -117,8 +117,9 @@ SPAWNERS = {
     "gui/startup/loop.py": "starts the main coroutine",
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
     "engine/egress/connecting.py": ("tries at several addresses, cancelled when one is connected"),
-    "engine/browser/chromium/context_closing.py": "one closing, given up at its limit",
-    "engine/browser/chromium/contexts.py": "one opening, closed when nobody waits for it any more",
+    "engine/browser/chromium/contexts.py": (
+        "one closing, given up at its limit; one opening, closed when nobody waits for it any more"
+    ),
     "engine/browser/chromium/launch.py": (
         "what was called off, kept by the browser and ended with it"
     ),

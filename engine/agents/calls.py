@@ -16,8 +16,7 @@ from engine.agents.sessions import IDLE_S, MOST_AGENTS, Sessions
 from engine.agents.table import TOOLS, Tool
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.budgets.envelopes import Envelopes, ToolCall
-from engine.egress.domain_allowlist import DomainBlocked
-from engine.egress.egress_policy import Policy
+from engine.egress.egress_policy import DomainBlocked, Policy
 from engine.model.errors import EngineError
 from engine.model.records import TaskId
 

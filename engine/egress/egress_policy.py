@@ -6,6 +6,8 @@ Documents are also checked before that (`navigation_filter`), tab by tab, so tha
 own reason. Only http and https are allowed, and only public addresses, after the name was resolved;
 except exactly the host and port of a start URL that was private at its first check. Callers
 connect to the checked addresses, never to the name.
+
+`BlockedRequests` counts the refusals; `DomainAllowlist` narrows a policy to an envelope's domains.
 """
 
 from __future__ import annotations
@@ -18,14 +20,73 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
+from engine import budgets
 from engine.egress import public_addresses
-from engine.egress.blocked_requests import BlockedRequests
 from engine.egress.public_addresses import IPAddress
 from engine.model import addresses as urls
 from engine.model.errors import AddressBlocked, PageError
+
+
+class DomainBlocked(AddressBlocked):
+    """The address is not in the task's allowedDomains; nothing was opened."""
+
+    code = "domain_blocked"
+    title = "Not one of the task's domains"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, "not one of the task's allowed domains")
+
+
+MOST = 100  # a hostile page can invent addresses without end
+
+
+class Refusal(NamedTuple):
+    """A blocked place (`host:port`, or a scheme with its colon) and the reason."""
+
+    place: str
+    reason: str
+
+
+class BlockedRequests:
+    """Thread-safe counts of one policy's refusals; each listener gets each place once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[Refusal, int] = {}
+        self._listeners: dict[Callable[[Refusal], None], set[Refusal]] = {}
+
+    def note(self, place: str, reason: str) -> None:
+        """Count a refusal; beyond the hundredth place it is not stored."""
+        refusal = Refusal(place, reason)
+        with self._lock:
+            if refusal in self._counts or len(self._counts) < MOST:
+                self._counts[refusal] = self._counts.get(refusal, 0) + 1
+            for listener, notified in self._listeners.items():
+                if refusal not in notified and len(notified) < MOST:
+                    notified.add(refusal)
+                    listener(refusal)
+
+    @contextmanager
+    def subscribed(self, listener: Callable[[Refusal], None]) -> Iterator[None]:
+        """Call `listener` for each place blocked meanwhile; it must not wait."""
+        with self._lock:
+            self._listeners[listener] = set()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._listeners[listener]
+
+    @property
+    def counts(self) -> dict[Refusal, int]:
+        """Number of refusals of each place, in the order of the first one."""
+        with self._lock:
+            return dict(self._counts)
+
 
 # Resolver calls on a few dedicated threads.
 #
@@ -323,3 +384,43 @@ class Policy:
         while len(self._kept) >= MAX_HOSTS:
             del self._kept[next(iter(self._kept))]
         self._kept[host] = Addresses(found, self._now() + (KEPT_S if found else KEPT_FAILED_S))
+
+
+class DomainAllowlist(Policy):
+    """The policy `inside`, minus addresses outside the newest task's domains."""
+
+    def __init__(self, inside: Policy) -> None:
+        super().__init__(None)
+        self._inside = inside
+        self.blocked_requests = inside.blocked_requests
+        self._budgets: Mapping[str, Any] = {}
+
+    def narrow(self, budgets: Mapping[str, Any] | None) -> None:
+        """Restrict the tab to the `allowedDomains` of these budgets from now on; None lifts it."""
+        self._budgets = budgets or {}
+
+    @property
+    def root(self) -> Policy:
+        return self._inside.root
+
+    async def ask(self, url: str) -> None:
+        """As `Policy.ask`; raise DomainBlocked outside the task's domains."""
+        if not budgets.allows(self._budgets, url):
+            raise DomainBlocked(without_credentials(url))
+        await self._inside.ask(url)
+
+    async def addresses(self, place: Place, url: str) -> tuple[IPAddress, ...]:
+        """As `Policy.addresses`; `check` applies the allowlist."""
+        return await self._inside.addresses(place, url)
+
+    def known(self, url: str) -> bool | None:
+        """As `Policy.known`."""
+        return self._inside.known(url) if budgets.allows(self._budgets, url) else False
+
+    def known_addresses(self, place: Place) -> tuple[IPAddress, ...] | None:
+        """As `Policy.known_addresses`."""
+        return self._inside.known_addresses(place)
+
+    def loopback_places(self) -> tuple[str, ...]:
+        """As `Policy.loopback_places`."""
+        return self._inside.loopback_places()

@@ -1,4 +1,4 @@
-"""Event log of the requests that a task's browser was refused."""
+"""Egress of a task: the private hosts that it may reach, and the log of refused requests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,27 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from engine.egress.blocked_requests import Refusal
-from engine.egress.egress_policy import Policy
+from engine.egress.egress_policy import Policy, Refusal
 from engine.kinds.context import Context
+from engine.model.config import Settings
+
+FROM_OUTSIDE = frozenset({"mcp", "http"})  # untrusted: not typed by the operator
+
+
+def reach(settings: Settings, *urls: str) -> Policy:
+    """Return the policy for these addresses; the first one is the start address.
+
+    Their own private host and port are allowed, unless the request came over MCP or HTTP: then
+    only the operator's allowlist applies.
+
+    Raises:
+        AddressBlocked: one of them is not an http or https address.
+    """
+    if settings.route in FROM_OUTSIDE or not urls:
+        return Policy(None, settings.allow_private)
+    first, *others = urls
+    return Policy.for_start(first, named=others)
+
 
 PHASE = "egress"
 

@@ -24,8 +24,7 @@ from engine.model.errors import PageError
 from engine.pages import script_edits, style_sheets
 from engine.pages.documents import is_html, is_text
 from engine.pages.extract import clean, extract_now, off_the_loop, parse_html, parse_static
-from engine.pages.fetch import CrawlEngine, EngineName, Fetched, Fetcher, PageOptions
-from engine.pages.html_limits import bounded
+from engine.pages.fetch import CrawlEngine, EngineName, Fetched, Fetcher, PageOptions, bounded
 from engine.pages.robots import Robots
 from engine.pages.script_edits import Edit, Unlike
 

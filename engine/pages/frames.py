@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from engine.model.addresses import address_of, in_charset, link_address
 from engine.pages import style_sheets
 from engine.pages.extract import parse_static
-from engine.pages.html_limits import bounded
+from engine.pages.fetch import bounded
 from engine.pages.style_sheets import Rule
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from engine.model.errors import AddressBlocked, EngineError, PageError
 from engine.pages import documents
 from engine.pages.asset_loading import ASSET_S, Script, ScriptLoader, SheetLoader, names_in
 from engine.pages.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
-from engine.pages.fetch import Fetched, PageOptions
+from engine.pages.fetch import MAX_HTML_CHARS, Fetched, PageOptions, bounded
 from engine.pages.frames import MAX_DEPTH, MAX_FRAMES, frames_of, has_frames
-from engine.pages.html_limits import MAX_HTML_CHARS, bounded
 from engine.pages.style_sheets import is_doubtful
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from engine.secrets.spelling_parts import BACKSLASH, HASH, SEMICOLON
-from engine.secrets.spellings import forms_of
+from engine.secrets.spellings import BACKSLASH, HASH, SEMICOLON, forms_of
 
 # Decoding of escaped plain letters: `\u0041`, `\x41`, `&#65;`, `%41`, `\41 `.  Browsers write ASCII
 # letters and digits literally; pages may not. A text is decoded, and every offset in the decoded

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from engine.execution.force_stop import force_stop
-from engine.kinds.recording.recording_stop import request_stop
+from engine.kinds.recording.recording_errors import request_stop
 from engine.ledger.routing import routed
 from engine.model.errors import EngineError, LedgerUnusable, TaskNotFound, TaskUnreadable
 from engine.model.lifecycle import TASK_RUN as RUN_STATES

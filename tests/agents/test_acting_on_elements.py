@@ -8,7 +8,7 @@ from engine.agents import ToolReply
 from engine.agents.errors import InstructionRefused, TargetUnclear
 from engine.agents.table import ACTIONS
 from engine.browser.interact import element_actions
-from engine.browser.interact.tool_refusals import ElementNotReady, NoSuchOption, WrongElement
+from engine.browser.interact.command_errors import ElementNotReady, NoSuchOption, WrongElement
 from engine.model.errors import AddressBlocked
 from engine.sample.server import Answer
 from tests.agents.conftest import Desk, Opening

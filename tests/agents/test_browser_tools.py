@@ -9,7 +9,7 @@ import pytest
 
 from engine.agents import TOOLS
 from engine.agents.errors import NoTabOpen, TabNotFound, UnknownTool
-from engine.browser.interact.tool_refusals import (
+from engine.browser.interact.command_errors import (
     ElementNotReady,
     NoHistory,
     PageUnreadable,

@@ -12,7 +12,7 @@ import pytest
 from engine.agents import TOOLS, ToolReply
 from engine.agents.calls import storable
 from engine.budgets.envelopes import Envelopes
-from engine.egress.domain_allowlist import DomainBlocked
+from engine.egress.egress_policy import DomainBlocked
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError
 from engine.sample.server import Answer

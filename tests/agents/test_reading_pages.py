@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.browser.interact.tool_refusals import StaleReference
+from engine.browser.interact.command_errors import StaleReference
 from engine.sample.server import Answer
 from tests.agents.conftest import Opening
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.pages.extract import Extracted, extract_now
+from engine.pages.extract import Extracted, extract_now, flattened
 from engine.pages.fetch import Fetched, PageOptions
-from engine.pages.shadow_roots import flattened
 from engine.pages.style_sheets import parse_sheet
 from tests.browser.conftest import Making, Pages
 

@@ -13,8 +13,7 @@ import pytest
 
 from engine.egress import connecting
 from engine.egress import proxy_listener as listeners
-from engine.egress.blocked_requests import MOST, BlockedRequests, Refusal
-from engine.egress.egress_policy import KEPT_S, Place, Policy
+from engine.egress.egress_policy import KEPT_S, MOST, BlockedRequests, Place, Policy, Refusal
 from engine.egress.proxy import Proxy
 from engine.egress.proxy_listener import ProxyListener
 from engine.egress.proxy_request import MAX_HEAD_BYTES

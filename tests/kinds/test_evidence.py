@@ -12,9 +12,7 @@ import pytest
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.page.evidence import distance
 from engine.kinds.context import MemoryContext
-from engine.kinds.evidence.evidence_args import PARTS, parse_evidence
-from engine.kinds.evidence.evidence_bundle import FILES
-from engine.kinds.evidence.evidence_kind import EVIDENCE
+from engine.kinds.evidence.evidence_kind import EVIDENCE, FILES, PARTS, parse_evidence
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, TaskFailed
@@ -189,7 +187,7 @@ async def test_a_page_that_is_too_long_for_one_picture_is_cut_and_says_so(home, 
 
 
 async def test_one_part_that_fails_costs_the_others_nothing(home, site, monkeypatch):
-    from engine.browser.interact.tool_refusals import PictureTooLarge
+    from engine.browser.interact.command_errors import PictureTooLarge
     from engine.browser.page import evidence
 
     async def too_large(*_, **__):

@@ -9,16 +9,17 @@ import pytest
 
 from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
-from engine.kinds.crawl.host_delay import Pace
+from engine.kinds.crawl.frontier import Pace
 from engine.kinds.sitemap import sitemap_crawl
-from engine.kinds.sitemap.sitemap_args import ARGUMENTS, parse_sitemap
 from engine.kinds.sitemap.sitemap_crawl import (
+    ARGUMENTS,
     MAX_FILES,
     Search,
     SitemapMissing,
     SitemapUnmatched,
     crawl_sitemap,
     head,
+    parse_sitemap,
 )
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, PageError

@@ -286,7 +286,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(
     recording: Any, site: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "engine.kinds.recording.recording.STILL_S", 60.0
+        "engine.kinds.recording.recording_kind.STILL_S", 60.0
     )  # every page here gets ready
 
     async def script(operator: Operator) -> None:

@@ -136,7 +136,7 @@ async def test_the_replay_of_a_recording_ends_in_the_same_page_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "engine.kinds.recording.recording.STILL_S", 60.0
+        "engine.kinds.recording.recording_kind.STILL_S", 60.0
     )  # every page here gets ready
     async with recording(f"{site.url}{start}") as running:
         await script(running.operator)

@@ -25,7 +25,7 @@ from engine.egress.egress_policy import Policy
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl import crawl
 from engine.kinds.crawl.crawl import Awake
-from engine.kinds.evidence import evidence_bundle
+from engine.kinds.evidence import evidence_kind
 from engine.kinds.evidence.evidence_kind import EVIDENCE
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -211,7 +211,7 @@ async def test_a_page_that_hangs_takes_the_time_of_all_parts_of_its_evidence_onc
     home: Path, place: Place, browser: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.pages["/"] = "fine"
-    monkeypatch.setattr(evidence_bundle, "LEAST_S", 2.0)
+    monkeypatch.setattr(evidence_kind, "LEAST_S", 2.0)
     monkeypatch.setattr(TabCamera, "open", hung_once_open(TabCamera.open))
     async with browser() as session:
         context = MemoryContext()

@@ -28,7 +28,7 @@ LIMITS: Final = (
     "engine.browser.recording.recorder.SCREENSHOT_S",
     "engine.kinds.commands.commands_kind.SLACK_S",
     "engine.execution.runner.HARD_STOP_S",
-    "engine.kinds.recording.recording.PICTURE_S",
+    "engine.kinds.recording.recording_kind.PICTURE_S",
 )
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from engine.kinds.arguments import BLANK_IN_FRONT, ONLY_WEB
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
-from engine.kinds.crawl.frontier import Frontier, Visit
-from engine.kinds.crawl.seen_addresses import SeenKeys
+from engine.kinds.crawl.frontier import Frontier, SeenKeys, Visit
 from engine.model import addresses
 from engine.model.addresses import (
     Glob,

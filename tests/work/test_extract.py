@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from engine.pages import rendered_text
 from engine.pages.documents import decode
 from engine.pages.extract import MAX_LINK_BYTES, clip, extract_now
-from engine.pages.fetch import MAX_LINK_CHARS, Fetched
-from engine.pages.html_limits import MAX_ATTRIBUTES, MAX_TEXT_KB, SMALL_CHARS, bounded
+from engine.pages.fetch import (
+    MAX_ATTRIBUTES,
+    MAX_LINK_CHARS,
+    MAX_TEXT_KB,
+    SMALL_CHARS,
+    Fetched,
+    bounded,
+)
 from engine.pages.static_engine import judge
 from tests.work.random_pages import random_page
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.kinds.crawl.crawl_args import parse_crawl
-from engine.kinds.sitemap.sitemap_args import parse_sitemap
+from engine.kinds.sitemap.sitemap_crawl import parse_sitemap
 from engine.model import redact
 from engine.sample.server import Answer
 from engine.sample.site import Site

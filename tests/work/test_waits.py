@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.kinds.context import MemoryContext
-from engine.kinds.crawl.host_delay import Pace
+from engine.kinds.crawl.frontier import Pace
 from engine.model.records import TaskEvent
 from engine.text.words import Wait, wait_of, wait_words
 

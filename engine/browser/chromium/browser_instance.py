@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
-from engine.browser.chromium.context_closing import close_context
-from engine.browser.chromium.contexts import open_context
+from engine.browser.chromium.contexts import close_context, open_context
 from engine.browser.chromium.launch import Chromium
 from engine.browser.chromium.navigation_filter import TabFilter, frames_of
 from engine.browser.interact.dialogs import Dialogs

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from playwright.async_api import Error
 
-from engine.browser.chromium.context_closing import close_context
-from engine.browser.chromium.contexts import open_context
+from engine.browser.chromium.contexts import close_context, open_context
 from engine.browser.chromium.cookie_jar import CUT, is_suspect, unproved
 from engine.browser.chromium.navigation_filter import TabFilter
-from engine.browser.page.crawl_tab import Tab, first_script
+from engine.browser.page.crawl_tab import HeldOpen, Tab, first_script
 from engine.browser.page.failures import LeftByOthers, PageFloods, PageTooHeavy, no_answer
-from engine.browser.page.held_open import HeldOpen
 from engine.model.errors import BrowserGone, PageError
 from engine.pages.fetch import Fetched, PageOptions
 from engine.secrets.echo_matching import Echoes

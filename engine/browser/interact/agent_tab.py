@@ -16,21 +16,19 @@ from playwright.async_api import Error
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.chromium.browser_instance import Instance
-from engine.browser.interact.tool_refusals import (
+from engine.browser.interact.command_errors import (
     NoHistory,
     PageUnreadable,
     StaleReference,
     ToolTimeout,
 )
 from engine.browser.page import extraction_options
-from engine.browser.page.crawl_tab import BLANK, PENDING, first_script
+from engine.browser.page.crawl_tab import BLANK, PENDING, HeldOpen, first_script
+from engine.browser.page.extraction_options import imported, is_importing
 from engine.browser.page.failures import PageTooHeavy, net_failure
-from engine.browser.page.held_open import HeldOpen
 from engine.browser.page.isolated_world import World
-from engine.browser.page.module_imports import imported, is_importing
 from engine.browser.page.secret_mask import SecretMask
-from engine.egress.domain_allowlist import DomainAllowlist
-from engine.egress.egress_policy import Policy, without_credentials
+from engine.egress.egress_policy import DomainAllowlist, Policy, without_credentials
 from engine.model.errors import BrowserGone, PageError
 from engine.secrets.given_secrets import of_address, of_credentials
 

@@ -25,8 +25,8 @@ from engine.browser.interact.command_target import (
     missing_frame,
 )
 from engine.browser.page import extraction_options
-from engine.browser.page.password_fields import without_secret_values
 from engine.browser.page.screenshot_masking import MaskingFailed, box_of, masked_screenshot
+from engine.browser.page.secret_mask import without_secret_values
 from engine.model import redact
 from engine.model.addresses import Glob
 from engine.secrets.echo_matching import Echoes

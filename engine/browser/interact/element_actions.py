@@ -12,13 +12,13 @@ from typing import Any, Final
 import msgspec
 
 from engine.browser.interact.agent_tab import AgentTab
-from engine.browser.interact.page_outline import REFERENCE, Element, element
-from engine.browser.interact.tool_refusals import (
+from engine.browser.interact.command_errors import (
     ElementNotReady,
     NoSuchOption,
     StaleReference,
     WrongElement,
 )
+from engine.browser.interact.page_outline import REFERENCE, Element, element
 
 READY_MS = 3_000  # a page that moves longer never comes to rest
 KEYED_CHARS = 100  # longer texts are inserted at once: each key takes 1 ms

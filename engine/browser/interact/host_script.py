@@ -15,7 +15,7 @@ from typing import Any
 from playwright.async_api import Error
 
 from engine.browser.interact.agent_tab import AgentTab
-from engine.browser.interact.tool_refusals import ScriptFailed
+from engine.browser.interact.command_errors import ScriptFailed
 
 MOST_ECHO = 256 * 1024
 SLACK_S = 0.5  # the browser ends a script at the limit itself; only a promise takes longer

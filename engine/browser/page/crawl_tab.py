@@ -11,8 +11,8 @@ import contextlib
 import json
 import secrets
 import time
-from collections import deque
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -22,10 +22,15 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.chromium.cookie_jar import CookieJar
 from engine.browser.chromium.navigation_filter import TabFilter, frames_of
-from engine.browser.page.extraction_options import WORLD, compact, extraction_request, script
+from engine.browser.page.extraction_options import (
+    WORLD,
+    compact,
+    extraction_request,
+    imported,
+    is_importing,
+    script,
+)
 from engine.browser.page.failures import net_failure, no_answer
-from engine.browser.page.held_open import HeldOpen
-from engine.browser.page.module_imports import imported, is_importing
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import without_credentials
 from engine.model.errors import PageError
@@ -36,6 +41,28 @@ from engine.secrets.echo_matching import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Dialog, Frame, Page, Request, Response
+
+
+PAGES = 2
+MOST = 200  # names; a site that invents new names for ever cannot be recognised anyway
+
+
+class HeldOpen:
+    """Requests left open by the pages of one crawl or tab."""
+
+    def __init__(self) -> None:
+        self._pages: Counter[str] = Counter()
+
+    def note(self, names: Iterable[str]) -> None:
+        """Record the open requests of one page (names as `settle.js` makes them)."""
+        for name in set(names):
+            if name in self._pages or len(self._pages) < MOST:
+                self._pages[name] += 1
+
+    @property
+    def known(self) -> list[str]:
+        """Names of the requests that are not waited for."""
+        return [name for name, pages in self._pages.items() if pages >= PAGES]
 
 
 # Results of `take.js`, validated and converted to the crawl's record.

@@ -1,18 +1,47 @@
-"""Options of the extraction script: how long to wait, and how much to extract."""
+"""Options of the extraction script: how long to wait, how much to extract, and its modules."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.browser.chromium.cookie_jar import REFUSALS
-from engine.pages.fetch import MAX_LINK_CHARS
-from engine.pages.html_limits import MAX_HTML_CHARS
+from engine.pages.fetch import MAX_HTML_CHARS, MAX_LINK_CHARS
 
 if TYPE_CHECKING:
     from engine.pages.fetch import PageOptions
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession
+
+
+LOOK_S = 0.1
+
+
+async def is_importing(wire: CDPSession) -> bool:
+    """Return whether the document waits for a script without any data yet."""
+    tree = await wire.send("Page.getResourceTree")
+    return any(
+        one["type"] == "Script"
+        and not (one["mimeType"] or one.get("contentSize"))
+        and not (one.get("failed") or one.get("canceled"))
+        for one in tree["frameTree"]["resources"]
+    )
+
+
+async def imported(wire: CDPSession, deadline: float) -> bool:
+    """Wait for those scripts; return False after `deadline` (loop clock) or the request limit."""
+    clock = asyncio.get_running_loop().time
+    limit = min(deadline, clock() + REQUEST_MS / 1_000)
+    while await is_importing(wire):
+        if clock() >= limit:
+            return False
+        await asyncio.sleep(LOOK_S)  # the browser sends no event for it
+    return True
+
 
 WORLD: Final = "openchrome-monitor"  # isolated from the page's own scripts
 REQUEST_MS: Final = 10_000  # limit for each request that a page makes itself

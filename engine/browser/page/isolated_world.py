@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
-from engine.browser.interact.tool_refusals import PageUnreadable
+from engine.browser.interact.command_errors import PageUnreadable
 from engine.browser.page.crawl_tab import MAX_DOCUMENTS
 from engine.browser.page.extraction_options import WORLD
 from engine.browser.page.secret_mask import SecretMask

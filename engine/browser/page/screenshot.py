@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 
 from engine.browser.interact.agent_tab import AgentTab
+from engine.browser.interact.command_errors import ElementNotReady, PageUnreadable, PictureTooLarge
 from engine.browser.interact.element_actions import READY_MS, Target
-from engine.browser.interact.tool_refusals import ElementNotReady, PageUnreadable, PictureTooLarge
-from engine.browser.page.layout_snapshot import Box
-from engine.browser.page.screenshot_masking import MaskingFailed, echo_boxes, masked_screenshot
+from engine.browser.page.screenshot_masking import Box, MaskingFailed, echo_boxes, masked_screenshot
 from engine.secrets.echo_matching import Echoes
 
 _NOT_MASKED = "A secret in the picture could not be painted over in time."

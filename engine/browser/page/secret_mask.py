@@ -7,13 +7,35 @@ addresses and the product's texts lose everything that looks like a secret (see 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from engine.model import redact
 from engine.model.display import display
 from engine.secrets.echo_matching import Echoes
 from engine.secrets.given_secrets import Hidden, Scrub
+
+# The browser's serialization: attributes in double quotes; a cut may end anywhere.
+_FIELD: Final = re.compile(r'<input\b(?:[^>"]++|"[^"]*+(?:"|$))*+', re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r'\s(?:type="password"|autocomplete="[^"]*'
+    r'(?:\bcc-|\bone-time-code\b|\b(?:current|new)-password\b)[^"]*")',
+    re.IGNORECASE,
+)
+_VALUE: Final = re.compile(r'(?<=\s)value="[^"]*+(?:"|$)', re.IGNORECASE)
+
+
+def without_secret_values(html: str) -> str:
+    """Mask secret values in `html`, which a browser serialized."""
+    return _FIELD.sub(_field, html)
+
+
+def _field(found: re.Match[str]) -> str:
+    if not _SECRET.search(found[0]):
+        return found[0]
+    return _VALUE.sub(f'value="{redact.MARK}"', found[0])
+
 
 SHORTEST = 3  # characters; a shorter secret would mask half of the page
 MOST = 200

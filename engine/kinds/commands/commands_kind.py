@@ -27,8 +27,7 @@ from engine.kinds.commands.command_plan import CommandPlan, Step
 from engine.kinds.commands.command_task import CommandError, Task, TaskError, finished, new_task_id
 from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
 from engine.kinds.context import Clock, Context, UnitStopped
-from engine.kinds.egress_log import telling
-from engine.kinds.private_reach import FROM_OUTSIDE
+from engine.kinds.egress_log import FROM_OUTSIDE, telling
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Placing, Tools
 from engine.model import redact
 from engine.model.errors import EngineError, TaskFailed, UnitTimeout

@@ -23,8 +23,7 @@ import msgspec
 
 from engine.kinds.context import Context, UnitStopped
 from engine.kinds.crawl.crawl_args import CrawlArgs
-from engine.kinds.crawl.frontier import SPARE, Frontier, Visit
-from engine.kinds.crawl.host_delay import Pace
+from engine.kinds.crawl.frontier import SPARE, Frontier, Pace, Visit
 from engine.model.addresses import Address, address_of, glob_matcher, same_site
 from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError, UnitTimeout
 from engine.model.records import Units

@@ -31,8 +31,14 @@ from engine.kinds.arguments import (
 from engine.kinds.credential_args import CREDENTIALS, credential_problems, credentials_from
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
-from engine.pages.fetch import CrawlEngine, OutputFormat, PageOptions, Screenshot
-from engine.pages.html_limits import MAX_ELEMENTS, MAX_TEXT_KB
+from engine.pages.fetch import (
+    MAX_ELEMENTS,
+    MAX_TEXT_KB,
+    CrawlEngine,
+    OutputFormat,
+    PageOptions,
+    Screenshot,
+)
 from engine.secrets.given_secrets import Hidden, of_address
 
 
