@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from engine.kinds.traits import ALL_TRAITS
@@ -228,12 +229,18 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+@lru_cache(maxsize=1)
+def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Return every node of a module; kept for the next rule, which reads the same module."""
+    return tuple(ast.walk(tree))
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _calls(tree: ast.Module) -> Iterator[ast.Call]:
+    return (node for node in _nodes(tree) if isinstance(node, ast.Call))
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in _nodes(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -262,8 +269,8 @@ def kinds_are_named_in_their_package_alone(path: str, tree: ast.Module) -> Found
     """Other modules read what they need of a kind from its `KindSpec` or its `KindTraits`."""
     if _within(path, ("engine/kinds/",)) or path in OTHER_MEANINGS:
         return
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    prose = {id(node.value) for node in _nodes(tree) if isinstance(node, ast.Expr)}
+    for node in _nodes(tree):
         if isinstance(node, ast.Constant) and id(node) not in prose and node.value in KIND_NAMES:
             yield node.lineno, f"the kind {node.value!r} is named outside engine/kinds"
 
@@ -309,7 +316,7 @@ def background_tasks_have_an_owner(path: str, tree: ast.Module) -> Found:
         return
     groups = {
         _last(item.optional_vars)
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.AsyncWith)
         for item in node.items
         if item.optional_vars
@@ -317,7 +324,7 @@ def background_tasks_have_an_owner(path: str, tree: ast.Module) -> Found:
     }
     groups |= {
         node.arg
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.arg) and node.annotation and _last(node.annotation) == "TaskGroup"
     }
     for call in _calls(tree):
@@ -330,7 +337,7 @@ def background_tasks_have_an_owner(path: str, tree: ast.Module) -> Found:
 def text_from_outside_stays_plain(path: str, tree: ast.Module) -> Found:
     if not path.startswith("gui/") or path == "gui/style/theme.py":
         return
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Call) and _last(node.func) in {"QLabel", *RICH_TEXT}:
             yield node.lineno, f"{_last(node.func)} may render markup; use theme.plain_label"
         if isinstance(node, ast.ClassDef) and {_last(b) for b in node.bases} & {
@@ -341,7 +348,7 @@ def text_from_outside_stays_plain(path: str, tree: ast.Module) -> Found:
 
 
 def only_the_faces_read_the_environment(path: str, tree: ast.Module) -> Found:
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if not isinstance(node, ast.Attribute):
             continue
         name = _dotted(node)
@@ -359,7 +366,7 @@ def only_the_command_line_prints(path: str, tree: ast.Module) -> Found:
 
 
 def broad_excepts_stand_at_the_edges(path: str, tree: ast.Module) -> Found:
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.ExceptHandler) and path not in BROAD_CATCHERS:
             kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             broad = any(kind is None or _last(kind) in BROAD for kind in kinds)
@@ -371,7 +378,7 @@ def broad_excepts_stand_at_the_edges(path: str, tree: ast.Module) -> Found:
 def cancelling_is_passed_on(path: str, tree: ast.Module) -> Found:
     if path in CANCEL_KEEPERS:
         return
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if not isinstance(node, ast.ExceptHandler) or node.type is None:
             continue
         names = {_last(kind) for kind in ast.walk(node.type) if isinstance(kind, ast.expr)}
@@ -388,7 +395,7 @@ def nothing_is_run_from_text(path: str, tree: ast.Module) -> Found:
 
 
 def functions_stay_flat(path: str, tree: ast.Module) -> Found:
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         deepest = _depth(node.body)
@@ -425,7 +432,7 @@ def modules_say_what_they_are_for(path: str, tree: ast.Module) -> Found:
 def addresses_have_one_parser(path: str, tree: ast.Module) -> Found:
     if path in OTHER_ADDRESSES:
         return
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "urllib.parse":
             for alias in node.names:
                 if alias.name in URL_READERS:
@@ -453,5 +460,17 @@ RULES: tuple[Rule, ...] = (
 
 def break_in(path: str, source: str, rule: Rule) -> list[str]:
     """Every place in `source` (called `path`) that breaks `rule`, one sentence each."""
-    found = rule(path, ast.parse(source))
-    return [f"{path}:{line}: {sentence}" for line, sentence in found]
+    return breaks_of(path, parsed(path, source), (rule,))[rule.__name__]
+
+
+def parsed(path: str, source: str) -> ast.Module:
+    """Parse a module as the oldest supported Python reads it."""
+    return ast.parse(source, filename=path, feature_version=(3, 11))
+
+
+def breaks_of(path: str, tree: ast.Module, rules: Iterable[Rule] = RULES) -> dict[str, list[str]]:
+    """Rule -> every place in the module `path` that breaks it, one sentence each."""
+    return {
+        rule.__name__: [f"{path}:{line}: {sentence}" for line, sentence in rule(path, tree)]
+        for rule in rules
+    }
