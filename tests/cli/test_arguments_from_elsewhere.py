@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,14 @@ from engine.sample.site import Site
 from engine.service.requests import problems
 from tests.commands.conftest import do, task
 from tests.support.engines import opened
+from tests.support.octask import run
 
 FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 1}
 PASSWORD = "Zq7Winter26"
 
 
 def octask(home: Path, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "engine.cli", *words, "--home", str(home)]
-    return subprocess.run(command, input=given, capture_output=True, timeout=120, check=False)
+    return run(*words, "--home", str(home), given=given)
 
 
 @pytest.mark.parametrize("way", ["-", "@FILE"])

@@ -18,6 +18,7 @@ import pytest
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.conftest import do, task
+from tests.support.octask import run_as_text
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "fixtures" / "tasks"
@@ -42,28 +43,18 @@ class Octask:
         path.write_text(value if isinstance(value, str) else json.dumps(value), "utf-8")
         return str(path)
 
-    def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "engine.cli", *words, "--home", str(self.home)]
-
     def __call__(
         self, *words: str, code: int = 0, given: str = "", **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        ran = subprocess.run(
-            self.command(*words),
-            input=given,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=150,
-            env={**self.environment, **environment},
-            check=False,
-        )
+        words = (*words, "--home", str(self.home))
+        ran = run_as_text(*words, given=given, environment={**self.environment, **environment})
         assert "Traceback" not in ran.stdout + ran.stderr, ran
         assert ran.returncode == code, ran
         return ran
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            self.command(*words),
+            [sys.executable, "-m", "engine.cli", *words, "--home", str(self.home)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",

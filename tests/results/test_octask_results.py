@@ -15,16 +15,15 @@ import pytest
 from engine.model.records import Status
 from tests.results.conftest import page
 from tests.results.reading import csv_rows, sheets
+from tests.support.octask import run_as_text
 
 LIMIT_S = 150
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and pseudo-terminals are POSIX's")
 
 
-def octask(home: Path, *words: str, **more) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "engine.cli", *words, "--home", str(home)]
-    return subprocess.run(
-        command, capture_output=True, encoding="utf-8", timeout=LIMIT_S, check=False, **more
-    )
+def octask(home: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    words = (*words, "--home", str(home))
+    return run_as_text(*words, environment={**os.environ, **environment})
 
 
 def test_a_text_format_goes_to_standard_output(home, crawled) -> None:
@@ -239,7 +238,7 @@ def test_prune_goes_to_the_trash(home, ledger, crawled, tmp_path) -> None:
         pytest.skip("only there can a trash be moved into the test's own folder")
     old = aged(ledger, crawled(page(1)), 40)
     places = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "share")}
-    done = octask(home, "prune", "--keep", "0", "--yes", env={**os.environ, **places})
+    done = octask(home, "prune", "--keep", "0", "--yes", **places)
     assert done.returncode == 0, done.stderr
     assert os.listdir(tmp_path / "share" / "Trash" / "files") == [old]
 

@@ -68,13 +68,20 @@ class Loaded:
         self,
         *words: str | bytes,
         terminal: bool = False,
+        given: bytes = b"",
         limit_s: float = 150.0,
         environment: dict[str, str] | None = None,
     ) -> Answer:
-        """Call `octask` with these words, on a pipe or on a terminal; None: its own environment."""
+        """Call `octask` with these words, `given` on its standard input and the output captured.
+
+        Args:
+            terminal: both output streams are a terminal, and there is no input.
+            environment: in the place of this process' environment at the program's start.
+        """
         encoded = [base64.b64encode(os.fsencode(word)).decode() for word in words]
         call = {"words": encoded, "terminal": terminal, "limit_s": limit_s}
         call |= {"environment": environment, "folder": os.getcwd(), "umask": _umask()}
+        call["given"] = base64.b64encode(given).decode()
         assert self._program.stdin is not None
         assert self._program.stdout is not None
         self._program.stdin.write(json.dumps(call).encode() + b"\n")
@@ -114,16 +121,19 @@ def _answered(call: dict[str, Any]) -> dict[str, Any]:
     if call["terminal"]:
         code, out, err = _on_terminal(words, call["limit_s"])
     else:
-        code, out, err = _on_pipes(words, call["limit_s"])
+        code, out, err = _in_files(words, base64.b64decode(call["given"]), call["limit_s"])
     said = {name: base64.b64encode(data).decode() for name, data in (("out", out), ("err", err))}
     return {"code": code, "seconds": time.monotonic() - began, **said}
 
 
-def _on_pipes(words: list[str], limit_s: float) -> tuple[int | None, bytes, bytes]:
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+def _in_files(words: list[str], given: bytes, limit_s: float) -> tuple[int | None, bytes, bytes]:
+    open_file = tempfile.TemporaryFile
+    with open_file() as source, open_file() as out, open_file() as err:
+        source.write(given)
+        source.seek(0)
         child = os.fork()
         if not child:
-            _become(words, out.fileno(), err.fileno())
+            _become(words, source.fileno(), out.fileno(), err.fileno())
         code = _ended(child, limit_s)
         return code, _whole(out), _whole(err)
 
@@ -136,7 +146,7 @@ def _on_terminal(words: list[str], limit_s: float) -> tuple[int | None, bytes, b
     child = os.fork()
     if not child:
         os.close(ours)
-        _become(words, theirs, theirs)
+        _become(words, os.open(os.devnull, os.O_RDONLY), theirs, theirs)
     os.close(theirs)
     out, until = bytearray(), time.monotonic() + limit_s
     try:
@@ -153,17 +163,17 @@ def _on_terminal(words: list[str], limit_s: float) -> tuple[int | None, bytes, b
     return _ended(child, max(1.0, until - time.monotonic())), bytes(out), b""
 
 
-def _become(words: list[str], out: int, err: int) -> None:
+def _become(words: list[str], source: int, out: int, err: int) -> None:
     """The child: `octask` with these words, and no way back."""
     code = 70
     try:
         os.setsid()
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for number, fd in enumerate((nothing, out, err)):
+        for number, fd in enumerate((source, out, err)):
             os.dup2(fd, number)
+        encoding = os.environ.get("PYTHONIOENCODING", "utf-8")
         for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
             mode = "r" if fd == 0 else "w"
-            stream = open(fd, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - for good
+            stream = open(fd, mode, encoding=encoding, closefd=False)  # noqa: SIM115 - for good
             setattr(sys, name, stream)
         sys.argv = ["octask", *words]
         from engine.cli.guard import guarded, repair_streams

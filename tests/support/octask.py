@@ -36,9 +36,10 @@ class Octask:
     def __call__(self, *words: str, code: int = 0, place: bool = True) -> str:
         """Run to its end; the exit code must be `code`, and no traceback may be printed."""
         where = ["--home", str(self.home)] if place else []
-        ended_with, said = (_forked if CAN_FORK else _fresh)(self, *words, *where)
+        ended = run(*words, *where, environment=self.environment())
+        said = (ended.stdout + ended.stderr).decode("utf-8", "replace")
         assert "Traceback" not in said, said
-        assert ended_with == code, said
+        assert ended.returncode == code, said
         return said
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -62,26 +63,39 @@ class Octask:
 _idle: list[Loaded] = []  # loaded programs of this test run; each answers one call at a time
 
 
-def _forked(octask: Octask, *words: str) -> tuple[int | None, str]:
-    """Exit code and output of a process that has the program loaded already: 0.8 s of CPU less."""
+def run(
+    *words: str, given: bytes = b"", environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `octask` to its end in a process of its own, with `given` on its standard input.
+
+    It is forked from a program that has all modules loaded, which spares 0.8 s of CPU.
+    """
+    command = [sys.executable, "-m", "engine.cli", *words]
+    environment = {**os.environ} if environment is None else environment
+    if not CAN_FORK:
+        return subprocess.run(
+            command,
+            input=given,
+            capture_output=True,
+            timeout=LIMIT_S,
+            env=environment,
+            check=False,
+        )
     program = _idle.pop() if _idle else Loaded().__enter__()
-    answer = program(*words, environment=octask.environment(), limit_s=LIMIT_S)
+    answer = program(*words, given=given, environment=environment, limit_s=LIMIT_S)
     _idle.append(program)
-    return answer.code, answer.said
+    if answer.code is None:
+        raise subprocess.TimeoutExpired(command, LIMIT_S, answer.out, answer.err)
+    return subprocess.CompletedProcess(command, answer.code, answer.out, answer.err)
 
 
-def _fresh(octask: Octask, *words: str) -> tuple[int | None, str]:
-    """Where a process cannot be forked it loads the program itself."""
-    ran = subprocess.run(
-        octask.command(*words),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        env=octask.environment(),
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    return ran.returncode, ran.stdout + ran.stderr
+def run_as_text(
+    *words: str, given: str = "", environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run as `run` does, with text in the place of bytes."""
+    ended = run(*words, given=given.encode(), environment=environment)
+    out, err = (said.decode().replace("\r\n", "\n") for said in (ended.stdout, ended.stderr))
+    return subprocess.CompletedProcess(ended.args, ended.returncode, out, err)
 
 
 @atexit.register
