@@ -87,7 +87,7 @@ async def test_unknown_ids_and_other_shapes_are_refused(tmp_path: Path) -> None:
 @pytest.mark.case("R58")
 async def test_a_folder_removed_meanwhile_is_told(tmp_path: Path) -> None:
     folder = write_meta(tmp_path, 1)
-    waiting = asyncio.create_task(wait_terminal(Ledger(tmp_path), task_id(1), 90_000))
+    waiting = asyncio.create_task(wait_terminal(Ledger(tmp_path), task_id(1), 90_000, away_s=0.3))
     await _watched()
     folder.rename(folder.with_name(".gone"))  # at once: half of it would be a damaged task
     with pytest.raises(TaskRemoved, match="was removed"):
