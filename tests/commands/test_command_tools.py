@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from engine.browser.interact import command_tools
 from engine.browser.interact.command_failures import as_failure
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.conftest import Booth, Opening, do
+from tests.support.far_limits import FAR_S
 
 
 def page(body: str, title: str = "t") -> Answer:
@@ -302,8 +304,14 @@ def test_an_element_that_was_found_is_not_said_to_be_missing() -> None:
     ],
 )
 async def test_an_address_that_cannot_be_opened_says_why(
-    opened: Opening, site: Site, path: str, code: str, reason: str
+    opened: Opening,
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    code: str,
+    reason: str,
 ) -> None:
+    monkeypatch.setattr(command_tools, "GRACE_S", FAR_S)  # the navigation's own limit comes first
     limit_ms = 800 if code == "COMMAND_TIMEOUT" else 30_000  # a busy machine is slow
     async with opened() as booth:
         said = await failure(booth, do("goto", url=f"{site.url}{path}", timeout=limit_ms))

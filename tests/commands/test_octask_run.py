@@ -107,8 +107,9 @@ def test_in_a_pipe_each_command_is_a_plain_line(octask: Octask, place: str) -> N
     said = octask("run", octask.file("a.json", document), "--variables", place, code=1).stdout
     lines = said.splitlines()
     assert lines[0].startswith("✓ 1/3 to goto (")
-    assert re.match(r"✗ 2/3 to click \([\d.]+ (ms|s)\): not done within 0\.2 s: ", lines[1])
-    # A busy machine may not have looked at the page at all; then there is no more to tell.
+    # On a busy machine the command ends later than at its limit, and says when; it may not have
+    # looked at the page at all, and then there is no more to tell.
+    assert re.match(r"✗ 2/3 to click \([\d.]+ (ms|s)\): not done within [\d.]+ s: ", lines[1])
     assert re.search(r"s: #x( \(there is no such element\))? \[COMMAND_TIMEOUT\]$", lines[1])
     assert lines[2] == "– 3/3 to reload"
     assert lines[3].startswith("A try: failed, 1 of 3 commands in ")

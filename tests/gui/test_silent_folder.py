@@ -21,8 +21,8 @@ SILENT = "The ledger folder does not answer"
 
 @pytest.fixture(autouse=True)
 def told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.ledger.watch.ANSWER_S", 0.5)
-    monkeypatch.setattr("gui.engine_link.bridge.SILENT_S", 0.5)
+    monkeypatch.setattr("engine.ledger.watch.ANSWER_S", 2.0)
+    monkeypatch.setattr("gui.engine_link.bridge.SILENT_S", 2.0)
 
 
 @pytest.mark.case("R98")

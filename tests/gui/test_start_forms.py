@@ -155,9 +155,9 @@ def test_a_mistake_that_is_folded_away_is_named_and_a_click_leads_to_it(
     assert reason.isVisible()
     assert reason.whole == f"{field.label}: must not be longer than 2,048 characters"
     QTest.mouseClick(reason, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: dialog.form.is_in_sight(field))
+    qtbot.waitUntil(lambda: dialog.form.is_in_sight(field), timeout=60_000)
     assert field.mistake
-    qtbot.waitUntil(lambda: dialog.focusWidget() is field.editor)
+    qtbot.waitUntil(lambda: dialog.focusWidget() is field.editor, timeout=60_000)
     field.value = "#late"
     assert dialog.start.isEnabled()
     assert not reason.isVisible()
@@ -177,8 +177,8 @@ def test_a_mistake_that_is_scrolled_away_is_named_and_a_click_leads_to_it(
     assert reason.whole == "Type the address of the site first."
     assert reason.isVisible()
     QTest.mouseClick(reason, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: dialog.form.is_in_sight(dialog.form["url"]))
-    qtbot.waitUntil(lambda: dialog.focusWidget() is dialog.form["url"].editor)
+    qtbot.waitUntil(lambda: dialog.form.is_in_sight(dialog.form["url"]), timeout=60_000)
+    qtbot.waitUntil(lambda: dialog.focusWidget() is dialog.form["url"].editor, timeout=60_000)
 
 
 def test_a_mistake_of_the_budgets_is_named_and_unfolded(dialog: StartDialog, qtbot: Any) -> None:
@@ -191,7 +191,7 @@ def test_a_mistake_of_the_budgets_is_named_and_unfolded(dialog: StartDialog, qtb
     assert dialog.form.budgets.is_unfolded
     place = dialog.form.field_of("policy.allowedDomains[0]")
     assert place is not None
-    qtbot.waitUntil(lambda: dialog.form.is_in_sight(place))
+    qtbot.waitUntil(lambda: dialog.form.is_in_sight(place), timeout=60_000)
 
 
 def test_a_mistake_of_a_command_that_is_not_edited_is_chosen_by_a_click(
@@ -207,7 +207,7 @@ def test_a_mistake_of_a_command_that_is_not_edited_is_chosen_by_a_click(
     assert dialog.form.body.current == 1  # type: ignore[union-attr]
     place = dialog.form.field_of("commands[1].args.url")
     assert place is not None
-    qtbot.waitUntil(lambda: dialog.form.is_in_sight(place))
+    qtbot.waitUntil(lambda: dialog.form.is_in_sight(place), timeout=60_000)
 
 
 def test_an_envelope_says_its_objective_in_its_terms(dialog: StartDialog) -> None:

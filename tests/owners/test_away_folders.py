@@ -146,7 +146,7 @@ async def test_a_cancel_while_the_folder_is_away_ends_the_run_when_it_is_back(
         since = time.monotonic()
         await cancelling
         await until(lambda: not engine.own.owns(folder.name))
-        assert time.monotonic() - since < 3
+        assert time.monotonic() - since < 30  # not the 60 s of a folder that stays away
         record = checked(folder, Status.CANCELLED)
         assert record.engine is not None
         assert record.engine.units is not None
@@ -218,7 +218,7 @@ async def test_a_task_that_is_removed_while_its_root_stands_ends_at_once_and_say
             shutil.rmtree(gone, ignore_errors=True)
         since = time.monotonic()
         await until(lambda: not engine.own.owns(folder.name))
-        assert time.monotonic() - since < 10
+        assert time.monotonic() - since < 30  # not the 60 s of a folder that may come back
         assert isinstance(engine.own.lost(folder.name), TaskRemoved)
         assert not folder.exists()
 

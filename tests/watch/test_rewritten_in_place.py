@@ -55,7 +55,7 @@ async def test_a_list_never_loses_the_last_good_value_and_settles_soon(
     # One that has ended is looked at every 5 s at first, and may be met whole each time.
     assert status == "COMPLETED" or any(view.stale for view in seen)
     assert words.marks(seen[-1]) == []
-    assert settled_s < 2
+    assert settled_s < 4  # before the look that comes every 5 s
 
 
 def test_what_stays_broken_is_unreadable_in_the_end(
