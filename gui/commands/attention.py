@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
 
 from engine.logging.private_files import private_folder
 from engine.model.ledger_ids import ledger_label, plain_id, qualified
 from engine.query.attention_reasons import reasons, seen
 from gui.context.window_context import WindowContext
 from gui.engine_link.sliced_work import SlicedWork
+from gui.engine_link.throttle import Debounce
 from gui.state.preferences import locked, write_whole
 
 # Acknowledged reasons, stored next to the settings and in no ledger.
@@ -43,8 +44,7 @@ class Acknowledged(QObject):
         self._kept: dict[str, tuple[float, frozenset[str]]] = _read(file) if file else {}
         self.marks: dict[str, frozenset[str]] = {one: kept[1] for one, kept in self._kept.items()}
         self._unsaved: set[str] = set()
-        self._saving = QTimer(self, singleShot=True, interval=_SAVE_MS)
-        self._saving.timeout.connect(self.save)
+        self._saving = Debounce(self, _SAVE_MS, self.save)
 
     def add(self, task_id: str, marks: Iterable[str]) -> None:
         """Add acknowledged reasons of a task."""
@@ -67,11 +67,11 @@ class Acknowledged(QObject):
 
     def _change(self, *task_ids: str) -> None:
         self._unsaved.update(task_ids)
-        self._saving.start()
+        self._saving.request()
 
     def save(self) -> None:
         """Save the marks, if they have changed."""
-        self._saving.stop()
+        self._saving.cancel()
         if self._file is None or not self._unsaved:
             return
         try:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import Standing, counted_as, standing
@@ -15,6 +15,7 @@ from engine.service.feed import Batch
 from engine.service.rerun import STARTING, Copies, chance
 from engine.text.words import count, task_name
 from gui.engine_link.sliced_work import SlicedWork
+from gui.engine_link.throttle import Throttle
 from gui.tasks.task_model import TaskModel
 
 _SLICE_MS = 2
@@ -69,8 +70,7 @@ class Scope(QObject):
         self._work = SlicedWork(self, budget_ms=_SLICE_MS)
         self._work.paused.connect(self._tell)
         self._work.done.connect(self._tell)
-        self._again = QTimer(self, singleShot=True, interval=_AGAIN_MS)
-        self._again.timeout.connect(self._judge_anew)
+        self._again = Throttle(self, _AGAIN_MS, self._judge_anew)
 
     # Tasks in scope
 
@@ -146,17 +146,17 @@ class Scope(QObject):
             changed = bool(batch.views or batch.gone)
         else:
             changed = bool(self._names) and batch.tells_of(self._names)
-        if not changed or self._again.isActive():
+        if not changed or self._again.is_pending:
             return
         if len(self) <= _AT_ONCE:
             self._judge_anew()
         else:
-            self._again.start()
+            self._again.request()
 
     # Counts
 
     def _judge_anew(self) -> None:
-        self._again.stop()
+        self._again.cancel()
         self._tally.clear()
         self._copies = Copies()
         ids = self.ids()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, QTimer
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
@@ -28,6 +28,7 @@ from gui.details.part_bar import PartBar
 from gui.details.screenshots import PicturePane
 from gui.details.unit_columns import TONES, kind_word, longest_state
 from gui.engine_link.services import Desk
+from gui.engine_link.throttle import Throttle
 from gui.i18n import language
 from gui.style.fonts import fixed_pitch
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable
@@ -170,8 +171,7 @@ class Commands(DetailTab):
         self.retry = QPushButton(self.tr("Retry what failed…"), self)
         self._problem = plain_label("", self, tone="warning", wrap=True)
         self.part = PartBar(self)
-        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
-        self._again.timeout.connect(self._look)
+        self._again = Throttle(self, AGAIN_MS, self._look)
         self._lay_out()
         self.table.selectionModel().currentRowChanged.connect(self._choose)
         self.retry.clicked.connect(lambda: self.desk.wishes.retry.emit(self._task_id))
@@ -219,14 +219,14 @@ class Commands(DetailTab):
             self.model.show_steps(())
             self._show_text("")
             self._look()
-        elif not self._again.isActive():
-            self._again.start()
+        else:
+            self._again.request()
         entry = view.entry
         failed = isinstance(entry, TaskRecord) and entry.status == "FAILED"
         self.retry.setVisible(failed)
 
     def leave(self) -> None:
-        self._again.stop()
+        self._again.cancel()
         self._task_id = ""
         for name in ("steps", "step"):
             self.desk.bridge.call_off(self._name(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
 
@@ -12,6 +12,7 @@ from engine.model.errors import EngineError
 from engine.service.engine import Engine
 from engine.text.words import count
 from gui.engine_link.services import Desk
+from gui.engine_link.throttle import Debounce
 from gui.style.accessibility import clearable
 from gui.style.labels import ElidedLabel
 from gui.style.theme import plain_tip
@@ -130,7 +131,7 @@ class FindBar(QWidget):
         self._next = self._button("▼", self.tr("Next match (F3)"))
         self._stop = self._button("✕", self.tr("Stop searching"))
         self._told = ElidedLabel("muted", self, least=_TOLD_CHARS)
-        self._pause = QTimer(self, singleShot=True, interval=PAUSE_MS)
+        self._pause = Debounce(self, PAUSE_MS, self.settle)
         self._current = 0
         self._lay_out()
         self._connect()
@@ -147,11 +148,10 @@ class FindBar(QWidget):
         row.addStretch(1)  # for the rest of the width
 
     def _connect(self) -> None:
-        self.field.textChanged.connect(lambda _: self._pause.start())
+        self.field.textChanged.connect(self._pause.request)
         self.field.returnPressed.connect(lambda: self.step(1))
         self.field.stepped.connect(self.step)
         self.field.left.connect(self.left)
-        self._pause.timeout.connect(self.settle)
         self._previous.clicked.connect(lambda: self.step(-1))
         self._next.clicked.connect(lambda: self.step(1))
         self._stop.clicked.connect(self._finder.stop)
@@ -159,7 +159,7 @@ class FindBar(QWidget):
 
     def settle(self) -> None:
         """Search the current text without waiting for the pause."""
-        self._pause.stop()
+        self._pause.cancel()
         if self.field.text().strip() != self._finder.text:
             self.wanted.emit(self.field.text().strip())
 

@@ -17,7 +17,6 @@ from PySide6.QtCore import (
     QObject,
     QPoint,
     Qt,
-    QTimer,
     Signal,
 )
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
@@ -38,6 +37,7 @@ from engine.model.errors import EngineError
 from engine.results.json_tree import Hit, Kind, Node, Rest, Step, path_of
 from engine.text.words import count
 from gui.engine_link.services import Desk
+from gui.engine_link.throttle import Debounce
 from gui.i18n import language
 from gui.style.accessibility import clearable
 from gui.style.labels import ElidedLabel
@@ -249,7 +249,7 @@ class JsonView(QWidget):
         self._hits: list[Hit] = []
         self._at = -1
         self._wanted: tuple[Step, ...] | None = None
-        self._typed = QTimer(self, singleShot=True, interval=300)
+        self._typed = Debounce(self, 300, self._look)
         self._lay_out()
         self._connect()
 
@@ -280,8 +280,7 @@ class JsonView(QWidget):
         self.setFocusProxy(self.tree)
 
     def _connect(self) -> None:
-        self.search.textChanged.connect(lambda _: self._typed.start())
-        self._typed.timeout.connect(self._look)
+        self.search.textChanged.connect(self._typed.request)
         self.search.returnPressed.connect(self.next_hit)
         self.stop.clicked.connect(self._stop_search)
         self.model.settled.connect(self._go_on)
@@ -310,7 +309,7 @@ class JsonView(QWidget):
         """Read the file again."""
         self._where, self._hits, self._at, self._wanted = (task_id, name), [], -1, None
         self.search.clear()
-        self._typed.stop()
+        self._typed.cancel()
         self._state.show_text("")
         self._path.show_text("")
         self.model.show_file(task_id, name)

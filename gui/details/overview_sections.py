@@ -6,12 +6,11 @@ Loaded off the loop while the tab is visible, and again when the task has progre
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QObject, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
@@ -26,6 +25,7 @@ from engine.text.catalogue import retold
 from engine.text.words import clock, count, failures_text, remarks
 from gui.details.facts import GaugeLine, arguments_text
 from gui.engine_link.services import Desk
+from gui.engine_link.throttle import Throttle
 from gui.i18n import language
 from gui.style.theme import PlainLabel, TonedLabel, plain_label, tone
 from gui.tasks.cell_painting import paint_bar
@@ -243,7 +243,7 @@ class ContractBar(QWidget):
 
 
 NAME = "overview"
-EVERY_S = 1.0  # of a live task
+EVERY_MS = 1000  # of a live task
 PICTURE = QSize(240, 150)
 
 
@@ -270,9 +270,7 @@ class Extras(QObject):
         self._desk = desk
         self._view: TaskView | None = None
         self._read: object = None
-        self._read_at = 0.0
-        self._soon = QTimer(self, singleShot=True)
-        self._soon.timeout.connect(self._ask)
+        self._soon = Throttle(self, EVERY_MS, self._ask, leading=True)
 
     @property
     def can_read(self) -> bool:
@@ -286,20 +284,18 @@ class Extras(QObject):
         self._view = view
         if other:
             self._read = None
-            self._soon.stop()
+            self._soon.cancel()
             self._desk.bridge.call_off(NAME)
         if other and view is not None:
             self.changed.emit(Extra())
-        if view is None or self._read == _state(view) or self._soon.isActive():
-            return
-        wait_s = 0.0 if other else max(0.0, self._read_at + EVERY_S - time.monotonic())
-        self._soon.start(int(wait_s * 1000))
+        if view is not None and self._read != _state(view):
+            self._soon.expedite() if other else self._soon.request()
 
     def _ask(self) -> None:
         view = self._view
         if self._desk is None or view is None or not isinstance(view.entry, TaskRecord):
             return
-        self._read, self._read_at = _state(view), time.monotonic()
+        self._read = _state(view)
         record, ratio = view.entry, _scale(self.parent())
 
         async def work(engine: Engine) -> Extra:

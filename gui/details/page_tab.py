@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
-from PySide6.QtCore import QObject, QSize, Qt, QTimer
+from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
@@ -17,6 +17,7 @@ from engine.service.engine import Engine, LiveFrame
 from gui.context.window_context import WindowContext
 from gui.details.details_tab import DetailTab
 from gui.engine_link.services import Desk
+from gui.engine_link.throttle import Debounce
 from gui.style.theme import TonedLabel, plain_keys, plain_label
 
 RESIZED_MS = 400  # while a window is dragged only its last size is requested
@@ -50,10 +51,9 @@ class PageTab(DetailTab):
         self._pages = QComboBox(self)
         self._address = QLineEdit(self)
         self._nothing = plain_label("", self, tone="muted", wrap=True)
-        self._resized = QTimer(self, interval=RESIZED_MS, singleShot=True)
+        self._resized = Debounce(self, RESIZED_MS, self._watch_anew)
         self._lay_out()
         self._pages.activated.connect(lambda at: self._choose(int(self._pages.itemData(at))))
-        self._resized.timeout.connect(self._watch_anew)
 
     def _lay_out(self) -> None:
         self._address.setReadOnly(True)
@@ -96,13 +96,13 @@ class PageTab(DetailTab):
     def leave(self) -> None:
         """Stop requesting images from the browser."""
         self._watching = False
-        self._resized.stop()
+        self._resized.cancel()
         self.desk.bridge.call_off(self._watch_name)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if self._watching:
-            self._resized.start()
+            self._resized.request()
 
     @property
     def _watch_name(self) -> str:

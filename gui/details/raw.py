@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -27,6 +27,7 @@ from gui.details.details_tab import DetailTab
 from gui.details.json_view import JsonView
 from gui.details.screenshots import PicturePane
 from gui.engine_link.services import Desk
+from gui.engine_link.throttle import Throttle
 from gui.i18n import language
 from gui.style.accessibility import clearable
 from gui.style.fonts import fixed_pitch
@@ -216,8 +217,7 @@ class Raw(DetailTab):
         self.text, self.tree = FileText(desk, self), JsonView(desk, self)
         self._picture = PicturePane(desk, self)
         self._stack = QStackedWidget(self)
-        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
-        self._again.timeout.connect(self._look)
+        self._again = Throttle(self, AGAIN_MS, self._look)
         self._lay_out()
         self.list.currentItemChanged.connect(lambda *_: self._show_file())
         self.modes.currentChanged.connect(lambda _: self._show_file())
@@ -255,11 +255,11 @@ class Raw(DetailTab):
             self._task_id, self._files = view.task_id, ()
             self.list.clear()
             self._look()
-        elif not self._again.isActive():
-            self._again.start()
+        else:
+            self._again.request()
 
     def leave(self) -> None:
-        self._again.stop()
+        self._again.cancel()
         self._task_id = ""
         self.desk.bridge.call_off(f"files {id(self)}")
         self.text.leave()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QTimer
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from engine.model.display import display
@@ -19,6 +19,7 @@ from gui.details.details_tab import DetailTab
 from gui.details.facts import ended_by
 from gui.details.json_view import JsonView
 from gui.engine_link.services import Desk
+from gui.engine_link.throttle import Throttle
 from gui.i18n import language
 from gui.style.theme import plain_label
 
@@ -41,8 +42,7 @@ class Result(DetailTab):
         self._nothing = plain_label("", self, tone="muted", wrap=True)
         self.open = QPushButton(self.tr("Open the result"), self)
         self.export = QPushButton(self.tr("Export…"), self)
-        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
-        self._again.timeout.connect(self._look)
+        self._again = Throttle(self, AGAIN_MS, self._look)
         self._lay_out()
         self.open.clicked.connect(lambda: desk.wishes.result.emit(self._task_id, None))
         self.export.clicked.connect(lambda: desk.wishes.export.emit(self._task_id))
@@ -72,12 +72,12 @@ class Result(DetailTab):
             self._show_nothing(self.tr("Reading…"))
             self._ended = ended
             self._look()
-        elif not self._there and not self._again.isActive():
+        elif not self._there and not self._again.is_pending:
             self._ended = ended
-            self._again.start()
+            self._again.request()
 
     def leave(self) -> None:
-        self._again.stop()
+        self._again.cancel()
         self.desk.bridge.call_off(self._name)
         self.tree.leave()
         self._task_id = ""

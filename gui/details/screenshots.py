@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer
+from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QIcon, QImage, QPixmap
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -26,6 +26,7 @@ from gui.details.details_tab import DetailTab
 from gui.details.file_handle import FileHandle
 from gui.details.part_bar import PartBar
 from gui.engine_link.services import Desk
+from gui.engine_link.throttle import Throttle
 from gui.i18n import language
 from gui.style.picture import PictureView, decoded
 from gui.style.theme import plain_label, plain_tip
@@ -48,8 +49,7 @@ class Screenshots(DetailTab):
         self._nothing = plain_label(
             self.tr("This task has kept no pictures."), self, tone="muted", wrap=True
         )
-        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
-        self._again.timeout.connect(self._look_again)
+        self._again = Throttle(self, AGAIN_MS, self._look_again)
         self.part = PartBar(self)
         self._lay_out()
         self.thumbs.currentItemChanged.connect(lambda *_: self._show_current())
@@ -84,11 +84,11 @@ class Screenshots(DetailTab):
             self.picture.clear()
             self._nothing.hide()
             self.desk.bridge.spawn_once(self._look(view.task_id), name=self._name)
-        elif not self._again.isActive():
-            self._again.start()
+        else:
+            self._again.request()
 
     def leave(self) -> None:
-        self._again.stop()
+        self._again.cancel()
         self.desk.bridge.call_off(self._name)
         self._task_id = ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from PySide6.QtCore import QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QBrush, QPainter, QPalette, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -43,6 +43,7 @@ from gui.details.timeline_spans import (
 )
 from gui.details.timeline_strip import TimelineStrip
 from gui.engine_link.services import Desk
+from gui.engine_link.throttle import Throttle
 from gui.style.labels import ElidedLabel
 from gui.style.tables import AnyIndex, show_plain_rows
 from gui.style.theme import tone
@@ -183,7 +184,7 @@ class Timeline(DetailTab):
         self._order.setAccessibleName(self.tr("Order"))
         self._only = QPushButton(self.tr("Only the marked"), self)
         self._all = QPushButton(self.tr("Show all"), self)
-        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
+        self._again = Throttle(self, AGAIN_MS, self._read)
         self._lay_out()
         self._connect()
 
@@ -204,7 +205,6 @@ class Timeline(DetailTab):
         self._order.currentIndexChanged.connect(lambda _: self._show())
         self._only.clicked.connect(self._choose_marked)
         self._all.clicked.connect(self.desk.span.clear)
-        self._again.timeout.connect(self._read)
         self.strip.chosen.connect(self._choose)
         self.strip.cleared.connect(self.desk.span.clear)
         self.strip.pointed.connect(self._point)
@@ -227,17 +227,17 @@ class Timeline(DetailTab):
             self.strip.show_all()
             self._show()
             self._read()
-        elif not self._again.isActive():
-            self._again.start()
+        else:
+            self._again.request()
 
     def leave(self) -> None:
         self._looks = False
-        self._again.stop()
+        self._again.cancel()
         self.desk.bridge.call_off(NAME)
 
     def _on_events(self, *_: object) -> None:
-        if self._looks and not self._again.isActive():
-            self._again.start()
+        if self._looks:
+            self._again.request()
 
     def _read(self) -> None:
         if not self._looks:

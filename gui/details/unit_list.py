@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
@@ -38,6 +38,7 @@ from gui.details.unit_columns import (
 )
 from gui.engine_link.services import Desk
 from gui.engine_link.sliced_work import SlicedWork
+from gui.engine_link.throttle import Debounce, Throttle
 from gui.i18n import language
 from gui.style.accessibility import clearable
 from gui.style.labels import ElidedLabel
@@ -270,8 +271,8 @@ class UnitList(QWidget):
         self.search = QLineEdit(self)
         self.chips = KindChips(KINDS, kind_word, self)
         self._state = ElidedLabel("muted", self)
-        self._typed = QTimer(self, singleShot=True, interval=_TYPED_MS)
-        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
+        self._typed = Debounce(self, _TYPED_MS, self._filter)
+        self._again = Throttle(self, AGAIN_MS, self._read)
         self._lay_out()
         self._connect()
 
@@ -293,13 +294,11 @@ class UnitList(QWidget):
         self.setFocusProxy(self.table)
 
     def _connect(self) -> None:
-        self.search.textChanged.connect(lambda _: self._typed.start())
-        self._typed.timeout.connect(self._filter)
-        self.chips.changed.connect(lambda _: self._filter())
+        self.search.textChanged.connect(self._typed.request)
+        self.chips.changed.connect(self._typed.run)
         self.model.changed.connect(self._show_state)
         self.table.activated.connect(self._activate)
         self.table.selectionModel().currentRowChanged.connect(self._choose)
-        self._again.timeout.connect(self._read)
         QShortcut(QKeySequence.StandardKey.Copy, self.table, self.copy).setContext(
             Qt.ShortcutContext.WidgetShortcut
         )
@@ -325,12 +324,12 @@ class UnitList(QWidget):
             self.chips.clear()
             self.search.clear()
             self._read()
-        elif (self._live or was_live) and not self._reading and not self._again.isActive():
-            self._again.start()
+        elif (self._live or was_live) and not self._reading:
+            self._again.request()
 
     def leave(self) -> None:
         """Stop reading; an incomplete read starts again next time."""
-        self._again.stop()
+        self._again.cancel()
         if self._reading:
             self._desk.bridge.call_off(self._name)
             self._reading = False
@@ -382,7 +381,6 @@ class UnitList(QWidget):
             self._resume = part.resume
 
     def _filter(self) -> None:
-        self._typed.stop()
         self.model.set_filter(self.chips.wanted, self.search.text())
 
     def _show_state(self) -> None:

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from itertools import cycle, islice
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from engine.model.records import TaskId, TaskView
 from engine.service.feed import Batch
+from gui.engine_link.throttle import Throttle
 
 # Batches of the engine, merged into at most 25 repaints a second.
 
@@ -40,10 +41,8 @@ class BatchThrottle(QObject):
         self._gone: dict[TaskId, None] = {}
         self._newest: Batch | None = None
         self._whole = False  # True once all tasks were emitted; later changes do not reset it
-        self._sent_at = 0.0
         self._most = _FIRST
-        self._timer = QTimer(self, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
-        self._timer.timeout.connect(self._send)
+        self._throttle = Throttle(self, PERIOD_MS, self._send, leading=True)
         self._held = self._due = False
 
     def hold(self, held: bool) -> None:
@@ -51,7 +50,7 @@ class BatchThrottle(QObject):
         self._held = held
         if not held and self._due:
             self._due = False
-            self._timer.start(0)
+            self._throttle.expedite()
 
     def add(self, batch: Batch) -> None:
         """Add one batch; the latest view of a task wins."""
@@ -64,9 +63,7 @@ class BatchThrottle(QObject):
         # Reading the bare id avoids a property call, the most expensive step here.
         self._views.update({view.entry.task_id: view for view in batch.views})
         self._newest = batch
-        if not self._timer.isActive():
-            passed_ms = (time.monotonic() - self._sent_at) * 1000
-            self._timer.start(max(0, round(PERIOD_MS - passed_ms)))
+        self._throttle.request()
 
     def _next(self) -> tuple[TaskView, ...]:
         """Return as many views as can be applied now."""
@@ -85,9 +82,8 @@ class BatchThrottle(QObject):
         gone, self._gone = tuple(self._gone), {}
         waiting = len(self._views)
         whole = self._whole = newest.complete and (self._whole or not waiting)
-        self._sent_at = time.monotonic()
         if waiting:
-            self._timer.start(0)  # Qt paints and handles clicks in between
+            self._throttle.expedite()  # Qt paints and handles clicks in between
         began = time.thread_time()
         self.batch.emit(
             Batch(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from engine.model.display import display, elide_right
 from engine.query import Offer, QueryError, as_words, completion, corrected
 from engine.text import words
+from gui.engine_link.throttle import Debounce
 from gui.i18n import language
 from gui.style.accessibility import announce, clearable
 from gui.style.completion_popup import CompletionPopup
@@ -278,10 +279,8 @@ class FilterBar(QWidget):
         self._sentence = plain_label(tone="bad", wrap=True, parent=self._trouble)
         self._mend = QPushButton(self._trouble)
         self._as_words = QPushButton(self.tr("Look for it as text"), self._trouble)
-        self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
-        self._typing.timeout.connect(self._tell)
-        self._patience = QTimer(self, singleShot=True, interval=MISTAKE_MS)
-        self._patience.timeout.connect(self._tell_mistake)
+        self._typing = Debounce(self, TYPING_MS, self._tell)
+        self._patience = Debounce(self, MISTAKE_MS, self._tell_mistake)
         self._lay_out()
         self.setFocusProxy(self._box)
 
@@ -351,10 +350,10 @@ class FilterBar(QWidget):
         """
         self._mistakes, self._applied = tuple(errors), applied
         if not errors:
-            self._patience.stop()
+            self._patience.cancel()
             self._trouble.hide()
         else:
-            self._patience.start()
+            self._patience.request()
 
     def show_conditions(self, conditions: Sequence[Condition]) -> None:
         """Show the conditions of the active filter as chips."""
@@ -368,23 +367,23 @@ class FilterBar(QWidget):
     def _type(self, text: str) -> None:
         # Clearing the text shows all tasks without delay.
         if text:
-            self._typing.start()
+            self._typing.request()
         else:
             self._tell()
 
     def _tell(self) -> None:
-        self._typing.stop()
+        self._typing.cancel()
         text = self._box.text().strip()
         if text != self._told:
             self._told = text
             self.text_changed.emit(text)
 
     def _tell_mistake(self) -> None:
-        self._patience.stop()
+        self._patience.cancel()
         if not self._mistakes:
             return
         if self._box.offers:  # The condition is incomplete, and its completions are open
-            self._patience.start()
+            self._patience.request()
             return
         said = self._said()
         right = self._mended()

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QTreeWidgetItem, QVBoxLayout, QWidge
 
 from engine.model.status import Facet
 from engine.text import words
+from gui.engine_link.throttle import Throttle
 from gui.filters.facet_tree import (
     NO_UPDATE,
     VIEW,
@@ -69,8 +70,7 @@ class Sidebar(QWidget):
         self._shows_empty = False
         self._lost: Mapping[str, Lost] = {}
         self._open: set[str] = set()  # Groups that show more than a few facets
-        self._soon = QTimer(self, singleShot=True)
-        self._soon.timeout.connect(self._refresh)
+        self._soon = Throttle(self, _REFRESH_MS, self._refresh)
         self._ageing = QTimer(self, interval=_AGEING_MS)
         self._ageing.timeout.connect(self._refresh)
         self._tree = FacetTree(self)
@@ -82,7 +82,7 @@ class Sidebar(QWidget):
         self._tree.itemSelectionChanged.connect(self._choose)
         self._tree.pressed_item.connect(self._press)
         self._tree.menu_for.connect(lambda item, at: self.menu_wanted.emit(key_of(item), at))
-        self._tree.itemExpanded.connect(lambda _: self._soon.start(0))
+        self._tree.itemExpanded.connect(self._soon.expedite)
         self.show_counts({})
         self._mark(())
 
@@ -124,8 +124,7 @@ class Sidebar(QWidget):
         for facet in Facet:
             if self._items.count(facet.value, self._counts.get(facet.value, 0)):
                 self._hide_empty_one(facet.value)
-        if not self._soon.isActive():
-            self._soon.start(_REFRESH_MS)
+        self._soon.request()
 
     def show_lost(self, lost: Mapping[str, Lost]) -> None:
         """Show these explanations, by key, instead of the counts of unreachable ledgers."""
@@ -255,7 +254,7 @@ class Sidebar(QWidget):
             self.view_chosen.emit(key.removeprefix(VIEW))
         elif key.startswith(MORE):
             self._open ^= {key.removeprefix(MORE)}
-            self._soon.start(0)
+            self._soon.expedite()
 
     def _mark(self, keys: tuple[str, ...]) -> None:
         self._chosen = keys
@@ -287,4 +286,4 @@ class Sidebar(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._ageing.start()
-        self._soon.start(0)
+        self._soon.expedite()

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QDialog, QMenu, QPushButton, QVBoxLayou
 
 from engine.query import Filter, QueryError, SortKey, term
 from gui.context.window_context import WindowContext
+from gui.engine_link.throttle import Throttle
 from gui.filters.active_filter import ActiveFilter, joined
 from gui.filters.empty_result_hints import Counting
 from gui.filters.facet_tree import VIEW
@@ -288,10 +289,9 @@ class Views(QObject):
         ctx.ledgers.renamed.connect(self._rename_ledger)
         self._counting = Counting(ctx.model, self)
         self._missed = False
-        self._soon = QTimer(self, singleShot=True, interval=_COUNT_MS)
-        self._soon.timeout.connect(self._count)
+        self._soon = Throttle(self, _COUNT_MS, self._count)
         self._ageing = QTimer(self, interval=_AGEING_MS)
-        self._ageing.timeout.connect(self._soon.start)
+        self._ageing.timeout.connect(self._soon.request)
         self._ageing.start()
         acts = ctx.actions
         save = acts.add("save_view", self.tr("Sa&ve view…"), ["Ctrl+Alt+S"])
@@ -359,8 +359,8 @@ class Views(QObject):
     def _count_soon(self) -> None:
         if self._counting.is_busy:  # The running count does not include new changes
             self._missed = True
-        elif not self._soon.isActive():
-            self._soon.start()
+        else:
+            self._soon.request()
 
     def _count_first(self) -> None:
         """Count at once when the list is complete."""
@@ -375,10 +375,10 @@ class Views(QObject):
         )
 
     def _counted(self) -> None:
-        self._soon.setInterval(max(_COUNT_MS, self._counting.took_ms * _COUNT_SHARE))
+        self._soon.interval_ms = max(_COUNT_MS, self._counting.took_ms * _COUNT_SHARE)
         if self._missed:
             self._missed = False
-            self._soon.start()
+            self._soon.request()
 
     # Saving.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -31,6 +31,7 @@ from gui.details.unit_columns import PAGE_COLUMNS
 from gui.details.unit_list import UnitList
 from gui.engine_link.services import Desk
 from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, event_row
+from gui.engine_link.throttle import Throttle
 from gui.results.viewer_tabs import ContractTab, Diff, Preview, Source, ViewerTab
 from gui.style.accessibility import InOrder
 from gui.style.theme import TonedLabel, heading, plain_tip, plain_title
@@ -120,7 +121,7 @@ class ResultWindow(InOrder, QWidget):
         self._name.setCursor(Qt.CursorShape.OpenHandCursor)
         self._name.setToolTip(plain_tip(self.tr("Pull this out to copy the result file")))
         self.tabs = QTabWidget(self)
-        self._soon = QTimer(self, singleShot=True, interval=0)
+        self._soon = Throttle(self, 0, self._update_tabs)
         self._lay_out()
         self._connect()
 
@@ -166,11 +167,10 @@ class ResultWindow(InOrder, QWidget):
             self.tabs.addTab(tab, title)
 
     def _connect(self) -> None:
-        self.tabs.currentChanged.connect(lambda _: self._soon.start())
-        self.pages.chosen.connect(lambda _: self._soon.start())
+        self.tabs.currentChanged.connect(self._soon.request)
+        self.pages.chosen.connect(self._soon.request)
         self.pages.activated.connect(self._open_unit)
         self.pages.counted.connect(self._select_wanted)
-        self._soon.timeout.connect(self._update_tabs)
         self.back.clicked.connect(lambda: self._step(-1))
         self.on.clicked.connect(lambda: self._step(1))
         self.this_view.triggered.connect(lambda: self._export(self.pages.model.filter))

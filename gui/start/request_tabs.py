@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QPushButton, QTabWidget, QVBoxLayout, QWidget
 
 from engine.model.errors import InvalidArguments, Problem
 from engine.service.drafts import TERMS, read, text_of
 from engine.service.rerun import Asked
+from gui.engine_link.throttle import Debounce
 from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
 from gui.style.fonts import fixed_pitch
@@ -111,12 +112,11 @@ class JsonPane(QWidget):
         self._go = QPushButton(self.tr("Go to the mistake"), self)
         self._go.setAutoDefault(False)
         self._go.clicked.connect(self._go_there)
-        self._timer = QTimer(self, singleShot=True, interval=PAUSE_MS)
-        self._timer.timeout.connect(self._read)
+        self._pause = Debounce(self, PAUSE_MS, self._read)
         self._first: int | None = None
         self.asked: Asked | None = None
         self.refusal: tuple[Problem, ...] = ()
-        self.text.textChanged.connect(self._timer.start)
+        self.text.textChanged.connect(self._pause.request)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 8, 0, 0)
         column.addWidget(self.text, 1)
@@ -132,14 +132,12 @@ class JsonPane(QWidget):
         """Show a request as JSON."""
         self.asked, self.refusal = asked, ()
         self.text.setPlainText(text_of(asked))
-        self._timer.stop()
+        self._pause.cancel()
         self.show_problems(())
 
     def settle(self) -> None:
         """Parse the text now, without waiting for a pause."""
-        if self._timer.isActive():
-            self._timer.stop()
-            self._read()
+        self._pause.flush()
 
     def show_problems(self, problems: Iterable[Problem]) -> None:
         """Show each problem with its line."""

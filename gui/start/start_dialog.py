@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QDialog,
@@ -23,6 +23,7 @@ from engine.service.drafts import lacks
 from engine.service.forms import COMMANDS
 from engine.service.rerun import Asked
 from engine.text.words import count
+from gui.engine_link.throttle import Debounce
 from gui.i18n import language
 from gui.start.address import complete
 from gui.start.addresses_part import AddressesPart
@@ -327,7 +328,7 @@ class StartDialog(QDialog):
         """Start the request once, or show its problems."""
         if self._waiting:
             return
-        self._said.stop()
+        self._said.cancel()
         self._judging, self._again = True, again
         self.json.settle()
         self._judge()
@@ -386,10 +387,8 @@ class StartDialog(QDialog):
 
     def _connect(self) -> None:
         self.form.changed.connect(self._hear)
-        self._later = QTimer(self, singleShot=True, interval=PAUSE_MS)
-        self._later.timeout.connect(self._judge)
-        self._said = QTimer(self, singleShot=True, interval=SAID_MS)
-        self._said.timeout.connect(self._speak_up)
+        self._later = Debounce(self, PAUSE_MS, self._judge)
+        self._said = Debounce(self, SAID_MS, self._speak_up)
         self.form.left.connect(self._leave)
         self.form.grown.connect(lambda: chain(self.tabs, self.footer, self.shelf))
         self.form.grown.connect(self._show_reason)
@@ -444,12 +443,12 @@ class StartDialog(QDialog):
     def _hear(self) -> None:
         """Validate after an edit, a long list of commands after a pause."""
         rows = len(self.form.body.args.get("commands", ())) if self.form.kind == COMMANDS else 0
-        self._later.start() if rows > LONG else self._judge()
-        self._said.start()
+        self._later.request() if rows > LONG else self._judge()
+        self._said.request()
 
     def _speak_up(self) -> None:
         """Show the problems of a typed address."""
-        self._said.stop()
+        self._said.cancel()
         if self.form.typed_addresses:
             self._judging = True
             self._judge()
@@ -458,7 +457,7 @@ class StartDialog(QDialog):
         """Validate the request and show its problems, unless the user is typing."""
         if self._filling or self._waiting:
             return
-        self._later.stop()
+        self._later.cancel()
         asked, in_json = self.tabs.asked, self.tabs.in_json
         problems = self.tabs.refusal if asked is None else self._check(asked)
         problems = problems if in_json else self.addresses.less_address(problems)

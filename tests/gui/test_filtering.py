@@ -326,7 +326,7 @@ async def test_a_view_is_saved_chosen_renamed_and_removed(tasks: Path) -> None:
 async def test_a_view_that_is_saved_while_views_are_counted_is_counted_too(tasks: Path) -> None:
     async with opened(tasks) as session:
         (views,) = session.window.findChildren(Views)
-        views._soon.setInterval(1)
+        views._soon.interval_ms = 1
         views._count()
         assert views._counting.is_busy
         views._save("Just now", False)
@@ -346,7 +346,7 @@ async def test_a_rest_of_the_machine_does_not_put_the_next_count_off(
         model, now_ms = session.window.model, session.window.model.now_ms
         monkeypatch.setattr(model, "now_ms", lambda: now_ms() + 3_600_000)
         await soon(lambda: not views._counting.is_busy)
-        assert views._soon.interval() < 60_000
+        assert views._soon.interval_ms < 60_000
 
 
 async def test_when_nothing_matches_the_nearest_ways_out_are_offered(tasks: Path) -> None:
