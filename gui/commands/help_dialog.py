@@ -13,9 +13,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
-    QLineEdit,
     QListWidget,
-    QPlainTextEdit,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -28,7 +26,8 @@ from engine.model.version import VERSION
 from engine.service.router.connection_state import LedgerState
 from engine.text.catalogue import retold
 from gui.i18n.ledger_names import line_of
-from gui.style.accessibility import InOrder, clearable
+from gui.style.accessibility import InOrder, search_field
+from gui.style.editors import read_only_text
 from gui.style.question import Question
 from gui.style.theme import plain_label
 
@@ -181,18 +180,12 @@ class HelpDialog(InOrder, QDialog):
         self._topics = topics()
         self.setWindowTitle(self.tr("Help"))
         self.resize(SIZE)
-        self._field = QLineEdit(self)
-        self._field.setPlaceholderText(self.tr("Search the help"))
-        self._field.setAccessibleName(self.tr("Search the help"))
-        clearable(self._field)
+        self._field = search_field(self, self.tr("Search the help"))
         self._names = QListWidget(self)
         self._names.setAccessibleName(self.tr("Subjects"))
         self._names.setFixedWidth(LIST_WIDTH)
         self._nothing = plain_label(self.tr("Nothing is said about that."), self, tone="muted")
-        self._text = QPlainTextEdit(self)
-        self._text.setReadOnly(True)
-        self._text.setTabChangesFocus(True)
-        self._text.setAccessibleName(self.tr("Text"))
+        self._text = read_only_text(self, self.tr("Text"))
         for number, (title, _) in enumerate(self._topics):
             self._names.addItem(title)
             self._names.item(number).setSizeHint(QSize(0, NAME_HEIGHT))

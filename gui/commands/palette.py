@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QDialog,
     QHeaderView,
-    QLineEdit,
     QMenu,
     QTreeView,
     QVBoxLayout,
@@ -35,7 +34,7 @@ from gui.context.window_context import WindowContext
 from gui.engine_link.sliced_work import SlicedWork
 from gui.i18n import language
 from gui.start.starting import Starting
-from gui.style.accessibility import clearable
+from gui.style.accessibility import search_field
 from gui.style.fuzzy_match import score
 from gui.style.theme import plain_label, tone
 from gui.tasks.row import Row
@@ -302,7 +301,8 @@ class PaletteDialog(QDialog):
         self._blank = QIcon(blank)
         self.setWindowTitle(self.tr("Command palette"))
         self.resize(WIDTH, HEIGHT)
-        self._field = _field(self)
+        hint = self.tr("Type a command, or a task’s name, address or id")
+        self._field = search_field(self, hint, self.tr("Command"))
         self._nothing = plain_label(self.tr("Nothing answers to that."), self, tone="muted")
         self._items = QStandardItemModel(0, 2, self)
         self._list = _List(self)
@@ -381,14 +381,6 @@ class PaletteDialog(QDialog):
         entry = self._shown[index.row()]
         self.accept()
         self.chosen.emit(entry)
-
-
-def _field(dialog: QDialog) -> QLineEdit:
-    field = QLineEdit(dialog)
-    field.setPlaceholderText(dialog.tr("Type a command, or a task’s name, address or id"))
-    field.setAccessibleName(dialog.tr("Command"))
-    clearable(field)
-    return field
 
 
 class _List(QTreeView):

@@ -10,7 +10,6 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
-    QPlainTextEdit,
     QPushButton,
     QSplitter,
     QVBoxLayout,
@@ -30,7 +29,7 @@ from gui.details.unit_columns import TONES, kind_word, longest_state
 from gui.engine_link.services import Desk
 from gui.engine_link.throttle import Throttle
 from gui.i18n import language
-from gui.style.fonts import fixed_pitch
+from gui.style.editors import read_only_text
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable
 from gui.style.theme import plain_label, plain_tip, tone
 
@@ -166,7 +165,7 @@ class Commands(DetailTab):
         widths = (number, max(state, longest_state()), *rest)
         name, least = self.tr("Commands"), self.model.least
         self.table = PlainTable(self.model, name, widths, self, least=least)
-        self.text = QPlainTextEdit(self)
+        self.text = read_only_text(self, self.tr("The command in full"), fixed=True)
         self.picture = PicturePane(desk, self)
         self.retry = QPushButton(self.tr("Retry what failed…"), self)
         self._problem = plain_label("", self, tone="warning", wrap=True)
@@ -180,10 +179,6 @@ class Commands(DetailTab):
         self.part.show_span(desk.span.range)
 
     def _lay_out(self) -> None:
-        self.text.setReadOnly(True)
-        self.text.setTabChangesFocus(True)
-        fixed_pitch(self.text)
-        self.text.setAccessibleName(self.tr("The command in full"))
         side = QWidget(self)
         beside = QVBoxLayout(side)
         beside.setContentsMargins(0, 0, 0, 0)

@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QHBoxLayout,
-    QLineEdit,
     QMenu,
     QPushButton,
     QTreeView,
@@ -39,7 +38,7 @@ from engine.text.words import count
 from gui.engine_link.services import Desk
 from gui.engine_link.throttle import Debounce
 from gui.i18n import language
-from gui.style.accessibility import clearable
+from gui.style.accessibility import search_field
 from gui.style.labels import ElidedLabel
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
@@ -242,7 +241,7 @@ class JsonView(QWidget):
         self._where = ("", "")
         self.model = JsonModel(desk, self)
         self.tree = QTreeView(self)
-        self.search = QLineEdit(self)
+        self.search = search_field(self, self.tr("Search names and values"))
         self._state = ElidedLabel("muted", self)
         self._path = ElidedLabel("muted", self)
         self.stop = QPushButton(self.tr("Stop"), self)
@@ -261,9 +260,6 @@ class JsonView(QWidget):
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         character = self.fontMetrics().averageCharWidth()
         self.tree.header().resizeSection(0, _NAME_CHARS * character)
-        self.search.setPlaceholderText(self.tr("Search names and values"))
-        self.search.setAccessibleName(self.tr("Search names and values"))
-        clearable(self.search)
         self.search.setFixedWidth(32 * character)
         self.stop.hide()
         self.top = QHBoxLayout()

@@ -6,10 +6,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeySequence, QShortcut, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLineEdit,
     QListWidget,
     QListWidgetItem,
-    QPlainTextEdit,
     QPushButton,
     QSplitter,
     QStackedWidget,
@@ -29,8 +27,8 @@ from gui.details.screenshots import PicturePane
 from gui.engine_link.services import Desk
 from gui.engine_link.throttle import Throttle
 from gui.i18n import language
-from gui.style.accessibility import clearable
-from gui.style.fonts import fixed_pitch
+from gui.style.accessibility import search_field
+from gui.style.editors import read_only_text
 from gui.style.theme import plain_label, plain_tip
 
 # Viewer of a file in chunks, so that 500 MB open at once.
@@ -50,8 +48,8 @@ class FileText(QWidget):
         self._where = ("", "")
         self._part = FilePart(b"", 0, 0)
         self._found = -1
-        self.text = QPlainTextEdit(self)
-        self.search = QLineEdit(self)
+        self.text = read_only_text(self, self.tr("The file as text"), fixed=True)
+        self.search = search_field(self, self.tr("Search the whole file"))
         self._place = plain_label("", self, tone="muted")
         self._state = plain_label("", self, tone="muted")
         self.earlier = QPushButton(self.tr("Earlier"), self)
@@ -61,13 +59,6 @@ class FileText(QWidget):
         self._connect()
 
     def _lay_out(self) -> None:
-        self.text.setReadOnly(True)
-        self.text.setTabChangesFocus(True)
-        fixed_pitch(self.text)
-        self.text.setAccessibleName(self.tr("The file as text"))
-        self.search.setPlaceholderText(self.tr("Search the whole file"))
-        self.search.setAccessibleName(self.tr("Search the whole file"))
-        clearable(self.search)
         self.search.setFixedWidth(32 * self.fontMetrics().averageCharWidth())
         self.stop.hide()
         row = QHBoxLayout()

@@ -12,7 +12,6 @@ from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
-    QLineEdit,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -40,7 +39,7 @@ from gui.engine_link.services import Desk
 from gui.engine_link.sliced_work import SlicedWork
 from gui.engine_link.throttle import Debounce, Throttle
 from gui.i18n import language
-from gui.style.accessibility import clearable
+from gui.style.accessibility import search_field
 from gui.style.labels import ElidedLabel
 from gui.style.tables import (
     ALIGNMENT,
@@ -268,7 +267,7 @@ class UnitList(QWidget):
         self.table = PlainTable(self.model, self.tr("Items"), widths, self, grows=grows)
         self.table.let_sort()
         self.table.show_columns(self.model.rare_columns)
-        self.search = QLineEdit(self)
+        self.search = search_field(self, self.tr("Search items"))
         self.chips = KindChips(KINDS, kind_word, self)
         self._state = ElidedLabel("muted", self)
         self._typed = Debounce(self, _TYPED_MS, self._filter)
@@ -277,9 +276,6 @@ class UnitList(QWidget):
         self._connect()
 
     def _lay_out(self) -> None:
-        self.search.setPlaceholderText(self.tr("Search items"))
-        self.search.setAccessibleName(self.tr("Search items"))
-        clearable(self.search)
         self.search.setFixedWidth(26 * self.fontMetrics().averageCharWidth())
         self.top = QHBoxLayout()
         self.top.addWidget(self.search)

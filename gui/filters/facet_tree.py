@@ -30,7 +30,7 @@ from engine.model.display import display
 from engine.text import words
 from gui.style.icons import glyph
 from gui.style.tables import AnyIndex
-from gui.style.theme import plain_tip, tone
+from gui.style.theme import plain_tip, tone, use_colour
 from gui.tasks.cell_painting import SIGN_SIZE, sign
 from gui.tasks.facets import (
     AGE,
@@ -130,11 +130,8 @@ class FacetTree(QTreeWidget):
 
     def _blend(self) -> None:
         """Use the window's background colour instead of the base colour."""
-        palette = self.palette()
         ground = QApplication.palette().color(QPalette.ColorRole.Window)
-        if palette.color(QPalette.ColorRole.Base) != ground:
-            palette.setColor(QPalette.ColorRole.Base, ground)
-            self.setPalette(palette)
+        use_colour(self, QPalette.ColorRole.Base, ground)
 
 
 def key_of(item: QTreeWidgetItem) -> str:

@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QHBoxLayout,
-    QPlainTextEdit,
     QPushButton,
     QSplitter,
     QVBoxLayout,
@@ -47,7 +46,7 @@ from gui.details.screenshots import PicturePane
 from gui.details.unit_columns import KindChips
 from gui.engine_link.services import Desk
 from gui.i18n import language
-from gui.style.fonts import fixed_pitch
+from gui.style.editors import read_only_text
 from gui.style.tables import DISPLAY, ROOT, AnyIndex, PlainTable
 from gui.style.theme import PlainLabel, plain_label, plain_tip, tone
 from gui.tasks.row import Row
@@ -83,10 +82,7 @@ class ContractTab(ViewerTab):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.facts = plain_label("", self, wrap=True)
-        self.items = QPlainTextEdit(self)
-        self.items.setReadOnly(True)
-        self.items.setTabChangesFocus(True)
-        self.items.setAccessibleName(self.tr("Items of the contract"))
+        self.items = read_only_text(self, self.tr("Items of the contract"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 6, 0, 0)
         column.addWidget(self.facts)
@@ -246,11 +242,7 @@ class Source(ViewerTab):
         super().__init__(desk, parent)
         self._shown: tuple[str, int] = ("", -1)
         self._title = plain_label("", self, tone="muted", wrap=True)
-        self.text = QPlainTextEdit(self)
-        self.text.setReadOnly(True)
-        self.text.setTabChangesFocus(True)
-        fixed_pitch(self.text)
-        self.text.setAccessibleName(self.tr("Source as text"))
+        self.text = read_only_text(self, self.tr("Source as text"), fixed=True)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 6, 0, 0)
         column.addWidget(self._title)

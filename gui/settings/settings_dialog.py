@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QKeySequenceEdit,
-    QLineEdit,
     QListWidget,
     QPushButton,
     QScrollArea,
@@ -36,7 +35,7 @@ from gui.settings.setting_controls import (
 )
 from gui.settings.setting_pages import Item, Page, SettingPages
 from gui.settings.shortcuts import Shortcuts, plain, shown
-from gui.style.accessibility import InOrder, clearable
+from gui.style.accessibility import InOrder, search_field
 from gui.style.fuzzy_match import score
 from gui.style.theme import heading, plain_label
 
@@ -147,7 +146,7 @@ class SettingsDialog(InOrder, QDialog):
         self.setWindowTitle(self.tr("Settings"))
         self.resize(SIZE)
         self._pages = SettingPages(partial(ShortcutEditor, shortcuts=shortcuts), self).pages()
-        self._search = self._field()
+        self._search = search_field(self, self.tr("Search the settings"))
         self._names = QListWidget(self)
         self._names.setAccessibleName(self.tr("Pages"))
         self._names.setFixedWidth(LIST_WIDTH)
@@ -166,13 +165,6 @@ class SettingsDialog(InOrder, QDialog):
         self._names.setCurrentRow(0)
         self._find("")
         self._search.setFocus()
-
-    def _field(self) -> QLineEdit:
-        field = QLineEdit(self)
-        field.setPlaceholderText(self.tr("Search the settings"))
-        field.setAccessibleName(self.tr("Search the settings"))
-        clearable(field)
-        return field
 
     def _lay_out(self) -> None:
         middle = QHBoxLayout()

@@ -10,7 +10,6 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
-    QLineEdit,
     QPushButton,
     QTreeWidget,
     QTreeWidgetItem,
@@ -20,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from gui.context.actions import MENUS, Actions
 from gui.context.window_context import WindowContext
-from gui.style.accessibility import InOrder, clearable
+from gui.style.accessibility import InOrder, search_field
 
 CHOSEN: Final = "shortcuts.keys"
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
@@ -124,10 +123,7 @@ class ShortcutSheet(InOrder, QDialog):
         self._acts = acts
         self.setWindowTitle(self.tr("Keyboard shortcuts"))
         self.resize(SIZE)
-        self._field = QLineEdit(self)
-        self._field.setPlaceholderText(self.tr("Search"))
-        self._field.setAccessibleName(self.tr("Search the shortcuts"))
-        clearable(self._field)
+        self._field = search_field(self, self.tr("Search"), self.tr("Search the shortcuts"))
         self._list = QTreeWidget(self)
         self._list.setHeaderLabels([self.tr("Action"), self.tr("Keys")])
         self._list.setAccessibleName(self.tr("Shortcuts"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from engine.logging.logs import log_path
 from engine.model.display import display
@@ -17,8 +17,8 @@ from engine.model.errors import EngineError
 from engine.text.words import count
 from gui.i18n import language
 from gui.style.banners import Banner, Card, Choice
+from gui.style.editors import read_only_text
 from gui.style.folders import show_folder
-from gui.style.fonts import fixed_pitch
 from gui.style.question import Question
 from gui.style.theme import plain_label
 
@@ -44,11 +44,9 @@ class CrashDialog(Question):
                 "start anew: everything in the ledger is kept."
             )
         )
-        self._shown = QPlainTextEdit(details, self)
-        self._shown.setReadOnly(True)
-        self._shown.setTabChangesFocus(True)
-        self._shown.setAccessibleName(self.tr("What happened, for a report"))
-        fixed_pitch(self._shown)
+        self._shown = read_only_text(
+            self, self.tr("What happened, for a report"), details, fixed=True
+        )
         self._shown.setMinimumHeight(DETAILS_HEIGHT)
         self.body.addWidget(self._shown)
         self.add_text(self.tr("It is written down in {0}").format(log_file), tone="muted")

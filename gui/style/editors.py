@@ -1,4 +1,4 @@
-"""Editors missing in Qt: lists of lines, free text, seconds, check box groups, secrets."""
+"""Editors missing in Qt: lists of lines, texts, seconds, check box groups, secrets."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import display, display_lines
+from gui.style.fonts import fixed_pitch
 from gui.style.theme import MOST_CHARS
 
 
@@ -121,6 +122,19 @@ class Prose(QPlainTextEdit):
         frame = 2 * self.frameWidth() + 8
         self.setMinimumHeight(self.fontMetrics().lineSpacing() * lines + frame)
         self.setMaximumHeight(self.fontMetrics().lineSpacing() * max(lines, 5) + frame)
+
+
+def read_only_text(
+    parent: QWidget, name: str, text: str = "", *, fixed: bool = False
+) -> QPlainTextEdit:
+    """Return selectable text, `fixed` in a fixed-pitch font; Tab moves to the next field."""
+    pane = QPlainTextEdit(text, parent)
+    pane.setReadOnly(True)
+    pane.setTabChangesFocus(True)
+    pane.setAccessibleName(name)
+    if fixed:
+        fixed_pitch(pane)
+    return pane
 
 
 class OwnEditor(QWidget):

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QApplication, QPushButton, QSizePolicy, QStyle, QWidget
 
-from gui.style.theme import TonedLabel, plain_tip
+from gui.style.theme import TonedLabel, plain_tip, use_colour
 
 
 class ElidedLabel(TonedLabel):
@@ -81,11 +81,8 @@ class LinkButton(QPushButton):
             self._colour()
 
     def _colour(self) -> None:
-        palette = self.palette()
         colour = QApplication.palette().color(QPalette.ColorRole.Link)
-        if palette.color(QPalette.ColorRole.ButtonText) != colour:
-            palette.setColor(QPalette.ColorRole.ButtonText, colour)
-            self.setPalette(palette)
+        use_colour(self, QPalette.ColorRole.ButtonText, colour)
 
 
 class ElidedLink(LinkButton):

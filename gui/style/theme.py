@@ -425,6 +425,14 @@ class _Heading(PlainLabel):
             self.grow(self._share)
 
 
+def use_colour(widget: QWidget, role: QPalette.ColorRole, colour: QColor) -> None:
+    """Give `widget` this colour; a no-op if it has it, because each change causes an event."""
+    palette = widget.palette()
+    if palette.color(role) != colour:
+        palette.setColor(role, colour)
+        widget.setPalette(palette)
+
+
 class TonedLabel(PlainLabel):
     """Plain label in a colour of the theme, also after a theme change."""
 
@@ -446,8 +454,4 @@ class TonedLabel(PlainLabel):
             self._colour()
 
     def _colour(self) -> None:
-        palette = self.palette()
-        colour = tone(self._tone, QApplication.palette())
-        if palette.color(QPalette.ColorRole.WindowText) != colour:
-            palette.setColor(QPalette.ColorRole.WindowText, colour)
-            self.setPalette(palette)
+        use_colour(self, QPalette.ColorRole.WindowText, tone(self._tone, QApplication.palette()))
