@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _proof(app: Opener, settings: Settings, options: argparse.Namespace) -> tuple[int, str]:
     """What the program shows of itself without anybody at it: its self-test or a picture."""
     from gui.i18n.language import speak
-    from gui.startup.screenshots import self_test, shoot
+    from gui.startup.screenshot_tour import self_test, shoot
 
     speak(app, options.language or "en")
     if options.self_test:
@@ -244,7 +244,7 @@ def _folder(given: str) -> Path:
 
 
 def _scene(given: str) -> str:
-    from gui.startup.screenshots import STAGES
+    from gui.startup.screenshot_tour import STAGES
 
     if given not in STAGES:
         raise argparse.ArgumentTypeError(f"choose one of {', '.join(STAGES)}")

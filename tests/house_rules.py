@@ -98,7 +98,7 @@ WRITERS = {
     "engine/retention/removal.py": "takes whole folders of ended tasks out of a ledger, when asked",
     "engine/export/output.py": "an export is the user's own file, never one inside a ledger",
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
-    "gui/startup/screenshots.py": "the throw-away ledger of a picture",
+    "gui/startup/screenshot_tour.py": "the throw-away ledger of a picture",
 }
 KIND_NAMES = frozenset(one.name for one in ALL_TRAITS) - {"commands"}  # also an argument's name
 OTHER_MEANINGS = {

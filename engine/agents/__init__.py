@@ -4,8 +4,8 @@
 restricted to its `allowedDomains`; without one nothing is recorded.
 """
 
-from engine.agents.calls import Agents
 from engine.agents.reply import Image, ToolReply
-from engine.agents.table import TOOLS, Arg, Tool
+from engine.agents.tool_calls import Agents
+from engine.agents.tool_table import TOOLS, Arg, Tool
 
 __all__ = ["TOOLS", "Agents", "Arg", "Image", "Tool", "ToolReply"]

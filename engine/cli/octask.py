@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from engine.cli import facts, goals, runs, show
+from engine.cli import goals, runs, show, task_facts
 from engine.cli.calls import (
     call,
     call_on_all,
@@ -20,11 +20,10 @@ from engine.cli.calls import (
     warn_unknown_ledgers,
 )
 from engine.cli.cancel import cancel
-from engine.cli.export import export
+from engine.cli.export import export, stop
+from engine.cli.export import export_recording as export_recording
 from engine.cli.place import await_answer, bare_settings, place_options, settings_from
 from engine.cli.prune import prune
-from engine.cli.recording_commands import export as export_recording
-from engine.cli.recording_commands import stop
 from engine.cli.rerun_commands import rerun, retry
 from engine.cli.run import run
 from engine.cli.start import Number, start
@@ -155,9 +154,9 @@ def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool
     async def get(engine: Engine) -> None:
         view = await verb.call(engine, given)
         if as_json:
-            await show.task_json(engine, view, await facts.data(engine, view), **wanted)
+            await show.task_json(engine, view, await task_facts.data(engine, view), **wanted)
             return
-        await show.task(engine, view, await facts.fact_lines(engine, view), **wanted)
+        await show.task(engine, view, await task_facts.fact_lines(engine, view), **wanted)
 
     call(settings, get, as_json=as_json)
 

@@ -6,7 +6,7 @@ A user interface uses `Filter.of(text)` for user input, `subject(view)` for each
 
 from __future__ import annotations
 
-from engine.query.completing import Completion, Offer, completion
+from engine.query.completion import Completion, Offer, completion
 from engine.query.errors import (
     BadComparison,
     MissingPart,

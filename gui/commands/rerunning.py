@@ -19,7 +19,7 @@ from engine.service.engine import Engine
 from engine.service.rerun import Asked, Chance, Remainder, Repeats, known, repeats
 from engine.text.words import count
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
-from gui.commands.requests import Requests
+from gui.commands.task_requests import Requests
 from gui.context.window_context import WindowContext
 from gui.i18n.ledger_names import name_with_ledger
 from gui.style.question import BUTTON, Question, TaskList

@@ -21,14 +21,14 @@ from gui.commands import (
     help_actions,
     open_result,
     palette,
-    requests,
     rerunning,
+    task_requests,
     task_run_rows,
 )
 from gui.commands.bulk_work import BulkWork, Reports
 from gui.commands.copy_rows import Copying
-from gui.commands.requests import Requests
 from gui.commands.select_started_task import StartedTaskSelector
+from gui.commands.task_requests import Requests
 from gui.context.actions import Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
@@ -362,7 +362,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("force_complete", lambda _, p: force_complete.attach(p.context, p.bulk, p.reports)),
     (
         "cancel_listed",
-        lambda _, p: requests.attach_cancel_listed(p.context, p.requests, p.bulk, p.reports),
+        lambda _, p: task_requests.attach_cancel_listed(p.context, p.requests, p.bulk, p.reports),
     ),
     ("deleting", _deleting),
     ("undo", lambda _, p: deleting.attach_undo(p.context)),

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from engine.service.feed import Batch
     from gui.commands.bulk_work import BulkWork, Reports
     from gui.commands.copy_rows import Copying
-    from gui.commands.requests import Requests
     from gui.commands.select_started_task import StartedTaskSelector
+    from gui.commands.task_requests import Requests
     from gui.context.window_context import WindowContext
     from gui.details.panel import Details
     from gui.engine_link.subscription import RepaintThrottle

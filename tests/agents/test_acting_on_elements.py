@@ -6,7 +6,7 @@ import pytest
 
 from engine.agents import ToolReply
 from engine.agents.errors import InstructionRefused, TargetUnclear
-from engine.agents.table import ACTIONS
+from engine.agents.tool_table import ACTIONS
 from engine.browser.interact import element_actions
 from engine.browser.interact.command_errors import ElementNotReady, NoSuchOption, WrongElement
 from engine.model.errors import AddressBlocked

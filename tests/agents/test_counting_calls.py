@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from engine.agents import TOOLS, ToolReply
-from engine.agents.calls import storable
+from engine.agents.tool_calls import storable
 from engine.budgets.envelopes import Envelopes
 from engine.egress.egress_policy import DomainBlocked
 from engine.ledger.ledger import Ledger

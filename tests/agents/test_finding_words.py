@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.agents.grammar import goal
-from engine.agents.searching import best_matches, rank
+from engine.agents.tools import best_matches, rank
 
 
 def one(role: str, name: str = "", **more: Any) -> dict[str, Any]:

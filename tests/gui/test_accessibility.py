@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QDialog, QWidget
 from engine.model.status import Standing
 from engine.text.messages import ENGLISH
 from gui.commands.force_complete import ForceDialog
-from gui.commands.requests import CancelDialog, plan_cancel
+from gui.commands.task_requests import CancelDialog, plan_cancel
 from gui.commands.task_run_rows import ResumeDialog
 from gui.filters.filter_help import FilterHelp
 from gui.results.result_window import ResultWindow

@@ -15,7 +15,7 @@ from engine.model.errors import InvalidArguments, LedgerWriteFailed, Problem
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
 from engine.service.requests import problems
 from engine.service.rerun import Asked
-from gui.commands.requests import CancelDialog, can_be_cancelled, plan_cancel
+from gui.commands.task_requests import CancelDialog, can_be_cancelled, plan_cancel
 from gui.start.address import address_in, complete
 from gui.start.presets import Presets
 from gui.start.start_dialog import StartDialog

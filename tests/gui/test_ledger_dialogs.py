@@ -16,7 +16,7 @@ from shiboken6 import isValid
 
 from engine.service.router.connection_state import Beside
 from gui.app import _parse
-from gui.commands.requests import CancelDialog
+from gui.commands.task_requests import CancelDialog
 from gui.context.open_ledgers import KEPT
 from gui.desktop.launch_request import Wish, wish_in, wish_of
 from gui.desktop.notifications import News

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from engine.model.records import EngineFields, TaskRecord, TaskView
 from engine.sample.site import Site
 from gui.commands.bulk_work import Work, WorkBar
-from gui.commands.requests import CancelDialog, can_be_stopped, plan_cancel
+from gui.commands.task_requests import CancelDialog, can_be_stopped, plan_cancel
 from gui.startup.session import Session
 from tests.gui.live_tasks import FAST, status_of
 from tests.gui.task_views import a_view

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from engine.cli import facts, show
+from engine.cli import show, task_facts
 from engine.cli.calls import json_text
 from engine.cli.goals import LINES
 from engine.cli.runs import _cells
@@ -220,10 +220,10 @@ def _rows(look: LedgerReader, view: TaskView) -> int:
 
 
 async def _told(engine: Engine, view: TaskView) -> None:
-    lines = await facts.fact_lines(engine, view)
+    lines = await task_facts.fact_lines(engine, view)
     for line in [*lines, *show._task_lines(view, lines)]:
         line.encode()
-    json_text(await facts.data(engine, view)).encode()
+    json_text(await task_facts.data(engine, view)).encode()
 
 
 def tree(top: Path) -> dict[str, tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gui.startup.screenshots import STAGES
+from gui.startup.screenshot_tour import STAGES
 from tests.shot import TOUR
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -13,7 +13,7 @@ from engine.agents.errors import InstructionRefused, UnknownTool
 from engine.agents.grammar import parse
 from engine.agents.reply import ToolReply, refusal
 from engine.agents.sessions import IDLE_S, MOST_AGENTS, Sessions
-from engine.agents.table import TOOLS, Tool
+from engine.agents.tool_table import TOOLS, Tool
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.budgets.envelopes import Envelopes, ToolCall
 from engine.egress.egress_policy import DomainBlocked, Policy
