@@ -1,4 +1,7 @@
-"""The eight tools on a locked tab. Loaded with the first call."""
+"""The eight tools on a locked tab, and their search for elements by words.
+
+Loaded with the first call.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`octask export`: to a file with a bar, or to a pipe; Ctrl-C leaves no partial file."""
+"""`octask export` and the commands of recordings.
+
+An export goes to a file with a bar, or to a pipe; Ctrl-C leaves no partial file. A recording is
+stopped in good order, or exported for another program.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Static engine: one HTTP client per crawl, no scripts, every hop checked by the policy."""
+"""Static engine: one HTTP client per crawl, no scripts, every hop checked by the policy.
+
+Text and links of a page's frames are joined with the page, as the browser engine does.
+"""
 
 from __future__ import annotations
 

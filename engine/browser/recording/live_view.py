@@ -2,6 +2,10 @@
 
 A running task registers its sources here: all objects with open tabs. Registering costs nothing;
 only `watch` requests pictures from a browser, and stops when its reader closes it.
+
+The browser sends the next picture of a tab when the last one was acknowledged, so the reader sets
+the rate. A tab with a typed secret is not cast: it is captured at intervals, and the secret is
+painted over before the picture leaves this package.
 """
 
 from __future__ import annotations

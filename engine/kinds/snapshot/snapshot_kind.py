@@ -1,4 +1,10 @@
-"""The kind `oc_session_snapshot`, for the open tabs of agents or for given addresses."""
+"""The kind `oc_session_snapshot`: the state of a session, for a later continuation.
+
+It captures the open tabs of agents, or given addresses. Cookies and storage are the session itself:
+they are read only on request, and stored only in `artifacts/session-state.json` in the task's
+folder (readable by its owner alone, in the shape of Playwright's storage_state), because the
+redactor removes them from every other place.
+"""
 
 from __future__ import annotations
 
