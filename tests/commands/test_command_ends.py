@@ -18,7 +18,7 @@ from engine.sample.site import Site
 from tests.browser.conftest import command
 from tests.commands.command_states import FOREVER, instance_options, running, states, until
 from tests.commands.conftest import Opening, do
-from tests.support.far_limits import FAR_S
+from tests.support.far_limits import keep_own_limits
 
 
 def living() -> list[psutil.Process]:
@@ -38,7 +38,7 @@ def browser_of(process: psutil.Process) -> psutil.Process:
 async def test_the_first_error_ends_the_task_and_the_rest_is_skipped(
     opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command_tools, "GRACE_S", FAR_S)  # the click's own limit comes first
+    keep_own_limits(monkeypatch)
     async with opened() as booth:
         record = await booth.start(
             do("goto", url=f"{site.url}/static/1"),

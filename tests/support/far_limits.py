@@ -41,3 +41,9 @@ def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def wait_for_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page's request counts as under way however long its answer takes, not for ten seconds."""
     monkeypatch.setattr("engine.browser.page.extraction_options.REQUEST_MS", 1_000_000)
+
+
+def keep_own_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command ends at its own limit and names it, also when the machine stood still for long."""
+    monkeypatch.setattr("engine.browser.interact.command_tools.GRACE_S", FAR_S)
+    monkeypatch.setattr("engine.browser.interact.command_stage.MOMENT_MS", FAR_S * 1_000)
