@@ -18,7 +18,7 @@ from gui.state.preferences import LOCK_S, Preferences, locked
 from tests.gui.windows import opened, press
 
 DENSITY, REASONS, THEME = "appearance.density", "force.reasons", "appearance.theme"
-ROUNDS = 5
+ROUNDS = 2
 KEYS = (
     ("appearance.letters", "engine.slots", "retention.days", "views.last"),
     ("retention.keep", "retention.gigabytes", "engine.away_s", "browser.path"),
