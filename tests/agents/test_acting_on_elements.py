@@ -303,15 +303,15 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize(("said", "asked", "wanted"), STEPS, ids=[step[0] for step in STEPS])
-async def test_a_step_in_words_does_what_it_says(
-    desk: Opening, said: str, asked: str, wanted: object
-) -> None:
+@pytest.mark.timeout(900)  # many cases in one browser
+async def test_a_step_in_words_does_what_it_says(desk: Opening, subtests: pytest.Subtests) -> None:
     async with desk() as made:
-        await made.show(FORM)
-        answer: ToolReply = await made.call("act", instruction=said)
-        assert answer.ok
-        assert await made.script(asked) == wanted
+        for said, asked, wanted in STEPS:
+            with subtests.test(said=said):
+                await made.show(FORM)  # as it was before the last step
+                answer: ToolReply = await made.call("act", instruction=said)
+                assert answer.ok
+                assert await made.script(asked) == wanted
 
 
 async def test_steps_between_pages(desk: Opening) -> None:

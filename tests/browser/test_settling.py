@@ -63,39 +63,40 @@ async def test_an_application_is_taken_with_what_its_slow_interface_answers(
         assert ("Item b" in other.text, other.settled) == (True, True)
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        # the head of the answer is there long before its body
-        "fetch('/slow').then(a => a.text()).then(t => root.append(t))",
-        "const x = new XMLHttpRequest(); x.open('GET', '/slow');"
-        "x.onload = () => root.append(x.responseText); x.send()",
-        # one step after the other, each on a timer: 1.2 s until something shows
-        "let n = 0; const step = () => ++n < 4 ? setTimeout(step, 300) : root.append('words');"
-        "step()",
-        "setTimeout(() => requestIdleCallback(() => root.append('words')), 700)",
-        # it says something at once, and the rest some steps later
-        "let n = 0; const step = () => ++n < 5 ? setTimeout(step, 250) : root.append('words');"
-        "onload = () => { root.append('first '); step() }",
-        # a script that a script asks for, after the load event
-        "onload = () => { window.shown = t => root.append(t); const s ="
-        " document.createElement('script'); s.src = '/part.js'; document.head.append(s) }",
-        # where no observer of the document looks
-        "const s = document.body.appendChild(document.createElement('div'))"
-        ".attachShadow({mode: 'open'});"
-        "setTimeout(() => s.append('in the shadow'), 700);"
-        "setTimeout(() => root.append('words'), 1100)",
-    ],
-)
+WRITING = [
+    # the head of the answer is there long before its body
+    "fetch('/slow').then(a => a.text()).then(t => root.append(t))",
+    "const x = new XMLHttpRequest(); x.open('GET', '/slow');"
+    "x.onload = () => root.append(x.responseText); x.send()",
+    # one step after the other, each on a timer: 1.2 s until something shows
+    "let n = 0; const step = () => ++n < 4 ? setTimeout(step, 300) : root.append('words');step()",
+    "setTimeout(() => requestIdleCallback(() => root.append('words')), 700)",
+    # it says something at once, and the rest some steps later
+    "let n = 0; const step = () => ++n < 5 ? setTimeout(step, 250) : root.append('words');"
+    "onload = () => { root.append('first '); step() }",
+    # a script that a script asks for, after the load event
+    "onload = () => { window.shown = t => root.append(t); const s ="
+    " document.createElement('script'); s.src = '/part.js'; document.head.append(s) }",
+    # where no observer of the document looks
+    "const s = document.body.appendChild(document.createElement('div'))"
+    ".attachShadow({mode: 'open'});"
+    "setTimeout(() => s.append('in the shadow'), 700);"
+    "setTimeout(() => root.append('words'), 1100)",
+]
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
 async def test_a_page_that_is_still_being_written_is_not_at_rest(
-    browsing: Making, pages: Pages, script: str
+    browsing: Making, pages: Pages, subtests: pytest.Subtests
 ) -> None:
-    pages["/"] = late(f"const root = document.getElementById('root'); {script}")
     pages["/slow"] = Answer(b"words" * 20, 200, "text/plain", spread_s=1.2)
     pages["/part.js"] = Answer(b"shown('words')", 200, "text/javascript", delay_s=0.9)
     async with browsing(pages.url) as made:
-        page = await made.fetcher.fetch(pages.url, PATIENT)
-        assert ("words" in page.text, page.settled, page.empty) == (True, True, False)
+        for script in WRITING:
+            with subtests.test(script=script):
+                pages["/"] = late(f"const root = document.getElementById('root'); {script}")
+                page = await made.fetcher.fetch(pages.url, PATIENT)
+                assert ("words" in page.text, page.settled, page.empty) == (True, True, False)
 
 
 @pytest.mark.parametrize(

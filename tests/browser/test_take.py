@@ -79,44 +79,45 @@ async def test_a_page_that_waits_for_an_answer_is_not_ready(
         assert page.settled
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        "<script>location.href = '/next'</script>",
-        "<script>onload = () => setTimeout(() => location.replace('/next'), 30)</script>",
-        "<meta http-equiv=refresh content='0;url=/next'>",
-        "<form action=/next></form><script>onload = () => document.forms[0].submit()</script>",
-    ],
-)
+LEADING_ON = [
+    "<script>location.href = '/next'</script>",
+    "<script>onload = () => setTimeout(() => location.replace('/next'), 30)</script>",
+    "<meta http-equiv=refresh content='0;url=/next'>",
+    "<form action=/next></form><script>onload = () => document.forms[0].submit()</script>",
+]
+STAYING = [
+    "navigation.onnavigate = e => e.intercept(); location.href = '/own'",
+    "navigation.onnavigate = e => e.preventDefault(); location.href = '/own'",
+    "location.hash = 'below'",
+    "location.href = 'mailto:someone@example.com'",
+]
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
 async def test_a_page_that_leads_on_is_not_taken_for_the_one_it_leads_to(
-    browsing: Making, pages: Pages, way: str, monkeypatch: pytest.MonkeyPatch
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     wait_for_answers(monkeypatch)
-    pages["/"] = f"<p>one moment</p>{way}"
     pages["/next"] = Answer(b"<p>the page itself", 200, "text/html", delay_s=1.5)
     async with browsing(pages.url) as made:
-        page = await made.fetcher.fetch(pages.url, AT_LEISURE)
-        assert (page.text.strip(), page.settled) == ("the page itself", True)
-        assert page.final_url.startswith(f"{pages.url}/next")
+        for way in LEADING_ON:
+            with subtests.test(way=way):
+                pages["/"] = f"<p>one moment</p>{way}"
+                page = await made.fetcher.fetch(pages.url, AT_LEISURE)
+                assert (page.text.strip(), page.settled) == ("the page itself", True)
+                assert page.final_url.startswith(f"{pages.url}/next")
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        "navigation.onnavigate = e => e.intercept(); location.href = '/own'",
-        "navigation.onnavigate = e => e.preventDefault(); location.href = '/own'",
-        "location.hash = 'below'",
-        "location.href = 'mailto:someone@example.com'",
-    ],
-)
 async def test_a_page_that_stays_where_it_is_is_ready_when_it_is_still(
-    browsing: Making, pages: Pages, way: str
+    browsing: Making, pages: Pages, subtests: pytest.Subtests
 ) -> None:
-    pages["/"] = f"<p>here</p><script>onload = () => {{ {way} }}</script>"
     async with browsing(pages.url) as made:
-        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=60_000))
-        assert ("here" in page.text, page.settled) == (True, True)
-        assert page.render_ms < 40_000
+        for way in STAYING:
+            with subtests.test(way=way):
+                pages["/"] = f"<p>here</p><script>onload = () => {{ {way} }}</script>"
+                page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=60_000))
+                assert ("here" in page.text, page.settled) == (True, True)
+                assert page.render_ms < 40_000
 
 
 async def test_a_page_that_is_never_still_is_taken_at_the_limit(
@@ -239,27 +240,30 @@ async def test_broken_surrogates_in_a_page_are_no_trouble_later(
         assert page.title == page.text.strip() == "a\ufffdb"
 
 
-@pytest.mark.parametrize(
-    ("path", "kind", "sentence"),
-    [
-        ("/loop", "redirects", "too many redirects"),
-        ("/redirect/40", "redirects", "too many redirects"),
-        ("/hang", "timeout", "the page did not answer within 2.5 s"),
-        ("/busy-script", "timeout", "the page did not answer within 2.5 s"),
-        ("/no-content", "no_content", "the server answered without a page"),
-        ("/files/archive.zip", "download", "download skipped"),
-    ],
-)
+NOT_TAKEN = [
+    ("/loop", "redirects", "too many redirects"),
+    ("/redirect/40", "redirects", "too many redirects"),
+    ("/hang", "timeout", "the page did not answer within 2.5 s"),
+    ("/busy-script", "timeout", "the page did not answer within 2.5 s"),
+    ("/no-content", "no_content", "the server answered without a page"),
+    ("/files/archive.zip", "download", "download skipped"),
+]
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
 async def test_a_page_that_cannot_be_taken_says_why_and_the_next_one_can(
-    browsing: Making, site: Site, path: str, kind: str, sentence: str
+    browsing: Making, site: Site, subtests: pytest.Subtests
 ) -> None:
     async with browsing(site.url) as made:
-        with pytest.raises(PageError) as failed:
-            await made.fetcher.fetch(site.url + path, QUICK if kind == "timeout" else PageOptions())
-        assert (failed.value.kind, str(failed.value)) == (kind, sentence)
-        for _ in range(2):
-            page = await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
-            assert page.title == "Field notes 1"
+        for path, kind, sentence in NOT_TAKEN:
+            with subtests.test(path=path):
+                options = QUICK if kind == "timeout" else PageOptions()
+                with pytest.raises(PageError) as failed:
+                    await made.fetcher.fetch(site.url + path, options)
+                assert (failed.value.kind, str(failed.value)) == (kind, sentence)
+                for _ in range(2):
+                    page = await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
+                    assert page.title == "Field notes 1"
 
 
 async def test_nobody_listens_is_a_refused_connection(browsing: Making, pages: Pages) -> None:

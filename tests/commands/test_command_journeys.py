@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.interact import command_target, command_tools
+from engine.browser.interact import command_target
 from engine.cli.run import report
 from engine.cli.run_show import Lines
 from engine.kinds.commands.command_check import check
@@ -20,7 +20,7 @@ from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.command_states import instance_options
 from tests.commands.conftest import Booth, Opening, do, mistakes, task
-from tests.support.far_limits import FAR_S
+from tests.support.far_limits import keep_own_limits
 
 LOG = """<pre id=log></pre><script>
 for (const name of ["click", "dblclick", "contextmenu", "auxclick", "keydown"])
@@ -427,22 +427,28 @@ def test_alternatives_of_a_target_mean_nothing_without_it() -> None:
     assert mistakes(caught.value) == {"commands[0].args.target_alternatives": "contradiction"}
 
 
-@pytest.mark.parametrize("name", ["Password:", 'Secret: "', "the token =", "Set-Cookie: "])
+@pytest.mark.timeout(900)  # many cases in one browser
 async def test_what_a_reason_quotes_takes_none_of_our_own_words_with_it(
-    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch, name: str
+    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setattr(command_tools, "GRACE_S", FAR_S)  # the click's own limit comes first
+    keep_own_limits(monkeypatch)
     site.answers["/form"] = page("<label>Name</label>")
-    named = f"label:text-is({json.dumps(name)})"
     goto = {**do("goto", url=f"{site.url}/form"), "intention": "Open the form for the password"}
     async with opened() as booth:
-        late = await failure(booth, goto, do("click", selector=named, timeout=2_000))
-        assert late[1].startswith("not done within 2 s: label:text-is(")
-        assert late[1].endswith(" (there is no such element)")
-        met = await failure(booth, goto, do("expect", selector="label", text=name, timeout=2_000))
-        assert met[1].endswith(' of label, found "Name"')
-        last = {**do("click", selector="#x", timeout=2_000), "intention": f"Type the {name}"}
-        done = await booth.run(goto, last)
+        for name in ("Password:", 'Secret: "', "the token =", "Set-Cookie: "):
+            with subtests.test(name=name):
+                await quoted(booth, goto, name)
+
+
+async def quoted(booth: Booth, goto: dict[str, Any], name: str) -> None:
+    named = f"label:text-is({json.dumps(name)})"
+    late = await failure(booth, goto, do("click", selector=named, timeout=2_000))
+    assert late[1].startswith("not done within 2 s: label:text-is(")
+    assert late[1].endswith(" (there is no such element)")
+    met = await failure(booth, goto, do("expect", selector="label", text=name, timeout=2_000))
+    assert met[1].endswith(' of label, found "Name"')
+    last = {**do("click", selector="#x", timeout=2_000), "intention": f"Type the {name}"}
+    done = await booth.run(goto, last)
     assert done["error"]["message"].endswith(
         "): not done within 2 s: #x (there is no such element)"
     )

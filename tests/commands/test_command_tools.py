@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from engine.browser.interact import command_tools
 from engine.browser.interact.command_failures import as_failure
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.conftest import Booth, Opening, do
-from tests.support.far_limits import FAR_S
+from tests.support.far_limits import keep_own_limits
 
 
 def page(body: str, title: str = "t") -> Answer:
@@ -226,59 +225,69 @@ HIDDEN = "<button id=b style='display:none'>x</button>"
 COVERED = "<button id=b>x</button><div style='position:fixed;inset:0;background:red'>cover</div>"
 
 
-@pytest.mark.parametrize(
-    ("body", "command", "code", "reason"),
-    [
-        ("", do("click", selector="#b"), "COMMAND_TIMEOUT", "there is no such element"),
-        (HIDDEN, do("click", selector="#b"), "COMMAND_TIMEOUT", "it is hidden"),
-        (COVERED, do("click", selector="#b"), "COMMAND_TIMEOUT", "something else lies over it"),
-        ("<button id=b disabled>x", do("click", selector="#b"), "COMMAND_TIMEOUT", "disabled"),
-        (
-            "<input id=b readonly>",
-            do("type", selector="#b", text="x"),
-            "COMMAND_TIMEOUT",
-            "read-only",
-        ),
-        (HIDDEN, do("wait_for", selector="#b"), "COMMAND_TIMEOUT", "hidden"),
-        ("", do("evaluate", script="new Promise(() => {})"), "COMMAND_TIMEOUT", "not done within"),
-        ("", do("evaluate", script="while (true) {}"), "COMMAND_TIMEOUT", "not done within"),
-        ("<p id=b>text", do("type", selector="#b", text="x"), "EXECUTION_ERROR", "typed into"),
-        (
-            "<p id=b>text",
-            do("select", selector="#b", value="x"),
-            "EXECUTION_ERROR",
-            "not a dropdown",
-        ),
-        (
-            "<select id=b>",
-            do("select", selector="#b", value="x"),
-            "COMMAND_TIMEOUT",
-            "no such option",
-        ),
-        ("", do("evaluate", script="throw new Error('boom')"), "EXECUTION_ERROR", "boom"),
-        ("", do("evaluate", script="nothing.there"), "EXECUTION_ERROR", "nothing is not defined"),
-        ("", do("evaluate", script="return ]"), "EXECUTION_ERROR", "cannot be read: SyntaxError"),
-        ("", do("click", selector="a[[["), "INVALID_ARGUMENTS", "selector"),
-        ("", do("click", selector="nonsense=x"), "INVALID_ARGUMENTS", "selector"),
-        ("", do("get_text", selector="#b"), "COMMAND_TIMEOUT", "there is no such element"),
-        ("", do("forward"), "EXECUTION_ERROR", "no page to go forward to"),
-        ("", do("close", instanceId="inst_nothing"), "EXECUTION_ERROR", "no living instance"),
-    ],
-)
+REFUSED = [
+    ("", do("click", selector="#b"), "COMMAND_TIMEOUT", "there is no such element"),
+    (HIDDEN, do("click", selector="#b"), "COMMAND_TIMEOUT", "it is hidden"),
+    (COVERED, do("click", selector="#b"), "COMMAND_TIMEOUT", "something else lies over it"),
+    ("<button id=b disabled>x", do("click", selector="#b"), "COMMAND_TIMEOUT", "disabled"),
+    (
+        "<input id=b readonly>",
+        do("type", selector="#b", text="x"),
+        "COMMAND_TIMEOUT",
+        "read-only",
+    ),
+    (HIDDEN, do("wait_for", selector="#b"), "COMMAND_TIMEOUT", "hidden"),
+    ("", do("evaluate", script="new Promise(() => {})"), "COMMAND_TIMEOUT", "not done within"),
+    ("", do("evaluate", script="while (true) {}"), "COMMAND_TIMEOUT", "not done within"),
+    ("<p id=b>text", do("type", selector="#b", text="x"), "EXECUTION_ERROR", "typed into"),
+    (
+        "<p id=b>text",
+        do("select", selector="#b", value="x"),
+        "EXECUTION_ERROR",
+        "not a dropdown",
+    ),
+    (
+        "<select id=b>",
+        do("select", selector="#b", value="x"),
+        "COMMAND_TIMEOUT",
+        "no such option",
+    ),
+    ("", do("evaluate", script="throw new Error('boom')"), "EXECUTION_ERROR", "boom"),
+    ("", do("evaluate", script="nothing.there"), "EXECUTION_ERROR", "nothing is not defined"),
+    ("", do("evaluate", script="return ]"), "EXECUTION_ERROR", "cannot be read: SyntaxError"),
+    ("", do("click", selector="a[[["), "INVALID_ARGUMENTS", "selector"),
+    ("", do("click", selector="nonsense=x"), "INVALID_ARGUMENTS", "selector"),
+    ("", do("get_text", selector="#b"), "COMMAND_TIMEOUT", "there is no such element"),
+    ("", do("forward"), "EXECUTION_ERROR", "no page to go forward to"),
+    ("", do("close", instanceId="inst_nothing"), "EXECUTION_ERROR", "no living instance"),
+]
+
+
+@pytest.mark.timeout(900)  # many cases in one browser
 async def test_what_cannot_be_done_has_a_code_and_a_reason_of_one_line(
-    opened: Opening, site: Site, body: str, command: dict[str, Any], code: str, reason: str
+    opened: Opening, site: Site, subtests: pytest.Subtests
 ) -> None:
-    site.answers["/it"] = page(body)
-    # Only what has to run into its limit gets a short one; it gets more while that was too short
-    # for a busy machine to look at the element at all.
     async with opened() as booth:
-        for limit_ms in (500, 5_000, 20_000) if code == "COMMAND_TIMEOUT" else (30_000,):
-            command["args"]["timeout"] = limit_ms
-            said = await failure(booth, do("goto", url=f"{site.url}/it"), command)
-            assert said[0] == code
-            if reason in said[1]:
-                return
-    raise AssertionError(said)
+        for body, command, code, reason in REFUSED:
+            with subtests.test(body=body, args=command["args"]):
+                site.answers["/it"] = page(body)
+                assert reason in await refusal(booth, f"{site.url}/it", command, code, reason)
+
+
+async def refusal(booth: Booth, url: str, command: dict[str, Any], code: str, reason: str) -> str:
+    """What the command says on the page at `url`, with the first limit that was long enough.
+
+    Only what has to run into its limit gets a short one; it gets more while that was too short
+    for a busy machine to look at the element at all.
+    """
+    said = ("", "")
+    for limit_ms in (500, 5_000, 20_000) if code == "COMMAND_TIMEOUT" else (30_000,):
+        limited = {**command, "args": {**command["args"], "timeout": limit_ms}}
+        said = await failure(booth, do("goto", url=url), limited)
+        assert said[0] == code
+        if reason in said[1]:
+            break
+    return said[1]
 
 
 def test_an_element_that_was_found_is_not_said_to_be_missing() -> None:
@@ -293,30 +302,26 @@ def test_an_element_that_was_found_is_not_said_to_be_missing() -> None:
     assert str(covered).endswith("(something else lies over it: <p>x</p>)")
 
 
-@pytest.mark.parametrize(
-    ("path", "code", "reason"),
-    [
-        ("/hang", "COMMAND_TIMEOUT", "0.8 s"),
-        ("/files/archive.zip", "EXECUTION_ERROR", "download"),
-        ("/loop", "EXECUTION_ERROR", "too many redirects"),
-        ("/redirect/to?url=http://169.254.169.254/", "EXECUTION_ERROR", "blocked"),
-        ("/redirect/to?url=http://10.1.2.3/", "EXECUTION_ERROR", "blocked"),
-    ],
-)
+NOT_OPENED = [
+    ("/hang", "COMMAND_TIMEOUT", "0.8 s"),
+    ("/files/archive.zip", "EXECUTION_ERROR", "download"),
+    ("/loop", "EXECUTION_ERROR", "too many redirects"),
+    ("/redirect/to?url=http://169.254.169.254/", "EXECUTION_ERROR", "blocked"),
+    ("/redirect/to?url=http://10.1.2.3/", "EXECUTION_ERROR", "blocked"),
+]
+
+
 async def test_an_address_that_cannot_be_opened_says_why(
-    opened: Opening,
-    site: Site,
-    monkeypatch: pytest.MonkeyPatch,
-    path: str,
-    code: str,
-    reason: str,
+    opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setattr(command_tools, "GRACE_S", FAR_S)  # the navigation's own limit comes first
-    limit_ms = 800 if code == "COMMAND_TIMEOUT" else 30_000  # a busy machine is slow
+    keep_own_limits(monkeypatch)
     async with opened() as booth:
-        said = await failure(booth, do("goto", url=f"{site.url}{path}", timeout=limit_ms))
-    assert said[0] == code
-    assert reason in said[1]
+        for path, code, reason in NOT_OPENED:
+            limit_ms = 800 if code == "COMMAND_TIMEOUT" else 30_000  # a busy machine is slow
+            with subtests.test(path=path):
+                said = await failure(booth, do("goto", url=f"{site.url}{path}", timeout=limit_ms))
+                assert said[0] == code
+                assert reason in said[1]
 
 
 async def test_a_private_place_that_was_not_written_down_is_refused(
