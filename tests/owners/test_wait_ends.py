@@ -41,7 +41,10 @@ def test_the_command_line_tells_an_unknown_task_a_limit_and_a_removal_apart(
 
 @pytest.mark.case("R58")
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to look in")
-def test_a_task_that_is_deleted_ends_the_waiting_command(octask: Octask) -> None:
+def test_a_task_that_is_deleted_ends_the_waiting_command(
+    octask: Octask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OC_LEDGER_AWAY_S", "0.5")
     task_id = living(octask)
     folder = octask.home / "tasks" / task_id
     waiting = octask.start("wait", task_id, "--timeout-ms", "90000")
