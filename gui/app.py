@@ -18,7 +18,7 @@ from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.logging.logs import log_path, log_to_file
-from engine.logging.private_files import private_folder
+from engine.logging.private_files import keep_owner_access, private_folder
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.version import VERSION
@@ -64,6 +64,7 @@ class Opener(QApplication):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Open the window; returns the exit code: 0, 1 when it could not, 2 for bad usage."""
+    keep_owner_access()
     gc.disable()  # nearly all that a start makes is kept; the session enables it again
     options = _parse(sys.argv[1:] if argv is None else argv)
     try:

@@ -7,7 +7,10 @@ import sys
 
 def main() -> None:
     """Entry point of `octask`."""
-    from engine.cli.guard import guarded, repair_streams
+    from engine.cli.guard import guarded
+    from engine.cli.streams import repair_streams
+    from engine.logging.private_files import keep_owner_access
 
+    keep_owner_access()
     repair_streams()
     sys.exit(guarded())

@@ -200,7 +200,9 @@ def described(error: EngineError) -> dict[str, Any]:
 class Interrupts:
     """Handle Ctrl-C and SIGTERM: the first calls `soft`, the second exits at once with 130.
 
-    `last` is called right before that exit, which skips every `finally`.
+    `last` is called right before that exit, which skips every `finally`. A closed terminal (SIGHUP)
+    counts as a first one only, since both the system and a shell may report it; under `nohup` it
+    stays ignored.
     """
 
     def __init__(
@@ -218,11 +220,20 @@ class Interrupts:
             self._before[number] = signal.signal(
                 number, lambda *_: loop.call_soon_threadsafe(self._interrupted)
             )
+        hangup = getattr(signal, "SIGHUP", None)
+        if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+            self._before[hangup] = signal.signal(
+                hangup, lambda *_: loop.call_soon_threadsafe(self._hung_up)
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def _hung_up(self) -> None:
+        if not self._was_interrupted:
+            self._interrupted()
 
     def _interrupted(self) -> None:
         if self._was_interrupted:

@@ -24,6 +24,7 @@ from engine.cli.place import place_options, settings_from
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.run_show import Lines, lines_for
 from engine.cli.start import detach, print_obstacle, print_refusal
+from engine.cli.streams import keep_task_without_reader
 from engine.egress.egress_policy import Policy
 from engine.ledger.files import Folder, Unusable
 from engine.model.config import Settings
@@ -203,6 +204,7 @@ def run(files: tuple[str, ...], **given: Any) -> None:
             return
     except EngineError as error:
         refuse(error, as_json=as_json)
+    keep_task_without_reader()
     shown = lines_for(as_json=as_json, several=len(tasks) > 1)
     ended = call(
         settings,

@@ -22,6 +22,7 @@ from engine.cli.place import place_options, settings_from
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.show import view_data
+from engine.cli.streams import keep_task_without_reader
 from engine.kinds.arguments import Argument
 from engine.kinds.commands.command_file import MAX_BYTES
 from engine.kinds.registry import KINDS
@@ -412,6 +413,7 @@ def _follow(
     settings: Settings, begin: Callable[[Engine], Awaitable[TaskRecord]], as_json: bool
 ) -> None:
     """Show the task's progress to its end, and exit with its exit code."""
+    keep_task_without_reader()
     show = progress_for(as_json)
     view = call(
         settings,

@@ -176,7 +176,8 @@ def _become(words: list[str], source: int, out: int, err: int) -> None:
             stream = open(fd, mode, encoding=encoding, closefd=False)  # noqa: SIM115 - for good
             setattr(sys, name, stream)
         sys.argv = ["octask", *words]
-        from engine.cli.guard import guarded, repair_streams
+        from engine.cli.guard import guarded
+        from engine.cli.streams import repair_streams
 
         repair_streams()
         code = guarded()

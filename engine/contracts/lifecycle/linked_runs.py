@@ -8,6 +8,7 @@ thousands of others.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -47,7 +48,8 @@ class LinkedRuns:
     def __init__(self, runs: Runs, home: Path, root: Path) -> None:
         self._runs = runs
         self._folder = home / FOLDER / OPEN
-        self._root = str(root.absolute())
+        # JSON has no lone surrogates, as a path that is no UTF-8 has them.
+        self._root = os.fsencode(root.absolute()).decode("utf-8", "backslashreplace")
         self.runs_here: Callable[[str], bool] = lambda task_id: False
 
     def accept(self, record: TaskRecord, facts: Mapping[str, Any]) -> None:
