@@ -7,8 +7,9 @@ are checked tab by tab (`navigation_filter`).
 
 A tunnel (https, WebSocket) is relayed unchanged. Of plain http only the requests are parsed, to
 know the destination of each and the beginning of the next; responses are relayed raw: a browser
-sends one request at a time, so that a new request means the last response is complete. A failed
-connection ends without a response, which would be mistaken for the page.
+sends one request at a time, so that a new request means the last response is complete. Only the
+interim heads (1xx) before a response are counted, and a connection with too many is closed. A
+failed connection ends without a response, which would be mistaken for the page.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from engine.egress.connecting import Connect, dial
 from engine.egress.egress_policy import Place, Policy
+from engine.egress.proxy_answer import AnswerStart, TooManyInterim
 from engine.egress.proxy_request import MAX_HEAD_BYTES, BadHead, Body, Head, parse
 from engine.model.errors import AddressBlocked, PageError
 
@@ -251,6 +253,7 @@ class Upstream(asyncio.Protocol):
     def __init__(self, place: Place) -> None:
         self.place = place
         self._client: Client | None = None
+        self._start: AnswerStart | None = None  # while the final head has not begun
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -262,6 +265,11 @@ class Upstream(asyncio.Protocol):
         self._client = client
         self.transport.resume_reading()
 
+    def ask(self, head: bytes) -> None:
+        """Send the head of a request, and expect its answer."""
+        self._start = AnswerStart()
+        self.transport.write(head)
+
     def leave(self) -> None:
         """Close the connection; discard incoming data, flush outgoing data."""
         self._client = None
@@ -270,9 +278,17 @@ class Upstream(asyncio.Protocol):
             asyncio.get_running_loop().call_later(LINGER_S, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        if self._client is not None:
-            self._client.moved += len(data)
-            self._client.transport.write(data)
+        if self._client is None:
+            return
+        if self._start is not None:
+            try:
+                self._start = None if self._start.is_final(data) else self._start
+            except TooManyInterim:
+                self._client.transport.abort()
+                self.leave()
+                return
+        self._client.moved += len(data)
+        self._client.transport.write(data)
 
     def eof_received(self) -> bool:
         return self._client is not None and self._client.server_ended()
@@ -447,7 +463,7 @@ class Client(asyncio.Protocol):
             self._buffer.clear()
 
     def _send(self, head: Head, upstream: Upstream) -> None:
-        upstream.transport.write(head.forward)
+        upstream.ask(head.forward)
         self._body = Body(head.body_bytes) if head.body_bytes else None
 
     def _leave_upstream(self) -> None:

@@ -15,6 +15,7 @@ from engine.egress import connecting
 from engine.egress import proxy_listener as listeners
 from engine.egress.egress_policy import KEPT_S, MOST, BlockedRequests, Place, Policy, Refusal
 from engine.egress.proxy import Proxy
+from engine.egress.proxy_answer import MAX_INTERIM_HEADS
 from engine.egress.proxy_listener import ProxyListener
 from engine.egress.proxy_request import MAX_HEAD_BYTES
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
@@ -229,6 +230,45 @@ async def test_who_does_not_read_holds_the_server_up_and_not_the_memory(world: W
         writer.write(GET % b"")
         await full.wait()
     assert sent[0] < 64 << 20, "it was taken in although nobody read it"
+
+
+async def test_a_server_that_sends_interim_heads_without_end_is_let_go(world: World) -> None:
+    hint = b"HTTP/1.1 103 Early Hints\r\nLink: </s.css>; rel=preload\r\n\r\n"
+    ended = asyncio.Event()
+
+    async def hints(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for count in (MAX_INTERIM_HEADS, MAX_INTERIM_HEADS):
+            head = await reader.readuntil(b"\r\n\r\n")
+            writer.write(hint * count)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(head), head))
+        await reader.readuntil(b"\r\n\r\n")
+        try:
+            while True:
+                writer.write(hint)
+                await writer.drain()
+                await asyncio.sleep(0)
+        finally:
+            ended.set()
+
+    async with (
+        serving(world, hints),
+        laned(world) as (listener, _),
+        client(listener) as (reader, writer),
+    ):
+        for name in (b"one", b"two"):
+            writer.write(GET % name)
+            for _ in range(MAX_INTERIM_HEADS):
+                await reader.readuntil(b"\r\n\r\n")
+            assert name in await answer(reader)
+        writer.write(GET % b"three")
+        got = 0
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(10):
+                while more := await reader.read(1 << 16):
+                    got += len(more)
+        assert got <= MAX_INTERIM_HEADS * len(hint), "what exceeds the limit is not relayed"
+        async with asyncio.timeout(10):
+            await ended.wait()
 
 
 async def test_too_many_connections_are_turned_away(
