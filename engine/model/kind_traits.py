@@ -22,6 +22,9 @@ class KindTraits:
     `crawls`: its units are pages, and failed ones can be retried alone. `steps`: its units are
     steps in an order, and can be retried from the failed one on.
     `summary`: the result of a killed task has the summary of a crawl.
+    `follows_links`: it finds more pages by itself. `address_list`: it can be started once for each
+    address of a list. `contract`: a progress contract counts its units.
+    `stoppable`: it can end COMPLETED on request. `in_browser`: it runs in a browser.
     `unit_screenshots`: the screenshots of its units are artifacts of the result.
     `agent_driven`: by a person or an agent: silence is no stall, and it has no rate.
     `opens_window`: it shows a browser window unless it is asked to be headless.

@@ -6,7 +6,6 @@ A user interface uses `Filter.of(text)` for user input, `subject(view)` for each
 
 from __future__ import annotations
 
-from engine.query.completion import Completion, Offer, completion
 from engine.query.errors import (
     BadComparison,
     MissingPart,
@@ -38,6 +37,7 @@ from engine.query.order import (
     place,
 )
 from engine.query.parse import term
+from engine.query.query_completion import Completion, Offer, completion
 from engine.query.subject import ADDRESSES, Subject, haystack, host_of, subject
 
 __all__ = [

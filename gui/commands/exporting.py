@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.export.exporter import Exported, ExportProgress, Keep, Order
+from engine.export.exporter import FORMATS, Exported, ExportProgress, Keep, Order
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.ledger_ids import plain_id
@@ -36,8 +36,7 @@ from gui.style.accessibility import InOrder
 from gui.style.folders import ask_folder, documents, show_folder
 from gui.style.theme import heading, plain_label, plain_title
 
-ENDINGS = {"csv": ".csv", "json": ".json", "jsonl": ".jsonl", "xlsx": ".xlsx", "html": ".html"}
-ENDINGS["zip"] = ".zip"
+ENDINGS = {name: f".{name}" for name in (*FORMATS, "zip")}
 
 
 @dataclass(frozen=True, slots=True)

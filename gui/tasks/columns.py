@@ -1,5 +1,6 @@
-"""The columns of the task table as data: a new column is one entry here. No Qt.
+"""The columns of the task table as data. No Qt.
 
+A new column is one entry here, and its title `column.<key>` in `engine.text.messages`.
 A text is made when its cell is painted. A sort value is a field of the `Row` where that is worth
 the memory, otherwise a function here; None means that the task has no such value.
 """

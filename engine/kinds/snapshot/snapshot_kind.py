@@ -31,9 +31,6 @@ from engine.secrets.given_secrets import Hidden
 if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
     from engine.browser.interact.agent_tab import AgentTab
-    from engine.browser.page.tab_snapshot import Look
-
-if TYPE_CHECKING:
     from engine.browser.page.tab_snapshot import Look  # imports Playwright
 
 
