@@ -1,5 +1,5 @@
 // Make an element ready for an action, and perform actions without mouse or key. See `elements.js`.
-((el, settle) => {
+((el, settle, held) => {
   // Wait for the next frame; whether one was painted in time, since a busy machine may be late.
   const frameTurn = () => new Promise((resolve) => {
     const limit = setTimeout(() => resolve(false), 60);
@@ -173,8 +173,14 @@
     if (field) ask.append ? moveToEnd(target) : selectAll(target);
     const set = target.tagName === "INPUT" && ["date", "time", "month", "week", "datetime-local", "range",
       "color"].includes(target.type);
+    const value = target.isContentEditable ? target.innerText : String(target.value ?? "");
     const empty = target.isContentEditable ? !target.innerText.trim() : target.value === "";
-    return { how: field ? "keys" : set ? "set" : "no", empty, oneLine: target.tagName === "INPUT" };
+    return { how: field ? "keys" : set ? "set" : "no", empty, value, oneLine: target.tagName === "INPUT" };
+  };
+
+  const holds = (ask) => {
+    const target = el.elementOf(ask.ref);
+    return target ? held(target) : { stale: true };
   };
 
   const announce = (target) => {
@@ -220,6 +226,13 @@
     return { chosen: el.level(found[0].label, 100) };
   };
 
+  const chosen = (ask) => {
+    const target = el.elementOf(ask.ref);
+    if (!target) return { stale: true };
+    const now = [...target.selectedOptions].map((one) => el.level(one.label, 100));
+    return { kept: now.includes(ask.label), now: now.slice(0, 50) };
+  };
+
   const focus = (ask) => {
     const target = el.elementOf(ask.ref);
     if (!target) return { stale: true };
@@ -262,5 +275,5 @@
     return found;
   };
 
-  return { point, describe, edit, set, choose, focus, scroll, settle: settled };
+  return { point, describe, edit, holds, set, choose, chosen, focus, scroll, settle: settled };
 })

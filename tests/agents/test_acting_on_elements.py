@@ -348,3 +348,34 @@ async def test_a_name_that_nothing_has_is_answered_with_what_comes_near(desk: Op
             await made.call("act", instruction="click Save everything")
         with pytest.raises(InstructionRefused):
             await made.call("act", instruction="please be so kind")
+
+
+CHANGING = """<label>Short <input maxlength=3></label><label>Upper <input id=upper></label>
+<label>Word <input type=password id=word></label><label>Other <input id=other></label>
+<label>Choice <select id=choice><option>a<option>b</select></label><script>
+let keys = 0;
+upper.oninput = () => { upper.value = upper.value.toUpperCase() };
+word.oninput = () => { if (++keys === 3) other.focus() };
+choice.onchange = () => { choice.selectedIndex = 0 };
+</script>"""
+
+
+async def test_what_the_page_made_of_a_text_or_a_choice_is_told(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(CHANGING)
+        with pytest.raises(WrongElement, match='the field holds "abc" instead of "abcdef"'):
+            await made.do("type", "textbox", "Short", "abcdef")
+        answer = await made.do("type", "textbox", "Upper", "abc")
+        assert 'The page changed what was typed: the field holds "ABC"' in answer.text
+        answer = await made.do("append", "textbox", "Upper", "D")
+        assert "changed" not in answer.text
+        with pytest.raises(WrongElement, match='it has "a" selected'):
+            await made.do("select", "combobox", "Choice", "b")
+
+
+async def test_a_secret_is_typed_no_further_when_the_page_moves_the_focus(desk: Opening) -> None:
+    async with desk() as made:
+        await made.show(CHANGING)
+        with pytest.raises(WrongElement, match="took the focus away after 4 of 13 characters"):
+            await made.do("type", "textbox", "Word", "hunter2secret")
+        assert await made.script("[word.value.length, other.value.length]") == [3, 1]

@@ -28,13 +28,22 @@ from engine.browser.interact.command_target import (
     whole_selector,
 )
 from engine.browser.interact.command_uploads import MAX_BYTES, UploadRefused
+from engine.browser.interact.typed_content import (
+    MAX_SHOWN,
+    SETTLE_S,
+    Expected,
+    chunks,
+    judge,
+    parts_of,
+    stopped,
+)
 from engine.egress.egress_policy import without_credentials
 from engine.model import redact
 from engine.model.addresses import Glob
 from engine.model.errors import BrowserGone
 
 if TYPE_CHECKING:
-    from playwright.async_api import Locator, Page, Response
+    from playwright.async_api import ElementHandle, Locator, Page, Response
 
     from engine.browser.chromium.browser_instance import Instance
 
@@ -142,15 +151,32 @@ _IS_CHECKED: Final = """(node) => {
   const box = node.tagName === "LABEL" && node.control || node;
   return box.tagName === "INPUT" ? box.checked : box.getAttribute("aria-checked") === "true";
 }"""
-# Keeps the caret of a focused field; otherwise moves it behind the text.
-_CARET: Final = """(node) => {
+# Keeps the caret of a focused field; otherwise moves it behind the text. Returns the content before
+# and after the caret; or the whole content and null, if the position is unknown.
+_CARET: Final = """(element) => {
+  const node = element.tagName === "LABEL" && element.control || element;
   const root = node.getRootNode();
-  if (root.activeElement === node || node.contains(root.activeElement)) return;
-  node.focus();
-  if ("value" in node) return node.setSelectionRange(node.value.length, node.value.length);
-  getSelection().selectAllChildren(node);
-  getSelection().collapseToEnd();
+  if (root.activeElement !== node && !node.contains(root.activeElement)) {
+    node.focus();
+    if ("value" in node) {
+      node.setSelectionRange(node.value.length, node.value.length);
+    } else {
+      getSelection().selectAllChildren(node);
+      getSelection().collapseToEnd();
+    }
+  }
+  if (!("value" in node)) return [(node.innerText || "").trim(), null];
+  if (typeof node.selectionStart !== "number") return [String(node.value), null];
+  return [node.value.slice(0, node.selectionStart), node.value.slice(node.selectionEnd)];
 }"""
+# None if the page replaced or removed the field, such as a menu that opens something.
+_CHOSEN: Final = """(node) => {
+  const field = node.tagName === "LABEL" && node.control || node;
+  return field.isConnected ? [...field.selectedOptions].map((one) => one.value) : null;
+}"""
+ONE_CHARACTER: Final = 'input[maxlength="1"], input[size="1"]'
+REPLACED_MS: Final = 500
+_LEFT: Final = ("context was destroyed", "Cannot find context", "detached", "navigat")
 # Fields that keys cannot fill reliably: each locale types a date in another order.
 _SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color", "range"]
 
@@ -238,19 +264,77 @@ async def press(call: Call) -> Any:
 
 
 async def type_text(call: Call) -> Any:
-    """Type into a field, replacing its content; or append."""
-    text = str(call.args["text"])
-    field = await _typed_into(call, secret=not call.args.get("keep_text"))
+    """Type into a field, replacing its content or appending; then check what the field holds."""
+    text, append = str(call.args["text"]), bool(call.args.get("append"))
+    secret = not call.args.get("keep_text")
+    field = await _typed_into(call, secret=secret)
     kind = str(await field.get_attribute("type", timeout=call.left_ms) or "").lower()
-    if call.args.get("append"):
-        await field.evaluate(_CARET, timeout=call.left_ms)
-        await field.press_sequentially(text, timeout=call.left_ms)
+    expected = Expected(text)
+    if append:
+        before, after = await field.evaluate(_CARET, timeout=call.left_ms)
+        expected = Expected(text, before, after)
     elif len(text) > SLOWLY or kind in _SET_AT_ONCE:
         await field.fill(text, timeout=call.left_ms)
     else:
         await field.fill("", timeout=call.left_ms)
-        await field.press_sequentially(text, timeout=call.left_ms)
+    node = await field.element_handle(timeout=call.left_ms)
+    if append or not (len(text) > SLOWLY or kind in _SET_AT_ONCE):
+        if secret:
+            await _type_secret(call, field, node, text)
+        else:
+            await field.press_sequentially(text, timeout=call.left_ms)
+    await asyncio.sleep(SETTLE_S)
+    found = await _held(call, field, node)
+    secret = secret or bool(found.get("secret"))
+    verdict = judge(expected, found, secret=secret, hide=call.stage.scrub.hide)
+    if secret and verdict.sentence:
+        _conceal(call, parts_of(text, found, len(text)))
+    if verdict.failed:
+        raise CommandFailed(verdict.sentence)
+    call.note = verdict.sentence
     return {"typed": len(text)}
+
+
+async def _type_secret(call: Call, field: Locator, node: ElementHandle, text: str) -> None:
+    """Type into the focused field; stop as soon as the page moves the focus to another one.
+
+    Only boxes for one character pass the focus on by purpose; they are masked as well.
+    """
+    page = await call.stage.page()
+    await node.focus()
+    for typed, part in chunks(text):
+        found = await _held(call, field, node)
+        if why := stopped(found, typed, len(text)):
+            _conceal(call, parts_of(text, found, typed))
+            raise CommandFailed(why)
+        boxes = whole_selector(call, ONE_CHARACTER)
+        if found["focus"] == "box" and boxes not in call.stage.masked:
+            call.stage.masked.append(boxes)
+        if call.left_ms <= 1:
+            raise too_slow(call.waited_ms, call.selector)
+        await page.keyboard.type(part)
+
+
+async def _held(call: Call, field: Locator, node: ElementHandle) -> dict[str, Any]:
+    """Describe the field; if the page replaced its element, the one in its place."""
+    try:
+        found: dict[str, Any] = await node.evaluate(script("held.js"))
+        if found["focus"] == "gone" and await field.count():
+            found = await field.evaluate(script("held.js"), timeout=min(call.left_ms, REPLACED_MS))
+        if found["kind"] == "value" and found["focus"] != "gone":
+            found["text"] = await node.input_value()
+    except Error as failed:
+        if not isinstance(failed, PlaywrightTimeout) and not any(
+            sign in failed.message for sign in _LEFT
+        ):
+            raise
+        return {"focus": "gone", "kind": "value"}
+    return found
+
+
+def _conceal(call: Call, parts: list[str]) -> None:
+    for part in parts:
+        call.stage.conceal(part)
 
 
 async def _typed_into(call: Call, *, secret: bool) -> Locator:
@@ -277,7 +361,19 @@ async def scroll(call: Call) -> Any:
 async def select(call: Call) -> Any:
     field = await element(call)
     named = {name: call.args[name] for name in ("value", "label", "index") if name in call.args}
-    return {"selected": await field.select_option(**named, timeout=call.left_ms)}
+    node = await field.element_handle(timeout=call.left_ms)
+    chosen = await field.select_option(**named, timeout=call.left_ms)
+    await asyncio.sleep(SETTLE_S)
+    try:
+        now = await node.evaluate(_CHOSEN)
+    except Error as failed:
+        if not any(sign in failed.message for sign in _LEFT):
+            raise
+        now = None  # the choice opened another page
+    if now is not None and now != chosen:
+        listed = redact.quoted(call.stage.scrub.hide(", ".join(now))[:MAX_SHOWN])
+        raise CommandFailed(f'the page changed the choice: the field has "{listed}" selected')
+    return {"selected": chosen}
 
 
 async def hover(call: Call) -> Any:

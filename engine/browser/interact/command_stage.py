@@ -47,6 +47,7 @@ class Stage:
     frames_met: set[tuple[str, ...]] = field(default_factory=set)
     uploads: Uploads = field(default_factory=Uploads)
     scrub: Scrub = field(default_factory=lambda: Scrub(()))  # applied before texts are cut
+    conceal: Callable[[str], None] = lambda _: None  # from now on, a value that a page may repeat
 
     async def page(self) -> Page:
         """Return the page that commands act on.
@@ -93,7 +94,7 @@ class Call:
     and `frame_matches` count the same for a drag's target and for its frames. `about` names the
     awaited condition if it is no selector. `used` is the alternative that replaced the selector,
     `met` the number of elements that the selector itself matched then; `used_target` and
-    `target_met` are the same for a drag's target.
+    `target_met` are the same for a drag's target. `note` is a warning of the tool.
     """
 
     stage: Stage
@@ -108,6 +109,7 @@ class Call:
     met: int = 0
     used_target: str = ""
     target_met: int = 0
+    note: str = ""
     started_s: float = field(default_factory=time.monotonic)
 
     @property

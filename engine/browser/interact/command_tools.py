@@ -174,6 +174,8 @@ def _with_notes(call: Call, result: dict[str, Any]) -> dict[str, Any]:
     if call.frame_matches > 1:
         reply["frame_matches"] = call.frame_matches
         warnings.append(f"{call.frame_matches:,} frames match; the first was used")
+    if call.note:
+        warnings.append(call.note)
     if warnings:
         reply["warning"] = "; and ".join(warnings)
     return reply

@@ -6,6 +6,7 @@ never repeated; only its length is reported.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -19,6 +20,14 @@ from engine.browser.interact.command_errors import (
     WrongElement,
 )
 from engine.browser.interact.page_outline import REFERENCE, Element, element
+from engine.browser.interact.typed_content import (
+    SETTLE_S,
+    Expected,
+    chunks,
+    judge,
+    parts_of,
+    stopped,
+)
 
 READY_MS = 3_000  # a page that moves longer never comes to rest
 KEYED_CHARS = 100  # longer texts are inserted at once: each key takes 1 ms
@@ -152,46 +161,96 @@ async def _clear(target: Target, _: str) -> str:
 
 async def _write(target: Target, text: str, *, append: bool) -> str:
     _, found = await target.ready(hit=False, editable=True)
-    if await _is_secret(target):
+    secret = await _is_secret(target)
+    if secret:
         target.tab.mask.add([text])
     reply = await target.ask("edit", append=append)
     if reply["how"] == "set" and (await target.ask("set", value=text)).get("refused"):
         raise WrongElement(element=found.called, reason=f"({found.type}) takes no such value.")
     if reply["how"] == "no":
         raise WrongElement(element=found.called, reason="takes no text.")
+    note = ""
     if reply["how"] == "keys":
-        await _keys(target.tab, text, one_line=bool(reply["oneLine"]), empty=bool(reply["empty"]))
+        note = await _keys(target, found, reply, text, secret, append)
     if not text:
-        return f"Cleared {found.called}."
-    return f"Typed {len(text)} characters into {found.called}."
+        return f"Cleared {found.called}. {note}".strip()
+    return f"Typed {len(text)} characters into {found.called}. {note}".strip()
 
 
 async def _is_secret(target: Target) -> bool:
     return "secret" in (await target.ask("describe"))["item"]
 
 
-async def _keys(tab: AgentTab, text: str, *, one_line: bool, empty: bool) -> None:
-    keyboard = tab.page.keyboard
+async def _keys(
+    target: Target, found: Element, field: dict[str, Any], text: str, secret: bool, append: bool
+) -> str:
+    """Type with keys, check what the field then holds, and return a warning or nothing.
+
+    Raises:
+        WrongElement: the field holds something else, or the page moved the focus of a secret.
+    """
+    keyboard = target.tab.page.keyboard
     if not text:
-        if not empty:
+        if not field["empty"]:
             await keyboard.press("Delete")
     elif len(text) > KEYED_CHARS or "\n" in text or "\r" in text:
         # Inserted as if pasted: a Return key would submit a form of one line.
-        await keyboard.insert_text(" ".join(text.splitlines()) if one_line else text)
+        text = " ".join(text.splitlines()) if field["oneLine"] else text
+        if secret:
+            await _look(target, found, text, 0)
+        await keyboard.insert_text(text)
+    elif secret:
+        for typed, part in chunks(text):
+            await _look(target, found, text, typed)
+            await keyboard.type(part)
     else:
         await keyboard.type(text)
+    await asyncio.sleep(SETTLE_S)
+    held = await _held(target)
+    expected = Expected(text, str(field["value"]), None) if append else Expected(text)
+    verdict = judge(expected, held, secret=secret, hide=target.tab.mask.content)
+    if secret and verdict.sentence:
+        target.tab.mask.add(parts_of(text, held, len(text)))
+    if verdict.failed:
+        raise WrongElement(element=found.called, reason=f"was typed into, but {verdict.sentence}.")
+    return f"{verdict.sentence[:1].upper()}{verdict.sentence[1:]}." if verdict.sentence else ""
+
+
+async def _look(target: Target, found: Element, text: str, typed: int) -> None:
+    """Stop before the next part of a secret if the page moved the focus to another field."""
+    held = await _held(target)
+    if why := stopped(held, typed, len(text)):
+        target.tab.mask.add(parts_of(text, held, typed))
+        raise WrongElement(element=found.called, reason=f"was typed into, but {why}.")
+
+
+async def _held(target: Target) -> dict[str, Any]:
+    try:
+        return await target.ask("holds")
+    except StaleReference:
+        return {"focus": "gone", "kind": "value"}
 
 
 async def _select(target: Target, option: str) -> str:
     _, found = await target.ready(hit=False)
     reply = await target.ask("choose", option=option)
+    mask = target.tab.mask
     if reply.get("how") == "no":
         reason = "is no select field; click it, and then the option that it shows."
         raise WrongElement(element=found.called, reason=reason)
     if "why" in reply:
-        offered = ", ".join(target.tab.mask.content(str(one), 100) for one in reply["options"])
+        offered = ", ".join(mask.content(str(one), 100) for one in reply["options"])
         raise NoSuchOption(element=found.called, reason=reply["why"], options=offered or "none")
-    return f'Selected "{target.tab.mask.content(str(reply["chosen"]), 100)}" in {found.called}.'
+    await asyncio.sleep(SETTLE_S)
+    try:
+        after = await target.ask("chosen", label=reply["chosen"])
+    except StaleReference:  # the choice opened another page
+        after = {"kept": True}
+    if not after["kept"]:
+        now = ", ".join(mask.content(str(one), 100) for one in after["now"])
+        reason = f'changed after the choice: it has "{now}" selected.'
+        raise WrongElement(element=found.called, reason=reason)
+    return f'Selected "{mask.content(str(reply["chosen"]), 100)}" in {found.called}.'
 
 
 async def _check(target: Target, _: str) -> str:

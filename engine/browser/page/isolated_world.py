@@ -60,12 +60,13 @@ _SHOWN_FAILURE = "chrome-error:"
 def _setup() -> str:
     parts = [
         files("engine.browser").joinpath(f"{name}.js").read_text("utf-8").strip().removesuffix(";")
-        for name in ("elements", "looking", "acting", "settle")
+        for name in ("elements", "looking", "acting", "settle", "held")
     ]
-    elements, looking, acting, settle = parts
+    elements, looking, acting, settle, held = parts
     return (
         f"((first) => {{ const el = ({elements})(); el.start(first);"
-        f" const settle = {settle}; return {{ ...({looking})(el), ...({acting})(el, settle),"
+        f" const settle = {settle}; const held = {held};"
+        f" return {{ ...({looking})(el), ...({acting})(el, settle, held),"
         " following: el.following }; })"
     )
 

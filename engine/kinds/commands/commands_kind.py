@@ -157,6 +157,12 @@ class _CommandRun:
         known.update((value, redact.MARK) for value, _ in mine)
         stage.hidden = known.keys()
         stage.scrub = self._scrub
+
+        def conceal(value: str) -> None:
+            known.setdefault(value, redact.MARK)
+            self._scrub = stage.scrub = Scrub([*mine, *known.items()], key_shapes=shapes)
+
+        stage.conceal = conceal
         if stage.instance is not None:
             stage.instance.forget_dialogs(stay=self._plan.stays)
             masked = MaskedContent(stage.hidden, stage.masked)
