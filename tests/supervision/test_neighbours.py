@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -268,6 +272,48 @@ class Silent:
         self.given_up.set()
 
     async def kill(self) -> None: ...
+
+
+@contextmanager
+def hinting(names: tuple[str, ...]) -> Iterator[str]:
+    """A site of which `/hints` is answered with interim heads without end."""
+    hints = b"HTTP/1.1 103 Early Hints\r\nLink: </s.css>; rel=preload; as=style\r\n\r\n" * 50
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+        def do_GET(self) -> None:
+            with contextlib.suppress(OSError):
+                while self.path == "/hints":
+                    self.wfile.write(hints)
+            body = b"<p>fine</p>"
+            if self.path == "/":
+                body = " ".join(f'<a href="{name}">link</a>' for name in names).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.case("R93")
+async def test_a_server_that_sends_interim_heads_without_end_costs_no_page_beside_it(
+    home: Path, browser: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.browser.chromium.launch.ANSWER_S", 2.0)
+    with hinting((HONEST[0], "/hints", *HONEST[1:])) as url:
+        async with browser() as session:
+            kept = await crawled(session, home, url, concurrency=3, timeout_ms=6_000, retries=2)
+    assert [path for path, page in kept.items() if "error" in page] == ["/hints"]
+    assert kept["/hints"]["attempts"] == 2, "to blame when it was alone"
+    assert not [path for path in HONEST if "fine" not in kept[path]["content"]]
+    assert all(page.get("attempts", 1) <= 2 for page in kept.values())
 
 
 @pytest.mark.case("R93")

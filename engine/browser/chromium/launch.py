@@ -213,6 +213,21 @@ class Chromium:
             return False
         return True
 
+    async def network_answers(self) -> bool:
+        """Return whether its network service, which all pages share, responds within 2 s.
+
+        A server that sends interim answers (1xx) without end keeps it busy.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                if self._wire is not None:
+                    await self._wire.send("Storage.getCookies")
+        except TimeoutError:
+            return False
+        except Error:
+            return True  # the browser is gone, which is another fault
+        return True
+
     def give_up(self) -> None:
         """Abort all waits for this browser."""
         self.dropped = True

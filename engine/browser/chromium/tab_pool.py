@@ -108,7 +108,9 @@ class CrawlContext:
                     await self._doubt(tab, fetched, options, began_s)
                 if await tab.jar.bound(fetched.final_url, fetched.cookie_chars):
                     self._bounded_s = time.monotonic()
-                return fetched
+            if not fetched.settled and not await self.chromium.network_answers():
+                self.chromium.give_up()  # the next page would not load in it
+            return fetched
         except PageError as failed:
             if tab is not None and not options.fresh and failed.kind in CUT:
                 failed.unproved |= await self._cookies_explain(tab, url, 0, began_s)
@@ -140,7 +142,9 @@ class CrawlContext:
         if await self._is_poorer(tab, fetched, began_s):
             self.wear_out()
             raise LeftByOthers()
-        if not fetched.settled and self.chromium.was_flooded(began_s):
+        if not fetched.settled and (
+            self.chromium.was_flooded(began_s) or not await self.chromium.network_answers()
+        ):
             raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
 
     async def _cookies_explain(self, tab: Tab, url: str, status: int, began_s: float) -> bool:
@@ -172,7 +176,12 @@ class CrawlContext:
             return PageTooHeavy()
         if failed.kind == "crash" and self.chromium.was_flooded():
             return PageFloods()
-        if failed.kind != "timeout" or await self.chromium.answers():
+        if failed.kind != "timeout":
+            return failed
+        if await self.chromium.answers():
+            if not await self.chromium.network_answers():
+                self.chromium.give_up()  # nothing loads in it, and closing the page does not help
+                failed.unproved, failed.proved = not options.fresh, options.fresh
             return failed
         # A page that floods the browser with messages delays the messages of all others.
         if await self.chromium.calm() and await self.chromium.answers():
