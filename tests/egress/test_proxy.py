@@ -334,7 +334,7 @@ async def test_a_head_that_comes_drop_by_drop_is_not_waited_for(
     monkeypatch.setattr(listeners, "ROUND_S", 0.05)
     async with laned(world) as (listener, _), client(listener) as (reader, writer):
         with contextlib.suppress(OSError):
-            while not reader.at_eof():
+            while not (reader.at_eof() or reader.exception() or writer.is_closing()):
                 writer.write(b"G")
                 await asyncio.sleep(0.01)
 
