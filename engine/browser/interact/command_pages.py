@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import mimetypes
 from collections.abc import Mapping
@@ -37,6 +38,7 @@ from engine.browser.interact.typed_content import (
     parts_of,
     stopped,
 )
+from engine.browser.page.crawl_tab import BLANK, INTERRUPTED, leave_page
 from engine.egress.egress_policy import without_credentials
 from engine.model import redact
 from engine.model.addresses import Glob
@@ -177,6 +179,8 @@ _CHOSEN: Final = """(node) => {
 ONE_CHARACTER: Final = 'input[maxlength="1"], input[size="1"]'
 REPLACED_MS: Final = 500
 _LEFT: Final = ("context was destroyed", "Cannot find context", "detached", "navigat")
+LEAVE_TRIES: Final = 3  # its own navigation may cancel the first one
+_NO_PAGE: Final = (204, 205)
 # Fields that keys cannot fill reliably: each locale types a date in another order.
 _SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color", "range"]
 
@@ -184,11 +188,62 @@ _SET_AT_ONCE: Final = ["date", "time", "month", "week", "datetime-local", "color
 async def goto(call: Call) -> Any:
     url = without_credentials(call.args["url"])
     page = await _cleared_page(call)
+    answers: list[Response] = []  # to this navigation; or to those of the page itself
+
+    def remember(answer: Response) -> None:
+        answers.append(answer)
+
+    page.on("response", remember)
     try:
         response = await page.goto(url, wait_until="load", timeout=call.timeout_ms)
     except Error as failed:
-        raise _load_failure(call, page) or failed from failed
+        if not _is_disturbed(call, page, failed, answers) or not await _leave(call, page):
+            raise _load_failure(call, page) or failed from failed
+        try:
+            response = await page.goto(url, wait_until="load", timeout=call.left_ms)
+        except Error as again:
+            raise _load_failure(call, page) or again from again
+    finally:
+        page.remove_listener("response", remember)
+    if response is None:  # the previous page's own navigation was in the way
+        response = _answer_of(page, answers)
     return await _location(page, response)
+
+
+def _answer_of(page: Page, answers: list[Response]) -> Response | None:
+    """Return the answer to the navigation that loaded the page, if there was one."""
+    address = page.url.partition("#")[0]
+    documents = (one for one in reversed(answers) if one.request.is_navigation_request())
+    return next((one for one in documents if one.url == address), None)
+
+
+def _is_disturbed(call: Call, page: Page, failed: Error, answers: list[Response]) -> bool:
+    """Return whether the previous page may have navigated itself and cancelled this navigation."""
+    if INTERRUPTED not in failed.message and "net::ERR_ABORTED" not in failed.message:
+        return False
+    instance = call.stage.instance
+    if instance is None or instance.dialogs.kept_the_page or page.url == BLANK:
+        return False
+    if _load_failure(call, page) is not None:
+        return False
+    # An answer without a page cancels a navigation as well.
+    return not any(
+        each.status in _NO_PAGE and each.request.is_navigation_request() for each in answers
+    )
+
+
+async def _leave(call: Call, page: Page) -> bool:
+    """Leave a page that keeps redirecting itself; return whether that succeeded."""
+    assert call.stage.instance is not None  # see `_is_disturbed`
+    wire = call.stage.instance.wire(page)
+    for _ in range(LEAVE_TRIES):
+        with contextlib.suppress(Error, TimeoutError):
+            await leave_page(page, wire)
+            call.stage.instance.clear(page)  # its refusals do not concern the next page
+            return True
+    with contextlib.suppress(Error):
+        await wire.send("Emulation.setScriptExecutionDisabled", {"value": False})
+    return False
 
 
 async def reload(call: Call) -> Any:

@@ -151,7 +151,7 @@ BLANK = "about:blank"
 _ERROR_PAGE = "chrome-error://chromewebdata/"
 PENDING = f"pending-{secrets.token_hex(8)}"  # random, so that no page can guess it
 _NO_DAMAGE = ("ERR_ABORTED", "ERR_BLOCKED")  # cancelled by another navigation or by the filter
-_INTERRUPTED = "interrupted by another navigation"
+INTERRUPTED = "interrupted by another navigation"
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 
 
@@ -159,6 +159,18 @@ _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated"
 def first_script() -> str:
     """Script that a context runs in every document before the page's own scripts."""
     return compact(f"{script('pending')}({json.dumps(PENDING)});")
+
+
+async def leave_page(page: Page, wire: CDPSession) -> None:
+    """Open an empty page, also from a page that keeps redirecting itself.
+
+    Raises:
+        TimeoutError, playwright.Error: the page could not be left.
+    """
+    async with asyncio.timeout(STILL_S):
+        for off in (True, False):
+            await wire.send("Emulation.setScriptExecutionDisabled", {"value": off})
+            await page.goto(BLANK, wait_until="commit")
 
 
 class Tab:
@@ -254,7 +266,7 @@ class Tab:
         except PlaywrightTimeout:
             raise
         except Error as failed:
-            if _INTERRUPTED in failed.message and not self.spoiled:
+            if INTERRUPTED in failed.message and not self.spoiled:
                 self._spoil("strays")
                 await self._leave()
                 return await self._open(address, options)
@@ -276,10 +288,7 @@ class Tab:
 
     async def _leave(self) -> None:
         """Leave the previous page, which redirects itself while the next navigation begins."""
-        async with asyncio.timeout(STILL_S):
-            for off in (True, False):
-                await self._wire.send("Emulation.setScriptExecutionDisabled", {"value": off})
-                await self._page.goto(BLANK, wait_until="commit")
+        await leave_page(self._page, self._wire)
         if self.tab_filter:
             self.tab_filter.clear()  # the refusals of that page do not concern the next one
 
