@@ -61,7 +61,7 @@ async def test_a_field_that_holds_something_else_fails_the_command(
             said = f'the field holds "{content}" instead of "abcdef"'
             assert kept == ("EXECUTION_ERROR", said), name
         _, said = await failure(booth, goto, typing("#max", "abcdef"))
-        assert said == "the field holds 3 characters instead of 6"
+        assert said == "the field holds a text of length 3 instead of 6"
         _, said = await failure(booth, goto, typing("#loses", "abcdef"))
         assert (
             said == "the page took the focus away after 2 of 6 characters; nothing more was typed"
@@ -83,7 +83,7 @@ async def test_a_page_that_formats_what_was_typed_gets_a_warning(
     changed = "the page changed what was typed: the field holds"
     assert upper == {"typed": 3, "warning": f'{changed} "ABC" instead of "abc"'}
     assert phone["warning"] == f'{changed} "123 456 789" instead of "123456789"'
-    assert secret["warning"] == f"{changed} 11 characters instead of 9"
+    assert secret["warning"] == f"{changed} a text of length 11 instead of 9"
 
 
 async def test_what_was_typed_as_it_should_be_has_no_warning(opened: Opening, site: Site) -> None:
@@ -179,7 +179,7 @@ async def test_boxes_for_one_character_each_take_a_code_and_are_masked(
     assert hidden == other
     assert one["commands"][1]["result"]["warning"] == typed_content.SPREAD
     assert kept["commands"][1]["result"]["warning"] == typed_content.SPREAD
-    assert too_many == "the field holds 1 character instead of 7"
+    assert too_many == "the field holds a text of length 1 instead of 7"
     assert value["value"] == 6
 
 

@@ -178,7 +178,7 @@ _CHOSEN: Final = """(node) => {
 }"""
 ONE_CHARACTER: Final = 'input[maxlength="1"], input[size="1"]'
 REPLACED_MS: Final = 500
-_LEFT: Final = ("context was destroyed", "Cannot find context", "detached", "navigat")
+_LEFT: Final = ("context was destroyed", "context with specified id", "detached", "navigat")
 LEAVE_TRIES: Final = 3  # its own navigation may cancel the first one
 _NO_PAGE: Final = (204, 205)
 # Fields that keys cannot fill reliably: each locale types a date in another order.

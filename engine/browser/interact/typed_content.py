@@ -104,8 +104,7 @@ def stopped(found: Mapping[str, Any], typed: int, of: int) -> str:
 
 def _both(wanted: str, held: str, secret: bool, hide: Callable[[str], str]) -> str:
     if secret:
-        letters = "character" if len(held) == 1 else "characters"
-        return f"the field holds {len(held):,} {letters} instead of {len(wanted):,}"
+        return f"the field holds a text of length {len(held):,} instead of {len(wanted):,}"
     return f"the field holds {_shown(held, hide)} instead of {_shown(wanted, hide)}"
 
 
