@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
-
 
 MAX_DEPTH: Final = 20  # of nested roots
 MAX_ROOTS: Final = 10_000  # for each page, as in the browser engine

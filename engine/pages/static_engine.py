@@ -28,11 +28,8 @@ from engine.pages.style_sheets import Rule, is_doubtful
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
-    from selectolax.lexbor import LexborHTMLParser
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
     from yarl import URL as YarlURL
-
-if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
 
 
 MAX_FRAMES: Final = 100  # for each page, nested frames included; as in the browser engine

@@ -34,7 +34,7 @@ BOUNDED_BY = {
     "screenshot_masking": "whoever takes the picture: `AgentTab.within`, `run_command`, `Recorder`",
     "evidence._lumas": "`TabCamera._phash`",
     "navigation_filter.open": "`launch`",
-    "module_imports.is_importing": "`Tab.take`, and `AgentTab.within`",
+    "extraction_options.is_importing": "`Tab.take`, and `AgentTab.within`",
     "browser_instance.page": "`new_page` bounds itself",
     "browser_instance._adopt": "`new_page`; of a stray window, the end of its instance",
     "element_actions": "`AgentTab.within`, around each call of an agent",

@@ -12,12 +12,6 @@ if TYPE_CHECKING:
     from engine.egress.egress_policy import Policy
     from engine.egress.proxy_listener import ProxyListener
 
-if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext
-
-    from engine.browser.chromium.launch import Chromium
-
-
 CALM_S = 2.0
 
 

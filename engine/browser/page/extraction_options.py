@@ -12,10 +12,9 @@ from engine.browser.chromium.cookie_jar import REFUSALS
 from engine.pages.fetch import MAX_HTML_CHARS, MAX_LINK_CHARS
 
 if TYPE_CHECKING:
-    from engine.pages.fetch import PageOptions
-
-if TYPE_CHECKING:
     from playwright.async_api import CDPSession
+
+    from engine.pages.fetch import PageOptions
 
 
 LOOK_S = 0.1
