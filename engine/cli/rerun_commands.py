@@ -5,7 +5,6 @@ With progress or in a worker, like `start`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,10 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from engine.cli.calls import call, print_json, refuse, status_code
+from engine.cli.calls import call, print_json, refuse
 from engine.cli.place import place_options, settings_from
-from engine.cli.progress import progress_for
 from engine.cli.run_files import allow_files_option, check_folder, read_variables
-from engine.cli.start import detach, foreground, report
+from engine.cli.start import detach, follow
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord
@@ -60,7 +58,7 @@ def rerun(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
     if given["detached"]:
         _detach(settings, task_id, lambda engine: engine.requests.asked(task_id, values), as_json)
     else:
-        _follow(settings, lambda engine: engine.requests.rerun(task_id, values), as_json)
+        follow(settings, lambda engine: engine.requests.rerun(task_id, values), as_json)
 
 
 @click.command()
@@ -82,7 +80,7 @@ def retry(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
     if given["detached"]:
         _detach(settings, task_id, left, as_json)
     else:
-        _follow(settings, lambda engine: engine.requests.retry(task_id, values), as_json)
+        follow(settings, lambda engine: engine.requests.retry(task_id, values), as_json)
 
 
 def _settings(
@@ -96,19 +94,6 @@ def _settings(
         return replace(settings_from(home, root), allow_files=allowed), values
     except EngineError as error:
         refuse(error, as_json=as_json)
-
-
-def _follow(settings: Settings, begin: Begin, as_json: bool) -> None:
-    """Show the new task's progress to its end, and exit with its exit code."""
-    show = progress_for(as_json)
-    view = call(
-        settings,
-        lambda engine: foreground(engine, lambda: begin(engine), show),
-        accepts=True,
-        as_json=as_json,
-    )
-    report(view, settings.root, as_json)
-    sys.exit(status_code(view))
 
 
 def _detach(settings: Settings, task_id: str, read: Read, as_json: bool) -> None:

@@ -404,15 +404,15 @@ def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> No
             return
     except EngineError as error:
         refuse(error, as_json=as_json)
-    _follow(
+    follow(
         settings, lambda engine: engine.requests.start(kind, args, name=name, terms=terms), as_json
     )
 
 
-def _follow(
+def follow(
     settings: Settings, begin: Callable[[Engine], Awaitable[TaskRecord]], as_json: bool
 ) -> None:
-    """Show the task's progress to its end, and exit with its exit code."""
+    """Show the progress of a new task to its end, and exit with its exit code."""
     keep_task_without_reader()
     show = progress_for(as_json)
     view = call(

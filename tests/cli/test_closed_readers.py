@@ -61,6 +61,16 @@ def test_a_crawl_whose_reader_is_gone_is_completed(
 
 
 @POSIX
+def test_a_rerun_whose_reader_is_gone_is_completed(octask: Octask, site: Any) -> None:
+    octask("start", "crawl", site.url, *FAST, "--max-pages", "2")
+    nobody = closed_pipe()
+    first = octask.tasks()[0]["task_id"]
+    assert ended(octask, "rerun", first, stdout=nobody, stderr=nobody) == 0
+    os.close(nobody)
+    assert [task["status"] for task in octask.tasks()] == ["COMPLETED"] * 2
+
+
+@POSIX
 def test_commands_whose_reader_is_gone_are_done_and_reported(
     octask: Octask, site: Any, tmp_path: Path
 ) -> None:
