@@ -14,6 +14,7 @@
 
   // --- requests: fetch, XMLHttpRequest, and scripts added by scripts ---
   const begun = new Set();
+  const outliving = new Set(); // requests to the page's own host that continue when it is left
   const answered = new Set(); // requests answered once: only their first response counts
   let endedAt = -Infinity;
   let newsAt = -Infinity;
@@ -39,6 +40,11 @@
   const soon = (request) => later(request.end, SOON_MS);
   const plain = (address) => new Url(address, document.baseURI).href.replace(/#.*/s, "");
   const measured = (entry) => {
+    for (const request of outliving) {
+      if (entry.startTime < request.at - 5 || request.address !== plain(entry.name)) continue;
+      outliving.delete(request);
+      return;
+    }
     for (const request of begun) {
       const known = request.kind === "fetch" && !request.whole && entry.startTime >= request.at - 5;
       if (!known || plain(request.address) !== plain(entry.name)) continue;
@@ -48,11 +54,19 @@
     }
   };
   new PerformanceObserver((list) => {
-    if (begun.size) list.getEntries().forEach(measured);
+    if (begun.size || outliving.size) list.getEntries().forEach(measured);
   }).observe({ type: "resource" });
+  const outlive = (address) => {
+    const request = { at: now(), address: plain(address) };
+    const isOwn = new Url(request.address).host === location.host;
+    if (isOwn && outliving.size < MOST) outliving.add(request);
+  };
   const begin = ([asked, options]) => {
     const one = asked instanceof Request ? asked : null;
-    if (options?.keepalive ?? one?.keepalive) return null; // its response does not matter
+    if (options?.keepalive ?? one?.keepalive) { // its response does not matter
+      outlive(one ? one.url : asked);
+      return null;
+    }
     const method = options?.method ?? one?.method ?? "GET";
     const request = track("fetch", method, one ? one.url : asked, options?.body);
     const signal = options?.signal ?? one?.signal;
@@ -72,6 +86,16 @@
         answer.then(come, () => soon(request));
       }
       return answer;
+    },
+  });
+
+  navigator.sendBeacon = new Proxy(navigator.sendBeacon, {
+    apply(target, self, given) {
+      const sent = apply(target, self, given);
+      if (sent) {
+        try { outlive(given[0]); } catch { /* it was sent, which is all that its page knows */ }
+      }
+      return sent;
     },
   });
 
@@ -310,7 +334,7 @@
     const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt };
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
-    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, stored, first, said: ask ? lettersSaid() : null };
+    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, stored, outliving: outliving.size, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
     if (event.detail === "seen") { // later changes are new

@@ -257,6 +257,7 @@
     cookieChars: cookieChars(),
     windows: Math.min(Number(pending?.windows) || 0, 1e6),
     partRefused: performance.getEntriesByType("resource").some(isPartRefused),
+    outliving: Math.min(Number(pending?.outliving) || 0, 1e6),
     storageFull: Number(pending?.stored ?? 0) > ask.maxStored,
     settled,
     held,

@@ -10,14 +10,19 @@ know the destination of each and the beginning of the next; responses are relaye
 sends one request at a time, so that a new request means the last response is complete. Only the
 interim heads (1xx) before a response are counted, and a connection with too many is closed. A
 failed connection ends without a response, which would be mistaken for the page.
+
+A browser opens few connections to one place. A page can hold all of them, also after it was left
+(`fetch` with `keepalive`), and the requests of other pages then wait inside the browser. A listener
+notices that from outside: while all connections are in use, nothing is sent (`withheld`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.egress.connecting import Connect, dial
 from engine.egress.egress_policy import Place, Policy
@@ -36,7 +41,11 @@ CROWD = 32  # connections without a request; a browser has a few
 CHECK_S = 0.5  # poll interval for the owners of connections
 IDLE_ROUNDS = 40  # ten minutes without a byte, because a WebSocket may be idle for long
 ANSWER_S = 15.0  # for the policy: more than its own limit
-MAX_FAILURES = 256
+MAX_PLACES = 256  # whose last failure or request is known
+STALL_S = 3.0  # without a request to a place; a page sends its first one at once
+MOST_TO_PLACE = 6  # Chromium's limits of connections in one context
+MOST_IN_ALL = 32
+MAX_STALLS = 100
 Ports = frozenset[int] | None
 _NOBODYS = "it belongs to no task"
 LINGER_S = 20.0
@@ -49,6 +58,19 @@ _ANSWER = b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 def unknown_ports() -> Ports:
     """Default where the owners of connections are unknown."""
     return None
+
+
+class Stall(NamedTuple):
+    """A time without a request to a place; `full`: all connections to it were in use."""
+
+    place: Place
+    start_s: float
+    end_s: float
+    full: bool
+
+    def covers(self, start_s: float, end_s: float) -> bool:
+        """Return whether it lasted long enough between two moments of the monotonic clock."""
+        return min(self.end_s, end_s) - max(self.start_s, start_s) >= STALL_S
 
 
 class ProxyListener:
@@ -76,6 +98,8 @@ class ProxyListener:
         self._ports = ports
         self._checking: asyncio.Task[None] | None = None
         self._failures: dict[Place, PageError] = {}
+        self._sent_s: dict[Place, float] = {}  # when a request was last sent to a place
+        self._stalls: deque[Stall] = deque(maxlen=MAX_STALLS)
         self._sweeping: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
@@ -154,7 +178,45 @@ class ProxyListener:
 
     def remove(self, client: Client) -> None:
         """Remove a closed connection."""
+        if client.place is not None:
+            self._note_stall(client.place, time.monotonic())  # with this connection
         self._clients.pop(client, None)
+
+    def note_sent(self, place: Place) -> None:
+        """Record that the browser sends something to `place`."""
+        now_s = time.monotonic()
+        self._note_stall(place, now_s)
+        while place not in self._sent_s and len(self._sent_s) >= MAX_PLACES:
+            del self._sent_s[next(iter(self._sent_s))]
+        self._sent_s[place] = now_s
+
+    def withheld(self, place: Place, since_s: float, *, begun: bool) -> bool:
+        """Return whether a page may have waited for connections that other pages held.
+
+        `begun`: the page of `place` has arrived, and may lack something from anywhere.
+        """
+        now_s = time.monotonic()
+        running = [self._stall(to, now_s) for to in list(self._sent_s)]
+        stalls = [stall for stall in (*self._stalls, *running) if stall is not None]
+        if any(stall.full and stall.covers(since_s, now_s) for stall in stalls):
+            return True
+        return not begun and any(
+            stall.place == place and stall.covers(since_s, since_s + STALL_S) for stall in stalls
+        )
+
+    def _note_stall(self, place: Place, now_s: float) -> None:
+        stall = self._stall(place, now_s)
+        if stall is not None:
+            self._stalls.append(stall)
+
+    def _stall(self, place: Place, now_s: float) -> Stall | None:
+        """Return the time since the last request to `place`, if it is long."""
+        sent_s = self._sent_s.get(place, now_s)
+        if now_s - sent_s < STALL_S:
+            return None
+        in_use = [client.place for client in list(self._clients) if client.waits]
+        full = in_use.count(place) >= MOST_TO_PLACE or len(in_use) >= MOST_IN_ALL
+        return Stall(place, sent_s, now_s, full)
 
     async def connect(self, place: Place) -> Upstream:
         """Connect to a checked address of `place`.
@@ -222,7 +284,7 @@ class ProxyListener:
             self._policies[0].blocked_requests.note(str(place), refused.reason)
 
     def _store_failure(self, place: Place, failed: PageError | OSError) -> None:
-        while len(self._failures) >= MAX_FAILURES:
+        while len(self._failures) >= MAX_PLACES:
             del self._failures[next(iter(self._failures))]
         self._failures[place] = failed if isinstance(failed, PageError) else _as_page(failed)
 
@@ -288,6 +350,7 @@ class Upstream(asyncio.Protocol):
                 self.leave()
                 return
         self._client.moved += len(data)
+        self._client.waits = False
         self._client.transport.write(data)
 
     def eof_received(self) -> bool:
@@ -316,6 +379,8 @@ class Client(asyncio.Protocol):
         self.moved = 0  # bytes, both ways; the listener detects idle connections by it
         self.has_asked = False  # a whole head has arrived, as browsers send it at once
         self.joined_s = 0.0
+        self.place: Place | None = None  # the destination of its last request
+        self.waits = False  # nothing has arrived since the browser last sent something
         self._listener = listener
         self._buffer = bytearray()
         self._body: Body | None = None
@@ -342,6 +407,9 @@ class Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.moved += len(data)
+        if self.place is not None:
+            self._listener.note_sent(self.place)
+        self.waits = True
         if self._tunnel is not None:
             self._tunnel.write(data)
             return
@@ -421,6 +489,8 @@ class Client(asyncio.Protocol):
         return True
 
     def _begin(self, head: Head) -> None:
+        self.place = head.place
+        self._listener.note_sent(head.place)
         upstream = self._upstream
         same = upstream is not None and not head.tunnel and upstream.place == head.place
         if upstream is not None and same and not upstream.transport.is_closing():

@@ -63,6 +63,8 @@ FLOODS = {
     "frames": "onload = () => { for (let at = 0; at < 1e5; at += 1)"
     " document.body.append(document.createElement('iframe')) }",
     "loop": "for (;;);",
+    "connections": "for (let at = 0; at < 50; at += 1)"
+    " fetch(`/never?${at}`, { keepalive: true }).catch(() => 0)",
 }
 QUIET, BY_HEADERS, STRANGERS = "undisturbed", "headers", "strangers"
 ALL = [*FLOODS, BY_HEADERS]
@@ -105,6 +107,8 @@ class _Place(Place):
     def _answer(self, request: Request) -> Answer:
         if len(request.headers.get("cookie", "")) > 8_190:
             return Answer(b"", 431)
+        if request.path == "/never":
+            return Answer(stops="before")
         if request.path in self._files:
             body, kind = self._files[request.path]
             return Answer(body.encode(), content_type=kind, delay_s=SERVER_S)

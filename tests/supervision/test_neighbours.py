@@ -274,6 +274,66 @@ class Silent:
     async def kill(self) -> None: ...
 
 
+BEHIND = "127.0.0.2"  # this machine by a spelling for which the browser asks its proxy
+WITH_PARTS = """<link rel=stylesheet href=/style><p>page</p><p id=at></p>
+<script>document.getElementById("at").textContent = "the script's text"</script>"""
+
+
+HOLDS = """for (let at = 0; at < 50; at += 1)
+fetch(`${origin}/never?${at}`, { keepalive: true }).catch(() => 0);"""
+IN_FRAME = f"""const frame = document.body.appendChild(document.createElement("iframe"));
+{{ const {{ fetch }} = frame.contentWindow; {HOLDS} }}"""
+
+
+@pytest.mark.case("R93")
+@pytest.mark.parametrize(
+    ("host", "holds", "concurrency"),
+    [
+        ("127.0.0.1", HOLDS, 1),
+        ("127.0.0.1", HOLDS, 3),
+        (BEHIND, HOLDS, 3),
+        (BEHIND, IN_FRAME, 1),
+        (BEHIND, IN_FRAME, 3),
+    ],
+)
+async def test_a_page_that_holds_the_connections_of_its_site_costs_no_other_page(
+    home: Path, browser: Running, host: str, holds: str, concurrency: int
+) -> None:
+    place = Place(host)
+    place.pages = dict.fromkeys(HONEST, WITH_PARTS)
+    place.acts["/style"] = lambda: Answer(b"p { color: #333 }", content_type="text/css")
+    place.pages["/"] = place.links(HONEST[0], "/holds", *HONEST[1:])
+    place.pages["/holds"] = f"<p>holds</p><script>{holds}</script>"
+    place.acts["/never"] = lambda: Answer(stops="before")
+    place.server.start()
+    async with browser() as session:
+        kept = await crawled(
+            session, home, place.url, concurrency=concurrency, timeout_ms=5_000, retries=0
+        )
+    place.server.stop()
+    assert place.hits["/never"] == 6
+    assert not [path for path in HONEST if "script's text" not in kept[path]["content"]]
+    assert not [path for path, page in kept.items() if "error" in page]
+    again = [path for path, page in kept.items() if page.get("attempts", 1) > 1]
+    assert len(again) <= concurrency, "later pages had a context of their own"
+
+
+@pytest.mark.case("R93")
+async def test_a_page_that_never_comes_to_rest_by_itself_is_asked_for_once(
+    home: Path, browser: Running
+) -> None:
+    place = Place(BEHIND)
+    waits = """<p>page</p><script>fetch("/never").catch(() => 0)</script>"""
+    place.pages = {"/": place.links("/waits", HONEST[0]), "/waits": waits, HONEST[0]: "fine"}
+    place.acts["/never"] = lambda: Answer(stops="before")
+    place.server.start()
+    async with browser() as session:
+        kept = await crawled(session, home, place.url, timeout_ms=5_000, retries=0)
+    place.server.stop()
+    assert not kept["/waits"]["settled"]
+    assert "attempts" not in kept["/waits"]
+
+
 @contextmanager
 def hinting(names: tuple[str, ...]) -> Iterator[str]:
     """A site of which `/hints` is answered with interim heads without end."""

@@ -14,17 +14,24 @@ from typing import TYPE_CHECKING, Final
 
 from playwright.async_api import Error
 
-from engine.browser.chromium.contexts import close_context, open_context
+from engine.browser.chromium.contexts import Opened, close_context, open_context
 from engine.browser.chromium.cookie_jar import CUT, is_suspect, unproved
 from engine.browser.chromium.navigation_filter import TabFilter
 from engine.browser.page.crawl_tab import HeldOpen, Tab, first_script
-from engine.browser.page.failures import LeftByOthers, PageFloods, PageTooHeavy, no_answer
+from engine.browser.page.failures import (
+    LeftByOthers,
+    PageFloods,
+    PageTooHeavy,
+    Withheld,
+    no_answer,
+)
+from engine.egress.egress_policy import place_of
 from engine.model.errors import BrowserGone, PageError
 from engine.pages.fetch import Fetched, PageOptions
 from engine.secrets.echo_matching import Echoes
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Page
+    from playwright.async_api import Page
 
     from engine.browser.chromium.browser_options import FetcherOptions
     from engine.browser.chromium.launch import Chromium
@@ -42,11 +49,32 @@ PAGES_PER_CONTEXT = 1_000
 OPEN_S = 15.0
 SLACK_S = 10.0  # added to a page's own limits; reached only if the browser died
 CLOSE_S = 4.0
+MAX_DOUBTS = 10
+OUTLIVES_S = 30.0  # Chromium's limit for requests whose page was left
+MOST_OUTLIVING = 6  # Chromium's limit of connections to a place
 MakeTabFilter = Callable[..., TabFilter]
 
 
 class NoTab(Exception):
     """No tab is available to load the page, which can be loaded in another context."""
+
+
+class Doubts:
+    """Limit of the second attempts in one crawl that change nothing."""
+
+    def __init__(self) -> None:
+        self._left = MAX_DOUBTS
+
+    def next(self) -> bool:
+        """Return whether one more page may be loaded a second time."""
+        if not self._left:
+            return False
+        self._left -= 1
+        return True
+
+    def confirm(self) -> None:
+        """Record that a second attempt was better than the first."""
+        self._left = min(self._left + 1, MAX_DOUBTS)
 
 
 class CrawlContext:
@@ -55,20 +83,24 @@ class CrawlContext:
     def __init__(
         self,
         chromium: Chromium,
-        context: BrowserContext,
+        opened: Opened,
         tab_filter: MakeTabFilter,
         held: HeldOpen,
+        doubts: Doubts,
         echoes: Echoes,
     ) -> None:
         self.chromium = chromium
-        self.context = context
+        self.context, self._listener = opened
         self.free: list[Tab] = []
         self.busy = 0
         self._make_tab_filter = tab_filter
         self._held = held
+        self._doubts = doubts
         self._echoes = echoes
         self._doomed: list[Tab] = []
         self._bounded_s = 0.0  # time of the last deletion of cookies
+        self._outliving: list[tuple[float, int]] = []  # when, and how many requests a page left
+        self._exhausted = False  # pages left requests that may hold all connections to a place
         self._left = PAGES_PER_CONTEXT
 
     @property
@@ -104,16 +136,17 @@ class CrawlContext:
             tab = await self._opened()
             async with self.chromium.within(options.timeout_ms / 1000 + SLACK_S):
                 fetched = await tab.take(url, options)
-                if not options.fresh:
-                    await self._doubt(tab, fetched, options, began_s)
+                await self._doubt(tab, fetched, options, began_s)
+                self._held.note(tab.left_open)
+                self._note_outliving(tab.outliving)
                 if await tab.jar.bound(fetched.final_url, fetched.cookie_chars):
                     self._bounded_s = time.monotonic()
             if not fetched.settled and not await self.chromium.network_answers():
                 self.chromium.give_up()  # the next page would not load in it
             return fetched
         except PageError as failed:
-            if tab is not None and not options.fresh and failed.kind in CUT:
-                failed.unproved |= await self._cookies_explain(tab, url, 0, began_s)
+            if tab is not None and not options.fresh:
+                failed.unproved |= await self._others_explain(failed, tab, url, began_s)
             failed.unproved |= failed.kind == "timeout" and self.chromium.was_flooded(began_s)
             raise await self._reason(failed, url, options, began_s) from failed
         except (Error, TimeoutError) as gone:
@@ -137,6 +170,10 @@ class CrawlContext:
         self, tab: Tab, fetched: Fetched, options: PageOptions, began_s: float
     ) -> None:
         """Raise if other pages may have influenced the result."""
+        if options.fresh:
+            if fetched.settled:
+                self._doubts.confirm()
+            return
         if await self._cookies_explain(tab, fetched.url, fetched.status, began_s):
             raise unproved(fetched.status)
         if await self._is_poorer(tab, fetched, began_s):
@@ -146,6 +183,33 @@ class CrawlContext:
             self.chromium.was_flooded(began_s) or not await self.chromium.network_answers()
         ):
             raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
+        if not fetched.settled and self._withheld(fetched.final_url, began_s, begun=True):
+            raise Withheld()
+
+    def _note_outliving(self, count: int) -> None:
+        """Record requests of a page that continue without it (`fetch` with `keepalive`)."""
+        now_s = time.monotonic()
+        self._outliving = [one for one in self._outliving if one[0] > now_s - OUTLIVES_S]
+        self._outliving += [(now_s, count)] * bool(count)
+        if sum(number for _, number in self._outliving) >= MOST_OUTLIVING:
+            self._exhausted = True
+            self.wear_out()
+
+    async def _others_explain(self, failed: PageError, tab: Tab, url: str, began_s: float) -> bool:
+        """Return whether what other pages left or hold may explain the failure."""
+        if failed.kind == "timeout":
+            return self._withheld(url, began_s, begun=tab.begun)
+        return failed.kind in CUT and await self._cookies_explain(tab, url, 0, began_s)
+
+    def _withheld(self, url: str, began_s: float, *, begun: bool) -> bool:
+        """Return whether other pages may have held the connections that the page needed."""
+        alone = PAGES_PER_CONTEXT - self._left == 1
+        if alone or not (
+            self._exhausted or self._listener.withheld(place_of(url), began_s, begun=begun)
+        ):
+            return False
+        self.wear_out()  # later pages would wait as well
+        return self._doubts.next()
 
     async def _cookies_explain(self, tab: Tab, url: str, status: int, began_s: float) -> bool:
         """Return whether cookies, also deleted ones, may explain the refusal of the page."""
@@ -247,6 +311,7 @@ class TabPool:
         self._room = asyncio.Semaphore(options.pages)
         self._opening = asyncio.Lock()
         self._held = HeldOpen()
+        self._doubts = Doubts()
         self._echoes = Echoes(value for value, _ in options.secrets)
         self._crawl_context: CrawlContext | None = None  # context of new pages
         self._leaving: list[CrawlContext] = []
@@ -324,8 +389,9 @@ class TabPool:
         known = self._options.credentials
         return CrawlContext(
             chromium,
-            context,
+            (context, listener),
             lambda frames: TabFilter(policy, known, frames, listener=listener),
             self._held,
+            self._doubts,
             self._echoes,
         )

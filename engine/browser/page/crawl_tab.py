@@ -84,6 +84,7 @@ class Extraction(msgspec.Struct, rename="camel"):
     skipped: int
     over: int
     windows: int
+    outliving: int
     cookie_chars: int
     part_refused: bool
     storage_full: bool
@@ -183,13 +184,15 @@ class Tab:
         self.tab_filter: TabFilter | None = None
         self.echoes = Echoes(())  # texts to mask in screenshots
         self.jar = CookieJar(wire)
+        self.begun = False  # the current document has begun to arrive
+        self.left_open: list[str] = []  # names of the requests that the last page left open
+        self.outliving = 0  # number of those that continue without it
         self._page = page
         self._wire = wire
         self._held = held
         self._scope: asyncio.Timeout | None = None
         self._world_options = {"frameId": frame_id, "worldName": WORLD}
         self._world = 0
-        self._opened = False  # the current document has begun to arrive
         self._cut_off = False  # the document's body ended in an error
         self._failed: Request | None = None  # the last navigation that failed
         self._dialogs = 0
@@ -222,7 +225,7 @@ class Tab:
             if self._dialogs > MAX_DIALOGS:
                 raise PageError("dialogs", "the page opened one dialog after another") from slow
             late = no_answer(options.timeout_ms)
-            if self._opened:  # the page arrived, and hangs
+            if self.begun:  # the page arrived, and hangs
                 late.unproved, late.proved = not options.fresh, options.fresh
             raise late from slow
         except asyncio.CancelledError:
@@ -238,11 +241,12 @@ class Tab:
         if self.tab_filter:
             self.tab_filter.clear()
         self._dialogs = self._windows = 0
-        self._opened = self._loaded = False
+        self.begun = self._loaded = False
+        self.left_open, self.outliving = [], 0
         response = await self._open(address, options)
-        self._opened = True
+        self.begun = True
         extraction = await self._extract(deadline, options)
-        self._held.note(extraction.held)
+        self.left_open, self.outliving = extraction.held, extraction.outliving
         if not extraction.settled:
             self._spoil("unsettled")  # its unfinished work would continue into the next page
         headers = response.headers if response else {}

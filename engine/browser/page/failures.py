@@ -49,6 +49,17 @@ class LeftByOthers(PageError):
         super().__init__("storage", "other pages had filled the site's cookies or storage")
 
 
+class Withheld(PageError):
+    """The page waited for connections that other pages held."""
+
+    unproved = True
+    code = "page_withheld"
+    title = "Other pages held the connections"
+
+    def __init__(self) -> None:
+        super().__init__("connection", "other pages held the connections to the site")
+
+
 TOO_HEAVY = "page used too much memory"
 _CODE = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 # Chromium's net error -> (kind, sentence).
