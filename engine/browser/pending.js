@@ -175,6 +175,22 @@
     });
   }
 
+  // --- event streams: each holds a connection until it is closed ---
+  const streams = [];
+  if (typeof window.EventSource === "function") {
+    window.EventSource = new Proxy(window.EventSource, {
+      construct(target, given, made) {
+        const stream = Reflect.construct(target, given, made);
+        if (streams.length < MOST) streams.push(new Weak(stream));
+        return stream;
+      },
+    });
+  }
+  const isStreaming = (known) => {
+    const stream = known.deref();
+    return stream && get(EventSource.prototype, "readyState", stream) !== EventSource.CLOSED;
+  };
+
   // --- timers and their due times ---
   const timers = new Map();
   const due = (id, ms) => {
@@ -334,7 +350,7 @@
     const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt };
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
-    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, stored, outliving: outliving.size, first, said: ask ? lettersSaid() : null };
+    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, stored, outliving: outliving.size, connections: open.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
     if (event.detail === "seen") { // later changes are new

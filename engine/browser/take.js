@@ -241,6 +241,7 @@
   const frames = parts.slice(1).filter((one) => one.text.trim()).length;
   const pending = rest.tell("");
   const { text, html, wasCut } = joined(parts[0], parts.slice(1));
+  const count = (name) => Math.min(Number(pending?.[name]) || 0, 1e6);
   return {
     url: location.href,
     title: page("title").slice(0, 4096).toWellFormed(),
@@ -255,9 +256,11 @@
     skipped,
     over: over.size,
     cookieChars: cookieChars(),
-    windows: Math.min(Number(pending?.windows) || 0, 1e6),
+    windows: count("windows"),
     partRefused: performance.getEntriesByType("resource").some(isPartRefused),
-    outliving: Math.min(Number(pending?.outliving) || 0, 1e6),
+    outliving: count("outliving"),
+    // Later versions of HTTP have one connection for many requests.
+    connections: timing?.nextHopProtocol === "http/1.1" ? count("connections") : 0,
     storageFull: Number(pending?.stored ?? 0) > ask.maxStored,
     settled,
     held,

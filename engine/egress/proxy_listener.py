@@ -132,8 +132,15 @@ class ProxyListener:
     @property
     def bypass(self) -> str:
         """The proxy setting for addresses that are opened directly: the loopback starts."""
-        direct = (place for policy in self._policies for place in policy.loopback_places())
-        return ",".join(["<-loopback>", *dict.fromkeys(direct)])
+        return ",".join(["<-loopback>", *self._direct_places()])
+
+    def is_bypassed(self, place: Place) -> bool:
+        """Return whether the browser opens `place` directly, so that nothing is known of it."""
+        return str(place) in self._direct_places()
+
+    def _direct_places(self) -> dict[str, None]:
+        policies = self._policies
+        return dict.fromkeys(place for policy in policies for place in policy.loopback_places())
 
     def allow(self, policies: Iterable[Policy]) -> None:
         """Replace the policies."""

@@ -25,7 +25,8 @@ from engine.browser.page.failures import (
     Withheld,
     no_answer,
 )
-from engine.egress.egress_policy import place_of
+from engine.egress.egress_policy import Place, place_of
+from engine.egress.proxy_listener import STALL_S
 from engine.model.errors import BrowserGone, PageError
 from engine.pages.fetch import Fetched, PageOptions
 from engine.secrets.echo_matching import Echoes
@@ -49,7 +50,7 @@ PAGES_PER_CONTEXT = 1_000
 OPEN_S = 15.0
 SLACK_S = 10.0  # added to a page's own limits; reached only if the browser died
 CLOSE_S = 4.0
-MAX_DOUBTS = 10
+MAX_DOUBTS, MAX_WEAK_DOUBTS = 10, 3
 OUTLIVES_S = 30.0  # Chromium's limit for requests whose page was left
 MOST_OUTLIVING = 6  # Chromium's limit of connections to a place
 MakeTabFilter = Callable[..., TabFilter]
@@ -63,18 +64,18 @@ class Doubts:
     """Limit of the second attempts in one crawl that change nothing."""
 
     def __init__(self) -> None:
-        self._left = MAX_DOUBTS
+        self._in_vain = 0
 
-    def next(self) -> bool:
+    def next(self, limit: int) -> bool:
         """Return whether one more page may be loaded a second time."""
-        if not self._left:
+        if self._in_vain >= limit:
             return False
-        self._left -= 1
+        self._in_vain += 1
         return True
 
     def confirm(self) -> None:
         """Record that a second attempt was better than the first."""
-        self._left = min(self._left + 1, MAX_DOUBTS)
+        self._in_vain = max(self._in_vain - 1, 0)
 
 
 class CrawlContext:
@@ -146,7 +147,7 @@ class CrawlContext:
             return fetched
         except PageError as failed:
             if tab is not None and not options.fresh:
-                failed.unproved |= await self._others_explain(failed, tab, url, began_s)
+                failed.unproved |= await self._others_explain(failed, tab, url, options, began_s)
             failed.unproved |= failed.kind == "timeout" and self.chromium.was_flooded(began_s)
             raise await self._reason(failed, url, options, began_s) from failed
         except (Error, TimeoutError) as gone:
@@ -183,7 +184,7 @@ class CrawlContext:
             self.chromium.was_flooded(began_s) or not await self.chromium.network_answers()
         ):
             raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
-        if not fetched.settled and self._withheld(fetched.final_url, began_s, begun=True):
+        if not fetched.settled and self._withheld(fetched.final_url, options, began_s, begun=True):
             raise Withheld()
 
     def _note_outliving(self, count: int) -> None:
@@ -195,21 +196,32 @@ class CrawlContext:
             self._exhausted = True
             self.wear_out()
 
-    async def _others_explain(self, failed: PageError, tab: Tab, url: str, began_s: float) -> bool:
+    async def _others_explain(
+        self, failed: PageError, tab: Tab, url: str, options: PageOptions, began_s: float
+    ) -> bool:
         """Return whether what other pages left or hold may explain the failure."""
         if failed.kind == "timeout":
-            return self._withheld(url, began_s, begun=tab.begun)
+            return self._withheld(url, options, began_s, begun=tab.begun)
         return failed.kind in CUT and await self._cookies_explain(tab, url, 0, began_s)
 
-    def _withheld(self, url: str, began_s: float, *, begun: bool) -> bool:
+    def _withheld(self, url: str, options: PageOptions, began_s: float, *, begun: bool) -> bool:
         """Return whether other pages may have held the connections that the page needed."""
-        alone = PAGES_PER_CONTEXT - self._left == 1
-        if alone or not (
-            self._exhausted or self._listener.withheld(place_of(url), began_s, begun=begun)
-        ):
+        if PAGES_PER_CONTEXT - self._left == 1:
+            return False  # it was alone
+        place = place_of(url)
+        proved = self._exhausted or self._listener.withheld(place, began_s, begun=begun)
+        if not proved and not self._may_have_waited(place, options, began_s, begun=begun):
             return False
         self.wear_out()  # later pages would wait as well
-        return self._doubts.next()
+        return self._doubts.next(MAX_DOUBTS if proved else MAX_WEAK_DOUBTS)
+
+    def _may_have_waited(
+        self, place: Place, options: PageOptions, began_s: float, *, begun: bool
+    ) -> bool:
+        """Return whether a page whose connections are unknown may have waited for one."""
+        if begun and options.wait_for:
+            return False  # it waited for a selector
+        return self._listener.is_bypassed(place) and time.monotonic() - began_s >= STALL_S
 
     async def _cookies_explain(self, tab: Tab, url: str, status: int, began_s: float) -> bool:
         """Return whether cookies, also deleted ones, may explain the refusal of the page."""
@@ -256,6 +268,8 @@ class CrawlContext:
     def _put_back(self, tab: Tab) -> None:
         worn = tab.page_count >= PAGES_PER_TAB or self.chromium.load.heavy
         (self.free if tab.spoiled is None and not worn else self._doomed).append(tab)
+        if tab.connections:
+            self.chromium.see_to(self._bury())  # now, because other pages may wait for them
 
     async def _opened(self) -> Tab:
         try:

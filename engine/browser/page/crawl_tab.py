@@ -85,6 +85,7 @@ class Extraction(msgspec.Struct, rename="camel"):
     over: int
     windows: int
     outliving: int
+    connections: int
     cookie_chars: int
     part_refused: bool
     storage_full: bool
@@ -186,7 +187,8 @@ class Tab:
         self.jar = CookieJar(wire)
         self.begun = False  # the current document has begun to arrive
         self.left_open: list[str] = []  # names of the requests that the last page left open
-        self.outliving = 0  # number of those that continue without it
+        self.outliving = 0  # number of its requests that continue without it
+        self.connections = 0  # number of connections that it holds until it is closed
         self._page = page
         self._wire = wire
         self._held = held
@@ -242,13 +244,16 @@ class Tab:
             self.tab_filter.clear()
         self._dialogs = self._windows = 0
         self.begun = self._loaded = False
-        self.left_open, self.outliving = [], 0
+        self.left_open, self.outliving, self.connections = [], 0, 0
         response = await self._open(address, options)
         self.begun = True
         extraction = await self._extract(deadline, options)
         self.left_open, self.outliving = extraction.held, extraction.outliving
+        self.connections = extraction.connections
         if not extraction.settled:
             self._spoil("unsettled")  # its unfinished work would continue into the next page
+        elif extraction.connections:
+            self._spoil("connections")  # the next page may wait for them, and end them only then
         headers = response.headers if response else {}
         answers = response is not None and response.url == extraction.url.partition("#")[0]
         status = response.status if response and answers else extraction.status
