@@ -202,7 +202,7 @@ class Interrupts:
 
     `last` is called right before that exit, which skips every `finally`. A closed terminal (SIGHUP)
     counts as a first one only, since both the system and a shell may report it; under `nohup` it
-    stays ignored.
+    stays ignored. `cause` names the first one, for the reason of a cancel.
     """
 
     def __init__(
@@ -210,15 +210,15 @@ class Interrupts:
     ) -> None:
         self._soft = soft
         self._last = last
-        self._was_interrupted = False
+        self.cause = ""
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number, cause in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")):
             # Not loop.add_signal_handler, which Windows does not have.
             self._before[number] = signal.signal(
-                number, lambda *_: loop.call_soon_threadsafe(self._interrupted)
+                number, lambda *_, cause=cause: loop.call_soon_threadsafe(self._interrupted, cause)
             )
         hangup = getattr(signal, "SIGHUP", None)
         if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
@@ -232,14 +232,14 @@ class Interrupts:
             signal.signal(number, handler)
 
     def _hung_up(self) -> None:
-        if not self._was_interrupted:
-            self._interrupted()
+        if not self.cause:
+            self._interrupted("the terminal was closed")
 
-    def _interrupted(self) -> None:
-        if self._was_interrupted:
+    def _interrupted(self, cause: str) -> None:
+        if self.cause:
             self._last()
             os._exit(KILLED)  # the browser ends too: its driver reads the end of our pipe
-        self._was_interrupted = True
+        self.cause = cause
         self._soft()
 
 

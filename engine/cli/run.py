@@ -261,10 +261,11 @@ async def _foreground(
     def soft() -> None:
         shown.note(say("start.cancelling"))
         for task_id in ids:
-            work = print_refusal(engine.commands.cancel(task_id, "Ctrl-C"), shown.note)
-            cancels.add(asyncio.create_task(work, name=f"cancel {task_id}"))
+            work = engine.commands.cancel(task_id, interrupts.cause)
+            printing = print_refusal(work, shown.note)
+            cancels.add(asyncio.create_task(printing, name=f"cancel {task_id}"))
 
-    with Interrupts(soft), shown:
+    with Interrupts(soft) as interrupts, shown:
         gone = asyncio.create_task(_join_all(engine, ids), name="join")
         standing = ""
         while not gone.done():

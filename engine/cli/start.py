@@ -499,10 +499,10 @@ async def foreground(
             work: Awaitable[object] = engine.commands.stop(task_id)
         else:
             show.note(say("start.cancelling"))
-            work = engine.commands.cancel(task_id, "Ctrl-C")
+            work = engine.commands.cancel(task_id, interrupts.cause)
         cancels.add(asyncio.create_task(print_refusal(work, show.note), name="stop or cancel"))
 
-    with Interrupts(soft), show:
+    with Interrupts(soft) as interrupts, show:
         show.accepted(task_id)
         gone = asyncio.create_task(engine.tasks.join(task_id), name="join")
         offset, standing = 0, ""

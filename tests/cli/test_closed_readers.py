@@ -105,7 +105,9 @@ def test_a_closed_terminal_cancels_a_crawl_and_keeps_its_pages(
     for _ in range(hangups):  # the system and the shell may both report it
         running.send_signal(signal.SIGHUP)
     running.communicate(timeout=LIMIT_S)
-    assert octask.tasks()[0]["status"] == "CANCELLED"
+    (task,) = octask.tasks()
+    assert task["status"] == "CANCELLED"
+    assert task["engine"]["cancel_reason"] == "the terminal was closed"
     result = json.loads(octask("get", task_id, "--result", "--json"))["result"]
     assert len(result["pages"]) == octask.pages(task_id) > 1
 
