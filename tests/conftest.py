@@ -154,11 +154,13 @@ def no_loaded_octask() -> Iterator[None]:
 
 
 @pytest.fixture
-def octask(home: Path) -> Any:
+def octask(home: Path) -> Iterator[Any]:
     """The command line on the home of this test."""
     from tests.support.octask import Octask
 
-    return Octask(home)
+    program = Octask(home)
+    yield program
+    program.end()
 
 
 @pytest.fixture

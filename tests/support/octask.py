@@ -3,11 +3,13 @@
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,11 +22,26 @@ ENDLESS = [*SLOW, "--respect-robots", "false"]  # on a site without end, or on a
 LIMIT_S = 150  # a crowded machine may take its time
 
 
+@contextmanager
+def hangups_by_default() -> Iterator[None]:
+    """Let child processes react to SIGHUP, also where the tests run under `nohup`."""
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is None:
+        yield
+        return
+    before = signal.signal(hangup, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(hangup, before)
+
+
 class Octask:
     """The command line on a home of its own."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self._started: list[subprocess.Popen[str]] = []
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "engine.cli", *words]
@@ -43,13 +60,23 @@ class Octask:
         return said
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            self.command(*words, "--home", str(self.home)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.environment(),
-        )
+        with hangups_by_default():
+            running = subprocess.Popen(
+                self.command(*words, "--home", str(self.home)),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=self.environment(),
+            )
+        self._started.append(running)
+        return running
+
+    def end(self) -> None:
+        """Kill the programs that still run, as after a failed test."""
+        for running in self._started:
+            if running.poll() is None:
+                running.kill()
+                running.communicate()
 
     def tasks(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self("list", "--json"))["tasks"]
