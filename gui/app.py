@@ -17,11 +17,9 @@ from PySide6.QtCore import QEvent, QMetaMethod, Signal
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from engine.logging.logs import log_path, log_to_file
-from engine.logging.private_files import keep_owner_access, private_folder
-from engine.model.config import Settings
+from engine.logging.logs import keep_owner_access, log_path, log_to_file, private_folder
+from engine.model.config import VERSION, Settings
 from engine.model.errors import EngineError
-from engine.model.version import VERSION
 from gui.desktop.launch_request import SCHEME, Wish, here, wish_of
 from gui.desktop.raise_window import token_in
 from gui.startup.crash_handler import CrashHandler, crash_file, has_crashed, log_qt_messages

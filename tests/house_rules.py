@@ -26,9 +26,9 @@ SEAMS = {
     "PySide6": ("gui/",),
     "shiboken6": ("gui/",),
     "click": ("engine/cli/",),
-    "send2trash": ("engine/retention/removal.py",),
+    "send2trash": ("engine/service/pruning.py",),
     "jinja2": ("engine/export/report.py",),
-    "xlsxwriter": ("engine/export/sheet.py",),
+    "xlsxwriter": ("engine/export/report.py",),
     "rich": ("engine/cli/",),
     "dbus_fast": ("gui/desktop/bus.py",),
     "ada_url": ("engine/model/addresses.py",),
@@ -44,58 +44,48 @@ GUI_MAY_IMPORT = frozenset(
     {
         "budgets",
         "contracts.contract_progress",
-        "contracts.forced_completion",
+        "contracts.completing",
         "doctor",
         "export.exporter",
         "logging.logs",
-        "logging.private_files",
         "model.blocked_places",
         "model.config",
         "model.display",
         "model.errors",
         "model.kind_traits",
         "model.ledger_ids",
-        "model.pace",
+        "model.status",
         "model.records",
         "model.redact",
-        "model.status",
         "model.addresses",
-        "model.version",
         "query",
         "query.attention_reasons",
-        "results.differences",
+        "results.units",
         "results.file_reader",
         "results.json_tree",
-        "results.units",
-        "retention.pruning",
-        "retention.rules",
+        "service.pruning",
         "sample.site",
-        "service.abilities",
         "service.forms",
         "service.drafts",
         "service.engine",
         "service.feed",
         "service.requests",
         "service.rerun",
-        "service.router.connection_state",
-        "service.router.errors",
         "service.router.ledger_paths",
         "service.router.isolated_executor",
         "service.router.ledger_router",
         "service.commands",
-        "text.catalogue",
-        "text.words",
         "text.messages",
+        "text.words",
     }
 )
 WRITERS = {
     "engine/ledger/files.py": "the only writer of ledger files",
     "engine/browser/chromium/driver.py": "removes the temporary profiles of its browsers",
     "engine/logging/logs.py": (
-        "the log is no part of a ledger and must work when the ledger does not"
+        "log, settings and locks: outside of every ledger, must work when the ledger does not"
     ),
-    "engine/logging/private_files.py": "log, settings and locks: outside of every ledger, private",
-    "engine/retention/removal.py": "takes whole folders of ended tasks out of a ledger, when asked",
+    "engine/service/pruning.py": "takes whole folders of ended tasks out of a ledger, when asked",
     "engine/export/output.py": "an export is the user's own file, never one inside a ledger",
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
     "gui/startup/screenshot_tour.py": "the throw-away ledger of a picture",
@@ -118,8 +108,9 @@ SPAWNERS = {
     "gui/startup/loop.py": "starts the main coroutine",
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
     "engine/egress/connecting.py": ("tries at several addresses, cancelled when one is connected"),
-    "engine/browser/chromium/contexts.py": (
-        "one closing, given up at its limit; one opening, closed when nobody waits for it any more"
+    "engine/browser/chromium/browser_instance.py": (
+        "a context's closing, given up at its limit, and its opening, closed when nobody waits for "
+        "it any more; windows that pages open, closed or adopted and ended by close()"
     ),
     "engine/browser/chromium/launch.py": (
         "what was called off, kept by the browser and ended with it"
@@ -127,11 +118,9 @@ SPAWNERS = {
     "engine/browser/chromium/driver.py": (
         "the driver's start, awaited to its end also when cancelled"
     ),
-    "engine/browser/chromium/browser_instance.py": (
-        "windows that pages open, closed or adopted; ended by close()"
-    ),
-    "engine/browser/chromium/browser_recycler.py": (
-        "the watch over running browsers; ended with the session"
+    "engine/browser/chromium/browser_session.py": (
+        "the watch over running browsers, ended with the session; instances that close while their "
+        "task is settled already"
     ),
     "engine/egress/proxy_listener.py": (
         "connecting for a browser, cancelled with its connection, and the proxy's questions to the "
@@ -140,19 +129,17 @@ SPAWNERS = {
     "engine/egress/proxy.py": "work of the proxy's own loop, awaited by who asks for it",
     "engine/service/router/ledger_router.py": "following each ledger beside, ended with its reader",
     "engine/service/router/connection.py": "opening a ledger beside, ended by close()",
-    "engine/service/maintenance.py": "reaping now and then, ended by close()",
+    "engine/service/maintenance.py": (
+        "reaping now and then, ended by close(); asking tasks to stop, at the end of an engine"
+    ),
     "engine/execution/executor.py": "one task for each running body, kept until it is settled",
     "engine/execution/runner.py": "the body and its watcher, both awaited before the settle",
-    "engine/kinds/egress_log.py": "tells what was refused; awaited at the end of its block",
+    "engine/kinds/context.py": "tells what was refused; awaited at the end of its block",
     "engine/service/engine.py": "warming, ended by close()",
-    "engine/service/own_tasks.py": "asking tasks to stop, at the end of an engine; ended with it",
     "engine/service/requests.py": "accepting a task whose caller goes away; ended by close()",
     "engine/ledger/watch.py": "the keeper of the watch, ended by stop()",
     "engine/ledger/wait.py": "the look-out of one wait, ended with it",
     "engine/cli/run.py": "Ctrl-C starts cancels, and the wait for all; gathered at the end",
-    "engine/browser/chromium/instances.py": (
-        "instances that close while their task is settled already"
-    ),
     "engine/cli/start.py": "Ctrl-C starts a cancel; gathered before the command returns",
     "engine/cli/watch_command.py": "the table that Ctrl-C ends; awaited at once",
     "engine/cli/worker.py": "a signal starts a cancel; gathered before the worker ends",

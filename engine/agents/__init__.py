@@ -5,7 +5,6 @@ restricted to its `allowedDomains`; without one nothing is recorded.
 """
 
 from engine.agents.reply import Image, ToolReply
-from engine.agents.tool_calls import Agents
-from engine.agents.tool_table import TOOLS, Arg, Tool
+from engine.agents.tool_calls import TOOLS, Agents, Arg, Tool
 
 __all__ = ["TOOLS", "Agents", "Arg", "Image", "Tool", "ToolReply"]

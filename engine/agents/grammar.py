@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from engine.agents.errors import InstructionRefused
+from engine.agents.reply import InstructionRefused
 from engine.browser.interact.command_keys import NAMED, read_key
 from engine.browser.interact.page_outline import REFERENCE
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from engine.agents.errors import (
+from engine.agents.reply import (
     NoTabOpen,
     TabNotFound,
     TooManyAgents,

@@ -13,15 +13,20 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from engine.agents.errors import InstructionRefused, TargetUnclear
 from engine.agents.grammar import ROLES, Goal, Step, parse
-from engine.agents.reply import MOST_TEXT_BYTES, Image, ToolReply, reply
+from engine.agents.reply import (
+    MOST_TEXT_BYTES,
+    Image,
+    InstructionRefused,
+    TargetUnclear,
+    ToolReply,
+    reply,
+)
 from engine.agents.sessions import QueuedTab, Session, Sessions
+from engine.browser.chromium.browser_instance import LEAVING
 from engine.browser.interact import element_actions
 from engine.browser.interact.agent_tab import AgentTab, Visit
-from engine.browser.interact.dialogs import LEAVING
-from engine.browser.interact.element_actions import ActionResult, Target, interact
-from engine.browser.interact.host_script import evaluate
+from engine.browser.interact.element_actions import ActionResult, Target, evaluate, interact
 from engine.browser.interact.page_outline import REFERENCE, Element, element, page
 from engine.browser.page.screenshot import picture
 from engine.kinds.arguments import web_address

@@ -9,7 +9,7 @@ def main() -> None:
     """Entry point of `octask`."""
     from engine.cli.guard import guarded
     from engine.cli.streams import repair_streams
-    from engine.logging.private_files import keep_owner_access
+    from engine.logging.logs import keep_owner_access
 
     keep_owner_access()
     repair_streams()

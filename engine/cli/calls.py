@@ -13,14 +13,17 @@ import re
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 import msgspec
 
-from engine.cli.place import check_there
-from engine.contracts.errors import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
-from engine.export.errors import ExportStopped
+from engine.contracts.bulk_progress import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
+from engine.contracts.run_store import FOLDER as RUNS_FOLDER
+from engine.export.output import ExportStopped
+from engine.ledger.filesystem_checks import SILENT_WORDS, FolderProbe, is_missing, privacy_concerns
 from engine.ledger.record_store import NotAnId, RecordNotFound
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
@@ -31,6 +34,7 @@ from engine.model.errors import (
     LedgerAway,
     LedgerMissing,
     LedgerNotThere,
+    LedgerUnusable,
     NotATaskId,
     TaskNotFound,
     WaitTimeout,
@@ -42,6 +46,90 @@ from engine.service.commands import NotConfirmed
 from engine.service.engine import Engine
 from engine.text.cli_messages import say
 from engine.verbs import Verb
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ANSWER_S = 2.0  # a folder that has not answered by then is reported
+
+
+def _folder(given: str | Path) -> Path:
+    """Reject an empty path: an unset variable must not mean the working folder."""
+    if not str(given).strip():
+        raise click.BadParameter("give the name of a folder; this is empty")
+    return Path(given)
+
+
+def place_options(command: F) -> F:
+    """Add `--home`, `--root` and `--json` to a command, accepted before and after its name."""
+    for option in (
+        click.option(
+            "--json", "as_json", is_flag=True, help="Write JSON, for programs.", callback=_inherited
+        ),
+        click.option("--root", type=_folder, help="The folder of the tasks.", callback=_inherited),
+        click.option(
+            "--home",
+            type=_folder,
+            help="The folder of everything (tasks in HOME/tasks).",
+            callback=_inherited,
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Return the option's value, else the one before the command (`octask --root DIR list`)."""
+    if value or ctx.parent is None or param.name is None:
+        return value
+    return ctx.find_root().params.get(param.name, value)
+
+
+def settings_from(home: Path | None, root: Path | None) -> Settings:
+    """Return the settings for the options, see `Settings.chosen`.
+
+    Warns once per command on standard error if other users could change the tasks.
+
+    Raises:
+        LedgerUnusable: OPENCHROME_TASK_ROOT is not an absolute path, no home is known, or the
+            folder does not answer.
+    """
+    settings = bare_settings(home, root)
+    await_answer(settings)
+    for concern in privacy_concerns(settings.root, settings.home):
+        click.echo(display(str(concern)), err=True)
+    return settings
+
+
+def await_answer(settings: Settings) -> None:
+    """Wait for a folder on a slow drive with a message; a dead drive would block every access.
+
+    Raises:
+        LedgerUnusable: it does not answer.
+    """
+    answer = FolderProbe(settings.root, settings.home)
+    if answer.responded(ANSWER_S):
+        return
+    click.echo(say("place.silent", root=settings.root), err=True)
+    if not answer.responded(settings.away_s):
+        raise LedgerUnusable(path=str(settings.root), reason=SILENT_WORDS)
+
+
+def check_there(settings: Settings) -> None:
+    """Reject a missing ledger folder if tasks of its home have run before.
+
+    Without earlier runs nothing is missing, and an empty list is correct.
+
+    Raises:
+        LedgerNotThere: the folder is unmounted or removed.
+    """
+    if is_missing(settings.root) and (settings.home / RUNS_FOLDER).is_dir():
+        raise LedgerNotThere(path=str(settings.root))
+
+
+def bare_settings(home: Path | None, root: Path | None) -> Settings:
+    """Return the settings without warnings and without accessing the folder."""
+    return replace(Settings.chosen(os.environ, home=home, root=root), route="cli")
+
 
 # DEL and C1 controls, direction marks and overrides, invisible characters, line separators, and
 # lone surrogates, which no encoder accepts. JSON escapes the others itself.

@@ -10,7 +10,7 @@ import click
 
 from engine.cli.calls import GUARD_REFUSED, call, json_text, print_json
 from engine.cli.show import now_ms
-from engine.contracts.forced_completion import whoami
+from engine.contracts.completing import whoami
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.records import TERMINAL

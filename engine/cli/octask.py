@@ -11,18 +11,21 @@ import click
 
 from engine.cli import goals, runs, show, task_facts
 from engine.cli.calls import (
+    await_answer,
+    bare_settings,
     call,
     call_on_all,
+    place_options,
     plainly,
     print_json,
     refuse,
+    settings_from,
     status_code,
     warn_unknown_ledgers,
 )
 from engine.cli.cancel import cancel
 from engine.cli.export import export, stop
 from engine.cli.export import export_recording as export_recording
-from engine.cli.place import await_answer, bare_settings, place_options, settings_from
 from engine.cli.prune import prune
 from engine.cli.rerun_commands import rerun, retry
 from engine.cli.run import run
@@ -31,10 +34,9 @@ from engine.cli.watch_command import watch
 from engine.cli.worker import worker
 from engine.doctor import examine
 from engine.kinds.registry import KINDS
-from engine.model.config import Settings
+from engine.model.config import VERSION, Settings
 from engine.model.errors import EngineError, TaskUnreadable
 from engine.model.records import TaskId, TaskView, Unreadable
-from engine.model.version import VERSION
 from engine.service.engine import Engine
 from engine.verbs import VERBS, Param, Verb
 

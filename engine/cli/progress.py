@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import click
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
+from rich.spinner import Spinner
 from rich.text import Text
 
 from engine.model.display import display
 from engine.model.records import TaskEvent
+from engine.text import words
 from engine.text.cli_messages import say
 
 
@@ -115,3 +119,149 @@ class Bar(NoProgress):
             done, total, message = units
             values: dict[str, Any] = {"completed": done, "total": total}
             self._bars.update(self._bar, message=display(message, 80), **values)
+
+
+MARKS: Final = {"success": "✓", "error": "✗", "skipped": "–"}
+WORDS: Final = {"success": "ok", "error": "FAILED", "skipped": "skipped"}
+COLOURS: Final = {"success": "green", "error": "red", "skipped": "dim"}
+_OVER: Final = frozenset(MARKS)
+
+
+class CommandLines:
+    """One plain line for each finished command, on standard output."""
+
+    def __init__(self, several: bool) -> None:
+        self._several = several
+        self._printed: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show_changes(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        """Print changes since the last call."""
+        for task in tasks:
+            for number, command in enumerate(task["commands"]):
+                if command["status"] in _OVER and command["id"] not in self._printed:
+                    self._printed.add(command["id"])
+                    self.command(task, number, command)
+
+    def command(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> None:
+        click.echo(self.line(task, number, command))
+
+    def note(self, sentence: str) -> None:
+        click.echo(sentence, err=True)
+
+    def ended(self, task: Mapping[str, Any], ledger_id: str) -> None:
+        click.echo(ending(task, ledger_id))
+
+    def line(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
+        """Format `✓ 3/6 Enter email (240 ms)`, with the task's name if there are several."""
+        return f"{_marks()[command['status']]} {self.about(task, number, command)}{_why(command)}"
+
+    def about(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> str:
+        name = f"{display(str(task['name']), 40)}  " if self._several else ""
+        of = f"{number + 1}/{len(task['commands'])}"
+        return f"{name}{of} {display(str(command['intention']), 100)}{_took(command)}"
+
+
+class CommandTerminal(CommandLines):
+    """Live lines: finished commands, and the running ones below."""
+
+    def __init__(self, several: bool) -> None:
+        super().__init__(several)
+        self._console = Console()
+        self._live = Live(console=self._console, refresh_per_second=10, transient=True)
+        self._spinners: dict[str, Spinner] = {}
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show_changes(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        super().show_changes(tasks)
+        running = [
+            self._spinner(task, number, command)
+            for task in tasks
+            for number, command in enumerate(task["commands"])
+            if command["status"] == "running"
+        ]
+        waiting = sum(task["status"] == "queued" for task in tasks)
+        queued = [Text(say("run.queued", count=waiting), style="dim")] if waiting else []
+        self._live.update(Group(*running, *queued))
+
+    def command(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> None:
+        self._spinners.pop(command["id"], None)
+        said = Text(self.line(task, number, command), style=COLOURS[command["status"]])
+        self._console.print(said)
+
+    def note(self, sentence: str) -> None:
+        self._console.print(Text(sentence))
+
+    def ended(self, task: Mapping[str, Any], ledger_id: str) -> None:
+        self._console.print(Text(ending(task, ledger_id), style="bold"))
+
+    def _spinner(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> Spinner:
+        about = Text(self.about(task, number, command))
+        return self._spinners.setdefault(command["id"], Spinner("dots", about))
+
+
+class NoCommandLines(CommandLines):
+    """No output, for programs that read only the final JSON."""
+
+    def show_changes(self, tasks: Sequence[Mapping[str, Any]]) -> None:
+        pass
+
+    def ended(self, task: Mapping[str, Any], ledger_id: str) -> None:
+        pass
+
+
+def lines_for(*, as_json: bool, several: bool) -> CommandLines:
+    """Return the output for a terminal, a pipe or a program."""
+    if as_json:
+        return NoCommandLines(several)
+    return CommandTerminal(several) if sys.stdout.isatty() else CommandLines(several)
+
+
+def ending(task: Mapping[str, Any], ledger_id: str) -> str:
+    """Format a task's last line: state, progress and task id."""
+    commands = task["commands"]
+    done = sum(command["status"] == "success" for command in commands)
+    began = task.get("startedAt", task["createdAt"])
+    return say(
+        "run.ended",
+        name=display(str(task["name"]), 60),
+        status=task["status"],
+        done=done,
+        total=len(commands),
+        took=words.took(task.get("completedAt", began) - began),
+        task_id=ledger_id,
+    )
+
+
+def _marks() -> Mapping[str, str]:
+    """Return the signs, or words if the output's code page lacks them (Windows, mostly)."""
+    try:
+        "".join(MARKS.values()).encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return WORDS
+    return MARKS
+
+
+def _took(command: Mapping[str, Any]) -> str:
+    began, ended = command.get("startedAt"), command.get("completedAt")
+    if began is None or ended is None:
+        return ""
+    return f" ({words.took(ended - began)})"
+
+
+def _why(command: Mapping[str, Any]) -> str:
+    error, warning = command.get("error"), command.get("warning")
+    if not isinstance(error, Mapping):
+        return f": {display(warning, 300)} [{say('run.warning')}]" if warning else ""
+    return f": {display(str(error.get('message')), 300)} [{display(str(error.get('code')), 40)}]"

@@ -14,9 +14,8 @@ from engine.cli.calls import Interrupts, call_on_all, described, print_json
 from engine.cli.show import now_ms
 from engine.model.config import Settings
 from engine.model.display import display
-from engine.retention.pruning import Preview, Pruned
-from engine.retention.rules import Ended
 from engine.service.engine import Engine
+from engine.service.pruning import Ended, Preview, Pruned
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.text.words import size_words

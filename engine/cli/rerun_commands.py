@@ -13,8 +13,7 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from engine.cli.calls import call, print_json, refuse
-from engine.cli.place import place_options, settings_from
+from engine.cli.calls import call, place_options, print_json, refuse, settings_from
 from engine.cli.run_files import allow_files_option, check_folder, read_variables
 from engine.cli.start import detach, follow
 from engine.model.config import Settings

@@ -19,10 +19,20 @@ import click
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.interact.command_uploads import Uploads
-from engine.cli.calls import BY_STATUS, CANCELLED, FAILED, OK, Interrupts, call, print_json, refuse
-from engine.cli.place import place_options, settings_from
+from engine.cli.calls import (
+    BY_STATUS,
+    CANCELLED,
+    FAILED,
+    OK,
+    Interrupts,
+    call,
+    place_options,
+    print_json,
+    refuse,
+    settings_from,
+)
+from engine.cli.progress import CommandLines, lines_for
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
-from engine.cli.run_show import Lines, lines_for
 from engine.cli.start import detach, print_obstacle, print_refusal
 from engine.cli.streams import keep_task_without_reader
 from engine.egress.egress_policy import Policy
@@ -252,7 +262,7 @@ def _detach(settings: Settings, tasks: Sequence[TaskFile], name: str | None, as_
 
 
 async def _foreground(
-    engine: Engine, tasks: Sequence[TaskFile], given: dict[str, Any], shown: Lines
+    engine: Engine, tasks: Sequence[TaskFile], given: dict[str, Any], shown: CommandLines
 ) -> Ended:
     records = await _start(engine, tasks, given)
     ids = [record.task_id for record in records]

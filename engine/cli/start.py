@@ -17,8 +17,15 @@ from typing import Any, Final
 import click
 from msgspec import to_builtins
 
-from engine.cli.calls import Interrupts, call, print_json, refuse, status_code
-from engine.cli.place import place_options, settings_from
+from engine.cli.calls import (
+    Interrupts,
+    call,
+    place_options,
+    print_json,
+    refuse,
+    settings_from,
+    status_code,
+)
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.show import view_data

@@ -11,7 +11,7 @@ import msgspec
 
 from engine.budgets.envelopes import EnvelopeState
 from engine.cli.goals import contract_lines
-from engine.cli.run_show import Lines
+from engine.cli.progress import CommandLines
 from engine.contracts.contract_progress import contract_data
 from engine.model.blocked_places import Refusals, refusal
 from engine.model.display import display
@@ -122,7 +122,7 @@ async def _commands(engine: Engine, task_id: str) -> list[str]:
 def _each(task: Mapping[str, Any]) -> Iterator[str]:
     """Yield each command with its state."""
     yield say("field.commands")
-    lines = Lines(several=False)
+    lines = CommandLines(several=False)
     for number, command in enumerate(task["commands"]):
         sign = NOT_ENDED.get(command["status"])
         said = lines.line if sign is None else lines.about

@@ -11,8 +11,16 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from engine.cli.calls import OK, Interrupts, call, print_json, refuse
-from engine.cli.place import check_there, place_options, settings_from
+from engine.cli.calls import (
+    OK,
+    Interrupts,
+    call,
+    check_there,
+    place_options,
+    print_json,
+    refuse,
+    settings_from,
+)
 from engine.cli.show import cells, rich_table, view_data
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView

@@ -7,25 +7,161 @@ task run and in the events. A terminal task or run is never forced. Source: seed
 
 from __future__ import annotations
 
+import getpass
+import platform
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from contextlib import suppress
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from engine.contracts import contract_requests, task_run_steps
-from engine.contracts.bulk_progress import Guard, guard, premature
+from engine.contracts import contract_requests, task_run_folders
+from engine.contracts.bulk_progress import (
+    BulkCompletionRefused,
+    CannotComplete,
+    Contract,
+    Guard,
+    guard,
+    premature,
+)
 from engine.contracts.contract_progress import RunView
 from engine.contracts.contract_requests import Update, force_reason
 from engine.contracts.contract_store import Contracts, LockedContract
-from engine.contracts.errors import BulkCompletionRefused, CannotComplete
-from engine.contracts.forced_completion import Act, Force, enforced, marked, written
 from engine.contracts.task_run_folders import LockedRun, RunFolders, is_refusal
 from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger import changes
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError
 from engine.model.lifecycle import LEDGER
-from engine.model.records import ENVELOPE, TERMINAL, Status, TaskRecord
+from engine.model.records import ENVELOPE, TASK_RUN, TERMINAL, Status, TaskRecord, TaskView
+from engine.model.status import Standing, standing
+
+__all__ = [
+    "CompletionCheck",
+    "CompletionObstacle",
+    "CompletionVerdict",
+    "Guard",
+    "may_be_completed",
+    "whoami",
+]
+
+
+class CompletionVerdict(StrEnum):
+    """Requirement for completing a task or run."""
+
+    FORCE = "force"  # a reason is required: the guard refuses, or the crawl still runs
+    ALLOWED = "allowed"  # no contract blocks it
+    NEVER = "never"
+
+
+class CompletionObstacle(StrEnum):
+    """Reason why a user cannot complete a task or run."""
+
+    ENDED = "ended"
+    WAITING = "waiting"  # it has not started
+    STOPPING = "stopping"  # a cancel was requested; it ends as CANCELLED
+    ALONE = "alone"  # without a contract it completes by itself
+    UNREADABLE = "unreadable"  # its contract or its own record
+
+
+class CompletionCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of the completion check of one task or task run; nothing was written.
+
+    `obstacle` holds the reason where `verdict` is NEVER. `guard` has the counts and the next
+    action, where there is a contract; `missing` lists named items without a state.
+    """
+
+    subject: str
+    verdict: CompletionVerdict
+    obstacle: CompletionObstacle | None = None
+    guard: Guard | None = None
+    missing: tuple[str, ...] = ()
+
+
+def may_be_completed(view: TaskView) -> bool:
+    """Return whether a completion check is worthwhile, from the record alone, for long lists."""
+    entry = view.entry
+    if not isinstance(entry, TaskRecord) or entry.status in TERMINAL:
+        return False
+    if entry.kind in (ENVELOPE, TASK_RUN):
+        return True
+    linked = entry.engine is not None and entry.engine.contract_id is not None
+    return linked and standing(view) is Standing.RUNNING
+
+
+def whoami() -> str:
+    """Return the current user for permanent records: `name@machine`."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a user id without a name
+        user = "unknown"
+    return f"{user}@{platform.node()}"
+
+
+Act = Callable[[], TaskRecord]
+
+
+class Force(NamedTuple):
+    """Override of a guard with its reason and user; validated by `force_of`."""
+
+    reason: str
+    by: str
+
+
+def enforced(
+    held: LockedContract, force: Force, ledger: Ledger, task_id: str, act: Act
+) -> TaskRecord:
+    """Record the force, then call `act`; remove the record if `act` is refused.
+
+    The record stays if another process completed the task in between by means of this force.
+    """
+    before = held.contract
+    forced = held.force(force.reason, force.by)
+    counts = True
+    try:
+        return act()
+    except BaseException:
+        counts = not guard(before).allowed and _is_completed(ledger, task_id)
+        if not counts:
+            held.restore(before)
+        raise
+    finally:
+        if counts:
+            said = {**msgspec.to_builtins(guard(before)), "forced": written(forced)}
+            ledger.note(task_id, [("guard", said)], durable=True)
+
+
+def marked(ledger: Ledger, task_id: str, now_ms: int, finish: Act) -> TaskRecord:
+    """Call `finish` with the force marked in the task itself, which lists show permanently."""
+
+    def mark(raw: dict[str, Any]) -> None:
+        changes.engine_of(raw)["forced_at"] = now_ms
+
+    def unmark(raw: dict[str, Any]) -> None:
+        changes.engine_of(raw).pop("forced_at", None)
+
+    ledger.mutate(task_id, mark)
+    try:
+        return finish()
+    except BaseException:
+        with suppress(EngineError):  # another process has ended it: its state stays
+            ledger.mutate(task_id, unmark)
+        raise
+
+
+def _is_completed(ledger: Ledger, task_id: str) -> bool:
+    try:
+        return ledger.read_raw(task_id).get("status") == Status.COMPLETED
+    except EngineError:
+        return False
+
+
+def written(contract: Contract) -> dict[str, Any]:
+    """Encode the force of a contract for events and task runs."""
+    found: dict[str, Any] = msgspec.to_builtins(contract.forced)
+    return found
+
 
 ENDINGS: Final = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "cancelled"}
 
@@ -76,13 +212,13 @@ class Completing:
         )
         status = fields.pop("status", "COMPLETED")
         with self._runs.hold(run_id) as run:
-            task_run_steps.check_open(run.raw, run_id)
+            task_run_folders.check_open(run.raw, run_id)
             link = contract_of(run.raw)
             passes = status != Status.COMPLETED or force is not None
             if reason:
                 run.event("cancel_requested", {"reason": reason})
             if link is None or (passes and not self._is_usable(link)):
-                task_run_steps.record_items(run.raw, task_run_steps.notes_of(fields))
+                task_run_folders.record_items(run.raw, task_run_folders.notes_of(fields))
                 _end(run, fields, status, _forced(force, run.now_ms) if link else None)
             else:
                 with self._contracts.hold(link) as held:
@@ -169,7 +305,7 @@ class Completing:
         """End a run that has a contract; items of the request count for the guard."""
         fields, status = end
         moved = {"cursor": fields["current_cursor"]} if "current_cursor" in fields else {}
-        update = Update(task_run_steps.notes_of(fields), moved)
+        update = Update(task_run_folders.notes_of(fields), moved)
         said = guard(held.preview(update))
         refused = status == Status.COMPLETED and not said.allowed
         if refused and force is None:
@@ -181,7 +317,7 @@ class Completing:
         before = held.contract
         if refused and force is not None:
             held.force(force.reason, force.by)
-        task_run_steps.mirror(run.raw, held.contract)
+        task_run_folders.mirror(run.raw, held.contract)
         try:
             forced = written(held.contract) if refused else None
             _end(run, fields, status, forced, msgspec.to_builtins(said))
@@ -212,12 +348,12 @@ def _end(
     forced: Mapping[str, Any] | None,
     said: Mapping[str, Any] | None = None,
 ) -> None:
-    task_run_steps.update(run.raw, fields)
-    task_run_steps.complete(run.raw, status, run.now_ms, forced)
+    task_run_folders.update(run.raw, fields)
+    task_run_folders.complete(run.raw, status, run.now_ms, forced)
     run.save(durable=True)
     if forced:
         run.event("guard", {"allowed": False, **(said or {}), "forced": forced})
-    told = {"status": status, **task_run_steps.counts(run.raw)}
+    told = {"status": status, **task_run_folders.counts(run.raw)}
     run.event(ENDINGS[status], {**told, "forced": forced} if forced else told, durable=True)
 
 

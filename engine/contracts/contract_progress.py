@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from engine.contracts import contract_requests, task_run_steps
+from engine.contracts import contract_requests, task_run_folders
 from engine.contracts.bulk_progress import Contract, Guard, Hint, guard
 from engine.contracts.contract_requests import Start, Update
 from engine.contracts.contract_store import Contracts, LockedContract
@@ -97,7 +97,7 @@ def run_data(view: RunView, *, include_items: bool = False) -> dict[str, Any]:
     """Encode a task run for other programs."""
     raw = without_surrogates(view.raw)
     run = {name: raw[name] for name in raw if include_items or name not in _RUN_NAMES}
-    answer: dict[str, Any] = {"task_run": {**run, **task_run_steps.counts(raw)}}
+    answer: dict[str, Any] = {"task_run": {**run, **task_run_folders.counts(raw)}}
     if view.progress is not None:
         answer.update(contract_data(view.progress, include_items=include_items))
     if view.checkpoint is not None:
@@ -134,7 +134,7 @@ class ContractOperations:
         if run_id is None:
             return _view(self._contracts.start(start, task_id=task_id))
         with self._runs.hold(run_id) as run:
-            task_run_steps.check_open(run.raw, run_id)
+            task_run_folders.check_open(run.raw, run_id)
             if run.raw.get(LINK):
                 said = f"task run {run_id} has the contract {run.raw[LINK]} already"
                 raise InvalidArguments((Problem("run_id", "has_contract", said),))
@@ -175,7 +175,7 @@ class ContractOperations:
     def _adopted(self, start: Start, run: LockedRun) -> Contract:
         contract = self._contracts.start(start)
         try:
-            if notes := task_run_steps.listed_items(run.raw):
+            if notes := task_run_folders.listed_items(run.raw):
                 with self._contracts.hold(contract.contract_id) as held:
                     contract = held.apply(Update(notes, {}))
             run.raw[LINK] = contract.contract_id
@@ -192,16 +192,16 @@ class ContractOperations:
         linked = run_id is not None and HEX16.fullmatch(run_id) and self._runs.has(run_id)
         with self._runs.hold(str(run_id)) if linked else nullcontext() as run:
             if run is not None:
-                task_run_steps.check_open(run.raw, str(run_id))
+                task_run_folders.check_open(run.raw, str(run_id))
             with self._contracts.hold(contract_id) as held:
                 yield run, held
 
 
 def mirror_into_run(run: LockedRun, contract: Contract) -> None:
     """Copy the contract's counts into its task run."""
-    task_run_steps.mirror(run.raw, contract)
+    task_run_folders.mirror(run.raw, contract)
     run.save()
-    run.event("updated", {"status": run.raw.get("status"), **task_run_steps.counts(run.raw)})
+    run.event("updated", {"status": run.raw.get("status"), **task_run_folders.counts(run.raw)})
 
 
 def _view(contract: Contract) -> ContractView:

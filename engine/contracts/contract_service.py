@@ -9,16 +9,17 @@ from typing import Any
 
 from engine.contracts import contract_store, task_run_folders
 from engine.contracts.bulk_progress import Guard, guard
-from engine.contracts.completing import Completing, contract_link
+from engine.contracts.completing import (
+    Completing,
+    CompletionCheck,
+    CompletionObstacle,
+    CompletionVerdict,
+    contract_link,
+)
 from engine.contracts.contract_progress import ContractOperations
 from engine.contracts.contract_requests import Update
 from engine.contracts.contract_store import Contracts
 from engine.contracts.crawl_contract import ContractCompanion, start_for
-from engine.contracts.forced_completion import (
-    CompletionCheck,
-    CompletionObstacle,
-    CompletionVerdict,
-)
 from engine.contracts.task_run_folders import RunFolders
 from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger.ledger import Ledger

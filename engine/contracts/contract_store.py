@@ -17,9 +17,17 @@ from typing import Any, Final
 
 import msgspec
 
-from engine.contracts.bulk_progress import KEPT_ITEMS, WORDS, Contract, Forced, Note, Word, recorded
+from engine.contracts.bulk_progress import (
+    KEPT_ITEMS,
+    WORDS,
+    Contract,
+    ContractNotFound,
+    Forced,
+    Note,
+    Word,
+    recorded,
+)
 from engine.contracts.contract_requests import Start, Update
-from engine.contracts.errors import ContractNotFound
 from engine.ledger import journal, meta
 from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable, writing
 from engine.ledger.lock import TIMEOUT_S

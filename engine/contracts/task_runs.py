@@ -10,12 +10,11 @@ import secrets
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from engine.contracts import contract_requests, task_run_steps
-from engine.contracts.bulk_progress import Contract, guard
+from engine.contracts import contract_requests, task_run_folders
+from engine.contracts.bulk_progress import Contract, TaskRunNotFound, guard
 from engine.contracts.contract_progress import LINK, ContractView, RunView, newest_first
 from engine.contracts.contract_requests import Start, Update
 from engine.contracts.contract_store import Contracts
-from engine.contracts.errors import TaskRunNotFound
 from engine.contracts.task_run_folders import LockedRun, RunFolders
 from engine.ledger.record_store import HEX16, RecordUnreadable
 from engine.model.errors import EngineError, InvalidArguments, Problem
@@ -41,7 +40,7 @@ class TaskRuns:
         """Create a RUNNING task run, with a contract if `contract` is given."""
         fields, start = _request(given, contract)
         run_id = secrets.token_hex(8)
-        raw = task_run_steps.new_run(fields)
+        raw = task_run_folders.new_run(fields)
         if start is None:
             self._runs.create(run_id, raw, {"status": "RUNNING"})
             return self.get(run_id)
@@ -89,11 +88,11 @@ class TaskRuns:
         )
 
         def change(run: LockedRun) -> None:
-            task_run_steps.check_target(run.raw, fields)
-            task_run_steps.update(run.raw, fields)
+            task_run_folders.check_target(run.raw, fields)
+            task_run_folders.update(run.raw, fields)
             self.record_items(run, fields)
             run.save()
-            said = {"status": run.raw.get("status"), **task_run_steps.counts(run.raw)}
+            said = {"status": run.raw.get("status"), **task_run_folders.counts(run.raw)}
             run.event("updated", {**said, **_some(fields, "current_cursor", "resume_reason")})
 
         return self._changed(run_id, change)
@@ -106,9 +105,9 @@ class TaskRuns:
         made: dict[str, Any] = {}
 
         def change(run: LockedRun) -> None:
-            task_run_steps.update(run.raw, task_run_steps.from_checkpoint(fields))
+            task_run_folders.update(run.raw, task_run_folders.from_checkpoint(fields))
             self.record_items(run, fields)
-            kept = {"created_at": run.now_ms, **task_run_steps.counts(run.raw)}
+            kept = {"created_at": run.now_ms, **task_run_folders.counts(run.raw)}
             made.update(run.checkpoint({**fields, **kept}))
             run.save(durable=True)
             run.event("checkpointed", {"checkpoint_id": made["checkpoint_id"]})
@@ -123,7 +122,7 @@ class TaskRuns:
         )
 
         def change(run: LockedRun) -> None:
-            asked = task_run_steps.request_help(run.raw, fields, run.now_ms)
+            asked = task_run_folders.request_help(run.raw, fields, run.now_ms)
             self.record_items(run, fields)
             run.save(durable=True)
             run.event("needs_help", asked)
@@ -136,13 +135,13 @@ class TaskRuns:
 
     def check_open(self, run_id: str) -> None:
         """Raise unless the run exists and can still be changed."""
-        task_run_steps.check_open(self._runs.read(run_id), run_id)
+        task_run_folders.check_open(self._runs.read(run_id), run_id)
 
     def link_task(self, run_id: str, task_id: str) -> None:
         """Record that a task of the ledger works for this run."""
 
         def change(run: LockedRun) -> None:
-            task_run_steps.update(run.raw, {"ledger_task_ids": (task_id,)})
+            task_run_folders.update(run.raw, {"ledger_task_ids": (task_id,)})
             run.save()
             run.event("updated", {"status": run.raw.get("status"), "ledger_task_id": task_id})
 
@@ -150,19 +149,19 @@ class TaskRuns:
 
     def record_items(self, run: LockedRun, fields: Mapping[str, Any]) -> None:
         """Apply items and cursor of a request to the contract, or to the run's own lists."""
-        notes = task_run_steps.notes_of(fields)
+        notes = task_run_folders.notes_of(fields)
         cursor = _some(fields, "current_cursor")
         link = contract_of(run.raw)
         if link is None:
-            task_run_steps.record_items(run.raw, notes)
+            task_run_folders.record_items(run.raw, notes)
         elif notes or cursor:
             moved = {"cursor": fields["current_cursor"]} if cursor else {}
             with self._contracts.hold(link) as held:
-                task_run_steps.mirror(run.raw, held.apply(Update(notes, moved)))
+                task_run_folders.mirror(run.raw, held.apply(Update(notes, moved)))
 
     def _changed(self, run_id: str, change: Callable[[LockedRun], None]) -> RunView:
         with self._runs.hold(run_id) as run:
-            task_run_steps.check_open(run.raw, run_id)
+            task_run_folders.check_open(run.raw, run_id)
             change(run)
             return self.view(run.raw)
 

@@ -16,10 +16,9 @@ from engine.doctor import environment
 from engine.doctor.environment import Finding, Report
 from engine.ledger.ledger import Ledger
 from engine.logging.logs import log_path
-from engine.model.config import Settings
+from engine.model.config import VERSION, Settings
 from engine.model.errors import BrowserMissing, EngineError, LedgerUnusable
-from engine.model.version import VERSION
-from engine.text.catalogue import count, say
+from engine.text.messages import count, say
 
 __all__ = ["Finding", "Report", "beside", "browser", "examine", "looks"]
 

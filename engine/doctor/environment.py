@@ -20,15 +20,15 @@ from engine.ledger.filesystem_checks import concerns, disk_kind
 from engine.ledger.lease import Lease
 from engine.ledger.lock import UNMOVED_S, locks_of_others
 from engine.ledger.machine import wall_ms
-from engine.ledger.opening import check_writable
 from engine.ledger.ownership import owner_of
 from engine.ledger.reader import LedgerReader
+from engine.ledger.task_files import check_writable
 from engine.model import redact
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import LIVE, Unreadable
-from engine.text.catalogue import count, decimal, retold, say
+from engine.text.messages import count, decimal, retold, say
 
 
 @dataclass(frozen=True, slots=True)

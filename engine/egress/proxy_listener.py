@@ -26,8 +26,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.egress.connecting import Connect, dial
 from engine.egress.egress_policy import Place, Policy
-from engine.egress.proxy_answer import AnswerStart, TooManyInterim
-from engine.egress.proxy_request import MAX_HEAD_BYTES, BadHead, Body, Head, parse
+from engine.egress.proxy_request import (
+    MAX_HEAD_BYTES,
+    AnswerStart,
+    BadHead,
+    Body,
+    Head,
+    TooManyInterim,
+    parse,
+)
 from engine.model.errors import AddressBlocked, PageError
 
 if TYPE_CHECKING:

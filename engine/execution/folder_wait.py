@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from engine.ledger.folder_presence import HeldFolder, Presence, may_be_away
+from engine.ledger.filesystem_checks import HeldFolder, Presence, may_be_away
 from engine.ledger.ledger import Ledger
 from engine.ledger.ownership import AWAY_WORDS
 from engine.model.errors import (

@@ -13,10 +13,14 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from engine.export import table
-from engine.export.errors import ExportStopped, NothingKept, NothingToExport, ResultDamaged
-from engine.export.output import new_file
-from engine.export.report import write_html
-from engine.export.sheet import write_xlsx
+from engine.export.output import (
+    ExportStopped,
+    NothingKept,
+    NothingToExport,
+    ResultDamaged,
+    new_file,
+)
+from engine.export.report import write_html, write_xlsx
 from engine.export.table import Row, Table, Tally, about
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Column

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, Final
 
 from msgspec.structs import replace
 
-from engine.export.errors import ExportStopped
 from engine.export.exporter import (
     FORMATS,
     PROGRESS_S,
@@ -23,17 +22,16 @@ from engine.export.exporter import (
     export_stream,
     order_problems,
 )
-from engine.export.output import new_file
+from engine.export.output import ExportStopped, new_file
 from engine.export.table import About, Row, Table, Tally, iso, write_csv_with_bom
 from engine.kinds.spec import Column
-from engine.ledger.command_task_ids import TaskAliases
-from engine.ledger.reader import LedgerReader
+from engine.ledger.reader import LedgerReader, TaskAliases
 from engine.ledger.routing import OWN_ONLY, Router, routed
 from engine.model import redact
+from engine.model.config import VERSION
 from engine.model.errors import InvalidArguments
 from engine.model.ledger_ids import HERE, plain_id
 from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
-from engine.model.version import VERSION
 from engine.text.messages import ENGLISH
 
 # A task's folder as one zip file: its files unchanged, without locks and links.

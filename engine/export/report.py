@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
-from typing import BinaryIO, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from engine.export.table import About, Table, text_of
+from engine.export.table import EXACT, About, Row, Table, begins_formula, is_number, text_of
 from engine.model.display import display_lines
 from engine.text.messages import ENGLISH
+
+if TYPE_CHECKING:
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
+
 
 # No link and no image: an address in a report is text, as the policy enforces.
 TEMPLATE: Final = """\
@@ -100,3 +107,174 @@ def _cells(table: Table) -> Iterator[list[str]]:
 
 def _shown(text: str) -> str:
     return display_lines(text)
+
+
+ROWS: Final = 1_048_576  # of one sheet, including the header
+CHARS: Final = 32_767  # of one cell
+ABOUT: Final = "about"
+LINKS: Final = "links"  # a column whose lists would fill a cell; they get a separate sheet
+LINK_COLUMNS: Final = {"url": 50, "href": 50, "text": 40}
+MARK: Final = "…"
+
+
+def write_xlsx(out: BinaryIO, table: Table, *, most_rows: int = ROWS) -> None:
+    """Write strings as strings, never as formulas or links; long text is cut and counted.
+
+    Memory stays flat: rows are buffered in a temporary folder, which is removed at the end.
+    """
+    from xlsxwriter import Workbook
+    from xlsxwriter.exceptions import FileCreateError
+
+    with tempfile.TemporaryDirectory(prefix="export-", ignore_cleanup_errors=True) as place:
+        detachable = _DetachableFile(out)
+        book = Workbook(detachable, {"constant_memory": True, "tmpdir": place})
+        try:
+            _Sheets(book, table, most_rows).fill()
+            book.close()
+        except FileCreateError as error:
+            raise _cause(error) from error
+        finally:
+            detachable.detach()
+            _abandon(book)
+
+
+class _DetachableFile:
+    """File proxy whose writes can be discarded, because the library's packer closes too late.
+
+    After `detach` it only counts bytes: without a valid position the packer prints an error that
+    cannot be caught.
+    """
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out: BinaryIO | None = out
+        self._at = 0
+
+    def detach(self) -> None:
+        self._out = None
+
+    def write(self, data: bytes) -> int:
+        if self._out is not None:
+            return self._out.write(data)
+        self._at += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if self._out is not None:
+            return self._out.seek(offset, whence)
+        self._at = offset if whence == 0 else self._at + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._out.tell() if self._out is not None else self._at
+
+    def flush(self) -> None:
+        if self._out:
+            self._out.flush()
+
+
+def _abandon(book: Any) -> None:
+    """Close the files of an unfinished workbook, and prevent its destructor from finishing it."""
+    book.fileclosed = True
+    for sheet in book.worksheets():
+        if sheet.row_data_fh is not None:
+            sheet.row_data_fh.close()
+
+
+def _cause(error: Exception) -> OSError:
+    """Return the system error that the library wraps."""
+    cause = error.args[0] if error.args else None
+    return cause if isinstance(cause, OSError) else OSError(str(error))
+
+
+class _Sheets:
+    def __init__(self, book: Any, table: Table, most_rows: int) -> None:
+        columns = tuple(column for column in table.columns if column.name != LINKS)
+        self._has_links = len(columns) < len(table.columns) and bool(columns)
+        self._table = replace(table, columns=columns) if self._has_links else table
+        self._book, self._most_rows = book, most_rows
+        self._links: Worksheet | None = None
+        self._link_sheets, self._link_row = 0, 0
+        self._bold: Format = book.add_format({"bold": True})
+        # The apostrophe that people type: the text stays text when its cell is edited.
+        self._quoted: Format = book.add_format({"quote_prefix": True})
+
+    def fill(self) -> None:
+        """Write all rows, and then the facts, which are complete by then."""
+        sheet, at = self._next_sheet(), 1
+        for row in self._table.rows:
+            if at >= self._most_rows:
+                sheet, at = self._next_sheet(), 1
+            for column, value in enumerate(self._table.values(row)):
+                self._put(sheet, at, column, value)
+            at += 1
+            if self._has_links:
+                self._put_links(row)
+        self._write_facts()
+
+    def _put_links(self, row: Row) -> None:
+        """Write each link of a page as a row, preceded by the page's address."""
+        links = row.get(LINKS)
+        for link in links if isinstance(links, list) else ():
+            if not isinstance(link, dict):
+                continue
+            if self._links is None or self._link_row >= self._most_rows:
+                self._links, self._link_row = self._next_links(), 1
+            cells = (row.get("url"), link.get("href"), link.get("text"))
+            for column, value in enumerate(cells):
+                self._put(self._links, self._link_row, column, value)
+            self._link_row += 1
+
+    def _next_links(self) -> Worksheet:
+        self._link_sheets += 1
+        number = self._link_sheets
+        sheet: Worksheet = self._book.add_worksheet(LINKS if number == 1 else f"{LINKS} ({number})")
+        sheet.freeze_panes(1, 0)
+        for at, (name, width) in enumerate(LINK_COLUMNS.items()):
+            sheet.set_column(at, at, width)
+            sheet.write_string(0, at, name, self._bold)
+        return sheet
+
+    def _next_sheet(self) -> Worksheet:
+        self._table.tally.sheets += 1
+        number = self._table.tally.sheets
+        name = self._table.key if number == 1 else f"{self._table.key} ({number})"
+        sheet: Worksheet = self._book.add_worksheet(name)
+        sheet.freeze_panes(1, 0)
+        for at, column in enumerate(self._table.columns):
+            sheet.set_column(at, at, column.width)
+        for at, column in enumerate(self._table.columns):
+            sheet.write_string(0, at, text_of(column.name)[:CHARS], self._bold)
+        return sheet
+
+    def _put(self, sheet: Worksheet, row: int, column: int, value: Any) -> None:
+        if is_number(value) and -EXACT <= value <= EXACT:  # NaN is not within
+            sheet.write_number(row, column, value)
+        elif isinstance(value, bool):
+            sheet.write_boolean(row, column, value)
+        elif text := text_of(value):
+            if _units(text) > CHARS:
+                text = _cut(text)
+                self._table.tally.cells_cut += 1
+            style = self._quoted if begins_formula(text) else None
+            sheet.write_string(row, column, text, style)
+
+    def _write_facts(self) -> None:
+        about: Worksheet = self._book.add_worksheet(ABOUT)
+        about.set_column(0, 0, 16)
+        about.set_column(1, 1, 100)
+        rows = facts(self._table.about)
+        rows += [("note", note) for note in self._table.tally.notes()]
+        rows.append(("rows", str(self._table.tally.rows)))
+        for at, (name, text) in enumerate(rows):
+            about.write_string(at, 0, text_of(name)[:CHARS], self._bold)
+            self._put(about, at, 1, text)
+
+
+def _units(text: str) -> int:
+    """Length as Excel counts: in UTF-16, so that an emoji is two."""
+    return len(text) + sum(char > "\uffff" for char in text) if len(text) > CHARS // 2 else 0
+
+
+def _cut(text: str) -> str:
+    kept = text.encode("utf-16-le")[: 2 * (CHARS - len(MARK))]
+    return kept.decode("utf-16-le", "ignore") + MARK

@@ -15,11 +15,11 @@ import msgspec
 
 from engine.kinds.spec import Column
 from engine.model import redact
+from engine.model.config import VERSION
 from engine.model.display import display
 from engine.model.errors import TaskUnreadable
 from engine.model.records import Status, TaskRecord, Unreadable
 from engine.model.status import moment
-from engine.model.version import VERSION
 from engine.text.messages import ENGLISH
 
 _BOM = b"\xef\xbb\xbf"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from engine.model import addresses
-from engine.model.addresses import address_of, is_blank_in_front
+from engine.model.addresses import Credentials, address_of, credentials_of, is_blank_in_front
 from engine.model.errors import InvalidArguments, Problem
+from engine.secrets.given_secrets import Hidden, of_address, of_credentials
 
 MAX_ENTRIES = 200
 MAX_ADDRESSES = 5_000
@@ -254,3 +255,56 @@ PAGE_TIMEOUT = Argument(
     FormField("Page timeout (ms)"),
     help="Page timeout in ms; the page is taken as it is then.",
 )
+
+
+class SecretText:
+    """Reader of a text that is used unchanged, surrounding blanks included."""
+
+    def __call__(self, given: object) -> str:
+        if not isinstance(given, str) or not given:
+            raise ValueError("must be a text that is not empty")
+        if len(given) > MAX_TEXT_CHARS:
+            raise ValueError(f"must not be longer than {MAX_TEXT_CHARS:,} characters")
+        return given
+
+
+PASSWORD_HINT: Final = 'Not kept. Or where it is: {"secret": "env:NAME"}'
+CREDENTIALS: Final[Table] = {
+    "username": Argument(
+        "username",
+        optional(text),
+        FormField("User", editor="line"),
+        help="User name for HTTP authentication of the site.",
+    ),
+    "password": Argument(
+        "password",
+        Maybe(SecretText()),
+        FormField("Password", editor="line", hint=PASSWORD_HINT),
+        help="env:NAME, the variable that holds the password; never the password itself.",
+    ),
+}
+
+
+def credential_problems(fields: Mapping[str, Any], typed: str | None) -> list[Problem]:
+    """Return the problems of `fields` with respect to the typed address."""
+    asked = [name for name in CREDENTIALS if fields.get(name) is not None]
+    if asked and not typed:
+        return [Problem(name, "not_together", "needs url") for name in asked]
+    if asked and credentials_of(typed or "") is not None:
+        why = "does not go with a user or password in the address"
+        return [Problem(name, "not_together", why) for name in asked]
+    if asked == ["password"]:
+        return [Problem("password", "not_together", "needs username")]
+    return []
+
+
+def credentials_from(
+    fields: dict[str, Any], typed: str
+) -> tuple[Credentials | None, tuple[Hidden, ...]]:
+    """Remove the credentials from `fields`; return them and all secrets."""
+    username, password = fields.pop("username", None), fields.pop("password", None)
+    address = address_of(typed)
+    if username is None or address is None:
+        return credentials_of(typed), tuple(of_address(typed))
+    given = Credentials(address.origin, username, password or "")
+    return given, (*of_address(typed), *of_credentials(given))

@@ -6,10 +6,10 @@ import importlib
 
 from engine.kinds.commands.commands_kind import COMMANDS
 from engine.kinds.crawl.crawl_kind import CRAWL
-from engine.kinds.evidence.evidence_kind import EVIDENCE
+from engine.kinds.evidence_kind import EVIDENCE
 from engine.kinds.recording.recording_kind import RECORDING
 from engine.kinds.sitemap.sitemap_crawl import CRAWL_SITEMAP
-from engine.kinds.snapshot.snapshot_kind import SNAPSHOT
+from engine.kinds.snapshot_kind import SNAPSHOT
 from engine.kinds.spec import KindSpec
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.kind_traits import TRAITS, KindTraits

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.chromium.instances import Instances
+from engine.browser.chromium.browser_session import BrowserSession, Instances
 from engine.kinds.arguments import Table
 from engine.kinds.context import Context
 from engine.ledger.result_assembly import assemble
@@ -18,7 +17,7 @@ from engine.model.config import Settings
 from engine.model.kind_traits import OTHER_RESULT_KEY, KindTraits, traits_of
 from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Hidden, Scrub
-from engine.secrets.spellings import SHORT
+from engine.secrets.value_search import SHORT
 
 if TYPE_CHECKING:
     from engine.browser.interact.agent_tab import AgentTab

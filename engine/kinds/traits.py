@@ -4,13 +4,77 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
-from engine.kinds.crawl.crawl_traits import CRAWL_TRAITS
-from engine.kinds.evidence.evidence_traits import EVIDENCE_TRAITS
-from engine.kinds.recording.recording_traits import RECORDING_TRAITS
-from engine.kinds.sitemap.sitemap_traits import SITEMAP_TRAITS
-from engine.kinds.snapshot.snapshot_traits import SNAPSHOT_TRAITS
-from engine.model.kind_traits import TRAITS
+from engine.model.kind_traits import TRAITS, KindTraits
+
+COMMANDS_TRAITS: Final = KindTraits(
+    "commands", "commands", "commands", steps=True, summary=False, in_browser=True, watch_page=True
+)
+
+
+CRAWL_TRAITS: Final = KindTraits(
+    "crawl",
+    "pages",
+    "pages",
+    crawls=True,
+    follows_links=True,
+    address_list=True,
+    contract=True,
+    in_browser=True,
+    watch_page=True,
+)
+
+
+SITEMAP_TRAITS: Final = KindTraits(
+    "crawl_sitemap",
+    "pages",
+    "pages",
+    crawls=True,
+    address_list=True,
+    contract=True,
+    in_browser=True,
+    watch_page=True,
+)
+
+
+RECORDING_TRAITS: Final = KindTraits(
+    "recording",
+    "actions",
+    "actions",
+    summary=False,
+    own_id=("recording_id", "rec"),
+    agent_driven=True,
+    stoppable=True,
+    in_browser=True,
+    opens_window=True,
+    # no watch_page: it has its own window, and typed text must not be repeated
+    unit_screenshots=True,
+    ended_message="ended.recording",
+    cancelling_message="why.cancelling.recording",
+)
+
+
+EVIDENCE_TRAITS: Final = KindTraits(
+    "oc_evidence_bundle",
+    "parts",
+    "parts",
+    summary=False,
+    own_id=("bundle_id", "bundle"),
+    address_list=True,
+    in_browser=True,
+    watch_page=True,
+)
+
+
+SNAPSHOT_TRAITS: Final = KindTraits(
+    "oc_session_snapshot",
+    "tabs",
+    "tabs",
+    summary=False,
+    own_id=("snapshot_id", "snap"),
+    in_browser=True,
+    watch_page=True,
+)
+
 
 # In the display order of the forms.
 ALL_TRAITS: Final = (

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from engine.ledger import changes, journal, meta, opening, task_files
+from engine.ledger import changes, journal, meta, task_files
 from engine.ledger.files import Folder, Unflushed, Unusable, writing
 from engine.ledger.lease import Lease, temporary_lease
 from engine.ledger.lock import TIMEOUT_S, LockLost, TaskLock, must_wait
@@ -76,7 +76,7 @@ class Ledger(LedgerReader):
         self._healed: set[tuple[str, str]] = set()  # line files that are known to end in a line end
         if lease is not None:
             with writing(str(self.root)):
-                opening.sweep(self.root)
+                task_files.sweep(self.root)
 
     def create(
         self,

@@ -19,7 +19,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from engine.ledger.directory_watcher import DirectoryWatcher, open_watcher
-from engine.ledger.folder_presence import HeldFolder, Presence
+from engine.ledger.filesystem_checks import HeldFolder, Presence
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import (
     LedgerUnusable,

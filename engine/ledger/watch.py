@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.ledger.directory_watcher import DirectoryWatcher, open_watcher
-from engine.ledger.filesystem_checks import unreliable_notices
-from engine.ledger.folder_presence import ANSWER_S, SILENT_WORDS
+from engine.ledger.filesystem_checks import ANSWER_S, SILENT_WORDS, unreliable_notices
 from engine.model.errors import LedgerUnusable
 from engine.model.records import META_NAME, TaskId
 

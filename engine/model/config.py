@@ -9,6 +9,8 @@ from pathlib import Path
 
 from engine.model.errors import LedgerUnusable
 
+VERSION = "0.1.0"
+
 
 def default_slots() -> int:
     """Return half the cores, at least two: one browser page uses about one core."""

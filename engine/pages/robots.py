@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.model.addresses import Address
 from engine.model.errors import AddressBlocked, PageError
-from engine.pages.fetch import Fetched, Fetcher, PageOptions
-from engine.pages.retry_policy import patiently
+from engine.pages.fetch import Fetched, Fetcher, PageOptions, patiently
 
 if TYPE_CHECKING:
     from protego import Protego

@@ -6,21 +6,15 @@ A user interface uses `Filter.of(text)` for user input, `subject(view)` for each
 
 from __future__ import annotations
 
-from engine.query.errors import (
-    BadComparison,
-    MissingPart,
-    QueryError,
-    QueryTooLong,
-    UnclosedMark,
-    UnknownField,
-    UnknownValue,
-)
 from engine.query.fields import FIELDS
-from engine.query.match import Filter
-from engine.query.mistakes import (
+from engine.query.match import (
+    Completion,
+    Filter,
     Match,
+    Offer,
     Searchable,
     as_words,
+    completion,
     corrected,
     keep,
     match,
@@ -36,8 +30,16 @@ from engine.query.order import (
     names_in_order,
     place,
 )
-from engine.query.parse import term
-from engine.query.query_completion import Completion, Offer, completion
+from engine.query.parse import (
+    BadComparison,
+    MissingPart,
+    QueryError,
+    QueryTooLong,
+    UnclosedMark,
+    UnknownField,
+    UnknownValue,
+    term,
+)
 from engine.query.subject import ADDRESSES, Subject, haystack, host_of, subject
 
 __all__ = [

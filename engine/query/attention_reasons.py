@@ -6,9 +6,8 @@ from collections.abc import Collection
 from typing import Final
 
 from engine.budgets import runs_out_at
-from engine.model.pace import STALL_MIN_MS
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
-from engine.model.status import NEEDS_HELP, Reason, moment, stalls_at, updated_at
+from engine.model.status import NEEDS_HELP, STALL_MIN_MS, Reason, moment, stalls_at, updated_at
 
 FAILED_RECENTLY_MS = 24 * 3600 * 1000
 REFUSED_CODE: Final = "bulk_incomplete"  # error code of a crawl whose contract's guard refused

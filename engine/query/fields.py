@@ -18,8 +18,7 @@ from engine.model.kind_traits import link_follower
 from engine.model.ledger_ids import HERE
 from engine.model.lifecycle import TASK_RUN
 from engine.model.status import Facet
-from engine.query.errors import BadComparison, UnknownValue
-from engine.query.parse import Term
+from engine.query.parse import BadComparison, Term, UnknownValue
 from engine.query.subject import Subject
 
 Pattern = Callable[[str], bool]

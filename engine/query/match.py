@@ -6,19 +6,170 @@ first: 100,000 tasks take milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+import difflib
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import compress
 from operator import attrgetter
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from engine.model.records import TaskView
-from engine.query.errors import QueryError
-from engine.query.fields import FIELDS, SINCE, TOOK_KEYS, Compared, Test, glob, has_glob, span
-from engine.query.mistakes import Searchable, others, test_of
-from engine.query.parse import And, Node, Not, Or, Term, Text, parse, written
+from engine.query.fields import (
+    FIELDS,
+    OFFERED,
+    SINCE,
+    TOOK_KEYS,
+    Compared,
+    Test,
+    glob,
+    has_glob,
+    one_of,
+    span,
+)
+from engine.query.parse import (
+    And,
+    Node,
+    Not,
+    Or,
+    QueryError,
+    QueryTooLong,
+    Term,
+    Text,
+    UnclosedMark,
+    UnknownField,
+    UnknownValue,
+    in_quotes,
+    key_of,
+    loose_terms,
+    parse,
+    term,
+    written,
+)
 from engine.query.subject import CUT, Seen, Subject, subject, took_all
+
+_WORDS = re.compile(r'"([^"]*)"?|([^\s"]+)')
+
+
+class Searchable(Protocol):
+    """Object searched by quick words: text that was folded once by `haystack`."""
+
+    @property
+    def haystack(self) -> str: ...
+
+
+Match = Callable[[Searchable], bool]
+Held = TypeVar("Held", bound=Searchable)
+
+
+def terms(text: str) -> tuple[str, ...]:
+    """Split a quick filter into folded words; `"two words"` are one. Never raises."""
+    # A quote that is still open while typing extends to the end.
+    found = (phrase or word for phrase, word in _WORDS.findall(text))
+    return tuple(word.casefold() for word in found if word.strip())
+
+
+def keep(subjects: Sequence[Held], text: str) -> list[Held]:
+    """Return the subjects that contain every word of `text`, in their order."""
+    found = list(subjects)
+    for word in terms(text):
+        found = [one for one in found if word in one.haystack]
+    return found
+
+
+def match(text: str) -> Match | None:
+    """Build the test for one subject; None when everything matches."""
+    wanted = terms(text)
+    if not wanted:
+        return None
+    return lambda subject: all(word in subject.haystack for word in wanted)
+
+
+# Corrections of a mistake in a query: the probable meaning, or the literal text.
+
+_KEY = re.compile(r"[A-Za-z_]+(?=:)")
+_VALUE = re.compile(r"[^\s()\":]*:[^\s()\"]*")
+
+
+def corrected(text: str, error: QueryError) -> str:
+    """Correct `text` to its probable meaning; empty when there is none."""
+    at, near = error.position, str(error.fields.get("near") or "")
+    if isinstance(error, UnclosedMark):
+        return _closed(text, at)
+    if not near:
+        return ""
+    if isinstance(error, UnknownField):
+        return text[:at] + _KEY.sub(near, text[at:], count=1)
+    if isinstance(error, UnknownValue):
+        right = f"{error.fields['field']}:{near}"
+        return text[:at] + _VALUE.sub(right, text[at:], count=1)
+    return ""
+
+
+def as_words(text: str) -> str:
+    """Quote `text`, so that it is searched literally."""
+    return in_quotes(text.strip())
+
+
+def _closed(text: str, at: int) -> str:
+    if text[at : at + 1] == ")":  # one bracket too many
+        return text[:at] + text[at + 1 :]
+    return text + (")" if text[at : at + 1] == "(" else '"')
+
+
+def test_of(condition: Term) -> Test:
+    """Build the test of one condition.
+
+    Raises:
+        QueryError: the field is unknown, or does not have this value.
+    """
+    field = FIELDS.get(condition.key)
+    if field is None:
+        near = _nearest_field(condition.key)
+        hint = f"Try {near}:" if near else f"Known: {', '.join(FIELDS)}."
+        raise UnknownField(condition.at, given=condition.key, hint=hint, near=near)
+    return field.make(condition)
+
+
+def others(text: str, first: QueryError) -> tuple[QueryError, ...]:
+    """Collect the mistakes in `text` other than `first`, in the order of their positions."""
+    if isinstance(first, QueryTooLong):
+        return ()
+    known = {(first.code, first.position)}
+    return tuple(one for one in _of_terms(text) if (one.code, one.position) not in known)
+
+
+def unknown_values(text: str, values: Mapping[str, Iterable[str]]) -> tuple[QueryError, ...]:
+    """Collect values in `text` that no task has: `values` has all existing ones by field.
+
+    The query itself stays valid. A value with `*` may match nothing without being a mistake.
+    """
+    found: list[QueryError] = []
+    for one in loose_terms(text):
+        if isinstance(one, Term) and one.key in values and not has_glob(one.value, one.quoted):
+            try:
+                one_of(one, values[one.key])
+            except QueryError as error:
+                found.append(error)
+    return tuple(found)
+
+
+def _of_terms(text: str) -> Iterator[QueryError]:
+    for one in loose_terms(text):
+        if isinstance(one, QueryError):
+            yield one
+            continue
+        try:
+            test_of(one)
+        except QueryError as error:
+            yield error
+
+
+def _nearest_field(key: str) -> str:
+    """Find the field with the most similar name, if any."""
+    begun = [name for name in FIELDS if name.startswith(key)]
+    return next(iter(begun or difflib.get_close_matches(key, FIELDS, 1)), "")
 
 
 class Listed(Searchable, Seen, Protocol):
@@ -230,3 +381,91 @@ def _text(node: Text) -> Test:
         return lambda one, _: found(one.haystack) is not None
     word = node.value.casefold()
     return lambda one, _: word in one.haystack
+
+
+MOST_OFFERS: Final = 12
+ROOT: Final = "root"
+_BEFORE = re.compile(r"[^\s()\"]*$")
+_AFTER = re.compile(r"[^\s()\"]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Completion `text` for the current word; `help` describes it, or is empty."""
+
+    text: str
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Offers that can replace the characters from `start` to `end`."""
+
+    start: int
+    end: int
+    offers: tuple[Offer, ...] = ()
+
+    def put(self, text: str, offer: Offer) -> tuple[str, int]:
+        """Insert this offer into `text`, and return the new cursor position.
+
+        A field expects its value; behind a value the next condition may begin.
+        """
+        taken = offer.text if offer.text.endswith(":") else offer.text + " "
+        rest = text[self.end :]
+        if taken.endswith(" ") and rest.startswith(" "):
+            rest = rest[1:]
+        return text[: self.start] + taken + rest, self.start + len(taken)
+
+
+def completion(
+    text: str, cursor: int, known: Mapping[str, Iterable[str]], *, offer_all: bool = False
+) -> Completion:
+    """Complete the query at `cursor`.
+
+    `known` gives the existing values of fields without a fixed set; `offer_all` offers every field
+    where no word was begun. With a single ledger `root` is of no use: it is offered where it is
+    `known`.
+    """
+    if _in_quotes(text[:cursor]):
+        return Completion(cursor, cursor)
+    begun = _BEFORE.search(text, 0, cursor)
+    after = _AFTER.match(text, cursor)
+    assert begun is not None  # both patterns match the empty string
+    assert after is not None
+    word = begun[0].lstrip("-")
+    start = cursor - len(word)
+    if not word and not offer_all:
+        return Completion(start, cursor)
+    key = key_of(word)
+    if key is None:
+        several = bool(known.get(ROOT))
+        offers = [one for one in _fields(word) if several or one.text != f"{ROOT}:"]
+    else:
+        offers = list(_values(key.casefold(), word[len(key) + 1 :], known))
+    fresh = [offer for offer in offers if offer.text != word]
+    return Completion(start, after.end(), tuple(fresh[:MOST_OFFERS]))
+
+
+def _in_quotes(text: str) -> bool:
+    return len(re.findall(r'(?<!\\)"', text)) % 2 == 1
+
+
+def _fields(word: str) -> Iterator[Offer]:
+    folded = word.casefold()
+    for name, field in FIELDS.items():
+        if name.startswith(folded):
+            yield Offer(f"{name}:", field.help)
+    if len(folded) > 1:  # two letters of a state are enough to offer it
+        yield from (Offer(f"status:{state}") for state in OFFERED if state.startswith(folded))
+
+
+def _values(key: str, begun: str, known: Mapping[str, Iterable[str]]) -> Iterator[Offer]:
+    field = FIELDS.get(key)
+    if field is None:
+        return
+    values = [*field.values, *sorted(known.get(key, ()))]
+    folded = begun.casefold()
+    near = [value for value in values if value.casefold().startswith(folded)]
+    inside = [value for value in values if folded in value.casefold() and value not in near]
+    for value in (*near, *inside):
+        yield Offer(f"{key}:{value}" if value in field.values else term(key, value))

@@ -15,7 +15,6 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from engine.model.ledger_ids import HERE
-from engine.model.pace import STALL_MIN_MS
 from engine.model.records import (
     LIVE,
     EngineFields,
@@ -26,7 +25,15 @@ from engine.model.records import (
     Units,
     Unreadable,
 )
-from engine.model.status import LAST_MS, facets, moment, standing, state_words, updated_at
+from engine.model.status import (
+    LAST_MS,
+    STALL_MIN_MS,
+    facets,
+    moment,
+    standing,
+    state_words,
+    updated_at,
+)
 from engine.query.attention_reasons import reasons
 
 UNKNOWN: Final = math.nan

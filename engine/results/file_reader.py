@@ -22,10 +22,20 @@ from engine.model.blocked_places import Refusals, refusal
 from engine.model.errors import TaskUnreadable
 from engine.model.ledger_ids import plain_id
 from engine.model.records import ARTIFACTS_NAME
-from engine.results.differences import Differences, differences
-from engine.results.json_scan import BLOCK, Broken, Read, Scan, unescaped
-from engine.results.json_tree import Hit, Kind, Node, Rest, Search, members
-from engine.results.units import Unit, UnitPart, UnitReader, whole_unit
+from engine.results.json_tree import (
+    BLOCK,
+    Broken,
+    Hit,
+    Kind,
+    Node,
+    Read,
+    Rest,
+    Scan,
+    Search,
+    members,
+    unescaped,
+)
+from engine.results.units import Differences, Unit, UnitPart, UnitReader, differences, whole_unit
 
 SEARCH_BLOCK: Final = 1024 * 1024
 

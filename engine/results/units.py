@@ -6,12 +6,13 @@ unit is read again when it is opened.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -22,7 +23,7 @@ from engine.model.display import display
 from engine.model.errors import TaskUnreadable
 from engine.model.records import PAGES_NAME, TaskRecord
 from engine.results.findings import Findings
-from engine.text.catalogue import say
+from engine.text.messages import say
 
 ROBOTS: Final = "Blocked by robots.txt"  # as a crawl words it: the site refused, nothing failed
 _NAMES: Final = ("url", "intention", "part", "name", "selector", "file", "kind")
@@ -300,3 +301,85 @@ def whole_unit(
         if stop.is_set():
             break
     return None
+
+
+Change = Literal["added", "removed", "changed"]
+KEPT: Final = 20_000  # differences that are stored; further ones are only counted
+_PROGRESS_EVERY: Final = 500
+
+Run = tuple[LedgerReader, str]  # a task and the reader of its ledger
+Facts = tuple[str, str, bytes]  # the response, the title, a hash of the text
+
+
+class Difference(msgspec.Struct, frozen=True, gc=False):
+    """Differing unit, with its old and new state in words ("404", a title)."""
+
+    change: Change
+    name: str
+    before: str = ""
+    after: str = ""
+    text_changed: bool = False
+
+
+class Differences(msgspec.Struct, frozen=True):
+    """All differences between two runs (at most 20,000), and the count of each sort."""
+
+    found: tuple[Difference, ...]
+    added: int
+    removed: int
+    changed: int
+    same: int
+
+
+def differences(
+    before: Run, after: Run, on_progress: Callable[[int], None], stop: threading.Event
+) -> Differences:
+    """Compare run `before` with run `after`, unit by unit, by their addresses.
+
+    `on_progress` is called with the number of units read. The result is incomplete once `stop`
+    is set.
+    """
+    found: list[Difference] = []
+    counts = {"added": 0, "removed": 0, "changed": 0, "same": 0}
+
+    def note(one: Difference) -> None:
+        counts[one.change] += 1
+        if len(found) < KEPT:
+            found.append(one)
+
+    known = dict(_facts(before, on_progress, stop))
+    read = len(known)
+    for name, facts in _facts(after, lambda more: on_progress(read + more), stop):
+        old = known.pop(name, None)
+        if old is None:
+            note(Difference("added", display(name, 500), "", _facts_text(facts)))
+        elif old == facts:
+            counts["same"] += 1
+        else:
+            both_words = _facts_text(old), _facts_text(facts)
+            note(Difference("changed", display(name, 500), *both_words, old[2] != facts[2]))
+    for name, old in known.items():
+        note(Difference("removed", display(name, 500), _facts_text(old), ""))
+    return Differences(tuple(found), **counts)
+
+
+def _facts(
+    run: Run, on_progress: Callable[[int], None], stop: threading.Event
+) -> Iterator[tuple[str, Facts]]:
+    seen: set[str] = set()
+    for number, (row, at) in enumerate(UnitReader(*run).rows()):
+        if stop.is_set():
+            return
+        if number % _PROGRESS_EVERY == 0:
+            on_progress(number)
+        unit = unit_of(row, number, at)
+        if unit.name in seen:
+            continue
+        seen.add(unit.name)
+        answer = str(unit.code) if unit.code is not None else unit.reason or unit.state
+        text = str(row.get("content", row.get("result", ""))).encode("utf-8", "replace")
+        yield unit.name, (answer, unit.title, hashlib.blake2b(text, digest_size=8).digest())
+
+
+def _facts_text(facts: Facts) -> str:
+    return " · ".join(filter(None, facts[:2]))

@@ -16,7 +16,7 @@ from urllib.parse import unquote_plus
 
 from engine.model import redact
 from engine.model.addresses import credentials_of
-from engine.secrets import spellings
+from engine.secrets import value_search
 from engine.secrets.value_search import Search
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def of_address(typed: str | None) -> list[Hidden]:
     """Secrets in an address that was given to a task."""
     if not typed:
         return []
-    found = [value for value in redact.secret_values(typed) if len(value) >= spellings.SHORT]
+    found = [value for value in redact.secret_values(typed) if len(value) >= value_search.SHORT]
     read = [plain for value in found if (plain := unquote_plus(value)) != value]
     return [*_marked([*found, *read]), *of_credentials(credentials_of(typed))]
 

@@ -11,13 +11,13 @@ from msgspec import to_builtins
 
 from engine import budgets
 from engine.budgets.envelopes import PHASES, EnvelopeRequest, envelope_request
-from engine.contracts import lifecycle
+from engine.contracts import run_store
 from engine.contracts.crawl_contract import contract_problems
-from engine.kinds.commands.command_values import is_reference, reference_name
-from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
-from engine.kinds.credential_args import CREDENTIALS
+from engine.kinds.arguments import CREDENTIALS
+from engine.kinds.commands.command_table import is_reference, reference_name
 from engine.kinds.registry import kind_of
 from engine.kinds.spec import KindSpec, Tools
+from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE, EngineFields
@@ -190,7 +190,7 @@ def terms_problems(terms: Terms, *, policy: bool = True) -> list[Problem]:
         found.append(Problem("phase", "wrong_value", f"must be one of {', '.join(PHASES)}"))
     if terms.enforce and not terms.policy:
         found.append(Problem("enforce", "needs_policy", "needs a policy with budgets to enforce"))
-    return [*found, *lifecycle.problems(run_facts(terms))]
+    return [*found, *run_store.problems(run_facts(terms))]
 
 
 def _name_problems(name: str | None) -> list[Problem]:

@@ -11,18 +11,31 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Final
 
-from engine.execution.force_stop import force_stop
-from engine.kinds.recording.recording_errors import request_stop
+import psutil
+
+from engine.kinds.recording.recording_kind import request_stop
+from engine.ledger import machine
+from engine.ledger.ownership import Owner, owner_of
 from engine.ledger.routing import routed
 from engine.model.errors import EngineError, LedgerUnusable, TaskNotFound, TaskUnreadable
 from engine.model.lifecycle import TASK_RUN as RUN_STATES
-from engine.model.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView, Unreadable
-from engine.model.status import Standing, standing
-from engine.retention.pruning import discard
+from engine.model.records import (
+    ENVELOPE,
+    TASK_RUN,
+    EngineFields,
+    Status,
+    TaskId,
+    TaskRecord,
+    TaskView,
+    Unreadable,
+)
+from engine.model.status import Standing, moment, standing
 from engine.service.contracts import ContractService
-from engine.service.own_tasks import LedgerContext, TaskChanges
+from engine.service.maintenance import LedgerContext, TaskChanges
+from engine.service.pruning import discard
 from engine.service.queries import TaskQueries
 
 AT_ONCE: Final = 4  # concurrent requests: each waits for a disk
@@ -306,3 +319,66 @@ class TaskCommands:
             return isinstance(self._context.ledger.read(task_id), TaskRecord)
         except EngineError:
             return False
+
+
+PATIENCE_MS: Final = 10_000  # a healthy one stops within 2 s of the request
+WORKER_VERB: Final = "_worker"  # of the command line, as its processes show it
+
+
+class CannotForceStop(EngineError):
+    """The task's process must not be ended from outside, or not yet."""
+
+    code = "cannot_force_stop"
+    title = "It cannot be stopped by force"
+    sentence = "Task {task_id} cannot be stopped by force: {reason}."
+    advice_text = "Ask whoever runs the program that owns it to end that program."
+
+
+def force_stop(root: Path, record: TaskRecord, patience_ms: int = PATIENCE_MS) -> None:
+    """Kill the worker that runs this task, and its children. Reaping settles the task.
+
+    Raises:
+        CannotForceStop: it is no worker of ours, or it still has time to stop by itself.
+    """
+    owner = record.engine
+    if record.status != Status.RUNNING or owner is None or not owner.runner:
+        raise _cannot(record, "no worker of this program runs it")
+    asked = moment(record.cancel_requested_at)
+    if asked is None or machine.wall_ms() - asked < patience_ms:
+        raise _cannot(record, f"it has {patience_ms // 1000} s to stop by itself when it is asked")
+    worker = _worker_of(root, record, owner)
+    try:
+        family = [worker, *worker.children(recursive=True)]
+    except psutil.Error as error:
+        raise _cannot(record, f"its process cannot be asked ({error})") from error
+    for process in family:
+        try:
+            process.kill()  # psutil checks the identity, so a reused pid is safe
+        except psutil.NoSuchProcess:
+            continue
+        except psutil.Error as error:
+            raise _cannot(record, f"its process cannot be ended ({error})") from error
+    psutil.wait_procs(family, timeout=5)
+
+
+def _worker_of(root: Path, record: TaskRecord, owner: EngineFields) -> psutil.Process:
+    """Find the living process that holds the task's lease, if it is a worker on this machine."""
+    pid, began = machine.as_pid(record.pid), moment(owner.owner_started_at)
+    if owner.host and not machine.same_host(owner.host):
+        raise _cannot(record, "it runs on another machine")
+    if owner_of(root, record).owner is not Owner.ELSEWHERE:
+        raise _cannot(record, "no other process of this machine runs it")
+    if pid is None or began is None or not machine.is_process(pid, began):
+        raise _cannot(record, "its process is not to be found")
+    try:
+        found = psutil.Process(pid)
+        words = found.cmdline()
+    except psutil.Error as error:
+        raise _cannot(record, f"its process cannot be asked ({error})") from error
+    if WORKER_VERB not in words:
+        raise _cannot(record, "the program that runs it may run others, too")
+    return found
+
+
+def _cannot(record: TaskRecord, reason: str) -> CannotForceStop:
+    return CannotForceStop(task_id=record.task_id, reason=reason)

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.budgets.envelopes import DurationMeter, Envelopes, EnvelopeState, has_budget, state_of
-from engine.contracts import task_run_folders, task_run_steps
+from engine.contracts import task_run_folders
 from engine.contracts.bulk_progress import Guard
-from engine.contracts.completing import force_of
+from engine.contracts.completing import CompletionCheck, Force, force_of, whoami
 from engine.contracts.contract_progress import ContractView, RunView
-from engine.contracts.forced_completion import CompletionCheck, Force, whoami
 from engine.contracts.task_runs import TaskRuns, contract_of
 from engine.ledger.machine import wall_ms
 from engine.ledger.meta import without_surrogates
@@ -40,7 +39,7 @@ from engine.model.records import (
 )
 from engine.model.status import moment
 from engine.service.feed import Batch
-from engine.service.own_tasks import LedgerContext, TaskChanges
+from engine.service.maintenance import LedgerContext, TaskChanges
 from engine.service.queries import TaskQueries
 from engine.service.router.ledger_router import Merging
 
@@ -79,7 +78,7 @@ def _units(raw: Mapping[str, Any], progress: ContractView | None) -> Units:
     if progress is not None:
         one = progress.contract
         return Units(one.observed, one.expected_total, message, one.failed_total)
-    counts = task_run_steps.counts(raw)
+    counts = task_run_folders.counts(raw)
     failed = counts["failed_count"]
     return Units(counts["completed_count"] + failed, None, message, failed)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.kinds.commands.command_file import MAX_BYTES, read_document
-from engine.kinds.commands.command_values import stored_args
+from engine.kinds.commands.command_table import stored_args
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE

@@ -15,11 +15,10 @@ from functools import partial
 from pathlib import Path
 
 from engine.agents import Agents
-from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.chromium.instances import Instances
+from engine.browser.chromium.browser_session import BrowserSession, Instances
 from engine.browser.recording.live_view import LiveFrame, LiveViews
 from engine.contracts.contract_service import Goals
-from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.contracts.run_lifecycle import LinkedRuns, Runs
 from engine.execution.executor import Executor
 from engine.export.exports import Exports
 from engine.kinds.context import Clock
@@ -30,12 +29,11 @@ from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerWriteFailed
 from engine.model.records import Health
 from engine.results.file_reader import TaskFileReader
-from engine.retention.pruning import Retention
 from engine.service.commands import Records, TaskCommands
 from engine.service.contracts import ContractService
 from engine.service.feed import Batch
-from engine.service.maintenance import LedgerMaintenance
-from engine.service.own_tasks import LedgerContext, OwnTasks, TaskChanges
+from engine.service.maintenance import LedgerContext, LedgerMaintenance, OwnTasks, TaskChanges
+from engine.service.pruning import Retention
 from engine.service.queries import Past, TaskQueries
 from engine.service.requests import TaskRequests
 from engine.service.router.ledger_paths import home_of

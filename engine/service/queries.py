@@ -14,10 +14,9 @@ from typing import Any, BinaryIO, TypeVar
 from engine.contracts import task_run_folders
 from engine.export.output import new_file
 from engine.kinds.commands.command_document import command_task
-from engine.ledger.command_task_ids import TaskAliases, is_command_task_id
 from engine.ledger.event_search import Found, Needle
 from engine.ledger.machine import wall_ms
-from engine.ledger.reader import LedgerReader
+from engine.ledger.reader import LedgerReader, TaskAliases, is_command_task_id
 from engine.ledger.routing import OWN_ONLY, Router, routed
 from engine.ledger.wait import wait_terminal
 from engine.ledger.watch import Watch
@@ -36,7 +35,7 @@ from engine.model.records import (
 from engine.query import Filter
 from engine.results.findings import Findings
 from engine.service.feed import Batch, Feed
-from engine.service.own_tasks import LedgerContext
+from engine.service.maintenance import LedgerContext
 from engine.service.router.ledger_router import Merging
 
 Told = Callable[[int, int], object]  # bytes done, bytes in total; called from a worker thread

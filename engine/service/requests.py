@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from engine.execution.budget_observer import BudgetObserver
 from engine.execution.runner import Job
-from engine.execution.task_context import TaskObserver
+from engine.execution.task_context import BudgetObserver, TaskObserver
 from engine.kinds.context import Clock
 from engine.kinds.spec import Tools
 from engine.ledger.routing import routed
@@ -41,7 +40,7 @@ from engine.service.admission import (
     run_facts,
 )
 from engine.service.contracts import ContractService
-from engine.service.own_tasks import LedgerContext
+from engine.service.maintenance import LedgerContext
 from engine.service.queries import TaskQueries
 from engine.service.rerun import (
     Asked,

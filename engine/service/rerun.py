@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from engine.kinds.commands.command_values import placeholders
-from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
+from engine.kinds.commands.command_table import placeholders
 from engine.kinds.registry import KINDS
+from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.kind_traits import link_follower
 from engine.model.ledger_ids import plain_id

@@ -24,10 +24,10 @@ from engine.model.records import (
     Unreadable,
 )
 from engine.model.status import NEEDS_HELP, Reason, Standing, moment, standing, updated_at
-from engine.text.catalogue import count as count
-from engine.text.catalogue import decimal as decimal
-from engine.text.catalogue import retold as retold
-from engine.text.catalogue import say as say
+from engine.text.messages import count as count
+from engine.text.messages import decimal as decimal
+from engine.text.messages import retold as retold
+from engine.text.messages import say as say
 
 PHASE: Final = "wait"  # phase of the `log` events that report a wait
 RETRY_AFTER: Final = "retry_after"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from engine.contracts.lifecycle import Run, envelope
+from engine.contracts.run_store import Run, envelope
 from engine.service.engine import Engine
 from engine.verbs.contract_verbs import object_of
 from engine.verbs.model import Param, Verb

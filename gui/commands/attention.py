@@ -11,7 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject
 
-from engine.logging.private_files import private_folder
+from engine.logging.logs import private_folder
 from engine.model.ledger_ids import ledger_label, plain_id, qualified
 from engine.query.attention_reasons import reasons, seen
 from gui.context.window_context import WindowContext

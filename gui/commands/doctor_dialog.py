@@ -23,8 +23,7 @@ from PySide6.QtWidgets import (
 
 from engine.doctor import Finding, Report, beside, looks
 from engine.model.errors import EngineError
-from engine.text.catalogue import say
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, say
 from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.style.accessibility import InOrder

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from engine.contracts.forced_completion import (
+from engine.contracts.completing import (
     CompletionCheck,
     CompletionObstacle,
     CompletionVerdict,
@@ -20,7 +20,7 @@ from engine.contracts.forced_completion import (
 from engine.model.errors import EngineError
 from engine.model.records import TaskView
 from engine.service.engine import Engine
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from engine.text.words import count
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext

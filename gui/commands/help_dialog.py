@@ -20,11 +20,11 @@ from PySide6.QtWidgets import (
 )
 
 from engine.logging.logs import log_path
+from engine.model.config import VERSION
 from engine.model.display import display
 from engine.model.records import Health
-from engine.model.version import VERSION
-from engine.service.router.connection_state import LedgerState
-from engine.text.catalogue import retold
+from engine.service.router.ledger_paths import LedgerState
+from engine.text.messages import retold
 from gui.i18n.ledger_names import line_of
 from gui.style.accessibility import InOrder, search_field
 from gui.style.editors import read_only_text

@@ -16,7 +16,7 @@ from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.ledger_ids import free_label, is_label, qualified
 from engine.model.records import TaskView
-from engine.service.router.connection_state import Beside, LedgerState
+from engine.service.router.ledger_paths import Beside, LedgerState
 from gui.engine_link.bridge import Bridge
 from gui.i18n.ledger_names import title_of
 from gui.state.preferences import Preferences

@@ -24,9 +24,8 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import display
-from engine.model.pace import STALL_MIN_MS
 from engine.model.records import LIVE, TASK_RUN, TaskRecord, TaskView
-from engine.model.status import Reason, Standing, moment, standing
+from engine.model.status import STALL_MIN_MS, Reason, Standing, moment, standing
 from engine.query.attention_reasons import reasons
 from engine.service.feed import Batch
 from engine.text import words

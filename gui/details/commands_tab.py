@@ -20,7 +20,7 @@ from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from engine.text.words import took
 from gui.details.details_tab import DetailTab
 from gui.details.part_bar import PartBar

@@ -14,13 +14,11 @@ from engine.model.blocked_places import Refusals
 from engine.model.display import display, display_lines, elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
-from engine.model.pace import STALL_MIN_MS
 from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
-from engine.model.status import Reason, moment, updated_at
+from engine.model.status import STALL_MIN_MS, Reason, moment, updated_at
 from engine.query.attention_reasons import reasons
 from engine.text import words
-from engine.text.catalogue import retold
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, retold
 from engine.text.words import count, say, took
 from gui.engine_link.task_events import refusal_words
 from gui.i18n.budget_words import advice_words, budget_name, budget_names

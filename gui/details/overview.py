@@ -24,9 +24,8 @@ from PySide6.QtWidgets import (
 from engine.model.blocked_places import Refusal, Refusals
 from engine.model.display import display
 from engine.model.ledger_ids import plain_id
-from engine.model.pace import STALL_MIN_MS
 from engine.model.records import TaskRecord, TaskView, Unreadable
-from engine.model.status import Standing, standing
+from engine.model.status import STALL_MIN_MS, Standing, standing
 from engine.text import words
 from engine.text.words import CRAWL_DELAY, Wait, count, wait_words
 from gui.details.facts import (

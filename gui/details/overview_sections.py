@@ -21,7 +21,7 @@ from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.service.engine import Engine
 from engine.text import words
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from engine.text.words import clock, count, failures_text, remarks
 from gui.details.facts import GaugeLine, arguments_text
 from gui.engine_link.services import Desk

@@ -20,9 +20,8 @@ from PySide6.QtWidgets import (
 from engine.model.display import display, elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
-from engine.model.pace import STALL_MIN_MS
 from engine.model.records import ENVELOPE, TASK_RUN, Status, TaskRecord, TaskView
-from engine.model.status import look
+from engine.model.status import STALL_MIN_MS, look
 from engine.text import words
 from engine.text.words import count
 from gui.context.window_context import WindowContext

@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from engine.results.units import Unit, UnitState
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from engine.text.words import count, size_words, took
 from gui.style.theme import plain_keys
 

@@ -22,8 +22,7 @@ from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.service.requests import problems
 from engine.service.rerun import Asked, repeatable
-from engine.service.router.connection_state import Beside, LedgerState
-from engine.service.router.errors import NoSuchLedger
+from engine.service.router.ledger_paths import Beside, LedgerState, NoSuchLedger
 from engine.service.router.ledger_router import SILENT_S, ask_for, check_label
 from gui.engine_link.engine_calls import Cancelled, EngineCalls, cancel_all
 from gui.engine_link.subscription import BatchThrottle

@@ -19,8 +19,7 @@ from engine.model.records import History, TaskEvent, TaskId, TaskRecord, Unreada
 from engine.model.status import moment
 from engine.service.feed import Batch
 from engine.text import words
-from engine.text.catalogue import retold
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, retold
 from engine.text.words import Wait, size_words, wait_of, wait_words
 from gui.i18n.budget_words import advice_words, budget_names
 

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.query import FIELDS
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from gui.context.window_context import WindowContext
 from gui.filters.filter_bar import FilterBar
 from gui.style.accessibility import InOrder

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
 from engine.model.errors import EngineError, InvalidArguments, Problem
-from engine.text import catalogue
+from engine.text import messages
 from engine.text.messages import ENGLISH
 
 FOLDER = Path(__file__).parents[1] / "translations"
@@ -120,7 +120,7 @@ def speak(app: QApplication, code: str) -> None:
     locale = QLocale.system() if QLocale.system().name().startswith(code) else QLocale(code)
     QLocale.setDefault(locale)
     signs = {"group": locale.groupSeparator(), "point": locale.decimalPoint()}
-    catalogue.use(spoken.messages, **signs, told=spoken.told)
+    messages.use(spoken.messages, **signs, told=spoken.told)
     _remove_translators(app)
     folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
     qt = QTranslator(app)
@@ -199,19 +199,19 @@ def sentence(error: EngineError) -> str:
         return "; ".join(map(mistake, error.problems))
     template = _SPOKEN[0].error(error.code, "sentence", error.sentence)
     if template == error.sentence:
-        return catalogue.retold(str(error))
+        return messages.retold(str(error))
     return template.format(**_told(error.fields))
 
 
 def mistake(problem: Problem) -> str:
     """Return a mistake in a request with its path."""
-    said = catalogue.retold(problem.message)
+    said = messages.retold(problem.message)
     return f"{problem.path}: {said}" if problem.path else said
 
 
 def translated(problem: Problem) -> Problem:
     """Return the mistake with its message translated."""
-    return Problem(problem.path, problem.code, catalogue.retold(problem.message))
+    return Problem(problem.path, problem.code, messages.retold(problem.message))
 
 
 def advice_of(kind: type[EngineError]) -> str:
@@ -220,7 +220,7 @@ def advice_of(kind: type[EngineError]) -> str:
 
 
 def _told(fields: Mapping[str, object]) -> dict[str, object]:
-    told = catalogue.retold
+    told = messages.retold
     return {name: told(one) if isinstance(one, str) else one for name, one in fields.items()}
 
 

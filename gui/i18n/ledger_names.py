@@ -9,8 +9,8 @@ from PySide6.QtCore import QCoreApplication
 
 from engine.model.display import display
 from engine.model.records import TaskView
-from engine.service.router.connection_state import LedgerState
-from engine.text.catalogue import retold
+from engine.service.router.ledger_paths import LedgerState
+from engine.text.messages import retold
 from engine.text.words import count, task_name
 
 LOST: Final = ("gone", "unusable")

@@ -14,7 +14,7 @@ from string import Formatter
 from typing import NamedTuple
 
 from engine.model.errors import EngineError
-from engine.text import catalogue
+from engine.text import messages
 
 MOST_CHARS = 2_000  # longer texts are not translated: templates are shorter without their fields
 _NUMBER = re.compile(r"\d{1,3}(,\d{3})+|\d+\.\d{1,3}")  # in English format
@@ -100,7 +100,7 @@ class ReasonTranslator:
         if whole is not None or len(text) > MOST_CHARS or depth > MOST_NESTED:
             return whole or text
         if depth and _NUMBER.fullmatch(text):
-            return catalogue.decimal(float(text.replace(",", "")), len(text.partition(".")[2]))
+            return messages.decimal(float(text.replace(",", "")), len(text.partition(".")[2]))
         for template, said in self._open:
             if text.startswith(template.parts[0]) and (facts := template.facts(text)) is not None:
                 return said.filled(

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 from engine.model.display import display
 from engine.model.ledger_ids import HERE, LONGEST, is_label
 from engine.service.engine import Engine
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
 from gui.context.open_ledgers import MOST
 from gui.context.window_context import WindowContext
 from gui.i18n.ledger_names import number_of_tasks

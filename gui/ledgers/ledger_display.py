@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject
 
 from engine.query import term
-from engine.service.router.connection_state import LedgerState
+from engine.service.router.ledger_paths import LedgerState
 from gui.context.window_context import WindowContext
 from gui.filters.active_filter import ActiveFilter
 from gui.filters.facet_tree import Lost

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QObject
 
 from engine.model.errors import EngineError
-from engine.service.router.connection_state import LedgerState
-from engine.text.catalogue import retold
+from engine.service.router.ledger_paths import LedgerState
+from engine.text.messages import retold
 from engine.text.words import count
 from gui.context.window_context import WindowContext
 from gui.i18n import language

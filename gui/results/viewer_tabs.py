@@ -36,11 +36,10 @@ from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord, TaskView
 from engine.model.status import moment
-from engine.results.differences import Difference, Differences
 from engine.results.file_reader import FileFacts
-from engine.results.units import Unit
+from engine.results.units import Difference, Differences, Unit
 from engine.service.engine import Engine
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from engine.text.words import clock, count, status_word
 from gui.details.screenshots import PicturePane
 from gui.details.unit_columns import KindChips

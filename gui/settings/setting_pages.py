@@ -21,11 +21,10 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.model.errors import EngineError
-from engine.retention.pruning import Preview, Pruned
-from engine.retention.rules import Rules
-from engine.service.router.connection_state import Beside, LedgerState
+from engine.service.pruning import Preview, Pruned, Rules
+from engine.service.router.ledger_paths import Beside, LedgerState
 from engine.text import words
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from engine.text.words import clock, count, say, size_words
 from gui.context.window_context import WindowContext
 from gui.i18n import language

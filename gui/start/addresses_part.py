@@ -15,7 +15,7 @@ from engine.model.kind_traits import traits_of
 from engine.model.redact import MARK
 from engine.service.forms import COMMANDS, MOST, AddressList, Sorting
 from engine.service.rerun import Asked
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from engine.text.words import count
 from gui.engine_link.sliced_work import SlicedWork
 from gui.start.address import address_in

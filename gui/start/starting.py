@@ -18,9 +18,9 @@ from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.kind_traits import link_follower
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.model.status import moment
-from engine.service.abilities import Abilities
 from engine.service.engine import Engine
 from engine.service.feed import Batch
+from engine.service.forms import Abilities
 from engine.service.rerun import Asked, CannotRepeat, known
 from engine.text.words import count, span, unit_word
 from gui.context.window_context import WindowContext
@@ -202,7 +202,7 @@ MOST_HOSTS = 6
 
 
 class MayDo(QObject):
-    """Texts for `engine.service.abilities`."""
+    """Texts for `engine.service.forms`."""
 
     def lines(self, may: Abilities) -> list[str]:
         """Return one sentence for each ability; ⚠ marks risky ones."""
@@ -418,7 +418,7 @@ class Starting(QObject):
         if isinstance(found, str):
             self.open_list(found)
             return
-        from engine.service.abilities import abilities
+        from engine.service.forms import abilities
 
         head = self.tr("From the text that was given. Nothing of it has run yet.")
         if name:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 from PySide6.QtCore import QCryptographicHash, QLockFile, QObject, Signal
 
-from engine.logging.private_files import private_file, private_folder
+from engine.logging.logs import private_file, private_folder
 from gui.state.window_state import APP_FOLDER
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import msgspec
 import platformdirs
 from PySide6.QtCore import QObject, Signal
 
-from engine.logging.private_files import private_file, private_folder
+from engine.logging.logs import private_file, private_folder
 from gui.state.window_state import APP_FOLDER
 
 # Every preference with its default; its control is in the settings dialog.

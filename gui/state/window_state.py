@@ -14,7 +14,7 @@ from typing import Any
 import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
 
-from engine.logging.private_files import private_file
+from engine.logging.logs import private_file
 from gui.style.theme import Theme
 
 APP_FOLDER = "openchrome-monitor"

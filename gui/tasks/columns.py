@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
 
-from engine.contracts.forced_completion import Guard
+from engine.contracts.completing import Guard
 from engine.model.display import display
 from engine.model.kind_traits import TRAITS
 from engine.model.ledger_ids import plain_id
@@ -20,8 +20,7 @@ from engine.model.records import TASK_RUN, EngineFields, Status, TaskRecord, Uni
 from engine.model.status import moment
 from engine.query.attention_reasons import REFUSED_CODE
 from engine.text import words
-from engine.text.catalogue import retold
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, retold
 from gui.tasks.budget_gauge import Fullest, fullest_of
 from gui.tasks.row import Row
 

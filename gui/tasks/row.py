@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from engine.model.display import display
 from engine.model.kind_traits import traits_of
-from engine.model.pace import STALL_MIN_MS, Pace
 from engine.model.records import Status, TaskRecord, TaskView, Units, Unreadable
 from engine.model.status import (
+    STALL_MIN_MS,
     Facet,
+    Pace,
     Reason,
     Standing,
     facets,
@@ -31,7 +32,7 @@ from engine.model.status import (
 from engine.query import ADDRESSES, Subject, haystack, host_of
 from engine.query.attention_reasons import reasons, unseen
 from engine.text import words
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from gui.tasks.budget_gauge import fullest
 
 _ALSO: Final = ADDRESSES[1]  # The second address of a task, which few kinds have

@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
-from engine.model.pace import STALL_MIN_MS, Pace
 from engine.model.records import Status, TaskRecord, TaskView
+from engine.model.status import STALL_MIN_MS, Pace
 from engine.query import Filter, SortKey, in_order, place
 from engine.query.attention_reasons import changes_at
 from gui.tasks.columns import COLUMN_AT, COLUMNS

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from engine.model.errors import BrowserMissing, EngineError, TaskNotFound
 from engine.model.records import Health
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from engine.text.words import count
 from gui.i18n import language
 from gui.style.banners import Banner, Choice

@@ -16,7 +16,7 @@ from PySide6.QtGui import QCloseEvent, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from engine.logging.logs import log_path
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from gui.state.preferences import Preferences
 from gui.state.window_state import Memory
 from gui.style.theme import plain_title

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QToolButton, QWid
 
 from engine.model.display import display, elide_middle
 from engine.model.records import Health
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from gui.style.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
 
 ROOT_CHARS, LEAST_CHARS = 60, 14

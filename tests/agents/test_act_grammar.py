@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.agents.errors import InstructionRefused
 from engine.agents.grammar import Goal, Step, parse
+from engine.agents.reply import InstructionRefused
 
 SAVE = Goal("Save", "Save")
 NAME = Goal("Name", "Name")

@@ -8,9 +8,9 @@ import time
 import psutil
 import pytest
 
-from engine.agents.errors import TooManyAgents, WindowTooShort
+from engine.agents.reply import TooManyAgents, WindowTooShort
 from engine.agents.sessions import MOST_TABS
-from engine.browser.chromium.processes import alive
+from engine.browser.chromium.driver import alive
 from engine.model.errors import OwnershipError, ShuttingDown
 from engine.sample.server import Answer
 from tests.agents.conftest import Opening, Running

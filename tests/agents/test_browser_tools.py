@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from engine.agents import TOOLS
-from engine.agents.errors import NoTabOpen, TabNotFound, UnknownTool
+from engine.agents.reply import NoTabOpen, TabNotFound, UnknownTool
 from engine.browser.interact.command_errors import (
     ElementNotReady,
     NoHistory,

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.model.errors import InvalidArguments
-from engine.service.abilities import abilities
 from engine.service.drafts import Asked, Terms, asked_of, document, lacks, read, storable, text_of
-from engine.service.forms import actions, inputs, own_names, startable
+from engine.service.forms import abilities, actions, inputs, own_names, startable
 from engine.service.requests import problems
 
 NEEDED: dict[str, dict[str, Any]] = {

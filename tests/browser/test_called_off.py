@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
+from engine.browser.chromium.browser_instance import open_context
 from engine.browser.chromium.browser_options import BrowserVariant
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.chromium.contexts import open_context
 from engine.browser.chromium.launch import Chromium
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed, ShuttingDown

@@ -18,7 +18,7 @@ from engine.browser.page import screenshot_masking
 from engine.browser.page.screenshot_masking import TRIES, MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import Policy
 from engine.sample.server import Answer
-from engine.secrets.echo_matching import Echoes
+from engine.secrets.value_search import Echoes
 
 ONE, OTHER = "Aunt5ecretAx", "Zvor9acheqZw"  # the same width where all letters are as wide
 STYLE = "<style>*{font:16px monospace}input,select{width:300px}</style>"

@@ -16,10 +16,9 @@ from engine.browser.chromium import browser_session, launch
 from engine.browser.chromium import driver as drivers
 from engine.browser.chromium.browser_options import BrowserVariant
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.chromium.driver import Driver
+from engine.browser.chromium.driver import Driver, alive
 from engine.browser.chromium.locate import locate
 from engine.browser.chromium.navigation_filter import NavigationFilter
-from engine.browser.chromium.processes import alive
 from engine.egress.proxy import Proxy
 from engine.model.config import Settings
 from engine.model.errors import BrowserFailed

@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
+from engine.browser.chromium import browser_instance
 from engine.browser.chromium import browser_instance as instances
-from engine.browser.chromium import contexts
 from engine.browser.chromium.browser_instance import Instance
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
@@ -113,7 +113,7 @@ async def test_an_instance_that_is_slow_to_close_takes_no_other_one_with_it(
         leaves = await session.open_instance(stays.options)
         left = await leaves.page()
         monkeypatch.setattr(instances, "CLOSE_S", 0.0)
-        for room, limit in ((instances, "LATE_S"), (contexts, "CALM_S")):
+        for room, limit in ((instances, "LATE_S"), (browser_instance, "CALM_S")):
             monkeypatch.setattr(room, limit, FAR_S)  # it is slow, and does not hang
         await leaves.close()
         async with asyncio.timeout(60):

@@ -18,7 +18,7 @@ import pytest
 from engine.browser.chromium import browser_session as sessions
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.chromium.processes import alive
+from engine.browser.chromium.driver import alive
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed, BrowserGone, BrowserMissing, PageError, ShuttingDown
 from engine.pages.fetch import PageOptions

@@ -12,8 +12,7 @@ import pytest
 from engine.browser.chromium import browser_session as sessions
 from engine.browser.chromium import driver as driving
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.chromium.driver import Driver
-from engine.browser.chromium.processes import alive
+from engine.browser.chromium.driver import Driver, alive
 from tests.browser.conftest import command
 
 LIMIT_S = 60.0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.cli import calls
-from engine.contracts.errors import BulkCompletionRefused
+from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.ledger.record_store import RecordNotFound
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, WaitTimeout
 from engine.model.records import Status

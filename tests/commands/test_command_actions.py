@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.browser.interact import command_pages, dialogs
+from engine.browser.chromium import browser_instance
+from engine.browser.interact import command_pages
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.commands.conftest import Opening, do
@@ -138,7 +139,7 @@ async def test_of_several_tabs_the_newest_is_meant_also_one_whose_title_is_yet_t
 async def test_of_many_dialogs_a_few_are_told(
     opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialogs, "MAX_KEPT", 2)
+    monkeypatch.setattr(browser_instance, "MAX_KEPT", 2)
     site.answers["/asks"] = page("<button onclick='for (const n of [1, 2, 3]) alert(n)'>x</button>")
     async with opened() as booth:
         _, done = await results(

@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from engine.browser.chromium.processes import alive
-from engine.browser.interact import command_stage, command_tools
+from engine.browser.chromium.driver import alive
+from engine.browser.interact import command_target, command_tools
 from engine.sample.server import Answer
 from engine.sample.site import Site
 from tests.browser.conftest import command
@@ -134,7 +134,7 @@ async def test_a_command_on_a_stopped_browser_says_how_long_it_took(
     opened: Opening, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_tools, "GRACE_S", 0.2)
-    monkeypatch.setattr(command_stage, "ANSWER_S", 1.5)
+    monkeypatch.setattr(command_target, "ANSWER_S", 1.5)
     async with opened() as booth:
         slow = do("evaluate", script="return new Promise(() => {})", timeout=1_000)
         record = await booth.start(do("goto", url=f"{site.url}/static/1"), slow)

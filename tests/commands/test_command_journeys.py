@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.browser.interact import command_target
+from engine.cli.progress import CommandLines
 from engine.cli.run import report
-from engine.cli.run_show import Lines
 from engine.kinds.commands.command_check import check
 from engine.model.addresses import Glob
 from engine.model.errors import InvalidArguments
@@ -254,7 +254,7 @@ def test_a_warning_is_shown_in_the_report_and_on_the_command_line(tmp_path: Path
         "warning": "3 elements match the selector; the first was used",
     }
     done = {"id": "task_1_1", "name": "t", "status": "completed", "createdAt": 1}
-    shown = Lines(several=False).line({**done, "commands": [command]}, 0, command)
+    shown = CommandLines(several=False).line({**done, "commands": [command]}, 0, command)
     assert shown.endswith(": 3 elements match the selector; the first was used [warning]")
     xml = report([({**done, "commands": [command]}, tmp_path)]).decode()
     assert '<property name="warning" value="3 elements match the selector' in xml

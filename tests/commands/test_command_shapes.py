@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.kinds.commands.command_check import check
+from engine.kinds.commands.command_document import base36, new_task_id
 from engine.kinds.commands.command_file import MAX_BYTES, read_document
-from engine.kinds.commands.command_task import base36, new_task_id
-from engine.ledger.command_task_ids import is_command_task_id
+from engine.ledger.reader import is_command_task_id
 from engine.model.errors import InvalidArguments, TransitionError
 from engine.model.lifecycle import COMMAND, COMMAND_TASK, Machine
 from engine.secrets.given_secrets import Scrub
@@ -34,7 +34,7 @@ def test_a_task_id_is_a_time_and_a_counter_in_base_36() -> None:
 
 
 def test_two_processes_do_not_begin_to_count_at_the_same_number() -> None:
-    source = "from engine.kinds.commands.command_task import new_task_id; print(new_task_id(5))"
+    source = "from engine.kinds.commands.command_document import new_task_id; print(new_task_id(5))"
     ids = {
         subprocess.run([sys.executable, "-c", source], capture_output=True, check=True).stdout
         for _ in range(3)

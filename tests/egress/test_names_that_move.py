@@ -6,7 +6,7 @@ import pytest
 
 from engine.browser.chromium.launch import FLAGS
 from engine.egress.egress_policy import KEPT_S, LOOPBACK, Place, Policy, place_of
-from engine.kinds.egress_log import reach
+from engine.kinds.context import reach
 from engine.model.config import Settings
 from engine.model.errors import PageError
 from tests.egress.conftest import PUBLIC, START, World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.egress.proxy_answer import (
+from engine.egress.proxy_request import (
     MAX_INTERIM_BYTES,
     MAX_INTERIM_HEADS,
     AnswerStart,

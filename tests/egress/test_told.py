@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
-from engine.kinds.egress_log import telling
+from engine.kinds.context import MemoryContext, telling
 from engine.model.config import Settings
 from engine.model.errors import LedgerUnusable
 from engine.sample.server import Answer, Request, Server

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine import budgets
-from engine.execution.budget_observer import BudgetObserver
+from engine.execution.task_context import BudgetObserver
 from engine.ledger.ledger import Ledger
 from engine.model.errors import InvalidArguments
 from engine.model.records import Status, Units

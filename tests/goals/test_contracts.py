@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from engine.contracts.bulk_progress import Contract, guard
+from engine.contracts.bulk_progress import Contract, ContractNotFound, guard
 from engine.contracts.contract_progress import contract_data
 from engine.contracts.contract_service import Goals
 from engine.contracts.contract_store import SLACK, Contracts
-from engine.contracts.errors import ContractNotFound
 from engine.ledger.ledger import Ledger
 from engine.ledger.record_store import NotAnId, RecordUnreadable
 from engine.model.errors import InvalidArguments, LedgerReadOnly, LedgerWriteFailed

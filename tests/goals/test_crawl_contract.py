@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.contracts.bulk_progress import Contract
+from engine.contracts.bulk_progress import BulkCompletionRefused, CannotComplete, Contract
 from engine.contracts.completing import force_of
-from engine.contracts.errors import BulkCompletionRefused, CannotComplete
 from engine.model.errors import InvalidArguments, TransitionError
 from engine.model.records import Status, TaskRecord
 from engine.service.admission import Terms

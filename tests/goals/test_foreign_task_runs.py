@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.contracts.contract_progress import RunView, run_data
 from engine.contracts.contract_service import Goals
-from engine.contracts.errors import BulkCompletionRefused
 from engine.model.errors import InvalidArguments
 from tests.goals.task_runs import again
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from engine.contracts.completing import force_of
-from engine.contracts.contract_progress import RunView
-from engine.contracts.forced_completion import (
+from engine.contracts.completing import (
     CompletionObstacle,
     CompletionVerdict,
+    force_of,
     may_be_completed,
     whoami,
 )
+from engine.contracts.contract_progress import RunView
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.errors import InvalidArguments

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from engine.contracts.completing import force_of
-from engine.contracts.contract_progress import RunView
-from engine.contracts.contract_service import Goals
-from engine.contracts.errors import (
+from engine.contracts.bulk_progress import (
     BulkCompletionRefused,
     ContractNotFound,
     InvalidRunStep,
     TaskRunNotFound,
 )
+from engine.contracts.completing import force_of
+from engine.contracts.contract_progress import RunView
+from engine.contracts.contract_service import Goals
 from engine.ledger.ledger import Ledger
 from engine.ledger.record_store import NotAnId, RecordUnreadable
 from engine.model.errors import InvalidArguments, LedgerReadOnly

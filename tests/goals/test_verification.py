@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.contracts.errors import BulkCompletionRefused
+from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from engine.verbs import VERBS

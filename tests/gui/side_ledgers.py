@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication, QTreeWidgetItem
 
 from engine.model.records import TaskView
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
 from gui.filters.sidebar import Sidebar
 from gui.startup.session import Session
 from tests.gui.result_ledgers import put_task

@@ -16,7 +16,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 
-from engine.model.version import VERSION
+from engine.model.config import VERSION
 from gui.app import keep_customs
 from gui.desktop.raise_window import is_kept_back
 from gui.engine_link.background import TaskSet

@@ -13,8 +13,7 @@ from engine.model.config import Settings
 from engine.model.ledger_ids import qualified
 from engine.model.records import TaskRecord, TaskView
 from engine.service.feed import Batch
-from engine.service.router.connection_state import Beside, LedgerState
-from engine.service.router.errors import BadLabel, NoSuchLedger
+from engine.service.router.ledger_paths import BadLabel, Beside, LedgerState, NoSuchLedger
 from gui.commands.exporting import file_name
 from gui.engine_link.bridge import Bridge
 from tests.gui.windows import WAIT_S, until

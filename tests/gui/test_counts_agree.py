@@ -19,7 +19,7 @@ from engine.model.status import Facet, Standing
 from engine.query import Filter, subject
 from engine.sample.site import Site
 from engine.service.rerun import repeats
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
 from gui.commands.rerunning import RerunDialog
 from gui.context.scope import Scope
 from gui.details.several import Several

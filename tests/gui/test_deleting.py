@@ -15,9 +15,9 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
 from engine.model.records import EngineFields, Status, TaskView, Unreadable
-from engine.retention import removal
-from engine.retention.errors import NoTrash, TaskStays
+from engine.service import pruning
 from engine.service.engine import Engine
+from engine.service.pruning import NoTrash, TaskStays
 from gui.commands.bulk_work import WorkBar
 from gui.commands.deleting import MANY, UNDO_MS, DeleteQuestion, Deleting, can_go
 from gui.startup.session import Session
@@ -191,7 +191,7 @@ async def test_where_there_is_no_trash_it_asks_whether_to_delete_for_good(
 
     ids = await asyncio.to_thread(ended, home)
     async with opened(home) as session:
-        monkeypatch.setattr(removal, "to_trash", refuse)
+        monkeypatch.setattr(pruning, "to_trash", refuse)
         session.window.table.select_ids(ids)
         session.window.acts["delete"].trigger()
         with appearing(DeleteQuestion) as told:

@@ -12,7 +12,7 @@ from PySide6.QtCore import QLocale
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTabWidget, QWidget
 
-from engine.text import catalogue
+from engine.text import messages
 from gui.i18n.language import PSEUDO, speak
 from gui.style.labels import ElidedLabel
 from tests.gui.result_ledgers import page, put_pages, put_task
@@ -28,7 +28,7 @@ def voice(request: pytest.FixtureRequest, qapp: object) -> Iterator[str]:
     speak(app(), request.param)
     yield request.param
     speak(app(), "en")
-    catalogue.use({})
+    messages.use({})
     QLocale.setDefault(before)
 
 

@@ -14,7 +14,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QTreeWidgetItem
 
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
 from gui.filters.facet_tree import VIEW, FacetTree, children, key_of
 from gui.filters.filter_bar import FilterBox
 from gui.filters.filter_help import FilterHelp

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize
 
-from engine.model.version import VERSION
+from engine.model.config import VERSION
 from gui.window.main_window import FIRST_SIZE, TITLE_HEIGHT, first_size
 
 ROOT = Path(__file__).resolve().parents[2]

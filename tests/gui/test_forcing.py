@@ -13,12 +13,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from engine.contracts.bulk_progress import Contract, guard
-from engine.contracts.contract_service import Goals
-from engine.contracts.forced_completion import (
+from engine.contracts.completing import (
     CompletionCheck,
     CompletionObstacle,
     CompletionVerdict,
 )
+from engine.contracts.contract_service import Goals
 from engine.contracts.task_runs import contract_of
 from engine.ledger.ledger import Ledger
 from engine.model.records import TaskRecord

@@ -13,7 +13,7 @@ from PySide6.QtCore import QLocale, Qt
 from PySide6.QtWidgets import QMenu, QPushButton
 
 from engine.model.errors import EngineError, TaskNotFound, WorkerFailed
-from engine.text import catalogue
+from engine.text import messages
 from engine.text.messages import ENGLISH
 from gui.app import _parse
 from gui.i18n import language
@@ -37,7 +37,7 @@ def voice(request: pytest.FixtureRequest, qapp: object) -> Iterator[str]:
     speak(app(), code)
     yield code
     speak(app(), "en")
-    catalogue.use({})
+    messages.use({})
     QLocale.setDefault(before)
     app().setLayoutDirection(Qt.LayoutDirection.LeftToRight)
 

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
 from gui.filters.views_menu import SaveView
 from gui.ledgers.ledger_actions import LedgerCard
 from gui.settings.settings_dialog import SettingsDialog

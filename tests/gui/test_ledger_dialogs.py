@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
 from gui.app import _parse
 from gui.commands.task_requests import CancelDialog
 from gui.context.open_ledgers import KEPT

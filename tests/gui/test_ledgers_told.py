@@ -10,17 +10,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
-from engine.contracts.contract_service import Goals
-from engine.contracts.forced_completion import (
+from engine.contracts.completing import (
     CompletionCheck,
     CompletionObstacle,
     CompletionVerdict,
 )
+from engine.contracts.contract_service import Goals
 from engine.ledger.ledger import Ledger
 from engine.model.errors import TaskNotFound
 from engine.model.ledger_ids import qualified
-from engine.service.router.connection_state import Beside
-from engine.service.router.errors import ContractsElsewhere
+from engine.service.router.ledger_paths import Beside, ContractsElsewhere
 from gui.commands.bulk_work import Refusal, Refusals
 from gui.commands.exporting import ExportDialog
 from gui.commands.force_complete import ForceDialog

@@ -9,7 +9,7 @@ from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
 from gui.details.events import Events
 from gui.ledgers.ledger_trouble import LedgerTrouble
 from gui.style.banners import Banner, Choice

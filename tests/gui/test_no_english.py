@@ -13,13 +13,13 @@ import pytest
 from PySide6.QtCore import QLocale, Qt
 from PySide6.QtWidgets import QDialog, QTabWidget, QWidget
 
-from engine.contracts.forced_completion import (
+from engine.contracts.completing import (
     CompletionCheck,
     CompletionObstacle,
     CompletionVerdict,
 )
 from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
-from engine.text import catalogue
+from engine.text import messages
 from gui.commands.force_complete import ForceDialog
 from gui.filters.filter_help import FilterHelp
 from gui.i18n.language import speak
@@ -74,7 +74,7 @@ def german(qapp: object) -> Iterator[None]:
     speak(app(), "de")
     yield
     speak(app(), "en")
-    catalogue.use({})
+    messages.use({})
     QLocale.setDefault(before)
     app().setLayoutDirection(Qt.LayoutDirection.LeftToRight)
 

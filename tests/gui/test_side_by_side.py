@@ -18,7 +18,7 @@ from engine.export.exports import row_of
 from engine.model.ledger_ids import is_label, qualified
 from engine.model.records import Health, TaskRecord
 from engine.query import completion
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
 from engine.text.words import task_name
 from gui.commands.exporting import file_name
 from gui.commands.rerunning import RerunDialog

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from engine.browser.chromium.processes import alive
+from engine.browser.chromium.driver import alive
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper

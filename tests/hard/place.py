@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from engine.budgets.envelopes import Envelopes
 from engine.contracts.contract_service import Goals
-from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.contracts.run_lifecycle import LinkedRuns, Runs
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.budgets import ToolCall
-from engine.budgets.envelopes.envelope_requests import EnvelopeRequest
+from engine.budgets.envelopes import EnvelopeRequest
 from engine.contracts.completing import force_of
 from engine.model.records import EngineFields, Status
 from tests.hard.place import RUN_ID, URL, Place, Scene, Step

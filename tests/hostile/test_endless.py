@@ -11,7 +11,7 @@ from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.crawl.frontier import MAX_RETRY_AFTER_S, is_repeating
-from engine.pages.retry_policy import pause_s
+from engine.pages.fetch import pause_s
 from engine.pages.static_engine import open_static
 from fixtures.hostile.rules import ROBOTS
 from fixtures.hostile.site import HostileSite

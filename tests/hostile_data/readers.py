@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from engine.budgets.envelopes.envelope_requests import state_of
+from engine.budgets.envelopes import state_of
 from engine.cli.calls import json_text
 from engine.cli.show import view_data
 from engine.export.table import csv_cell
@@ -139,7 +139,7 @@ READERS: Final = (
 def shelves(home: Path) -> Iterator[Reader]:
     """The readers of records that lie in a home: each writes the bytes there, and looks."""
     from engine.contracts.contract_store import Contracts
-    from engine.contracts.lifecycle import Runs
+    from engine.contracts.run_lifecycle import Runs
     from engine.contracts.task_run_folders import RunFolders
 
     contracts, runs = Contracts(home, lambda: NOW_MS), RunFolders(home, lambda: NOW_MS)

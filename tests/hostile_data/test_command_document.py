@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.cli.progress import CommandLines, ending
 from engine.cli.run import report
-from engine.cli.run_show import Lines, ending
-from engine.kinds.commands.command_document import task_in
-from engine.kinds.commands.command_task import Task, TaskCommand
+from engine.kinds.commands.command_document import Task, TaskCommand, task_in
 from engine.ledger.files import Unusable
 
 ANYTHING = st.recursive(
@@ -38,7 +37,7 @@ def test_whatever_a_command_document_holds_it_is_shown_or_refused(
         return
     whole = {"id": "t", "name": "", "status": "failed", "createdAt": 0, **found}
     whole["status"] = "failed"  # by meta.json, see `command_task`
-    lines = Lines(several=True)
+    lines = CommandLines(several=True)
     for number, command in enumerate(found["commands"]):
         lines.line(whole, number, {**command, "status": "error"}).encode()
     ending(whole, "0" * 16).encode()

@@ -12,7 +12,7 @@ import pytest
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.page.evidence import distance
 from engine.kinds.context import MemoryContext
-from engine.kinds.evidence.evidence_kind import EVIDENCE, FILES, PARTS, parse_evidence
+from engine.kinds.evidence_kind import EVIDENCE, FILES, PARTS, parse_evidence
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, TaskFailed

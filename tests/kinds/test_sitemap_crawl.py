@@ -29,7 +29,7 @@ from engine.pages.static_engine import open_static
 from engine.sample.server import Answer
 from engine.sample.site import ELSEWHERE, Site, index, urlset
 from engine.service.engine import Engine
-from engine.text.catalogue import say
+from engine.text.messages import say
 from engine.text.words import remarks
 
 QUICK = {"engine": "static", "delay_ms": 0}

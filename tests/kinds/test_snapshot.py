@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine.kinds.snapshot.snapshot_args import parse_snapshot
+from engine.kinds.snapshot_kind import parse_snapshot
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments
 from engine.model.records import Status

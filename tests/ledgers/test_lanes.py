@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from engine.service.router import connection, ledger_paths
-from engine.service.router.connection_state import Beside
 from engine.service.router.isolated_executor import THREADS, Lane, Lanes
+from engine.service.router.ledger_paths import Beside
 from tests.ledgers.world import furnished, reading, side_by_side, until
 from tests.support.task_folders import task_id, write_meta
 

@@ -15,8 +15,14 @@ from engine.model.records import TaskId
 from engine.service.engine import Engine
 from engine.service.feed import Batch, Feed
 from engine.service.router import connection
-from engine.service.router.connection_state import Beside, LedgerState
-from engine.service.router.errors import BadLabel, LedgerAlreadyShown, LedgerInside, NoSuchLedger
+from engine.service.router.ledger_paths import (
+    BadLabel,
+    Beside,
+    LedgerAlreadyShown,
+    LedgerInside,
+    LedgerState,
+    NoSuchLedger,
+)
 from engine.service.router.ledger_router import Merging
 from tests.ledgers.world import OWN, Reader, furnished, reading, side_by_side, until
 from tests.support.task_folders import elsewhere, task_id, write_meta

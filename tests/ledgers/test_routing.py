@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.export.errors import ExportRefused
 from engine.export.exporter import Order
 from engine.export.exports import Exports
+from engine.export.output import ExportRefused
 from engine.model.config import Settings
 from engine.model.errors import LedgerUnusable, NotATaskId, TaskNotFound
 from engine.model.ledger_ids import ledger_label, plain_id, qualified
@@ -22,8 +22,7 @@ from engine.service.contracts import ContractService
 from engine.service.engine import Engine
 from engine.service.queries import Past, TaskQueries
 from engine.service.requests import TaskRequests
-from engine.service.router.connection_state import Beside
-from engine.service.router.errors import LedgerNotOpen, NoSuchLedger
+from engine.service.router.ledger_paths import Beside, LedgerNotOpen, NoSuchLedger
 from tests.ledgers.world import Home, furnished, side_by_side, until
 
 IDS = {"task_id", "given", "subject", "run_id", "contract_id", "before", "order"}

@@ -18,8 +18,7 @@ from engine.model.errors import EngineError, LedgerReadOnly
 from engine.model.ledger_ids import ledger_label, qualified
 from engine.model.records import Status, TaskRecord
 from engine.service.engine import Engine
-from engine.service.router.connection_state import Beside
-from engine.service.router.errors import LedgerWatchOnly, OnlyInItsOwnWindow
+from engine.service.router.ledger_paths import Beside, LedgerWatchOnly, OnlyInItsOwnWindow
 from tests.ledgers.world import OWN, Home, everything, furnished, side_by_side
 
 REASON = "the site was switched off for good"

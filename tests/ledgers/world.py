@@ -18,7 +18,7 @@ from engine.model.records import Status, TaskId, TaskView
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from engine.service.feed import Batch
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
 
 OWN = ""
 SOON_S = 60.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine.ledger.folder_presence import HeldFolder, Presence
+from engine.ledger.filesystem_checks import HeldFolder, Presence
 from engine.ledger.ledger import Ledger
 from engine.ledger.ownership import Owner
 from engine.model.errors import LedgerAway, TaskRemoved

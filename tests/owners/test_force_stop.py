@@ -14,13 +14,13 @@ import pytest
 from msgspec import to_builtins
 
 from engine.cli.start import detach
-from engine.execution import force_stop as module
-from engine.execution.force_stop import CannotForceStop
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
 from engine.model.records import EngineFields, Status, TaskRecord
+from engine.service import commands as module
 from engine.service.admission import NO_TERMS
+from engine.service.commands import CannotForceStop
 from engine.service.engine import Engine
 from tests.support.engines import opened, until
 

@@ -17,7 +17,7 @@ import pytest
 from engine import budgets
 from engine.budgets import ToolCall
 from engine.budgets.envelopes import DurationMeter, EnvelopeRequest, Envelopes
-from engine.execution.budget_observer import ASLEEP_S, BudgetObserver
+from engine.execution.task_context import ASLEEP_S, BudgetObserver
 from engine.ledger import lock, machine
 from engine.ledger.files import Folder
 from engine.ledger.ledger import Ledger
@@ -27,8 +27,8 @@ from engine.ledger.reader import LedgerReader
 from engine.ledger.reaper import Reaper
 from engine.model.errors import LockTimeout
 from engine.model.records import Status, TaskRecord, Units
-from engine.retention import pruning
-from engine.retention.rules import Rules
+from engine.service import pruning
+from engine.service.pruning import Rules
 from engine.text import words
 from tests.hard.reapers import write_foreign
 from tests.support.lock_clock import given_clock

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.contracts.lifecycle import LifecycleTransitionError, Runs
+from engine.contracts.run_lifecycle import LifecycleTransitionError, Runs
 from engine.ledger.files import Folder
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger

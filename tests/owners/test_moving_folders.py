@@ -21,9 +21,9 @@ from engine.ledger.machine import wall_ms
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import EngineError, TaskNotFound, TaskRemoved
 from engine.model.records import Status, TaskRecord
-from engine.retention import pruning
-from engine.retention.rules import Rules
+from engine.service import pruning
 from engine.service.engine import Engine
+from engine.service.pruning import Rules
 from tests.support.endless_site import endless
 from tests.support.engines import opened, until
 

@@ -130,8 +130,8 @@ BUSY = """
 import random
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord
-from engine.retention import pruning
-from engine.retention.rules import Rules
+from engine.service import pruning
+from engine.service.pruning import Rules
 from engine.ledger.reader import LedgerReader
 from engine.ledger.machine import wall_ms
 chance = random.Random(sys.argv[2])

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from engine.model.errors import TaskUnreadable
 from engine.results.file_reader import TaskFileReader
-from engine.results.json_scan import Broken, Scan
-from engine.results.json_tree import Hit, Node, Rest, Search, members, path_of
+from engine.results.json_tree import Broken, Hit, Node, Rest, Scan, Search, members, path_of
 
 WithFile = Callable[[str, Any], str]
 ROOT = Node("$", "object", 0, "")

@@ -15,7 +15,7 @@ from playwright.async_api import Error
 
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.kinds.context import MemoryContext
-from engine.kinds.recording.recording_errors import NotStoppable
+from engine.kinds.recording.recording_kind import NotStoppable
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings

@@ -12,9 +12,8 @@ import pytest
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.recording.recorder_messages import Answered
 from engine.kinds.commands.command_check import check
-from engine.kinds.recording.recording_actions import Scribe
+from engine.kinds.recording.recording_actions import Masks, Scribe
 from engine.kinds.recording.recording_export import command_task
-from engine.kinds.recording.recording_masks import Masks
 from tests.recording.test_recording_export import exported, replayed, state_of
 from tests.recording.trap_pages import served
 

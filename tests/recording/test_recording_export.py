@@ -18,11 +18,11 @@ from playwright.async_api import async_playwright
 
 from engine.browser.chromium.locate import locate
 from engine.cli.octask import octask
-from engine.export.errors import ExportExists, ExportRefused
+from engine.export.output import ExportExists, ExportRefused
 from engine.export.recordings import export_recording
 from engine.kinds.commands.command_check import check
-from engine.kinds.recording.recording_errors import NotARecording, NothingToReplay
 from engine.kinds.recording.recording_export import command_task, template
+from engine.kinds.recording.recording_kind import NotARecording, NothingToReplay
 from engine.ledger.reader import LedgerReader
 from engine.model.records import Status
 from engine.service.requests import problems

@@ -11,9 +11,8 @@ import pytest
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.recording.recorder_messages import Heard, TabClosed, Told
-from engine.kinds.recording.recording_actions import Scribe
+from engine.kinds.recording.recording_actions import Masks, Scribe
 from engine.kinds.recording.recording_export import command_task
-from engine.kinds.recording.recording_masks import Masks
 from tests.recording.conftest import until
 from tests.recording.test_recording_export import exported, replayed, state_of
 from tests.recording.trap_pages import served

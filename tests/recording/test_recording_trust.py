@@ -21,8 +21,7 @@ from engine.browser.recording.recorder_messages import (
     is_secret_field,
     read_told,
 )
-from engine.kinds.recording.recording_actions import Action, Scribe
-from engine.kinds.recording.recording_masks import Masks
+from engine.kinds.recording.recording_actions import Action, Masks, Scribe
 from engine.sample.server import Answer
 from tests.recording.conftest import WAIT_S
 from tests.recording.test_recording_export import exported

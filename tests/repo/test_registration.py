@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from engine.model.version import VERSION
+from engine.model.config import VERSION
 from gui.app import APP_NAME, DESKTOP_ID, _parse
 from gui.desktop.launch_request import SCHEME
 

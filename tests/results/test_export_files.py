@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from engine.export import output
-from engine.export.errors import (
+from engine.export.exporter import FORMATS, ExportProgress, Order, export_file
+from engine.export.exports import Exports
+from engine.export.output import (
     ExportExists,
     ExportFailed,
     ExportRefused,
     ExportStopped,
     ResultDamaged,
 )
-from engine.export.exporter import FORMATS, ExportProgress, Order, export_file
-from engine.export.exports import Exports
 from tests.results.conftest import page
 
 

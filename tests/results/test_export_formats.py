@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from engine.export import sheet, table
-from engine.export.errors import NothingToExport, ResultDamaged
+from engine.export import report, table
 from engine.export.exporter import FORMATS, TASK_COLUMNS, ExportProgress, Order, export_file
+from engine.export.output import NothingToExport, ResultDamaged
 from engine.model.errors import InvalidArguments, TaskNotFound
 from engine.model.records import ErrorInfo, Status
 from tests.results.conftest import page, wrapped
@@ -303,7 +303,7 @@ def test_links_stand_in_a_sheet_of_their_own(ledger, crawled, tmp_path) -> None:
 
 
 def test_rows_beyond_one_sheet_go_on_in_the_next(ledger, crawled, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(sheet.write_xlsx, "__kwdefaults__", {"most_rows": 4})
+    monkeypatch.setattr(report.write_xlsx, "__kwdefaults__", {"most_rows": 4})
     task_id = crawled(*(page(n) for n in range(8)))
     book = workbook(ledger, task_id, tmp_path / "a.xlsx", "url")
     assert list(book) == ["pages", "pages (2)", "pages (3)", "about"]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.export.errors import ExportExists, ExportRefused, ExportStopped
 from engine.export.exporter import FORMATS, ExportProgress, Order
 from engine.export.exports import Exports
+from engine.export.output import ExportExists, ExportRefused, ExportStopped
 from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
 from engine.results.units import UnitFilter
 from tests.results.conftest import page

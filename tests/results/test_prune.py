@@ -16,10 +16,16 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reader import LedgerReader
 from engine.model.records import Status
-from engine.retention import removal
-from engine.retention.errors import DeleteFailed, NoTrash
-from engine.retention.pruning import STILL_WRITING_MS, KeepReason, preview, prune
-from engine.retention.rules import Rules
+from engine.service import pruning
+from engine.service.pruning import (
+    STILL_WRITING_MS,
+    DeleteFailed,
+    KeepReason,
+    NoTrash,
+    Rules,
+    preview,
+    prune,
+)
 from tests.results.conftest import page
 
 ALL = Rules(keep=0)
@@ -109,7 +115,7 @@ def test_a_link_in_a_tasks_place_is_not_deleted_as_one(ledger, tmp_path) -> None
     link = ledger.root / ("a" * 16)
     link.symlink_to(tmp_path)
     with pytest.raises(DeleteFailed):
-        removal.delete(ledger.root, link.name)
+        pruning.delete_for_good(ledger.root, link.name)
     assert link.is_symlink()
 
 
@@ -182,7 +188,7 @@ def test_what_changed_since_the_preview_stays(ledger, crawled, trash) -> None:
     meta = ledger.root / changed / "meta.json"
     raw = json.loads(meta.read_text())
     meta.write_text(json.dumps({**raw, "note": "somebody still needs it"}))
-    removal.delete(ledger.root, removed)
+    pruning.delete_for_good(ledger.root, removed)
     done = prune(ledger, shown, now_ms=later)
     assert ids(done.gone) == [same]
     assert set(done.stayed) == {(changed, KeepReason.CHANGED), (removed, KeepReason.GONE)}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.model.errors import InvalidArguments
 from engine.model.records import Stamp
-from engine.retention.rules import Ended, Rules, chosen, rules_of
+from engine.service.pruning import Ended, Rules, chosen, rules_of
 
 NOW = 1_000_000.0
 STATES = ("COMPLETED", "FAILED", "CANCELLED")

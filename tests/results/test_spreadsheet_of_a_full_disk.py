@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.export import sheet
+from engine.export import report
 
 
 class Full(io.BytesIO):
@@ -41,8 +41,8 @@ class Filled:
 def test_a_disk_that_is_full_at_any_byte_leaves_no_error_that_nobody_catches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sheet, "_Sheets", Filled)
+    monkeypatch.setattr(report, "_Sheets", Filled)
     for room in (0, 40, 300, 1_000, 4_000, 7_000, 9_000):
         with pytest.raises(OSError, match="No space left"):
-            sheet.write_xlsx(Full(room), SimpleNamespace())  # type: ignore[arg-type]
+            report.write_xlsx(Full(room), SimpleNamespace())  # type: ignore[arg-type]
         gc.collect()

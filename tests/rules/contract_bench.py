@@ -9,9 +9,9 @@ from typing import Any
 
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.contracts.bulk_progress import Contract
+from engine.contracts.completing import Force
 from engine.contracts.contract_service import Goals
-from engine.contracts.forced_completion import Force
-from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.contracts.run_lifecycle import LinkedRuns, Runs
 from engine.execution.executor import Executor
 from engine.execution.runner import Job
 from engine.kinds.context import Clock, Context, UnitStopped

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from engine.budgets.envelopes import Envelopes, envelope_request
-from engine.contracts.errors import BulkCompletionRefused
+from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.model.errors import EngineError
 from engine.model.records import EngineFields, Status, TaskId, TaskRecord
 from tests.rules.contract_bench import FORCE, THREE, Bench

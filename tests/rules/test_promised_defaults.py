@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from engine.kinds.crawl.crawl_args import parse_crawl
-from engine.kinds.evidence.evidence_kind import parse_evidence
+from engine.kinds.evidence_kind import parse_evidence
 from engine.kinds.recording.recording_kind import parse_recording
 from engine.kinds.sitemap.sitemap_crawl import parse_sitemap
-from engine.kinds.snapshot.snapshot_args import parse_snapshot
+from engine.kinds.snapshot_kind import parse_snapshot
 from engine.model import redact
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, LedgerUnusable

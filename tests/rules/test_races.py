@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.budgets.envelopes import Envelopes
-from engine.budgets.envelopes.envelope_requests import envelope_request
+from engine.budgets.envelopes import Envelopes, envelope_request
+from engine.contracts.completing import Force
 from engine.contracts.contract_service import Goals
-from engine.contracts.forced_completion import Force
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError

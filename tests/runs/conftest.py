@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.contracts.lifecycle import Runs
+from engine.contracts.run_lifecycle import Runs
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 

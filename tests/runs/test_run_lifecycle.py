@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.contracts.lifecycle import LifecycleTransitionError, Run, RunNotRunning, Runs, envelope
+from engine.contracts.run_lifecycle import LifecycleTransitionError, RunNotRunning, Runs
+from engine.contracts.run_store import Run, envelope
 from engine.ledger.record_store import NotAnId, RecordNotFound
 from engine.model.errors import EngineError, InvalidArguments
 from engine.model.lifecycle import RUN

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from engine.contracts.lifecycle import Runs, envelope
+from engine.contracts.run_lifecycle import Runs
+from engine.contracts.run_store import envelope
 from engine.ledger.record_store import RecordUnreadable
 from tests.runs.run_files import stored, transitions
 
@@ -139,7 +140,7 @@ def test_looking_for_runs_makes_no_folder(runs: Runs, home: Path) -> None:
 END_RUN = """
 import sys
 from pathlib import Path
-from engine.contracts.lifecycle import Runs
+from engine.contracts.run_lifecycle import Runs
 runs = Runs(Path(sys.argv[1]))
 sys.stdin.readline()
 getattr(runs, sys.argv[3])(sys.argv[2], *sys.argv[4:])

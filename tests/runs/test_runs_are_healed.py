@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.budgets.envelopes import Envelopes
-from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.contracts.run_lifecycle import LinkedRuns, Runs
 from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper
 from engine.model.records import EngineFields, Status
@@ -21,7 +21,7 @@ from tests.support.engines import opened
 DIE = """
 import os, signal, sys
 from pathlib import Path
-from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.contracts.run_lifecycle import LinkedRuns, Runs
 from engine.model.records import EngineFields, Status
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
@@ -109,7 +109,7 @@ async def test_healing_reads_no_run_that_has_ended(
     folder.mkdir()
     for number in range(200):  # each of them would be told of if it were read
         (folder / f"run-{number}.json").write_text("{")
-    with caplog.at_level(logging.INFO, "engine.contracts.lifecycle"):
+    with caplog.at_level(logging.INFO, "engine.contracts.run_lifecycle"):
         async with opened(home):
             pass
     assert not caplog.records

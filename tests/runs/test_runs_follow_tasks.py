@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from engine.budgets.envelopes import EnvelopeEnded, EnvelopeRequest, Envelopes
-from engine.contracts.lifecycle import LinkedRuns, RunOfTask, Runs
+from engine.contracts.run_lifecycle import LinkedRuns, RunOfTask, Runs
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError, TransitionError
 from engine.model.records import EngineFields, ErrorInfo, Status, TaskRecord

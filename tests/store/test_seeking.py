@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.export.errors import ExportRefused
+from engine.export.output import ExportRefused
 from engine.ledger import event_search
 from engine.ledger.event_search import Needle, find, place_of
 from engine.ledger.files import Folder

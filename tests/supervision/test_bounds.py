@@ -29,7 +29,7 @@ BOUNDED_BY = {
     "command_reading": "`run_command`: the command's own limit",
     "command_target": "`run_command`: the command's own limit",
     "command_tools._close": "`Instances.close` bounds itself",
-    "contexts._open": "`TabPool._open` and `open_instance`",
+    "browser_instance._open": "`TabPool._open` and `open_instance`",
     "command_tools.awaiting_navigation": "`run_command`: the command's own limit",
     "screenshot_masking": "whoever takes the picture: `AgentTab.within`, `run_command`, `Recorder`",
     "evidence._lumas": "`TabCamera._phash`",

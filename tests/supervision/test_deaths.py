@@ -14,7 +14,7 @@ import pytest
 
 from engine.browser.chromium.browser_options import FetcherOptions, Limits
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.chromium.processes import alive
+from engine.browser.chromium.driver import alive
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserGone
 from engine.pages.fetch import PageOptions

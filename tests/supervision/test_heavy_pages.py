@@ -11,14 +11,14 @@ import psutil
 import pytest
 
 from engine.browser.chromium.browser_options import MIB, FetcherOptions, InstanceOptions, Limits
-from engine.browser.chromium.instances import Instances
+from engine.browser.chromium.browser_session import Instances
+from engine.browser.chromium.driver import Family
 from engine.browser.chromium.launch import Load
-from engine.browser.chromium.processes import Family
 from engine.browser.interact.command_errors import CommandFailed
-from engine.browser.interact.command_stage import Stage
+from engine.browser.interact.command_target import Stage
 from engine.browser.interact.command_tools import run_command
 from engine.egress.egress_policy import Policy
-from engine.kinds.commands.command_plan import Step
+from engine.kinds.commands.command_check import Step
 from engine.model.errors import PageError
 from engine.pages.fetch import PageOptions
 from tests.supervision.conftest import Place, Running, crawled, renderers, until

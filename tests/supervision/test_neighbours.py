@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from engine.browser.chromium.browser_options import MIB, Limits
-from engine.browser.chromium.browser_recycler import BrowserRecycler
+from engine.browser.chromium.browser_session import BrowserRecycler
 from engine.model.errors import OnlyErrorAnswers
 from engine.sample.server import Answer, Request
 from tests.supervision.conftest import Place, Running, crawled

@@ -18,20 +18,20 @@ import psutil
 import pytest
 
 from engine.browser.chromium.browser_options import InstanceOptions
-from engine.browser.chromium.processes import alive
+from engine.browser.chromium.driver import alive
 from engine.browser.page.evidence import TabCamera
 from engine.browser.page.failures import PageTooHeavy
 from engine.egress.egress_policy import Policy
+from engine.kinds import evidence_kind
 from engine.kinds.context import MemoryContext
 from engine.kinds.crawl import crawl
 from engine.kinds.crawl.crawl import Awake
-from engine.kinds.evidence import evidence_kind
-from engine.kinds.evidence.evidence_kind import EVIDENCE
+from engine.kinds.evidence_kind import EVIDENCE
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import BrowserGone, PageError, UnitTimeout
 from engine.model.records import Status
-from engine.pages import retry_policy
+from engine.pages import fetch
 from engine.sample.server import Answer
 from engine.service.engine import Engine
 from tests.commands.conftest import do, task
@@ -194,17 +194,17 @@ async def test_a_sleep_of_the_machine_shows_although_its_monotonic_clock_stood(
 def test_a_page_comes_again_for_a_death_and_for_what_a_sleep_explains() -> None:
     crash, slow, answer = (PageError(kind, kind) for kind in ("crash", "timeout", "http"))
     gone, late = BrowserGone(url="x"), UnitTimeout(label="x", limit_s=1.0)
-    assert [*map(retry_policy.is_unproved, (crash, gone, slow, late))] == [1, 1, 0, 0]
-    assert [*map(retry_policy.is_of_a_sleep, (slow, gone, late, crash, answer))] == [1, 1, 1, 0, 0]
-    assert retry_policy.is_unproved(PageTooHeavy())
+    assert [*map(fetch.is_unproved, (crash, gone, slow, late))] == [1, 1, 0, 0]
+    assert [*map(fetch.is_of_a_sleep, (slow, gone, late, crash, answer))] == [1, 1, 1, 0, 0]
+    assert fetch.is_unproved(PageTooHeavy())
 
 
 def test_no_kind_of_timeout_names_the_address_that_its_page_record_has() -> None:
     late = UnitTimeout(label="http://site.test/a", limit_s=45.0)
-    assert retry_policy.failure_of(late) == ("the page did not answer within 45 s", "timeout", 0)
-    assert retry_policy.first_error(late) == "the page did not answer within 45 s"
-    rules = UnitTimeout(label=retry_policy.ROBOTS, limit_s=35.0)
-    assert retry_policy.failure_of(rules).error == "robots.txt did not answer within 35 s"
+    assert fetch.failure_of(late) == ("the page did not answer within 45 s", "timeout", 0)
+    assert fetch.first_error(late) == "the page did not answer within 45 s"
+    rules = UnitTimeout(label=fetch.ROBOTS, limit_s=35.0)
+    assert fetch.failure_of(rules).error == "robots.txt did not answer within 35 s"
 
 
 async def test_a_page_that_hangs_takes_the_time_of_all_parts_of_its_evidence_once(

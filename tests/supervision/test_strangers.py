@@ -27,7 +27,7 @@ async def test_silent_connections_to_the_proxy_cost_no_page(
 ) -> None:
     """Whether or not the system tells whose the connections are."""
     if not told:
-        monkeypatch.setattr("engine.browser.chromium.processes.Family.ports", lambda _: None)
+        monkeypatch.setattr("engine.browser.chromium.driver.Family.ports", lambda _: None)
     place, paths = Place(BEHIND), [f"/{number}" for number in range(1, PAGES)]
     place.server.start()
     place.pages = {path: f"<p>{path}</p>" for path in paths} | {"/": place.links(*paths)}

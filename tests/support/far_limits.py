@@ -24,7 +24,7 @@ LIMITS: Final = (
     "engine.browser.page.crawl_tab.SCREENSHOT_S",
     "engine.browser.page.crawl_tab.STILL_S",
     "engine.browser.recording.recorder.ANSWER_S",
-    "engine.browser.chromium.browser_recycler.SLOW_S",
+    "engine.browser.chromium.browser_session.SLOW_S",
     "engine.browser.recording.recorder.SCREENSHOT_S",
     "engine.kinds.commands.commands_kind.SLACK_S",
     "engine.execution.runner.HARD_STOP_S",
@@ -46,4 +46,4 @@ def wait_for_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 def keep_own_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command ends at its own limit and names it, also when the machine stood still for long."""
     monkeypatch.setattr("engine.browser.interact.command_tools.GRACE_S", FAR_S)
-    monkeypatch.setattr("engine.browser.interact.command_stage.MOMENT_MS", FAR_S * 1_000)
+    monkeypatch.setattr("engine.browser.interact.command_target.MOMENT_MS", FAR_S * 1_000)

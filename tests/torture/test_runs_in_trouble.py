@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.contracts.lifecycle import LinkedRuns, Runs
+from engine.contracts.run_lifecycle import LinkedRuns, Runs
 from engine.ledger.ledger import Ledger
 from engine.model.errors import LedgerUnusable
 from engine.model.records import EngineFields, Status, TaskRecord

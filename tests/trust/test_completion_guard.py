@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.contracts.completing import force_of
 from engine.contracts.contract_service import Goals
-from engine.contracts.errors import BulkCompletionRefused
 from engine.ledger.ledger import Ledger
 from engine.model.errors import InvalidArguments
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.budgets import BUDGETS
-from engine.budgets.budget_policy import DOMAINS
-from engine.budgets.call_counting import NEXT
+from engine.budgets import BUDGETS, DOMAINS, NEXT
 from engine.model.kind_traits import TRAITS
 from engine.model.status import Facet, Reason, Standing
 from engine.text.messages import ENGLISH

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.pace import ETA_MIN_MS, STALL_MIN_MS, Pace
+from engine.model.status import ETA_MIN_MS, STALL_MIN_MS, Pace
 
 START = 1_780_000_000_000.0
 

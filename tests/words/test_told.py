@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from engine.ledger.filesystem_checks import Mount, disk_concern, unreliable_notices
 from engine.model.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
-from engine.text import catalogue
+from engine.text import messages
 from gui.i18n import language
 from gui.i18n.language import FOLDER, NAMES, pseudo_text, texts
 from gui.i18n.reasons import MOST_CHARS, ReasonTranslator, Template
@@ -131,12 +131,12 @@ def test_mistakes_and_errors_are_told_in_the_language(spoken_german: None) -> No
 
 
 def test_in_the_pseudo_language_every_reason_is_marked() -> None:
-    catalogue.use({}, told=pseudo_text)
+    messages.use({}, told=pseudo_text)
     try:
-        assert catalogue.retold("is empty").startswith("[")
+        assert messages.retold("is empty").startswith("[")
     finally:
-        catalogue.use({})
-    assert catalogue.retold("is empty") == "is empty"
+        messages.use({})
+    assert messages.retold("is empty") == "is empty"
 
 
 @pytest.fixture

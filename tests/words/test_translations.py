@@ -8,7 +8,7 @@ from string import Formatter
 
 import pytest
 
-from engine.text import catalogue
+from engine.text import messages
 from engine.text.messages import ENGLISH
 from engine.text.words import count, decimal, rate, took
 from gui.i18n.language import FOLDER, NAMES, Texts, pseudo_text
@@ -125,7 +125,7 @@ def test_the_search_for_texts_finds_those_of_every_kind() -> None:
 
 def test_numbers_are_grouped_as_the_language_does() -> None:
     spoken = json.loads((FOLDER / "de.json").read_text("utf-8"))
-    catalogue.use(spoken["messages"], group=".", point=",")
+    messages.use(spoken["messages"], group=".", point=",")
     try:
         assert (count(1_234_567), decimal(1234.56, 1), took(6_040)) == (
             "1.234.567",
@@ -134,7 +134,7 @@ def test_numbers_are_grouped_as_the_language_does() -> None:
         )
         assert (rate(1.34), rate(0.05)) == ("1,3/s", "3,0/min")
     finally:
-        catalogue.use({})
+        messages.use({})
     assert (count(1_234_567), took(6_040), rate(0.05)) == ("1,234,567", "6.0 s", "3.0/min")
 
 

@@ -18,10 +18,8 @@ ELSEWHERE = (
     *("cli/", "verbs/", "agents/", "sample/", "export/report.py"),
     *("text/messages.py", "text/cli_messages.py"),
     *("browser/interact/agent_tab.py", "browser/interact/element_actions.py"),
-    *("browser/interact/host_script.py", "browser/page/isolated_world.py"),
-    "browser/page/screenshot.py",
+    *("browser/page/isolated_world.py", "browser/page/screenshot.py"),
     *("browser/recording/recorder.py", "browser/recording/recorder_messages.py"),
-    "kinds/recording/recording_masks.py",
     *("pages/rendered_text.py", "pages/style_sheets.py"),
 )
 # Texts of the rest that name a step of a program, a field in a file, or what others say.

@@ -21,9 +21,8 @@ from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.crawl.frontier import Frontier, Visit
 from engine.model.addresses import Address, address_of
 from engine.model.errors import AddressBlocked, BrowserGone, PageError
-from engine.pages import retry_policy
-from engine.pages.fetch import Fetched
-from engine.pages.retry_policy import Failure
+from engine.pages import fetch
+from engine.pages.fetch import Failure, Fetched
 from engine.pages.static_engine import open_static
 
 PAGES = 60
@@ -222,8 +221,8 @@ async def test_a_stop_keeps_a_great_many_waiting_pages_and_then_tells_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("engine.kinds.crawl.crawl.KEPT_SINGLY", 3)
-    monkeypatch.setattr(retry_policy, "_PAUSE_S", 60.0)
-    monkeypatch.setattr(retry_policy, "_LONGEST_PAUSE_S", 60.0)
+    monkeypatch.setattr(fetch, "_PAUSE_S", 60.0)
+    monkeypatch.setattr(fetch, "_LONGEST_PAUSE_S", 60.0)
     async with Unsteady({f"/{n}": "500" for n in range(1, PAGES)}) as site:
         kept: list[int] = []
         ctx = MemoryContext(on_page=lambda _, units: kept.append(len(ctx.pages) - units.done))
@@ -239,20 +238,20 @@ async def test_a_stop_keeps_a_great_many_waiting_pages_and_then_tells_of_them(
 
 @pytest.mark.parametrize("kind", ["timeout", "connection", "network", "dns", "protocol"])
 def test_a_failure_of_the_network_may_pass(kind: str) -> None:
-    assert retry_policy.is_passing(PageError(kind, kind))
+    assert fetch.is_passing(PageError(kind, kind))
 
 
 @pytest.mark.parametrize(
     "kind", ["blocked", "download", "redirects", "tls", "certificate", "crash", "memory", "auth"]
 )
 def test_a_failure_of_the_page_does_not_pass(kind: str) -> None:
-    assert not retry_policy.is_passing(PageError(kind, kind))
-    assert not retry_policy.is_passing(AddressBlocked("http://a/", "private address"))
-    assert not retry_policy.is_passing(BrowserGone(url="http://a/"))
+    assert not fetch.is_passing(PageError(kind, kind))
+    assert not fetch.is_passing(AddressBlocked("http://a/", "private address"))
+    assert not fetch.is_passing(BrowserGone(url="http://a/"))
 
 
 def test_an_answer_passes_by_its_status_alone() -> None:
-    assert [n for n in range(200, 600) if retry_policy.is_passing_status(n)] == [
+    assert [n for n in range(200, 600) if fetch.is_passing_status(n)] == [
         *(408, 429),
         *range(500, 600),
     ]
@@ -295,5 +294,5 @@ def test_every_page_ends_once_however_often_it_is_put_off(data: st.DataObject, m
 
 def test_half_a_page_is_no_answer_to_keep_at_once() -> None:
     half = Fetched("http://a/", "http://a/", 200, html="<p>x", cut_off=True)
-    assert retry_policy.passing_failure(half) is not None
-    assert retry_policy.passing_failure(Fetched("http://a/", "http://a/", 200)) is None
+    assert fetch.passing_failure(half) is not None
+    assert fetch.passing_failure(Fetched("http://a/", "http://a/", 200)) is None

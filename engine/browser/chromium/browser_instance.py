@@ -12,15 +12,13 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
-from engine.browser.chromium.contexts import close_context, open_context
 from engine.browser.chromium.launch import Chromium
 from engine.browser.chromium.navigation_filter import TabFilter, frames_of
-from engine.browser.interact.dialogs import Dialogs
 from engine.browser.page.failures import PageTooHeavy
 from engine.model.errors import BrowserGone, PageError
 
@@ -30,6 +28,163 @@ if TYPE_CHECKING:
     from engine.browser.chromium.browser_options import InstanceOptions
     from engine.egress.egress_policy import Policy
     from engine.egress.proxy_listener import ProxyListener
+
+if TYPE_CHECKING:
+    from playwright.async_api import Dialog
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext
+
+    from engine.browser.chromium.launch import Chromium
+    from engine.egress.egress_policy import Policy
+    from engine.egress.proxy_listener import ProxyListener
+
+
+CALM_S = 2.0
+
+
+async def close_context(chromium: Chromium, context: BrowserContext, limit_s: float) -> None:
+    """Close `context` within about `limit_s`; if it does not close, end its process.
+
+    A page that floods the browser with messages delays its own end: after 2 s the process of the
+    busiest page is ended.
+    """
+    # Playwright answers a second `close` at once, so the first task must be kept.
+    closing = asyncio.create_task(context.close(), name="close a context")
+    closing.add_done_callback(_retrieve_error)
+    try:
+        async with chromium.within(limit_s):
+            await asyncio.wait({closing}, timeout=CALM_S)
+            if not closing.done():
+                await chromium.calm()
+            await asyncio.wait({closing})
+    except TimeoutError:
+        await chromium.kill()
+    finally:
+        closing.cancel()
+
+
+def _retrieve_error(closing: asyncio.Future[Any]) -> None:
+    if not closing.cancelled():
+        closing.exception()  # it closed with its browser
+
+
+Opened = tuple["BrowserContext", "ProxyListener"]
+UNWANTED_S = 15.0  # for a context that no task waits for any more
+
+
+async def open_context(
+    chromium: Chromium, policy: Policy, *, script: str = "", **options: Any
+) -> Opened:
+    """Open a context with a fresh profile that reaches only what `policy` allows.
+
+    Downloads and service workers (which would outlive their page) are blocked; `options` are
+    Playwright's. `script` runs first in every document. After a cancellation the context is closed
+    as soon as it has opened.
+
+    Raises:
+        BrowserFailed: the proxy has no port for it.
+        playwright.Error: the browser died.
+    """
+    opening = asyncio.create_task(_open(chromium, policy, script, options), name="open a context")
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        # The browser opens it all the same, and without a reference it would never be closed.
+        chromium.see_to(_drop(chromium, opening))
+        raise
+
+
+async def _open(chromium: Chromium, policy: Policy, script: str, options: dict[str, Any]) -> Opened:
+    proxy = chromium.proxy
+    listener = await proxy.open_listener((policy.root,), lambda: chromium.alive, chromium.ports)
+    context: BrowserContext | None = None
+    try:
+        context = await chromium.browser.new_context(
+            proxy={"server": listener.server, "bypass": listener.bypass},
+            service_workers="block",
+            accept_downloads=False,
+            **options,
+        )
+    finally:
+        if context is None:
+            proxy.end(listener)
+    context.on("close", lambda _: proxy.end(listener))
+    if script:
+        await context.add_init_script(script)
+    return context, listener
+
+
+async def _drop(chromium: Chromium, opening: asyncio.Task[Opened]) -> None:
+    try:
+        async with chromium.within(UNWANTED_S if chromium.alive else 0):
+            await asyncio.wait({opening})
+    except TimeoutError:
+        opening.cancel()  # the browser is gone, or will be recycled with the context
+        await asyncio.wait({opening})
+    if not opening.cancelled() and opening.exception() is None:
+        await close_context(chromium, opening.result()[0], CLOSE_S)
+
+
+ANSWER_S: Final = 2.0
+MAX_KEPT: Final = 20  # for each command; a page may open dialogs without end
+MAX_HELD: Final = 20_000  # characters of one message while it is queued
+MAX_MESSAGE: Final = 1_000  # characters of it in the result
+LEAVING: Final = "beforeunload"
+
+
+@dataclass(slots=True)
+class Dialogs:
+    """The answer to dialogs, by default to dismiss them, and their messages.
+
+    `stay` dismisses `beforeunload` dialogs; `expected` marks that as no failure.
+    """
+
+    accept: bool = False
+    text: str | None = None
+    stay: bool = False
+    expected: bool = False
+    kept_the_page: bool = False  # a dismissed `beforeunload` dialog stopped a navigation
+    _seen: list[dict[str, Any]] = field(default_factory=list)
+    _scope: asyncio.Timeout | None = None
+
+    async def answer(self, dialog: Dialog) -> None:
+        """Answer one dialog, which may have closed with its page."""
+        accepts = not self.stay if dialog.type == LEAVING else self.accept
+        if len(self._seen) < MAX_KEPT:
+            message = dialog.message[:MAX_HELD]
+            answered = "accepted" if accepts else "dismissed"
+            self._seen.append({"type": dialog.type, "message": message, "answer": answered})
+        keeps = dialog.type == LEAVING and not accepts and not self.expected
+        self.kept_the_page = self.kept_the_page or keeps  # set before the navigation fails
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                if not accepts:
+                    await dialog.dismiss()
+                elif dialog.type == "prompt":
+                    await dialog.accept(dialog.default_value if self.text is None else self.text)
+                else:
+                    await dialog.accept()
+        except (TimeoutError, Error):
+            return  # closed with the page
+        if keeps and self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Watch one command; raise `TimeoutError` when a page stays against its navigation."""
+        self.kept_the_page = False
+        try:
+            async with asyncio.timeout(None) as self._scope:
+                yield
+        finally:
+            self._scope = None
+
+    def take(self, hide: Callable[[str], str]) -> list[dict[str, Any]]:
+        """Return and clear the dialogs; `hide` masks a message before it is cut."""
+        seen, self._seen = self._seen, []
+        return [{**each, "message": hide(each["message"])[:MAX_MESSAGE]} for each in seen]
+
 
 OPEN_S = 15.0
 OPEN_TRIES = 2

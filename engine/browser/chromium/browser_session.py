@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 import importlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from engine.browser.chromium.browser_options import (
     DEFAULT,
@@ -21,7 +21,6 @@ from engine.browser.chromium.browser_options import (
     InstanceOptions,
     Limits,
 )
-from engine.browser.chromium.browser_recycler import BrowserRecycler
 from engine.browser.chromium.locate import Found, locate
 from engine.browser.recording.live_view import LiveViews, MaskedContent
 from engine.egress.proxy import Proxy
@@ -32,6 +31,14 @@ if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
     from engine.browser.chromium.driver import Driver
     from engine.browser.chromium.launch import Chromium
+
+if TYPE_CHECKING:
+    from engine.browser.chromium.browser_instance import Instance
+
+if TYPE_CHECKING:
+    from engine.browser.chromium.driver import Driver, Family
+    from engine.browser.chromium.launch import Chromium
+
 
 CLOSE_S = 5.0
 # Above every step's own limit: only a driver that hangs takes so long.
@@ -259,3 +266,204 @@ def _import_playwright() -> None:
 
 def _masked_content(options: FetcherOptions | InstanceOptions) -> MaskedContent:
     return MaskedContent(tuple(value for value, _ in options.secrets))
+
+
+OPENING_S: Final = 3.0
+MAX_INSTANCES: Final = 32  # for each process; an instance holds a profile and at least one page
+
+
+class TooManyInstances(Exception):
+    """The limit of open instances is reached; another would slow all of them down."""
+
+
+class Instances:
+    """The running instances; an instance that died is removed automatically."""
+
+    def __init__(self, browser: BrowserSession) -> None:
+        self._browser = browser
+        self._known: dict[str, Instance] = {}
+        self._masked_selectors: dict[str, list[str]] = {}
+        self._hidden: dict[str, dict[str, str]] = {}
+        self._opening: set[asyncio.Task[Instance]] = set()
+        self._retiring: set[asyncio.Task[bool]] = set()
+
+    async def launch(self, options: InstanceOptions) -> Instance:
+        """Open an instance; it stays until `close`, or until the engine closes.
+
+        Raises:
+            TooManyInstances: 32 are open.
+            BrowserMissing, BrowserFailed, BrowserGone, ShuttingDown
+        """
+        if len(self.living()) >= MAX_INSTANCES:
+            raise TooManyInstances
+        opening = asyncio.create_task(self._browser.open_instance(options), name="open an instance")
+        self._opening.add(opening)
+        opening.add_done_callback(self._opening.discard)
+        try:
+            # An interrupted browser start leaves processes behind: it continues after a
+            # cancellation, and its instance is closed again.
+            opened = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(self._close_unwanted)
+            raise
+        self._known[opened.id] = opened
+        return opened
+
+    def get(self, instance_id: str) -> Instance | None:
+        """Return the running instance with this id."""
+        found = self._known.get(instance_id)
+        return found if found is not None and found.alive else None
+
+    def lives(self, instance_id: str) -> bool:
+        return self.get(instance_id) is not None
+
+    def living(self) -> tuple[Instance, ...]:
+        """Return all running instances, oldest first."""
+        return tuple(each for each in self._known.values() if each.alive)
+
+    async def close(self, instance_id: str) -> bool:
+        """Close one; return False if there is none with this id."""
+        found = self._known.pop(instance_id, None)
+        self._masked_selectors.pop(instance_id, None)
+        self._hidden.pop(instance_id, None)
+        if found is None:
+            return False
+        was_alive = found.alive
+        await found.close()
+        return was_alive
+
+    def masked_selectors(self, instance_id: str) -> list[str]:
+        """Return the selectors of fields that were typed into; screenshots mask them."""
+        return self._masked_selectors.setdefault(instance_id, [])
+
+    def hidden(self, instance_id: str) -> dict[str, str]:
+        """Return the instance's secrets with their replacements; kept in memory only."""
+        return self._hidden.setdefault(instance_id, {})
+
+    def _close_unwanted(self, opening: asyncio.Task[Instance]) -> None:
+        if opening.cancelled() or opening.exception() is not None:
+            return
+        opened = opening.result()
+        self._known[opened.id] = opened
+        self._close_later(opened.id)
+
+    def _close_later(self, instance_id: str) -> asyncio.Task[bool]:
+        closing = asyncio.create_task(self.close(instance_id), name=f"close {instance_id}")
+        self._retiring.add(closing)
+        closing.add_done_callback(self._retiring.discard)
+        return closing
+
+    async def retire(self, instance_id: str, limit_s: float) -> None:
+        """Close one in the background; wait for it at most `limit_s`."""
+        if instance_id not in self._known:
+            return
+        await asyncio.wait({self._close_later(instance_id)}, timeout=limit_s)
+
+    async def aclose(self) -> None:
+        """Close all instances concurrently, and cancel pending starts after a limit."""
+        if self._opening:  # a start that completes leaves less behind than an interrupted one
+            await asyncio.wait(self._opening, timeout=OPENING_S)
+        for opening in self._opening:
+            opening.cancel()
+        await asyncio.gather(*self._opening, return_exceptions=True)
+        await asyncio.gather(*map(self.close, tuple(self._known)), *self._retiring)
+
+
+RETIRE_S = 2.0
+SLOW_S = 0.5  # for a response that usually takes some milliseconds
+SLOW_PROBES = 2
+
+
+class BrowserRecycler:
+    """Recycles browsers and drivers. Loop-bound; `stop` ends it and all retired processes.
+
+    `running` returns the browsers that get new work, of any kind.
+    """
+
+    def __init__(self, limits: Limits, running: Callable[[], Iterable[Chromium]]) -> None:
+        self._limits = limits
+        self._running = running
+        self._browsers: list[Chromium] = []
+        self._drivers: list[Driver] = []
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+
+    def start(self) -> None:
+        """Start the recycler unless it is running."""
+        if all(task.done() for task in self._tasks):
+            measuring = asyncio.create_task(self._measure_forever(), name="measure browsers")
+            probing = asyncio.create_task(self._end_floods(), name="end floods")
+            self._tasks = (measuring, probing)
+
+    def retire(self, browser: Chromium) -> None:
+        """Retire a browser: it gets no new work, and ends once it is idle."""
+        browser.driver.pages += browser.pages
+        self._browsers.append(browser)
+
+    def retire_driver(self, driver: Driver) -> None:
+        """Retire a driver: it ends with the last of its browsers."""
+        self._drivers.append(driver)
+
+    def is_worn(self, driver: Driver) -> bool:
+        """Return whether the next browser needs a fresh driver."""
+        limits = self._limits
+        return driver.pages >= limits.driver_pages or driver.held_bytes > limits.driver_bytes
+
+    async def stop(self, limit_s: float) -> None:
+        """End the recycler and all retired processes, within little more than `limit_s`."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        browsers, self._browsers = self._browsers, []
+        drivers, self._drivers = self._drivers, []
+        await asyncio.gather(*(browser.kill() for browser in browsers))
+        await asyncio.gather(*(driver.stop(limit_s) for driver in drivers))
+
+    async def _measure_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.look_s)
+            for one in self._used():
+                if one.family is not None and one.alive:
+                    await asyncio.to_thread(self._measure, one, one.family)
+            await self._end_retired()
+
+    async def _end_floods(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.look_s)
+            await asyncio.gather(*(self._probe(one) for one in self._used() if one.alive))
+
+    def _used(self) -> list[Chromium]:
+        return [one for one in (*self._running(), *self._browsers) if not one.idle]
+
+    def _measure(self, browser: Chromium, family: Family) -> None:
+        limits, driver = self._limits, browser.driver
+        browser.load.weigh(family, limits)
+        driver.weigh()
+        full = (
+            browser.load.total_bytes > limits.browser_bytes
+            or driver.held_bytes > limits.driver_bytes
+        )
+        browser.worn = browser.pages >= limits.browser_pages or (
+            full and browser.pages >= limits.least_pages
+        )
+
+    async def _probe(self, browser: Chromium) -> None:
+        """End a page that blocks the browser for all others, if there is one."""
+        for _ in range(SLOW_PROBES if browser.shared else 2 * SLOW_PROBES):
+            if await browser.answers(SLOW_S):
+                return
+        if not browser.alive or await browser.end_flood():
+            return
+        if browser.was_flooded() and not browser.shared:
+            browser.give_up()  # only the page that caused the queue still waits
+
+    async def _end_retired(self) -> None:
+        """End retired browsers and drivers without work."""
+        for browser in [one for one in self._browsers if one.idle or not one.alive]:
+            await browser.kill()
+            # Only afterwards, so that `stop` still ends it after a cancellation.
+            self._browsers.remove(browser)
+        used = {one.driver for one in (*self._running(), *self._browsers) if one.alive}
+        for driver in [one for one in self._drivers if one not in used]:
+            await driver.stop(RETIRE_S)
+            self._drivers.remove(driver)

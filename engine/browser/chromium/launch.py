@@ -15,10 +15,9 @@ import psutil
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_options import Limits
-from engine.browser.chromium.driver import Driver
+from engine.browser.chromium.driver import Driver, Family, end, holds, holds_alone
 from engine.browser.chromium.locate import Found
 from engine.browser.chromium.navigation_filter import NavigationFilter
-from engine.browser.chromium.processes import Family, end, holds, holds_alone
 from engine.browser.page.failures import NoScreen
 from engine.egress.egress_policy import LOOPBACK
 from engine.egress.proxy import Proxy

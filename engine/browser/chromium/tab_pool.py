@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from playwright.async_api import Error
 
-from engine.browser.chromium.contexts import Opened, close_context, open_context
+from engine.browser.chromium.browser_instance import Opened, close_context, open_context
 from engine.browser.chromium.cookie_jar import CUT, is_suspect, unproved
 from engine.browser.chromium.navigation_filter import TabFilter
 from engine.browser.page.crawl_tab import HeldOpen, Tab, first_script
@@ -29,7 +29,7 @@ from engine.egress.egress_policy import Place, place_of
 from engine.egress.proxy_listener import STALL_S
 from engine.model.errors import BrowserGone, PageError
 from engine.pages.fetch import Fetched, PageOptions
-from engine.secrets.echo_matching import Echoes
+from engine.secrets.value_search import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import Page

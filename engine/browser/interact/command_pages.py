@@ -16,15 +16,17 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from engine.browser.interact.command_errors import CommandFailed
 from engine.browser.interact.command_failures import gone, no_frame, too_slow
 from engine.browser.interact.command_keys import is_typing
-from engine.browser.interact.command_stage import Call, Tool, script
 from engine.browser.interact.command_target import (
     LOOK_S,
+    Call,
+    Tool,
     count_frames,
     document,
     element,
     every,
     has_frames,
     missing_frame,
+    script,
     target_element,
     whole_selector,
 )

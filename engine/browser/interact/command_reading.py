@@ -14,8 +14,9 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.interact.command_errors import CommandFailed
 from engine.browser.interact.command_failures import no_frame
-from engine.browser.interact.command_stage import Call, Tool, script
 from engine.browser.interact.command_target import (
+    Call,
+    Tool,
     count_frames,
     document,
     element,
@@ -23,13 +24,18 @@ from engine.browser.interact.command_target import (
     frame_element,
     has_frames,
     missing_frame,
+    script,
 )
 from engine.browser.page import extraction_options
-from engine.browser.page.screenshot_masking import MaskingFailed, box_of, masked_screenshot
-from engine.browser.page.secret_mask import without_secret_values
+from engine.browser.page.screenshot_masking import (
+    MaskingFailed,
+    box_of,
+    masked_screenshot,
+    without_secret_values,
+)
 from engine.model import redact
 from engine.model.addresses import Glob
-from engine.secrets.echo_matching import Echoes
+from engine.secrets.value_search import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page

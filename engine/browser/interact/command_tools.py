@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_options import InstanceOptions
-from engine.browser.chromium.instances import TooManyInstances
+from engine.browser.chromium.browser_session import TooManyInstances
 from engine.browser.interact.command_errors import (
     CommandFailed,
     CommandTimeout,
@@ -20,8 +20,7 @@ from engine.browser.interact.command_errors import (
 from engine.browser.interact.command_failures import CRASHED, as_failure, gone, no_frame, too_slow
 from engine.browser.interact.command_pages import INTERACT, NAVIGATE
 from engine.browser.interact.command_reading import CONTENT, EXECUTE
-from engine.browser.interact.command_stage import Call, Stage, Tool
-from engine.browser.interact.command_target import missing_frame
+from engine.browser.interact.command_target import Call, Stage, Tool, missing_frame
 from engine.browser.page.failures import TOO_HEAVY
 from engine.egress.egress_policy import without_credentials
 from engine.model.display import display

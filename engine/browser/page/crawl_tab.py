@@ -37,7 +37,7 @@ from engine.model.errors import PageError
 from engine.pages.documents import is_html, is_text
 from engine.pages.fetch import MAX_LINKS, Fetched, PageOptions
 from engine.pages.static_engine import retry_after
-from engine.secrets.echo_matching import Echoes
+from engine.secrets.value_search import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Dialog, Frame, Page, Request, Response

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from engine.model import redact
-from engine.secrets.echo_matching import Echoes
+from engine.secrets.value_search import Echoes
 
 _WORDS: Final = """
 pass pwd pin cvv cvc csc otp ssn iban passphrase passcode passwort kennwort pan mfa totp

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from playwright.async_api import Error
 
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
-from engine.secrets.echo_matching import Echoes
+from engine.secrets.value_search import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page

@@ -16,19 +16,23 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from engine.browser.chromium.browser_options import InstanceOptions
-from engine.browser.chromium.instances import TooManyInstances
+from engine.browser.chromium.browser_session import TooManyInstances
 from engine.browser.interact.command_errors import CANCELLED, CommandFailed, InstanceDisconnected
 from engine.browser.interact.command_uploads import Uploads
 from engine.browser.recording.live_view import MaskedContent
 from engine.egress.egress_policy import Policy
-from engine.kinds.commands.command_check import check
-from engine.kinds.commands.command_document import Document
-from engine.kinds.commands.command_plan import CommandPlan, Step
-from engine.kinds.commands.command_task import CommandError, Task, TaskError, finished, new_task_id
-from engine.kinds.commands.commands_traits import COMMANDS_TRAITS
-from engine.kinds.context import Clock, Context, UnitStopped
-from engine.kinds.egress_log import FROM_OUTSIDE, telling
+from engine.kinds.commands.command_check import CommandPlan, Step, check
+from engine.kinds.commands.command_document import (
+    CommandError,
+    Document,
+    Task,
+    TaskError,
+    finished,
+    new_task_id,
+)
+from engine.kinds.context import FROM_OUTSIDE, Clock, Context, UnitStopped, telling
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Placing, Tools
+from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model import redact
 from engine.model.errors import EngineError, TaskFailed, UnitTimeout
 from engine.model.records import COMMANDS_NAME, Units
@@ -36,7 +40,7 @@ from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Scrub
 
 if TYPE_CHECKING:
-    from engine.browser.interact.command_stage import Stage
+    from engine.browser.interact.command_target import Stage
 
 SLACK_S: Final = 5.0  # a command ends at its own limit; this one is for a browser that hangs
 OPEN_S: Final = 100.0
@@ -130,7 +134,7 @@ class _CommandRun:
             await self._tools.instances.retire(self._own, CLOSE_S)
 
     def _stage(self) -> Stage:
-        from engine.browser.interact.command_stage import Stage
+        from engine.browser.interact.command_target import Stage
 
         settings, typed = self._tools.settings, self._plan.places
         outside = settings.route in FROM_OUTSIDE

@@ -28,12 +28,11 @@ from engine.model.addresses import Address, address_of, glob_matcher, same_site
 from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError, UnitTimeout
 from engine.model.records import Units
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
-from engine.pages import retry_policy
+from engine.pages import fetch
 from engine.pages.documents import is_html, is_text, media_type
 from engine.pages.engine_choice import Loader
 from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, has_words
-from engine.pages.fetch import EngineName, Fetched, Fetcher
-from engine.pages.retry_policy import Failure
+from engine.pages.fetch import EngineName, Failure, Fetched, Fetcher
 from engine.pages.robots import BLOCKED, ROBOTS_S, Robots, Rules
 from engine.secrets.given_secrets import Scrub
 
@@ -338,7 +337,7 @@ class _Crawl:
             fetched = await self._load(visit, rules)
             if not fetched.settled and self._overslept(visit, began):
                 return
-            if self._put_off(visit, retry_policy.passing_failure(fetched)):
+            if self._put_off(visit, fetch.passing_failure(fetched)):
                 return
             if visit.depth == 0:
                 self._follow_start(fetched)
@@ -346,8 +345,8 @@ class _Crawl:
         except (BrowserGone, PageError, UnitTimeout) as failed:
             if self._comes_again(visit, failed, began):
                 return
-            failure = retry_policy.failure_of(failed)
-            if retry_policy.is_passing(failed) and self._put_off(visit, failure):
+            failure = fetch.failure_of(failed)
+            if fetch.is_passing(failed) and self._put_off(visit, failure):
                 return
             await self._keep_failed(visit, failure)
         except (UnitStopped, asyncio.CancelledError):
@@ -359,13 +358,13 @@ class _Crawl:
 
     def _comes_again(self, visit: Visit, failed: EngineError, began_s: float) -> bool:
         """Requeue a page if its failure may have an outside cause, once for each cause."""
-        if retry_policy.is_of_a_sleep(failed) and self._overslept(visit, began_s):
+        if fetch.is_of_a_sleep(failed) and self._overslept(visit, began_s):
             return True
         # Each page has its own limit: an excess comes from outside, as from a flooded browser.
         held_up = isinstance(failed, UnitTimeout) and failed.label == visit.address.url
-        if visit.deaths or not (held_up or retry_policy.is_unproved(failed)):
+        if visit.deaths or not (held_up or fetch.is_unproved(failed)):
             return False
-        error, rank = retry_policy.first_error(failed), retry_policy.rank(failed)
+        error, rank = fetch.first_error(failed), fetch.rank(failed)
         self._frontier.set_apart(visit, error, rank)
         return True
 
@@ -381,7 +380,7 @@ class _Crawl:
         if failure is None or visit.tries >= self._args.retries:
             return False
         tries = visit.tries + 1
-        due_s = self._ctx.monotonic() + retry_policy.pause_s(tries)
+        due_s = self._ctx.monotonic() + fetch.pause_s(tries)
         earlier = (*visit.earlier, failure.error)
         again = visit._replace(tries=tries, failure=failure, due_s=due_s, earlier=earlier)
         self._frontier.put_off(again)
@@ -422,7 +421,7 @@ class _Crawl:
         known = self._robots.known(address)
         if known is not None:
             return known
-        async with self._ctx.unit(retry_policy.ROBOTS, ROBOTS_S):
+        async with self._ctx.unit(fetch.ROBOTS, ROBOTS_S):
             return await self._robots.rules(address)
 
     async def _load(self, visit: Visit, rules: Rules | None) -> Fetched:

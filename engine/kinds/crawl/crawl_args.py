@@ -10,12 +10,15 @@ import msgspec
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     COUNTED_KEYS_HINT,
+    CREDENTIALS,
     PAGE_TIMEOUT,
     WAIT_FOR,
     Argument,
     FormField,
     OneOf,
     Table,
+    credential_problems,
+    credentials_from,
     flag,
     missing,
     one_of,
@@ -28,7 +31,6 @@ from engine.kinds.arguments import (
     web_addresses,
     whole,
 )
-from engine.kinds.credential_args import CREDENTIALS, credential_problems, credentials_from
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
 from engine.pages.fetch import (

@@ -7,14 +7,13 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from engine.browser.chromium.browser_options import FetcherOptions
-from engine.budgets.budget_policy import DOMAINS
+from engine.budgets import DOMAINS
 from engine.egress.egress_policy import DomainAllowlist, Policy
-from engine.kinds.context import Context
+from engine.kinds.context import Context, reach, telling
 from engine.kinds.crawl.crawl import OpenFetcher, crawl
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
-from engine.kinds.crawl.crawl_traits import CRAWL_TRAITS
-from engine.kinds.egress_log import reach, telling
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
+from engine.kinds.traits import CRAWL_TRAITS
 from engine.model.errors import NothingTaken, OnlyErrorAnswers
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.fetch import EngineName, Fetcher

@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 
 from engine.kinds.context import Context
 from engine.model.addresses import Address, Fragments
-from engine.pages.retry_policy import Failure
+from engine.pages.fetch import Failure
 from engine.text import words
 
 

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from engine.browser.interact.command_keys import read_key
 from engine.browser.interact.command_uploads import MAX_FILES, read_name
-from engine.kinds.commands.command_table import MAX_ALTERNATIVES, MAX_SCROLL_PX
-from engine.kinds.commands.command_values import placeholders
+from engine.kinds.commands.command_table import MAX_ALTERNATIVES, MAX_SCROLL_PX, placeholders
 from engine.kinds.recording.recording_actions import plain_label
 from engine.model import addresses, redact
 

@@ -14,9 +14,12 @@ from engine.egress.egress_policy import place_of
 from engine.egress.public_addresses import literal
 from engine.kinds.arguments import (
     ADDRESS_HINT,
+    CREDENTIALS,
     Argument,
     FormField,
     Table,
+    credential_problems,
+    credentials_from,
     flag,
     missing,
     optional,
@@ -24,24 +27,21 @@ from engine.kinds.arguments import (
     text,
     web_address,
 )
-from engine.kinds.context import Context
+from engine.kinds.context import Context, reach, telling
 from engine.kinds.crawl.crawl import Give, OpenFetcher, crawl_from
 from engine.kinds.crawl.crawl_args import PAGE_ARGUMENTS, CrawlArgs, route_problems
 from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS, expect_a_page, fetchers
 from engine.kinds.crawl.frontier import SPARE, Pace, SeenKeys, Visit
-from engine.kinds.credential_args import CREDENTIALS, credential_problems, credentials_from
-from engine.kinds.egress_log import reach, telling
 from engine.kinds.sitemap.sitemap_file import MAX_BYTES, Listing, NotASitemap, read_sitemap
-from engine.kinds.sitemap.sitemap_traits import SITEMAP_TRAITS
 from engine.kinds.spec import Head, KindForm, KindSpec, Tools, defaults_of
+from engine.kinds.traits import SITEMAP_TRAITS
 from engine.model import redact
 from engine.model.addresses import Address, address_of, glob_matcher, link_address, same_site
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, PageError, UnitTimeout
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.engine_choice import Loader
-from engine.pages.fetch import Fetched, PageOptions
-from engine.pages.retry_policy import patiently, reason_of
+from engine.pages.fetch import Fetched, PageOptions, patiently, reason_of
 from engine.pages.robots import ROBOTS_S, Rules
 from engine.secrets.given_secrets import of_address
 from engine.text.words import size_words

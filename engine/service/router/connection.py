@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.contracts.completing import CompletionCheck
 from engine.contracts.contract_progress import ContractView, RunView
-from engine.contracts.forced_completion import CompletionCheck
 from engine.contracts.task_run_folders import FOLDER as RUNS
 from engine.export.exporter import Exported
 from engine.ledger.routing import Access
@@ -28,15 +28,17 @@ from engine.model.errors import EngineError, LedgerUnusable
 from engine.model.ledger_ids import qualified
 from engine.model.records import EngineFields, Health, TaskId, TaskRecord, TaskView, Unreadable
 from engine.service.feed import Batch
-from engine.service.router.connection_state import Beside, LedgerState, Standing
-from engine.service.router.errors import (
+from engine.service.router.isolated_executor import Lane
+from engine.service.router.ledger_paths import (
+    Beside,
     ContractsElsewhere,
     LedgerNotOpen,
+    LedgerState,
     LedgerWatchOnly,
     OnlyInItsOwnWindow,
+    Standing,
+    check_apart,
 )
-from engine.service.router.isolated_executor import Lane
-from engine.service.router.ledger_paths import check_apart
 
 _LINKS: Final = ("parent_task_id", "command_task_id", "contract_id", "task_run_id", "run_id")
 _OF_CONTRACT: Final = ("contract_id", "run_id", "task_id")

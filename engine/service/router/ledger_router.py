@@ -18,14 +18,13 @@ from typing import Literal
 from msgspec.structs import replace
 
 from engine.export.output import check_outside
-from engine.ledger.folder_presence import ANSWER_S, SILENT_WORDS, FolderProbe
+from engine.ledger.filesystem_checks import ANSWER_S, SILENT_WORDS, FolderProbe
 from engine.model.config import Settings
 from engine.model.ledger_ids import SIGN, is_label, ledger_label
 from engine.model.records import TaskId
 from engine.service.feed import Batch
 from engine.service.router.connection import CLOSE_S, LedgerConnection, OtherEngine, as_engine_error
-from engine.service.router.connection_state import Beside, LedgerState
-from engine.service.router.errors import BadLabel, NoSuchLedger
+from engine.service.router.ledger_paths import BadLabel, Beside, LedgerState, NoSuchLedger
 
 # Batches of the own ledger pass immediately. Batches of other ledgers wait here for the next
 # own batch, and request one, so that the own ledger costs no more than alone.

@@ -13,11 +13,14 @@ from engine.browser.chromium.browser_options import InstanceOptions
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     COUNTED_KEYS_HINT,
+    CREDENTIALS,
     PAGE_TIMEOUT,
     WAIT_FOR,
     Argument,
     FormField,
     Table,
+    credential_problems,
+    credentials_from,
     entries,
     flag,
     missing,
@@ -29,11 +32,9 @@ from engine.kinds.arguments import (
     web_address,
     whole,
 )
-from engine.kinds.context import Context, UnitStopped
-from engine.kinds.credential_args import CREDENTIALS, credential_problems, credentials_from
-from engine.kinds.egress_log import reach, telling
-from engine.kinds.evidence.evidence_traits import EVIDENCE_TRAITS
+from engine.kinds.context import Context, UnitStopped, reach, telling
 from engine.kinds.spec import Column, Head, HeldTab, KindForm, KindSpec, Tools, defaults_of
+from engine.kinds.traits import EVIDENCE_TRAITS
 from engine.model import redact
 from engine.model.addresses import Credentials, address_of
 from engine.model.display import display

@@ -8,9 +8,13 @@ the program runs makes nothing old.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import secrets
+import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -27,12 +31,203 @@ from engine.ledger.ownership import owner_of
 from engine.ledger.reader import LedgerReader
 from engine.model import redact
 from engine.model.display import display
-from engine.model.errors import EngineError, NotATaskId, TaskNotFound
-from engine.model.records import Stamp, TaskRecord, Unreadable
+from engine.model.errors import EngineError, InvalidArguments, NotATaskId, Problem, TaskNotFound
+from engine.model.records import TERMINAL, Stamp, TaskRecord, Unreadable
 from engine.model.status import moment
-from engine.retention import removal
-from engine.retention.errors import TaskStays
-from engine.retention.rules import Ended, Rules, chosen
+
+_SPAN = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE | re.ASCII)
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([kmgt]?)i?b?", re.IGNORECASE | re.ASCII)
+_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+class Rules(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Rules for removal; without any nothing is removed. `status` restricts all of them."""
+
+    older_than_ms: int | None = None
+    keep: int | None = None
+    max_bytes: int | None = None
+    status: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return self.older_than_ms is None and self.keep is None and self.max_bytes is None
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """Ended task as the rules need it: the time of its end (ms since 1970), the folder's size."""
+
+    task_id: str
+    kind: str
+    status: str
+    name: str
+    ended_at: float
+    size_bytes: int
+    stamp: Stamp
+
+
+def rules_of(
+    older_than: str | None,
+    keep: int | None,
+    max_size: str | None,
+    status: Collection[str],
+) -> Rules:
+    """Parse rules as people write them: `30d`, `12h`, `2GB`.
+
+    Raises:
+        InvalidArguments: names every mistake, also that no rule was given at all.
+    """
+    problems: list[Problem] = []
+    words = tuple(word.upper() for word in status)
+    for word in words:
+        if word not in TERMINAL:
+            known = ", ".join(sorted(TERMINAL))
+            message = f"'{word}' is no state of an ended task (there are: {known})"
+            problems.append(Problem("status", "unknown_status", message))
+    age_ms, size = _span(older_than, problems), _size(max_size, problems)
+    rules = Rules(older_than_ms=age_ms, keep=keep, max_bytes=size, status=words)
+    if rules.is_empty and not problems:
+        message = "say what may go: --older-than 30d, --keep 100 or --max-size 2GB"
+        problems.append(Problem("", "missing", message))
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    return rules
+
+
+def chosen(ended: Sequence[Ended], rules: Rules, now_ms: float) -> list[Ended]:
+    """Select the tasks to remove, oldest first."""
+    if rules.is_empty:
+        return []
+    newest = sorted(ended, key=lambda one: (-one.ended_at, one.task_id))
+    if rules.status:
+        newest = [one for one in newest if one.status in rules.status]
+    keep = rules.keep or 0
+    late = newest[keep:]
+    if rules.older_than_ms is None and rules.max_bytes is None:
+        return late[::-1]
+    gone = _too_old(late, rules, now_ms) | _too_large(newest, late, rules)
+    return [one for one in late[::-1] if one.task_id in gone]
+
+
+def _too_old(late: list[Ended], rules: Rules, now_ms: float) -> set[str]:
+    if rules.older_than_ms is None:
+        return set()
+    before = now_ms - rules.older_than_ms
+    return {one.task_id for one in late if one.ended_at < before}
+
+
+def _too_large(newest: list[Ended], late: list[Ended], rules: Rules) -> set[str]:
+    """Select the oldest tasks until the rest fits the limit."""
+    if rules.max_bytes is None:
+        return set()
+    left = sum(one.size_bytes for one in newest)
+    gone: set[str] = set()
+    for one in reversed(late):
+        if left <= rules.max_bytes:
+            break
+        gone.add(one.task_id)
+        left -= one.size_bytes
+    return gone
+
+
+def _span(given: str | None, problems: list[Problem]) -> int | None:
+    if given is None:
+        return None
+    found = _SPAN.fullmatch(given.strip())
+    if found is None:
+        message = f"'{given}' is no length of time (30d, 12h, 90m, 2w)"
+        problems.append(Problem("older_than", "wrong_form", message))
+        return None
+    return int(found[1]) * _MS[found[2].lower()]
+
+
+def _size(given: str | None, problems: list[Problem]) -> int | None:
+    if given is None:
+        return None
+    found = _SIZE.fullmatch(given.strip())
+    if found is None:
+        message = f"'{given}' is no size (500MB, 2GB)"
+        problems.append(Problem("max_size", "wrong_form", message))
+        return None
+    return int(float(found[1]) * 1_000 ** _POWERS[found[2].lower()])
+
+
+_REMOVAL_PREFIX: Final = ".pruned-"
+_NAME = re.compile(rf"{re.escape(_REMOVAL_PREFIX)}[0-9a-f]{{16}}-[0-9a-f]{{8}}", re.ASCII)
+
+
+def to_trash(root: Path, task_id: str) -> None:
+    """Move the task's folder to the system's trash.
+
+    Raises:
+        NoTrash: there is none, or it does not take the folder.
+    """
+    from send2trash import send2trash
+
+    place = root / task_id
+    try:
+        send2trash(os.fspath(place))
+    except OSError as error:
+        reason = (error.strerror or str(error) or "there is no trash here").rstrip(".")
+        raise NoTrash(task_id=task_id, reason=reason) from error
+
+
+def delete_for_good(root: Path, task_id: str) -> None:
+    """Delete the task's folder for good; links in it are removed, their targets stay.
+
+    It is renamed first, so that no reader sees half a task; after a crash the next call of `sweep`
+    removes the renamed folder.
+
+    Raises:
+        DeleteFailed: the system refuses; `path` is the remaining folder.
+    """
+    renamed = f"{_REMOVAL_PREFIX}{task_id}-{secrets.token_hex(4)}"
+    place = root / task_id
+    try:
+        with Folder.at(str(root)) as top:
+            top.enter(task_id).close()  # a folder, and no link to one
+            top.rename(task_id, renamed)
+        place = root / renamed
+        shutil.rmtree(place)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DeleteFailed(task_id=task_id, reason=reason, path=str(place)) from error
+
+
+def sweep(root: Path) -> None:
+    """Delete folders that an interrupted `delete_for_good` had renamed; failures are left."""
+    with suppress(OSError), Folder.at(str(root)) as top:
+        for name in top.names():
+            if _NAME.fullmatch(name):
+                shutil.rmtree(root / name, ignore_errors=True)
+
+
+class NoTrash(EngineError):
+    """The system has no trash for that folder, or refuses it; the folder is untouched."""
+
+    code = "no_trash"
+    title = "It could not be moved to the trash"
+    sentence = "Task {task_id} could not be moved to the trash: {reason}."
+    advice_text = "Delete it for good with --delete, or move its folder away yourself."
+
+
+class TaskStays(EngineError):
+    """A task that a person wanted to remove must stay for now."""
+
+    code = "task_stays"
+    title = "The task stays"
+    sentence = "Task {task_id} stays: {reason}."
+    advice_text = "Try again when it has ended and nobody writes there."
+
+
+class DeleteFailed(EngineError):
+    """A folder could not be deleted. The rest of it is at `path`."""
+
+    code = "delete_failed"
+    title = "It could not be deleted"
+    sentence = "Task {task_id} could not be deleted: {reason} ({path})."
+    advice_text = "Close whatever has its files open, or remove the folder yourself."
+
 
 STILL_WRITING_MS: Final = 60_000  # after its terminal meta an owner adds an event, a run, a hint
 
@@ -213,9 +408,9 @@ def prune(
     gone: list[Ended] = []
     stayed: list[tuple[str, str]] = []
     refused: list[Refused] = []
-    remove = removal.delete if delete else removal.to_trash
+    remove = delete_for_good if delete else to_trash
     if delete:
-        removal.sweep(ledger.root)
+        sweep(ledger.root)
     for one in shown.tasks:
         if stop():
             break
@@ -287,9 +482,9 @@ def discard(root: Path, task_id: str, *, delete: bool, settled: bool) -> None:
     if why is not None:
         raise TaskStays(task_id=task_id, reason=WHY[why])
     if delete:
-        removal.delete(root, task_id)
+        delete_for_good(root, task_id)
     else:
-        removal.to_trash(root, task_id)
+        to_trash(root, task_id)
 
 
 def _keep_reason(ledger: LedgerReader, found: Found, settled: bool) -> KeepReason | None:
