@@ -1,4 +1,4 @@
-"""Reply of a browser tool: text, the same as data, and an optional image. Bounded, JSON-safe."""
+"""Reply of a browser tool (text, the same as data, an optional image), and its errors."""
 
 from __future__ import annotations
 

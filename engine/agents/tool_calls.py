@@ -1,4 +1,7 @@
-"""Entry point of the browser tools: browser, tab, order and accounting of a call."""
+"""The eight browser tools with their arguments, and their calls: browser, tab, order, accounting.
+
+Verbs are generated from the table. Source: seed 004 (the tools that record to an envelope).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Counting of a task's calls against its budgets. Pure: no file, no clock.
+"""Budgets of a task (seed 004): their policy, and the counting of calls. No file, no clock.
 
-`fold` counts one call into a record and returns the changes; `at` evaluates the same record at any
-moment, because time also passes without calls. Budgets are rows of a table; exceeding one changes
-the status and never stops anything by itself. Source: seed 004.
+Our policies are validated, foreign ones read leniently. `fold` counts one call into a record and
+returns the changes; `at` evaluates the same record at any moment, because time also passes without
+calls. Budgets are rows of a table; exceeding one changes the status and never stops anything by
+itself.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""Envelopes of one ledger: start, update, finish, and the calls that name one.
+"""Task envelopes (seed 004): an objective, a phase and budgets around an agent's own work.
 
-Duration of tasks for their time budget: by a monotonic clock, without sleep.
-
-The measured duration is stored in the record with the wall time of the measurement, so that every
-other process continues from there. A process measures a task from its first read; before that the
-stored times count. Source: rule "time that the machine slept, and a clock that was set, do not
-count against maxWallMs".
+An envelope has no body here: a host drives it through browser tools, and each call that names it is
+counted. Nothing is ever stopped by it.
 """
 
 from __future__ import annotations
@@ -199,6 +195,11 @@ _MOST: Final = 10_000  # tasks that one process remembers
 
 class DurationMeter:
     """Measures the tasks of this process. Safe to share between threads.
+
+    The measured duration is stored in the record with the wall time of the measurement, so that
+    every other process continues from there. A process measures a task from its first read; before
+    that the stored times count. Source: rule "time that the machine slept, and a clock that was
+    set, do not count against maxWallMs".
 
     `asleep_s` is for callers with a fixed interval: a longer gap means that the process itself was
     stopped, and does not count.

@@ -1,7 +1,7 @@
-"""Call a verb and print its result; errors and Ctrl-C become exit codes.
+"""Options for home and root, and the call of a verb with its result, errors and exit codes.
 
 Every command opens the engine, calls and closes it. Results are JSON for programs, indented text
-for users.
+for users. Options come first, then the environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Progress of a foreground task: a bar on a terminal, lines in a pipe, or nothing."""
+"""Progress of foreground tasks: bars or live lines on a terminal, lines in a pipe, or nothing."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 The guard applies to COMPLETED only; FAILED and CANCELLED always pass. A refusal writes an event and
 changes nothing else. A force needs a reason; reason, user and time are kept in the contract, in the
-task run and in the events. A terminal task or run is never forced. Source: seed 001.
+task run and in the events. The force is recorded before the change, and the record is undone if the
+change fails. A terminal task or run is never forced. Source: seed 001.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""The six operations on runs, with the seed's idempotency. Source: seed 003."""
+"""Lifecycle of runs (seed 003): thirteen fields, five states, six operations, all idempotent.
+
+Every task that this engine executes has one run, which follows it; a host may also have runs of its
+own. Records are in `<home>/comet-runs/`, transitions in `<home>/audit/`.
+
+A task names its run in `meta.json`. While the run is open, a small file in `comet-runs/open/` names
+the task, so that after a crash the next process finds the runs that lag behind without reading
+thousands of others.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 OpenChrome writes the same folders and locks them by `meta.lock`; this module does the same, and
 acquires its own kernel lock first. Unknown fields survive, because a change starts from the whole
 dict. Reads write nothing.
+
+A step changes the dict `raw` in place, or raises `InvalidRunStep` and leaves it unchanged. The
+sentences are OpenChrome's, whose agents match them. Source: seed 001; the flow of its task runs.
 """
 
 from __future__ import annotations

@@ -176,7 +176,12 @@ class TooManyInterim(Exception):
 
 
 class AnswerStart:
-    """Looks at the bytes of one answer until its final head begins."""
+    """Looks at the bytes of one answer until its final head begins.
+
+    An answer may be preceded by interim heads (status 1xx), and a browser reads them for as long
+    as they come, at the cost of all its pages. Nothing else of an answer is parsed. Lines are read
+    as leniently as Chromium reads them. Source: RFC 9110, section 15.2.
+    """
 
     def __init__(self) -> None:
         self._heads = 0

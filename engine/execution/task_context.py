@@ -1,4 +1,4 @@
-"""Context of a task's body: every record of it is written to disk."""
+"""Context of a task's body: every record of it is written to disk, and its budgets are counted."""
 
 from __future__ import annotations
 

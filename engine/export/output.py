@@ -1,4 +1,4 @@
-"""Output file of an export: staged in the target folder, published atomically."""
+"""Output file of an export, staged in the target folder and published atomically; its errors."""
 
 from __future__ import annotations
 

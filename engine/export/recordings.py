@@ -143,6 +143,11 @@ def write_trace(
 ) -> None:
     """Write the zip.
 
+    It is derived from the stored actions, so that it holds no other data: no page content (no
+    snapshots), variables for typed text unless the operator stored it, and the summary's counts of
+    the network only. Format version 8, which every viewer since 1.53 opens; `trace.trace` and
+    `trace.network` are lines of JSON in a zip.
+
     Args:
         read: returns an artifact's bytes for its path in the task's folder, or None.
     """

@@ -1,4 +1,4 @@
-"""HTML report: one page to read or print, with nothing in it but text."""
+"""Exports for people: an HTML report with nothing in it but text, and XLSX sheets with links."""
 
 from __future__ import annotations
 

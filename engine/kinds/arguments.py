@@ -1,4 +1,7 @@
-"""Parsing of a kind's arguments by a table, with every mistake reported at once."""
+"""Parsing of a kind's arguments by a table, with every mistake reported at once.
+
+It also has the arguments that several kinds share, such as user and password.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context of a task's body: interruptible units of work and storage for results.
+"""The context of a task's body: interruptible units of work, storage for results, and egress.
 
 A body that runs as a task gets the runner's context, which writes to the ledger; a direct call
 gets `MemoryContext`. With the same clock both give the same result, byte for byte.

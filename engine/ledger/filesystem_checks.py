@@ -1,4 +1,4 @@
-"""Checks of a ledger's file system: write access of other users, and the type of disk.
+"""Checks of a ledger's file system: presence, write access of other users, and the type of disk.
 
 It only reads. Findings become sentences for Doctor, the status bar and the terminal; nothing is
 refused for them, because an operator may know better.
@@ -226,7 +226,13 @@ _ABSENT: Final = frozenset(getattr(errno, name, errno.ENOENT) for name in _ABSEN
 
 
 class Presence(StrEnum):
-    """Location state of a task's folder."""
+    """Location state of a task's folder.
+
+    An unplugged drive, a network failure or a sync tool that moves a folder is no removal. The
+    folder is held open, so that the system can distinguish a removed folder (link count 0) from one
+    that was moved or unmounted. A root without `.runners` is another folder in its place: the mount
+    point of an absent disk, or an emptied ledger.
+    """
 
     THERE = "there"
     AWAY = "away"  # the folder or its ledger is not there now, and may come back

@@ -1,4 +1,4 @@
-"""A task's other files: its creation, its pages, its result and its artifacts."""
+"""Opening of a ledger's root, the files of one task other than its records, and temp files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Log of the program: one rotating file in the system's log folder, without secrets."""
+"""Log of the program without secrets, and its other private files outside of every ledger.
+
+The log is one rotating file in the system's log folder. Private files are created 0700 and 0600
+whatever the umask. No ledger or export uses this module.
+"""
 
 from __future__ import annotations
 

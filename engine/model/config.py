@@ -1,4 +1,4 @@
-"""Engine settings. Defaults come from the home folder, not the environment."""
+"""Engine settings, and the version. Defaults come from the home folder, not the environment."""
 
 from __future__ import annotations
 

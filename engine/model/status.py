@@ -1,4 +1,4 @@
-"""State of a task as shown to users."""
+"""State of a task as shown to users, and its speed: rate, end time and stall limit."""
 
 from __future__ import annotations
 

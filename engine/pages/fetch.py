@@ -1,4 +1,4 @@
-"""Interface between a crawl and its page engines: options, limits and results."""
+"""Interface between a crawl and its page engines: options, limits, results, and retries."""
 
 from __future__ import annotations
 

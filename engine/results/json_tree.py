@@ -1,4 +1,9 @@
-"""JSON files for display: one level of the tree at a byte offset, and text search in the whole."""
+"""JSON files for display: one level of the tree at a byte offset, and text search in the whole.
+
+Unlike `ledger.json_stream`, which decodes values, `Scan` only finds them, so that a tree of a file
+larger than memory can be opened anywhere. Long operations are iterators that pause (yield None) at
+each block, so that the caller may stop in between.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finished unit of a task (a page, an action, a part) as a row with its outcome.
+"""Finished unit of a task as a row with its outcome, and the differences between two runs.
 
 Pure rules over unit records; long texts are cut, so that 100,000 rows fit into memory. The whole
 unit is read again when it is opened.

@@ -1,4 +1,12 @@
-"""Search for exact values in a text, in all their spellings (`spellings`, escaped letters)."""
+"""Search for exact values in a text or on a page, in all their spellings.
+
+For each character: literal, percent-encoded (URL standard: `encodeURI`, `encodeURIComponent`,
+forms, queries in older encodings), as a character reference (HTML standard: serialised attributes
+and text), escaped in JSON and JavaScript (`\\uXXXX`, `\\xXX`), and behind a backslash (Markdown).
+Each matches encoded once and several times, in any mixture, with hex digits in either case: the
+spelling of one character does not depend on its neighbours. A value is also found whole: in base64,
+alone or within a longer text, and in hex.
+"""
 
 from __future__ import annotations
 
@@ -400,7 +408,12 @@ _GROUPS: Final = re.compile(r"[-./()+]+")
 
 
 class Echoes:
-    """Search for `values` anywhere in a text, and for `whole` only as the complete text."""
+    """Search for `values` anywhere in a text, and for `whole` only as the complete text.
+
+    Pages show them differently from how they were typed: in capitals, over several elements, a
+    card's number in groups, or in another spelling. Values of three characters and more are
+    searched, in memory only.
+    """
 
     def __init__(self, values: Iterable[str], whole: Iterable[str] = ()) -> None:
         values = list(dict.fromkeys(values))

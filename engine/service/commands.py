@@ -1,4 +1,4 @@
-"""Commands on tasks: cancel one or many, stop, remove, and reap those of dead processes.
+"""Commands on tasks: cancel one or many, stop, remove, force-stop, and reap those of the dead.
 
 Of many tasks a plan is shown to the user and then executed unchanged: newer tasks are not stopped,
 and tasks that have ended meanwhile stay as they are.
@@ -336,6 +336,9 @@ class CannotForceStop(EngineError):
 
 def force_stop(root: Path, record: TaskRecord, patience_ms: int = PATIENCE_MS) -> None:
     """Kill the worker that runs this task, and its children. Reaping settles the task.
+
+    A worker (`start --detach`) owns one task and nothing else, so killing it ends only its own
+    browser. A window or a server may run other tasks: those are never ended from outside.
 
     Raises:
         CannotForceStop: it is no worker of ours, or it still has time to stop by itself.

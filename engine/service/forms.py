@@ -1,4 +1,4 @@
-"""Start forms of every kind: fields, defaults, ranges, choices and address lists.
+"""Start forms of every kind: fields, defaults, ranges, choices, address lists, permissions.
 
 Everything comes from the table that validates a request, so no form offers an invalid value.
 """

@@ -1,4 +1,4 @@
-"""Lease of this process in a ledger, reaping of orphans, and removal of stale files."""
+"""Tasks and lease of this process in a ledger; reaping of orphans, removal of stale files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Pruning of ended tasks: a preview first, then exactly its tasks, each judged again.
+"""Pruning of ended tasks by rules: a preview first, then exactly its tasks, each judged again.
 
-Records of a task outside its folder (its run in `comet-runs/`, its contract) stay: they document
-what was done, a few hundred bytes each. Ages use `age_clock_ms`: a clock that is set ahead while
-the program runs makes nothing old.
+`keep` alone is a limit: all but the newest are removed. With an age or a size it is a minimum: the
+newest of them stay, however old or large. Records of a task outside its folder (its run in
+`comet-runs/`, its contract) stay: they document what was done, a few hundred bytes each. Ages use
+`age_clock_ms`: a clock that is set ahead while the program runs makes nothing old.
 """
 
 from __future__ import annotations

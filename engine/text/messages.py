@@ -1,4 +1,4 @@
-"""Messages in English by message id; the window translates them by id.
+"""Messages by id: their English texts, and the chosen language.
 
 The part of an id before the first dot is its context. Fields are in braces.
 """

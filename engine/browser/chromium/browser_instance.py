@@ -1,7 +1,7 @@
 """A dedicated browser context with tabs that stay open, for work that acts on pages.
 
 Crawls share tabs (`tab_pool`); a command task, a recording, an evidence bundle or an agent gets
-an instance: fresh profile, every connection filtered by its policy, dialogs answered (`dialogs`),
+an instance: fresh profile, every connection filtered by its policy, dialogs answered (`Dialogs`),
 downloads blocked. Windows that pages open are kept as tabs if a person watches (`headed`)
 or the options require them (`windows`); otherwise they are closed.
 """
@@ -136,6 +136,8 @@ LEAVING: Final = "beforeunload"
 @dataclass(slots=True)
 class Dialogs:
     """The answer to dialogs, by default to dismiss them, and their messages.
+
+    A `beforeunload` dialog is accepted, unless the task sets `stay`.
 
     `stay` dismisses `beforeunload` dialogs; `expected` marks that as no failure.
     """

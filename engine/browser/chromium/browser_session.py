@@ -1,4 +1,4 @@
-"""The engine's Chromium, started on first use and restarted after a crash.
+"""The engine's Chromium, started on first use, restarted after a crash, and recycled when worn.
 
 Playwright is imported with the first start, never before. Crawls that exclude images, fonts
 and media share one browser; a crawl that needs them gets a second one (see `launch`).
@@ -376,6 +376,15 @@ SLOW_PROBES = 2
 
 class BrowserRecycler:
     """Recycles browsers and drivers. Loop-bound; `stop` ends it and all retired processes.
+
+    A worn browser gets no new work and ends with its last page. The same applies to Playwright's
+    driver, which retains a little of every message. Nothing runs before the first browser, and
+    nothing is measured while all browsers are idle.
+
+    A page may flood its browser with messages and block all others: a browser that responds slowly
+    twice in a row loses its busiest page. If no other task uses that browser, it is probed twice as
+    often first. The probes run independently of the memory measurements, which take seconds on a
+    busy machine.
 
     `running` returns the browsers that get new work, of any kind.
     """

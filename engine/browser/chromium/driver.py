@@ -1,4 +1,9 @@
-"""Playwright's driver: the Node.js process that is the parent of every browser."""
+"""Playwright's driver, the Node.js process that is the parent of every browser; their processes.
+
+psutil identifies a process by its number and its start time, so that no other process is ended
+after a number was reused. Functions that read the whole process tree take some milliseconds:
+call them on a thread, not on the loop.
+"""
 
 from __future__ import annotations
 

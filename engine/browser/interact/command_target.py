@@ -1,4 +1,4 @@
-"""Resolve the selector and the frame of a command to the element that it acts on."""
+"""Context of a running command, and the element of the page that its selector resolves to."""
 
 from __future__ import annotations
 

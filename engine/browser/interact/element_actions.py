@@ -1,4 +1,4 @@
-"""Actions on one element of a tab with real input: mouse, keys, selection.
+"""Actions on one element of a tab with real input, and scripts of a host in its page.
 
 An element is acted on when it is visible, at rest, enabled, and not covered. Typed text is
 never repeated; only its length is reported.

@@ -1,4 +1,4 @@
-"""PNG screenshots of a tab: the visible part, the whole page, or one element."""
+"""PNG screenshots of a tab, and its state for a session snapshot."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Screenshots with typed texts masked, wherever the page repeats them.
+"""Masking of secrets in the texts and screenshots of a page.
 
-The browser reports the boxes of such texts before and after the screenshot, and they are painted
-over in the picture, not in the page: the page can neither detect nor undo it. A page whose texts
-keep moving gets no screenshot. Texts that a page draws as pixels are not found.
+In a screenshot, the browser reports the boxes of such texts before and after it, and they are
+painted over in the picture, not in the page: the page can neither detect nor undo it. A page whose
+texts keep moving gets no screenshot. Texts that a page draws as pixels are not found.
 """
 
 from __future__ import annotations
@@ -56,7 +56,12 @@ MOST_GIVEN = 1_000
 
 
 class SecretMask:
-    """The secrets of one tab, matched in every spelling; kept in memory only."""
+    """The secrets of one tab, matched in every spelling; kept in memory only.
+
+    Masked are all values that secret fields of this tab held, and the secrets given to the task,
+    because pages repeat them elsewhere. Beyond that a page's own texts lose only strict key shapes;
+    addresses and the product's texts lose everything that looks like a secret (see `redact`).
+    """
 
     def __init__(self) -> None:
         self._secrets: dict[str, None] = {}

@@ -1,6 +1,7 @@
-"""Validation of a command task before it starts; each mistake has its JSON path.
+"""Validation of a command task before it starts; the result is its plan of executable steps.
 
-Source: seed 002, "Validation Rules"; a path reads like `commands[3].args.selector`.
+Each mistake has its JSON path, such as `commands[3].args.selector`. Source: seed 002, "Validation
+Rules".
 """
 
 from __future__ import annotations

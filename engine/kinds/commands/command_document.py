@@ -1,6 +1,8 @@
-"""`commands.json`: a command task with its command states, merged with stored results.
+"""A command task with its commands in the format of seed 002, and its `commands.json`.
 
-The merged form is the answer of seed 002 for a task.
+The field names are the seed's, camel case mixed with snake case, because clients depend on them.
+Every change of state is checked against the tables of `lifecycle`. The answer of seed 002 for a
+task merges the document with the stored results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""The five tools of seed 002, with their actions and arguments, as one table.
+"""The five tools of seed 002 as one table, and the stored form of their arguments.
 
 A row has the accepted arguments of an action, the required ones, and the reader of each.
 Validation, execution and dialogs all use this table.
+
+`{{name}}` in an argument is a placeholder for a variable; `{"secret": "env:NAME"}` instead of a
+text is a reference to a secret. The stored form of a task keeps both unchanged, and only the
+length of typed text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Conversion of a browser's messages to actions of a recording: merged, named, and masked.
 
 One action is one user operation: the text typed into a field is one, however many keys it took,
-and so is a scroll. It is finished, and stored, at the start of the next action.
+and so is a scroll. It is finished, and stored, at the start of the next action. Typed text is
+replaced by `{{name}}`, also where a page repeats it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,12 @@ _PART: Final = re.compile(r"(?<=[=/])[^&#=/?]+")
 
 
 class Masks:
-    """The variables of one recording. `hide` applies to all stored or displayed text."""
+    """The variables of one recording. `hide` applies to all stored or displayed text.
+
+    Values are kept in memory only, to find their repetitions in pages (a search in the address, a
+    greeting on a button). Fields that resemble a password's are always masked, as a matter of
+    trust; the others unless the operator enabled `keep_text`.
+    """
 
     def __init__(
         self, *, keep_text: bool, given: Iterable[Hidden] = (), key_shapes: bool = True

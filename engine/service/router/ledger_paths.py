@@ -1,6 +1,6 @@
-"""Locations of other ledgers: choice, overlap checks, home and number of tasks.
+"""Other ledgers of a window: settings, state, errors, and checks of their folders.
 
-Reads the disk: slow, for threads.
+The checks read the disk: slow, for threads.
 """
 
 from __future__ import annotations
