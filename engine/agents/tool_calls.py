@@ -78,7 +78,7 @@ class Tool:
     @cached_property
     def table(self) -> Table:
         """The arguments by name, also by the names that MCP hosts use (tabId)."""
-        rows = {arg.name: Argument(arg.name, arg.read) for arg in self.args}
+        rows = {arg.name: Argument(arg.read, field=arg.name) for arg in self.args}
         return {**rows, **{camel(name): row for name, row in rows.items()}}
 
     def read(self, given: object) -> dict[str, Any]:

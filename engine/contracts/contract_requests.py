@@ -120,24 +120,24 @@ def done(given: object) -> Note:
 
 
 _TERMS: Final = {
-    "expected_total": Argument("expected_total", optional(count)),
-    "min_completed": Argument("min_completed", optional(count)),
-    "stop_condition": Argument("stop_condition", text(TEXT)),
-    "stop_satisfied": Argument("stop_satisfied", flag),
-    "failed_policy": Argument("failed_policy", one_of(*POLICIES)),
-    "cursor": Argument("cursor", optional(text(TEXT))),
+    "expected_total": Argument(optional(count)),
+    "min_completed": Argument(optional(count)),
+    "stop_condition": Argument(text(TEXT)),
+    "stop_satisfied": Argument(flag),
+    "failed_policy": Argument(one_of(*POLICIES)),
+    "cursor": Argument(optional(text(TEXT))),
 }
 _WORDS: Final = {
-    "completed": Argument("completed", several(done, BATCH)),
-    "failed": Argument("failed", several(noted("failed"), BATCH)),
-    "skipped": Argument("skipped", several(noted("skipped"), BATCH)),
+    "completed": Argument(several(done, BATCH)),
+    "failed": Argument(several(noted("failed"), BATCH)),
+    "skipped": Argument(several(noted("skipped"), BATCH)),
 }
 _START: Final = {
     **_TERMS,
-    "scope": Argument("scope", one_of(*SCOPES)),
-    "item_key": Argument("item_key", text(200)),
-    "items": Argument("items", several(text(TEXT), ITEMS)),
-    "run_id": Argument("run_id", optional(text(64))),
+    "scope": Argument(one_of(*SCOPES)),
+    "item_key": Argument(text(200)),
+    "items": Argument(several(text(TEXT), ITEMS)),
+    "run_id": Argument(optional(text(64))),
 }
 _UPDATE: Final = {**_TERMS, **_WORDS}
 
@@ -263,43 +263,43 @@ def evidence(given: object) -> dict[str, Any]:
 
 
 _RUN: Final = {
-    "progress_summary": Argument("progress_summary", text(SUMMARY)),
-    "completed_items": Argument("completed_items", several(done, BATCH)),
-    "failed_items": Argument("failed_items", several(noted("failed"), BATCH)),
-    "skipped_items": Argument("skipped_items", several(noted("skipped"), BATCH)),
-    "current_cursor": Argument("current_cursor", text(TEXT)),
-    "last_evidence": Argument("last_evidence", several(evidence, EVIDENCE)),
+    "progress_summary": Argument(text(SUMMARY)),
+    "completed_items": Argument(several(done, BATCH)),
+    "failed_items": Argument(several(noted("failed"), BATCH)),
+    "skipped_items": Argument(several(noted("skipped"), BATCH)),
+    "current_cursor": Argument(text(TEXT)),
+    "last_evidence": Argument(several(evidence, EVIDENCE)),
 }
 _LINKS: Final = {
-    "ledger_task_ids": Argument("ledger_task_ids", several(text(64), LINKS)),
-    "workflow_id": Argument("workflow_id", text(200)),
+    "ledger_task_ids": Argument(several(text(64), LINKS)),
+    "workflow_id": Argument(text(200)),
 }
 RUN_START: Final = {
     **_LINKS,
-    "goal": Argument("goal", text(GOAL)),
-    "success_criteria": Argument("success_criteria", several(text(REASON), CRITERIA)),
-    "session_id": Argument("session_id", text(200)),
+    "goal": Argument(text(GOAL)),
+    "success_criteria": Argument(several(text(REASON), CRITERIA)),
+    "session_id": Argument(text(200)),
 }
 RUN_UPDATE: Final = {
     **_RUN,
     **_LINKS,
-    "status": Argument("status", text(40)),
-    "resume_reason": Argument("resume_reason", text(TEXT)),
+    "status": Argument(text(40)),
+    "resume_reason": Argument(text(TEXT)),
 }
 RUN_CHECKPOINT: Final = {
-    "summary": Argument("summary", text(SUMMARY)),
-    "current_cursor": Argument("current_cursor", text(TEXT)),
-    "evidence": Argument("evidence", several(evidence, EVIDENCE)),
+    "summary": Argument(text(SUMMARY)),
+    "current_cursor": Argument(text(TEXT)),
+    "evidence": Argument(several(evidence, EVIDENCE)),
 }
 RUN_HELP: Final = {
-    "reason": Argument("reason", text(TEXT)),
-    "resume_hint": Argument("resume_hint", text(TEXT)),
-    "current_cursor": Argument("current_cursor", text(TEXT)),
-    "last_evidence": Argument("last_evidence", several(evidence, EVIDENCE)),
+    "reason": Argument(text(TEXT)),
+    "resume_hint": Argument(text(TEXT)),
+    "current_cursor": Argument(text(TEXT)),
+    "last_evidence": Argument(several(evidence, EVIDENCE)),
 }
 RUN_COMPLETE: Final = {
     **_RUN,
-    "status": Argument("status", one_of("COMPLETED", "FAILED", "CANCELLED")),
+    "status": Argument(one_of("COMPLETED", "FAILED", "CANCELLED")),
 }
 
 

@@ -55,17 +55,18 @@ class FormField(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """One row of a table: the target field, the reader, and the presentation.
+    """One row of a table: the reader, the presentation, and the target field.
 
     Without `form`, forms omit the argument; without `help`, the command line has no option for it.
-    An option is given once with a value, repeated, or used as a switch without a value.
+    An option is given once with a value, repeated, or used as a switch without a value. `field` is
+    empty if it is called as the argument.
     """
 
-    field: str
     read: Reading
     form: FormField | None = None
     help: str = ""
     option: Literal["value", "repeated", "switch"] = "value"
+    field: str = ""
 
 
 Table = Mapping[str, Argument]
@@ -107,8 +108,9 @@ def _read(name: str, value: object, row: Argument, fields: dict[str, Any]) -> Pr
         read = row.read(value)
     except ValueError as wrong:
         return Problem(name, "invalid_value", str(wrong))
-    if fields.setdefault(row.field, read) != read:
-        return Problem(name, "given_twice", f"contradicts {row.field}")
+    field = row.field or name
+    if fields.setdefault(field, read) != read:
+        return Problem(name, "given_twice", f"contradicts {field}")
     return None
 
 
@@ -243,17 +245,15 @@ def web_address(given: object) -> str:
 def redact_content(hint: str) -> Argument:
     """Return the argument that switches the redaction of keys in page content."""
     form = FormField("Redact keys in page content", hint=hint)
-    return Argument("redact_content", flag, form, help="Redact keys of services in page content.")
+    return Argument(flag, form, help="Redact keys of services in page content.")
 
 
 WAIT_FOR = Argument(
-    "wait_for",
     optional(text),
     FormField("Wait for selector", editor="line", shade="main article"),
     help="Wait until an element matches this CSS selector.",
 )
 PAGE_TIMEOUT = Argument(
-    "timeout_ms",
     whole(100, 600_000),
     FormField("Page timeout (ms)"),
     help="Page timeout in ms; the page is taken as it is then.",
@@ -274,13 +274,11 @@ class SecretText:
 PASSWORD_HINT: Final = 'Not kept. Or where it is: {"secret": "env:NAME"}'
 CREDENTIALS: Final[Table] = {
     "username": Argument(
-        "username",
         optional(text),
         FormField("User", editor="line"),
         help="User name for HTTP authentication of the site.",
     ),
     "password": Argument(
-        "password",
         Maybe(SecretText()),
         FormField("Password", editor="line", hint=PASSWORD_HINT),
         help="env:NAME, the variable that holds the password; never the password itself.",

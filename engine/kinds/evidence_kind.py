@@ -91,16 +91,11 @@ def _names(given: object) -> list[object]:
 
 ARGUMENTS: Table = {
     "url": Argument(
-        "url",
         optional(web_address),
         FormField("Address", "first", hint=ADDRESS_HINT, shade="example.com/docs"),
     ),
-    "tab": Argument(
-        "tab",
-        optional(text),
-    ),
+    "tab": Argument(optional(text)),
     "include": Argument(
-        "include",
         _include,
         FormField(
             "What to keep",
@@ -117,13 +112,8 @@ ARGUMENTS: Table = {
         help="Parts: dom, screenshot, phash, network, console (default: dom, screenshot).",
         option="repeated",
     ),
-    "label": Argument(
-        "label",
-        optional(text),
-        FormField("Label", "limits", editor="line"),
-    ),
+    "label": Argument(optional(text), FormField("Label", "limits", editor="line")),
     "network_window_ms": Argument(
-        "network_window_ms",
         whole(0, 60_000),
         FormField("Record requests for (ms)"),
         help="Record network requests for this time in ms.",
@@ -132,10 +122,7 @@ ARGUMENTS: Table = {
     "wait_for": WAIT_FOR,
     **CREDENTIALS,
     "full_page": Argument(
-        "full_page",
-        flag,
-        FormField("Full-page screenshot"),
-        help="Take a screenshot of the full page.",
+        flag, FormField("Full-page screenshot"), help="Take a screenshot of the full page."
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
 }

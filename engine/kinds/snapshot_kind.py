@@ -127,45 +127,28 @@ def _plain(given: object) -> str:
 
 
 ARGUMENTS: Table = {
-    "objective": Argument(
-        "objective",
-        _memo,
-        FormField("What the session is for", "first", editor="prose"),
-    ),
+    "objective": Argument(_memo, FormField("What the session is for", "first", editor="prose")),
     "current_step": Argument(
-        "current_step",
         _step,
         FormField("Where it stands", "limits", editor="line"),
         help="The step that is being done.",
     ),
-    "currentStep": Argument(
-        "current_step",
-        _step,
-    ),
+    "currentStep": Argument(_step, field="current_step"),
     "next_actions": Argument(
-        "next_actions",
         _memos,
         FormField("What comes next", "limits", editor="lines", hint="One a line."),
         help="A next step.",
         option="repeated",
     ),
-    "nextActions": Argument(
-        "next_actions",
-        _memos,
-    ),
+    "nextActions": Argument(_memos, field="next_actions"),
     "completed_steps": Argument(
-        "completed_steps",
         optional(_memos),
         FormField("What is done", editor="lines", hint="One a line."),
         help="A completed step.",
         option="repeated",
     ),
-    "completedSteps": Argument(
-        "completed_steps",
-        optional(_memos),
-    ),
+    "completedSteps": Argument(optional(_memos), field="completed_steps"),
     "tabs": Argument(
-        "tabs",
         optional(_tabs),
         FormField(
             "Addresses of its tabs",
@@ -175,49 +158,21 @@ ARGUMENTS: Table = {
         help="Address of a tab.",
         option="repeated",
     ),
-    "notes": Argument(
-        "notes",
-        optional(_memo),
-        FormField("Notes", editor="prose"),
-        help="Notes.",
-    ),
-    "label": Argument(
-        "label",
-        optional(text),
-        FormField("Label", editor="line"),
-    ),
+    "notes": Argument(optional(_memo), FormField("Notes", editor="prose"), help="Notes."),
+    "label": Argument(optional(text), FormField("Label", editor="line")),
     "timeout_ms": PAGE_TIMEOUT,
-    "visit": Argument(
-        "visit",
-        flag,
-        FormField("Open these addresses"),
-        help="Open these tabs.",
-    ),
-    "screenshot": Argument(
-        "screenshot",
-        flag,
-        FormField("A screenshot of every tab"),
-    ),
+    "visit": Argument(flag, FormField("Open these addresses"), help="Open these tabs."),
+    "screenshot": Argument(flag, FormField("A screenshot of every tab")),
     "include_cookies": Argument(
-        "include_cookies",
-        flag,
-        FormField("Also cookies (they are secrets)"),
-        help="Keep their cookies, in a file.",
+        flag, FormField("Also cookies (they are secrets)"), help="Keep their cookies, in a file."
     ),
     "include_storage": Argument(
-        "include_storage",
         flag,
         FormField("Also what sites store (may be secret)"),
         help="Keep their local storage, too.",
     ),
-    "includeCookies": Argument(
-        "include_cookies",
-        flag,
-    ),
-    "includeStorage": Argument(
-        "include_storage",
-        flag,
-    ),
+    "includeCookies": Argument(flag, field="include_cookies"),
+    "includeStorage": Argument(flag, field="include_storage"),
     "redact_content": redact_content(KEYS_HINT),
 }
 

@@ -113,7 +113,6 @@ _OUTSIDE: Final = KindForm(
 )
 _OUTSIDE_TERMS: Final[Table] = {
     "objective": Argument(
-        "objective",
         text,
         FormField(
             "What is to be reached",
@@ -123,7 +122,6 @@ _OUTSIDE_TERMS: Final[Table] = {
         ),
     ),
     "phase": Argument(
-        "phase",
         optional(text),
         FormField(
             "It begins to",
@@ -195,7 +193,7 @@ def inputs(kind: str) -> dict[str, Input]:
     return {
         name: _input(row.read, defaults.get(name))
         for name, row in _table(kind).items()
-        if name == row.field
+        if not row.field
     }
 
 

@@ -36,10 +36,8 @@ class CountArgs(msgspec.Struct, frozen=True):
 
 
 ARGUMENTS: Table = {
-    "up_to": Argument(
-        "up_to", whole(1, 9), FormField("Count to", "first"), "Count to this number."
-    ),
-    "doubled": Argument("doubled", flag, FormField("Doubled"), "Double each number."),
+    "up_to": Argument(whole(1, 9), FormField("Count to", "first"), "Count to this number."),
+    "doubled": Argument(flag, FormField("Doubled"), "Double each number."),
 }
 
 

@@ -110,17 +110,10 @@ _DEPTH = whole(0, 100)
 # The options of each page, shared by all kinds that load pages.
 PAGE_ARGUMENTS: Table = {
     "max_pages": Argument(
-        "max_pages",
-        _PAGES,
-        FormField("Maximum pages", "limits"),
-        help="Stop after this number of pages.",
+        _PAGES, FormField("Maximum pages", "limits"), help="Stop after this number of pages."
     ),
-    "maxPages": Argument(
-        "max_pages",
-        _PAGES,
-    ),
+    "maxPages": Argument(_PAGES, field="max_pages"),
     "engine": Argument(
-        "engine",
         _engine,
         FormField(
             "Engine",
@@ -134,7 +127,6 @@ PAGE_ARGUMENTS: Table = {
         help="Engine that loads the pages.",
     ),
     "output_format": Argument(
-        "output_format",
         one_of("markdown", "text", "structured"),
         FormField(
             "Output format",
@@ -148,32 +140,25 @@ PAGE_ARGUMENTS: Table = {
         help="Format of page content.",
     ),
     "delay_ms": Argument(
-        "delay_ms",
         whole(0, 3_600_000),
         FormField("Delay per host (ms)"),
         help="Delay between two pages of one host in ms.",
     ),
     "concurrency": Argument(
-        "concurrency",
-        whole(1, 16),
-        FormField("Concurrency"),
-        help="Pages that load at the same time.",
+        whole(1, 16), FormField("Concurrency"), help="Pages that load at the same time."
     ),
     "timeout_ms": PAGE_TIMEOUT,
     "settle_ms": Argument(
-        "settle_ms",
         whole(0, 60_000),
         FormField("Settle time (ms)", hint="At least 500 ms on a page that scripts wrote."),
         help="Settle time in ms without a change (at least 500 if scripts wrote the page).",
     ),
     "retries": Argument(
-        "retries",
         whole(0, 10),
         FormField("Retries", hint="After a network error, a timeout or a busy server."),
         help="Retries of a page after a temporary failure.",
     ),
     "screenshot": Argument(
-        "screenshot",
         one_of("none", "failed", "all"),
         FormField(
             "Screenshots",
@@ -182,7 +167,6 @@ PAGE_ARGUMENTS: Table = {
         help="Pages to take screenshots of.",
     ),
     "fragments": Argument(
-        "fragments",
         one_of("ignore", "routes"),
         FormField(
             "Addresses with #/ or #!",
@@ -192,62 +176,39 @@ PAGE_ARGUMENTS: Table = {
         help="routes: addresses with #/ or #! are pages of their own.",
     ),
     "max_elements": Argument(
-        "max_elements",
         whole(1_000, 1_000_000),
         FormField("Maximum elements per page"),
         help="Maximum elements that are read of a page.",
     ),
     "max_text_kb": Argument(
-        "max_text_kb",
         whole(16, 4_096),
         FormField("Maximum content per page (KiB)"),
         help="Maximum content that is kept of a page in KiB.",
     ),
     "keep_links": Argument(
-        "keep_links",
-        flag,
-        FormField("Keep each page's links"),
-        help="Keep a list of each page's links.",
+        flag, FormField("Keep each page's links"), help="Keep a list of each page's links."
     ),
     "wait_for": WAIT_FOR,
-    "respect_robots": Argument(
-        "respect_robots",
-        flag,
-        FormField("Obey robots.txt"),
-        help="Obey robots.txt.",
-    ),
+    "respect_robots": Argument(flag, FormField("Obey robots.txt"), help="Obey robots.txt."),
     "block_resources": Argument(
-        "block_resources",
-        flag,
-        FormField("Block images, fonts and media"),
-        help="Block images, fonts and media.",
+        flag, FormField("Block images, fonts and media"), help="Block images, fonts and media."
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
-    "failOnPage": Argument(
-        "fail_on_page",
-        optional(whole(1, 1_000_000)),
-    ),
+    "failOnPage": Argument(optional(whole(1, 1_000_000)), field="fail_on_page"),
 }
 ARGUMENTS: Table = {
     "url": Argument(
-        "url",
-        web_address,
-        FormField("Address", "first", hint=ADDRESS_HINT, shade="example.com/docs"),
+        web_address, FormField("Address", "first", hint=ADDRESS_HINT, shade="example.com/docs")
     ),
     "max_pages": PAGE_ARGUMENTS["max_pages"],
     "max_depth": Argument(
-        "max_depth",
         _DEPTH,
         FormField("Maximum depth", "limits"),
         help="Maximum depth of links that are followed.",
     ),
-    "maxDepth": Argument(
-        "max_depth",
-        _DEPTH,
-    ),
+    "maxDepth": Argument(_DEPTH, field="max_depth"),
     **PAGE_ARGUMENTS,
     "urls": Argument(
-        "urls",
         web_addresses,
         FormField(
             "Further addresses",
@@ -258,7 +219,6 @@ ARGUMENTS: Table = {
         option="repeated",
     ),
     "include_patterns": Argument(
-        "include_patterns",
         texts,
         FormField(
             "Include patterns",
@@ -269,22 +229,17 @@ ARGUMENTS: Table = {
         option="repeated",
     ),
     "exclude_patterns": Argument(
-        "exclude_patterns",
         texts,
         FormField("Exclude patterns", editor="lines"),
         help="Exclude pattern: no matching address is followed.",
         option="repeated",
     ),
     "scope": Argument(
-        "scope",
         optional(text),
         FormField("Scope", editor="line", shade="the address’s own site"),
         help="Scope: a pattern that every address must match (default: the origin of URL).",
     ),
-    "sameOrigin": Argument(
-        "same_origin",
-        flag,
-    ),
+    "sameOrigin": Argument(flag, field="same_origin"),
     **CREDENTIALS,
 }
 

@@ -73,24 +73,19 @@ class RecordingArgs(msgspec.Struct, frozen=True):
 
 ARGUMENTS: Table = {
     "url": Argument(
-        "url",
-        web_address,
-        FormField("Address", "first", hint=ADDRESS_HINT, shade="example.com/docs"),
+        web_address, FormField("Address", "first", hint=ADDRESS_HINT, shade="example.com/docs")
     ),
     "label": Argument(
-        "label",
         optional(text),
         FormField("Label", "limits", editor="line"),
         help="Label, also the name of exports.",
     ),
     "duration_ms": Argument(
-        "duration_ms",
         optional(whole(100, MAX_DURATION_MS)),
         FormField("Duration", "limits", editor="seconds", none="until it is stopped"),
         help="End after this time in ms (default: when it is stopped or its window is closed).",
     ),
     "screenshots": Argument(
-        "screenshots",
         one_of("each", "navigation", "none"),
         FormField(
             "Screenshots",
@@ -104,29 +99,16 @@ ARGUMENTS: Table = {
         help="Screenshots that are taken.",
     ),
     "headless": Argument(
-        "headless",
         flag,
         FormField("Headless (no visible window)", "limits"),
         help="Run without a visible window; another program drives it.",
         option="switch",
     ),
-    "headed": Argument(
-        "headed",
-        flag,
-    ),
-    "width": Argument(
-        "width",
-        whole(200, 8_000),
-        FormField("Window width", suffix=" px"),
-    ),
-    "height": Argument(
-        "height",
-        whole(200, 8_000),
-        FormField("Window height", suffix=" px"),
-    ),
+    "headed": Argument(flag),
+    "width": Argument(whole(200, 8_000), FormField("Window width", suffix=" px")),
+    "height": Argument(whole(200, 8_000), FormField("Window height", suffix=" px")),
     **CREDENTIALS,
     "keep_text": Argument(
-        "keep_text",
         flag,
         FormField(
             "Keep what is typed",

@@ -50,12 +50,10 @@ MAX_PAGES = 50  # default
 
 ARGUMENTS: Table = {
     "url": Argument(
-        "url",
         optional(web_address),
         FormField("Site", "first", hint=ADDRESS_HINT, shade="example.com/docs"),
     ),
     "sitemap_url": Argument(
-        "sitemap_url",
         optional(web_address),
         FormField(
             "Sitemap",
@@ -67,17 +65,13 @@ ARGUMENTS: Table = {
     ),
     "max_pages": PAGE_ARGUMENTS["max_pages"],
     "filter": Argument(
-        "filter",
         optional(text),
         FormField("Include pattern", "limits", editor="line", shade="every address that it lists"),
         help="Include pattern: only matching addresses are taken.",
     ),
     **PAGE_ARGUMENTS,
     "other_origins": Argument(
-        "other_origins",
-        flag,
-        FormField("Also addresses of other sites"),
-        help="Also take pages of other sites.",
+        flag, FormField("Also addresses of other sites"), help="Also take pages of other sites."
     ),
     **CREDENTIALS,
 }
