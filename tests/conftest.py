@@ -166,7 +166,7 @@ def octask(home: Path) -> Iterator[Any]:
 @pytest.fixture
 def site() -> Iterator[Any]:
     """The sample site, served on a free port of 127.0.0.1 for this one test."""
-    from engine.sample.site import Site
+    from fixtures.site.site import Site
 
     with Site() as running:
         yield running

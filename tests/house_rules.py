@@ -157,7 +157,6 @@ ENVIRONMENT = {
 }
 PRINTERS = {
     "engine/cli/": "the command line",
-    "engine/sample/site.py": "says at which port it serves",
 }
 BROAD_CATCHERS = {
     "engine/service/router/isolated_executor.py": (

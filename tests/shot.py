@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.model.config import Settings
-from engine.sample.site import Site
 from engine.service.admission import Terms
 from engine.service.engine import Engine
+from fixtures.site.site import Site
 
 IMAGES = Path("docs/images")
 README_PICTURE = IMAGES / "window.png"

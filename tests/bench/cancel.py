@@ -16,8 +16,8 @@ from typing import Any
 
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
-from engine.sample.site import Site
 from engine.service.engine import Engine
+from fixtures.site.site import Site
 from tests.bench.report import report
 
 LIMIT_S = 2.0

@@ -23,8 +23,8 @@ from engine.egress.proxy import Proxy
 from engine.model.config import Settings
 from engine.model.errors import BrowserFailed
 from engine.model.records import Status
-from engine.sample.site import Site
 from engine.service.engine import Engine
+from fixtures.site.site import Site
 from tests.browser.conftest import command
 from tests.support.engines import until
 

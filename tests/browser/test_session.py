@@ -22,7 +22,7 @@ from engine.browser.chromium.driver import alive
 from engine.egress.egress_policy import Policy
 from engine.model.errors import BrowserFailed, BrowserGone, BrowserMissing, PageError, ShuttingDown
 from engine.pages.fetch import PageOptions
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.browser.conftest import Made, Making, Pages, command
 
 REPOSITORY = Path(__file__).resolve().parents[2]

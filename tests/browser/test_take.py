@@ -12,9 +12,9 @@ from engine.model.errors import PageError
 from engine.pages.extract import extract_now
 from engine.pages.fetch import PageOptions
 from engine.pages.static_engine import open_static
-from engine.sample.oddities import PASSWORD, USER
 from engine.sample.server import Answer
-from engine.sample.site import Site
+from fixtures.site.oddities import PASSWORD, USER
+from fixtures.site.site import Site
 from tests.bench.rendered_text import likeness
 from tests.browser.conftest import Making, Pages
 from tests.support.engines import until

@@ -10,8 +10,8 @@ import pytest
 
 from engine.kinds.commands.command_check import check
 from engine.model.errors import InvalidArguments
-from engine.sample.site import Site
 from engine.service.requests import problems
+from fixtures.site.site import Site
 from tests.commands.conftest import do, task
 from tests.support.engines import opened
 from tests.support.octask import run

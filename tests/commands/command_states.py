@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.conftest import Booth, do
 
 FOREVER = do("wait_for", selector="#never", timeout=1_000_000)  # longer than any test

@@ -9,7 +9,7 @@ import pytest
 from engine.browser.chromium import browser_instance
 from engine.browser.interact import command_pages
 from engine.sample.server import Answer
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.conftest import Opening, do
 from tests.commands.test_command_journeys import failure, page, results, too_late
 

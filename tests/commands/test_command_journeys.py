@@ -17,7 +17,7 @@ from engine.kinds.commands.command_check import check
 from engine.model.addresses import Glob
 from engine.model.errors import InvalidArguments
 from engine.sample.server import Answer
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.command_states import instance_options
 from tests.commands.conftest import Booth, Opening, do, mistakes, task
 from tests.support.far_limits import keep_own_limits

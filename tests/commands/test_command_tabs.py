@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.sample.server import Answer
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.conftest import Opening, do
 from tests.commands.test_command_journeys import failure, page, results, too_late
 

@@ -17,10 +17,10 @@ from engine.kinds.context import Clock, MemoryContext
 from engine.kinds.spec import Tools
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
 from engine.sample.server import Answer
-from engine.sample.site import Site
 from engine.service.engine import Engine
 from engine.service.rerun import RequestHidden, TypedTextMissing, asked
 from engine.verbs import VERBS
+from fixtures.site.site import Site
 from tests.commands.command_states import FOREVER, instance_options, running, states
 from tests.commands.conftest import Opening, do, mistakes, task
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from engine.sample.server import Answer
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.conftest import do, task
 from tests.support.octask import run_as_text
 

@@ -13,8 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QTabWidget
 
-from engine.sample.site import Site
 from engine.service.rerun import Asked
+from fixtures.site.site import Site
 from gui.start.start_dialog import StartDialog
 from gui.style.icons import window_icon
 from gui.style.theme import Theme, is_dark

@@ -17,7 +17,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QPushButton, QSystemTrayIcon
 
 from engine.model.records import Health
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from gui.desktop.bus import SessionBus
 from gui.desktop.integration import DesktopIntegration
 from gui.desktop.keep_awake import KeepAwake, keeper_for

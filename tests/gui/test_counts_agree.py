@@ -17,9 +17,9 @@ from engine.model.ledger_ids import qualified
 from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
 from engine.model.status import Facet, Standing
 from engine.query import Filter, subject
-from engine.sample.site import Site
 from engine.service.rerun import repeats
 from engine.service.router.ledger_paths import Beside
+from fixtures.site.site import Site
 from gui.commands.rerunning import RerunDialog
 from gui.context.scope import Scope
 from gui.details.several import Several

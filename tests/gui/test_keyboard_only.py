@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from gui.commands.exporting import ExportDialog
 from gui.commands.force_complete import ForceDialog
 from gui.commands.palette import PaletteDialog

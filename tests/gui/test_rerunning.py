@@ -18,8 +18,8 @@ from engine.ledger.ledger import Ledger
 from engine.model.errors import TaskNotFound
 from engine.model.records import EngineFields, Status, TaskRecord, TaskView, Unreadable
 from engine.model.redact import MARK
-from engine.sample.site import Site
 from engine.service.rerun import Chance, known, repeats
+from fixtures.site.site import Site
 from gui.commands.bulk_work import Refusal, Work
 from gui.commands.rerunning import RerunDialog
 from gui.start.start_dialog import StartDialog

@@ -15,9 +15,9 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from engine.model.errors import LedgerWriteFailed
 from engine.model.records import TaskRecord
-from engine.sample.site import Site
 from engine.service.drafts import Terms
 from engine.service.rerun import Asked
+from fixtures.site.site import Site
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from tests.gui.windows import dialog_of, heard, opened, until

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QLabel
 
 from engine.model.records import EngineFields, TaskRecord, TaskView
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from gui.commands.bulk_work import Work, WorkBar
 from gui.commands.task_requests import CancelDialog, can_be_stopped, plan_cancel
 from gui.startup.session import Session

@@ -15,7 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
 from engine.model.records import EngineFields, TaskRecord
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from gui.commands.task_requests import CancelDialog
 from tests.gui.live_tasks import FAST, ended, running, start
 from tests.gui.windows import dialog_of, heard, opened, patient, press, until

@@ -19,7 +19,7 @@ from typing import Any, Final
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.hard.figures import Figures, most_s
 from tests.hard.kill_program import REPO, WINDOW, pages_of, wait_for
 from tests.support.endless_site import endless

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.hard.failing_program import failed_starts
 from tests.hard.figures import Figures
 from tests.hard.kill_syscalls import Point, Stages, home_in, judge

@@ -23,8 +23,8 @@ from typing import Any
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 from engine.model.records import TaskRecord
-from engine.sample.site import Site
 from engine.service.engine import Engine
+from fixtures.site.site import Site
 from tests.hard.figures import BESIDE_OTHERS, Figures
 from tests.hard.judging import left, unreadable
 

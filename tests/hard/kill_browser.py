@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 
 from engine.model.config import Settings
-from engine.sample.site import Site
 from engine.service.engine import Engine
+from fixtures.site.site import Site
 from tests.hard.figures import Figures
 
 LIMIT_S = 600

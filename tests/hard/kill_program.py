@@ -20,7 +20,7 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.reaper import Reaper
 from engine.model.config import Settings
 from engine.model.records import TaskRecord
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.hard.figures import Figures, most_s
 
 LIMIT_S = 5.0

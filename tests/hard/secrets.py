@@ -20,7 +20,7 @@ from typing import Final
 
 import psutil
 
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.conftest import do, task
 from tests.hard.figures import Figures
 from tests.hard.given_everywhere import Everywhere

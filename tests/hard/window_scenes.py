@@ -20,8 +20,8 @@ from typing import Any
 import psutil
 
 from engine.model.records import TERMINAL, TaskRecord
-from engine.sample.site import Site
 from fixtures.hostile_ledger.planting import plant, remove_devices
+from fixtures.site.site import Site
 from gui.startup.session import Session
 from gui.tasks.columns import COLUMNS
 from tests.loop_monitor import Heartbeat, Pulse

@@ -218,7 +218,7 @@ async def test_a_page_that_does_not_open_still_leaves_its_network(home, site):
 
 
 async def test_only_what_was_typed_may_be_reached_and_over_mcp_only_the_operators_list(home, site):
-    from engine.sample.site import Site
+    from fixtures.site.site import Site
 
     with Site(pages=2) as other:
         async with bundling(home) as bundle:

@@ -12,9 +12,9 @@ from engine.export.exporter import Order
 from engine.model.errors import InvalidArguments
 from engine.model.records import TaskRecord
 from engine.sample.server import Answer
-from engine.sample.site import Site
 from engine.service.admission import Terms
 from engine.service.engine import Engine
+from fixtures.site.site import Site
 from tests.kinds.hash_routed import BANG, PATH, ROUTES, answers, text_of
 from tests.results.reading import csv_rows
 from tests.support.engines import opened

@@ -27,10 +27,12 @@ from engine.model.records import Status
 from engine.pages.engine_choice import Loader
 from engine.pages.static_engine import open_static
 from engine.sample.server import Answer
-from engine.sample.site import ELSEWHERE, Site, index, urlset
+from engine.sample.site import urlset
 from engine.service.engine import Engine
 from engine.text.messages import say
 from engine.text.words import remarks
+from fixtures.site.site import Site
+from fixtures.site.sitemaps import ELSEWHERE, index
 
 QUICK = {"engine": "static", "delay_ms": 0}
 GONE = Answer(b"", 404)

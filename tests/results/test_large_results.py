@@ -15,7 +15,7 @@ from engine.ledger.reaper import Reaper
 from engine.model.records import Status
 from engine.results.file_reader import TaskFileReader
 from engine.results.json_tree import Node
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from gui.details.result import summary_text
 from tests.results.conftest import page
 from tests.results.test_octask_results import octask

@@ -20,9 +20,9 @@ from engine.cli.calls import described
 from engine.contracts.completing import force_of
 from engine.export.exporter import Order
 from engine.model.errors import EngineError
-from engine.sample.site import Site
 from engine.service.admission import Terms
 from engine.service.engine import Engine
+from fixtures.site.site import Site
 from tests.support.engines import opened
 from tests.support.octask import FAST, Octask
 

@@ -12,8 +12,8 @@ import pytest
 from engine.model.config import Settings
 from engine.model.records import Status, TaskRecord
 from engine.sample.pages import marker
-from engine.sample.site import Site
 from engine.service.engine import Engine
+from fixtures.site.site import Site
 from tests.support.far_limits import wait_for_answers
 
 QUICK = {"delay_ms": 0, "respect_robots": False}

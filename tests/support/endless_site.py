@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.sample.server import Answer
-from engine.sample.site import Site
+from fixtures.site.site import Site
 
 _PATH = "/endless/"
 _LINKS = 3  # from each page; so the way to ten thousand pages is nine links deep

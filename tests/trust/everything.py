@@ -12,9 +12,9 @@ from pathlib import Path
 
 from engine.logging.logs import log_to_file
 from engine.model.records import TaskRecord
-from engine.sample.site import Site
 from engine.service.admission import Terms
 from engine.service.engine import Engine
+from fixtures.site.site import Site
 from tests.support.engines import opened
 
 FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False, "max_pages": 2}

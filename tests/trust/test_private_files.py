@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.support.octask import FAST
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes mean nothing on this system")

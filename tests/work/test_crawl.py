@@ -18,7 +18,7 @@ from engine.pages.fetch import Fetched
 from engine.pages.static_engine import open_static
 from engine.sample.pages import marker
 from engine.sample.server import Answer, Server
-from engine.sample.site import Site
+from fixtures.site.site import Site
 
 
 def opener(args, seen=None):
