@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -86,13 +86,11 @@ class Sessions:
         *,
         idle_s: float = IDLE_S,
         most: int = MOST_AGENTS,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._browser = browser
         self._policy = policy
         self._idle_s = idle_s
         self._most = most
-        self._now = now
         self._sessions: dict[str, Session] = {}
         self._opening = asyncio.Lock()
         self._numbers = 0
@@ -133,7 +131,7 @@ class Sessions:
             yield session
         finally:
             session.busy -= 1
-            session.used_at = self._now()
+            session.used_at = time.monotonic()
 
     def tab_for(self, session: Session, tab_id: str | None, action: str) -> QueuedTab:
         """Return the tab of a call, if it is the agent's own.
@@ -196,7 +194,7 @@ class Sessions:
             await instance.close()
             raise
         session = self._sessions[agent_id] = Session(agent_id, instance)
-        session.used_at = self._now()
+        session.used_at = time.monotonic()
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(), name="close idle agents")
         return session
@@ -220,7 +218,7 @@ class Sessions:
 
     def _next_idle_s(self) -> float:
         """Return the seconds until the next session can time out."""
-        now = self._now()
+        now = time.monotonic()
         waits = [
             self._idle_s if session.busy else session.used_at + self._idle_s - now
             for session in self._sessions.values()
@@ -228,7 +226,7 @@ class Sessions:
         return min(waits, default=self._idle_s)
 
     async def _close_idle(self) -> None:
-        now = self._now()
+        now = time.monotonic()
         for agent_id, session in list(self._sessions.items()):
             if not session.busy and now - session.used_at >= self._idle_s:
                 del self._sessions[agent_id]

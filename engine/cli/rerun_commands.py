@@ -18,11 +18,9 @@ from engine.cli.run_files import allow_files_option, check_folder, read_variable
 from engine.cli.start import detach, follow
 from engine.model.config import Settings
 from engine.model.errors import EngineError
-from engine.model.records import TaskRecord
 from engine.service.engine import Engine
 from engine.service.rerun import Asked
 
-Begin = Callable[[Engine], Awaitable[TaskRecord]]
 Read = Callable[[Engine], Awaitable[Asked]]
 
 

@@ -122,14 +122,12 @@ class Goals:
     because opening the engine replaces it. `folders` are the storage folders.
     """
 
-    def __init__(
-        self, home: Path, ledger: Callable[[], Ledger], now_ms: Callable[[], int] = wall_ms
-    ) -> None:
+    def __init__(self, home: Path, ledger: Callable[[], Ledger]) -> None:
         self.folders = (home / contract_store.FOLDER, home / task_run_folders.FOLDER)
         self._ledger = ledger
         self._counted: dict[str, tuple[tuple[int, ...], Guard]] = {}
-        self._contract_store = Contracts(home, now_ms)
-        folders = RunFolders(home, now_ms)
+        self._contract_store = Contracts(home, wall_ms)
+        folders = RunFolders(home, wall_ms)
         self.contracts = ContractOperations(self._contract_store, folders)
         self.runs = TaskRuns(self._contract_store, folders)
         self.completing = Completing(self._contract_store, folders, self.runs, ledger)

@@ -96,9 +96,9 @@ class Audit:
     A session folder is created with its first line, so that a read-only process leaves none.
     """
 
-    def __init__(self, home: Path, session_id: str | None = None) -> None:
+    def __init__(self, home: Path) -> None:
         self._folder = home / AUDIT_FOLDER
-        self.session_id = session_id or f"session-{uuid4()}"
+        self.session_id = f"session-{uuid4()}"
 
     def write(self, session_id: str, line: dict[str, Any]) -> None:
         """Append one line by one write; failure is only logged, since the run record is

@@ -1,7 +1,6 @@
 """The context of a task's body: interruptible units of work, storage for results, and egress.
 
-A body that runs as a task gets the runner's context, which writes to the ledger; a direct call
-gets `MemoryContext`. With the same clock both give the same result, byte for byte.
+A body that runs as a task gets the runner's context, which writes to the ledger.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from engine.egress.egress_policy import Policy, Refusal
+from engine.ledger.machine import wall_ms
 from engine.model.config import Settings
 from engine.model.errors import UnitTimeout
 from engine.model.records import Units
@@ -23,15 +23,11 @@ StopReason = Literal["", "cancelled", "budget", "forced", "stopped"]
 """Why a task has to stop: asked to, over its budget, forced to be complete, or to end in order."""
 
 
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Clock:
     """Source of times; a shared clock makes two runs reproducible."""
 
-    now_ms: Callable[[], int] = field(default=_wall_ms)
+    now_ms: Callable[[], int] = field(default=wall_ms)
     monotonic: Callable[[], float] = field(default=time.monotonic)
 
 
@@ -159,74 +155,6 @@ class Scopes:
         """Implement `Context.pause`."""
         async with self.unit("pause", seconds + 60):
             await asyncio.sleep(seconds)
-
-
-class MemoryContext:
-    """The context of a direct call: pages, log and artifacts stay in memory.
-
-    `on_page` is called with each stored page; `stop()` ends the work.
-    """
-
-    def __init__(
-        self,
-        *,
-        task_id: str = "0000000000000000",
-        now_ms: Callable[[], int] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-        on_page: Callable[[dict[str, Any], Units], None] | None = None,
-    ) -> None:
-        self.task_id = task_id
-        self.budgets: Mapping[str, Any] = {}
-        self.monotonic = monotonic
-        self.now_ms = now_ms or _wall_ms
-        self.pages: list[dict[str, Any]] = []
-        self.progress: list[Units] = []
-        self.notes: list[tuple[str, str, dict[str, object]]] = []
-        self.artifacts: dict[str, bytes] = {}
-        self.documents: dict[str, bytes] = {}
-        self._scopes = Scopes()
-        self._on_page = on_page
-
-    @property
-    def stopping(self) -> bool:
-        return self._scopes.stopping
-
-    @property
-    def stop_reason(self) -> StopReason:
-        return self._scopes.reason
-
-    def stop(self, reason: StopReason = "cancelled") -> None:
-        """Request a stop, as a cancel does."""
-        self._scopes.stop(reason)
-
-    def unit(self, label: str, limit_s: float) -> AbstractAsyncContextManager[None]:
-        return self._scopes.unit(label, limit_s)
-
-    async def pause(self, seconds: float) -> None:
-        await self._scopes.pause(seconds)
-
-    async def page(self, page: dict[str, Any], units: Units) -> None:
-        self.pages.append(page)
-        self.progress.append(units)
-        if self._on_page is not None:
-            self._on_page(page, units)
-
-    async def reached(self, message: str) -> None:
-        before = self.progress[-1] if self.progress else Units()
-        self.progress.append(Units(before.done, before.total, message, before.failed))
-
-    async def rest(self, pages: list[dict[str, Any]]) -> None:
-        self.pages.extend(pages)
-
-    async def log(self, phase: str, note: str, **data: object) -> None:
-        self.notes.append((phase, note, data))
-
-    async def artifact(self, name: str, data: bytes) -> str:
-        self.artifacts[name] = data
-        return f"artifacts/{name}"
-
-    async def document(self, name: str, data: bytes) -> None:
-        self.documents[name] = data
 
 
 FROM_OUTSIDE = frozenset({"mcp", "http"})  # untrusted: not typed by the operator

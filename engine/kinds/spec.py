@@ -12,7 +12,6 @@ import msgspec
 from engine.browser.chromium.browser_session import BrowserSession, Instances
 from engine.kinds.arguments import Table
 from engine.kinds.context import Context
-from engine.ledger.result_assembly import assemble
 from engine.model.config import Settings
 from engine.model.kind_traits import OTHER_RESULT_KEY, KindTraits, traits_of
 from engine.model.tally import StoppedBy
@@ -132,10 +131,6 @@ class KindSpec:
     def units_key(self) -> str:
         """The key of the units in result.json."""
         return traits_of(self.name).result_key or OTHER_RESULT_KEY
-
-    def result(self, head: Head, units: Iterable[bytes]) -> bytes:
-        """Return the result.json of a direct call, equal to that of a task."""
-        return b"".join(assemble(head, self.units_key, units))
 
 
 def defaults_of(struct: type[msgspec.Struct]) -> dict[str, Any]:

@@ -95,12 +95,12 @@ def decoded(blocks: Iterable[bytes], *, strict: bool = False) -> Iterator[str]:
 class JsonText:
     """Cursor on a JSON text given in `pieces`; see the module. Raises Damaged."""
 
-    def __init__(self, pieces: Iterator[str], depth: int = 0) -> None:
+    def __init__(self, pieces: Iterator[str]) -> None:
         self._pieces = pieces
         self._text = ""
         self._offset = 0
         self._exhausted = False
-        self._depth = depth
+        self._depth = 0
 
     def peek(self) -> str:
         """First character of the next token; empty at the end of the text."""

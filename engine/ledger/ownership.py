@@ -80,12 +80,12 @@ class Owners:
         owner = record.engine if isinstance(record, TaskRecord) else None
         return held is not None and owner is not None and owner.runner == held.nonce
 
-    def of(self, record: TaskRecord, now_ms: int | None = None) -> Ownership:
+    def of(self, record: TaskRecord) -> Ownership:
         """Judge the owner of a PENDING or RUNNING task."""
         if record.status not in LIVE:
             return Ownership(Owner.UNKNOWN, "the task has ended")
         if record.kind == ENVELOPE:
-            return _envelope(record, machine.age_clock_ms() if now_ms is None else now_ms)
+            return _envelope(record, machine.age_clock_ms())
         if self._runs is not None and self.is_own(record):
             return self._runs(TaskId(record.task_id))
         if record.engine is None or not record.engine.runner:
@@ -106,9 +106,9 @@ class Owners:
         return Ownership(Owner.LOCKED, found.sentence) if held else found
 
 
-def owner_of(root: Path, record: TaskRecord, now_ms: int | None = None) -> Ownership:
+def owner_of(root: Path, record: TaskRecord) -> Ownership:
     """Judge as `Owners.of`, for a caller that runs no tasks."""
-    return Owners(root).of(record, now_ms)
+    return Owners(root).of(record)
 
 
 def is_kept_here(record: TaskRecord) -> bool:

@@ -277,9 +277,9 @@ class LedgerReader:
         with self._task(task_id) as folder:
             return journal.tail(folder, EVENTS_NAME, from_offset)
 
-    def read_pages(self, task_id: str, offset: int = 0) -> Iterator[dict[str, Any]]:
+    def read_pages(self, task_id: str) -> Iterator[dict[str, Any]]:
         """Yield the finished units in order, one at a time; torn lines are skipped."""
-        for line in self.raw_pages(task_id, offset):
+        for line in self.raw_pages(task_id):
             yield journal.page(line)
 
     def raw_pages(self, task_id: str, offset: int = 0) -> Iterator[bytes]:

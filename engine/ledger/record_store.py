@@ -105,7 +105,7 @@ class RecordStore:
         with self.open_folder(record_id) as folder:
             return self.read_in(folder, record_id)
 
-    def create(self, record_id: str, raw: dict[str, Any], *, durable: bool = True) -> None:
+    def create(self, record_id: str, raw: dict[str, Any]) -> None:
         """Write a new record, creating the folder (0700) where it is missing.
 
         Raises:
@@ -114,7 +114,7 @@ class RecordStore:
         with self.hold(record_id, make=True) as folder:
             if folder.has(record_id + _END):
                 raise RecordExists(noun=self.noun, id=record_id)
-            self.put(folder, record_id, raw, durable=durable)
+            self.put(folder, record_id, raw, durable=True)
 
     def change(
         self, record_id: str, change: Callable[[dict[str, Any]], None], *, durable: bool = False

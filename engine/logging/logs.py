@@ -122,7 +122,7 @@ class _Late(logging.Handler):
         super().close()
 
 
-def log_to_file(level: int = logging.INFO) -> None:
+def log_to_file() -> None:
     """Send this process' log to the file; without a writable folder there is no log."""
     root = logging.getLogger()
     if any(isinstance(handler, _Late) for handler in root.handlers):
@@ -130,5 +130,5 @@ def log_to_file(level: int = logging.INFO) -> None:
     handler = _Late(log_path())
     handler.setFormatter(_Clean(_FORMAT))
     root.addHandler(handler)
-    root.setLevel(level)
+    root.setLevel(logging.INFO)
     logging.raiseExceptions = False  # a full disk must not print tracebacks

@@ -334,7 +334,7 @@ class CannotForceStop(EngineError):
     advice_text = "Ask whoever runs the program that owns it to end that program."
 
 
-def force_stop(root: Path, record: TaskRecord, patience_ms: int = PATIENCE_MS) -> None:
+def force_stop(root: Path, record: TaskRecord) -> None:
     """Kill the worker that runs this task, and its children. Reaping settles the task.
 
     A worker (`start --detach`) owns one task and nothing else, so killing it ends only its own
@@ -347,8 +347,8 @@ def force_stop(root: Path, record: TaskRecord, patience_ms: int = PATIENCE_MS) -
     if record.status != Status.RUNNING or owner is None or not owner.runner:
         raise _cannot(record, "no worker of this program runs it")
     asked = moment(record.cancel_requested_at)
-    if asked is None or machine.wall_ms() - asked < patience_ms:
-        raise _cannot(record, f"it has {patience_ms // 1000} s to stop by itself when it is asked")
+    if asked is None or machine.wall_ms() - asked < PATIENCE_MS:
+        raise _cannot(record, f"it has {PATIENCE_MS // 1000} s to stop by itself when it is asked")
     worker = _worker_of(root, record, owner)
     try:
         family = [worker, *worker.children(recursive=True)]

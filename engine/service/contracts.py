@@ -99,9 +99,9 @@ ENDED_LATELY_MS: Final = 24 * 3600 * 1000
 class GoalFeed:
     """Live list of the task runs in `root`, for one reader."""
 
-    def __init__(self, runs: TaskRuns, root: Path, watch: Watch | None = None) -> None:
+    def __init__(self, runs: TaskRuns, root: Path) -> None:
         self._runs, self._root = runs, root
-        self._watch = watch or Watch(root)
+        self._watch = Watch(root)
         self._stamps: dict[TaskId, Stamp | None] = {}
         self._shown: dict[TaskId, TaskView] = {}
         self._called = False

@@ -28,11 +28,11 @@ from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
 from selectolax.lexbor import LexborHTMLParser
 
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.model.records import Units
 from engine.pages.static_engine import open_static
+from tests.support.memory_context import MemoryContext
 
 AIM = 0.7
 

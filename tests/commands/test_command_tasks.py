@@ -13,7 +13,7 @@ import pytest
 from engine.export.exporter import Order
 from engine.kinds.commands.command_check import check
 from engine.kinds.commands.commands_kind import COMMANDS
-from engine.kinds.context import Clock, MemoryContext
+from engine.kinds.context import Clock
 from engine.kinds.spec import Tools
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskFailed, TaskNotFound
 from engine.sample.server import Answer
@@ -23,6 +23,7 @@ from engine.verbs import VERBS
 from fixtures.site.site import Site
 from tests.commands.command_states import FOREVER, instance_options, running, states
 from tests.commands.conftest import Opening, do, mistakes, task
+from tests.support.memory_context import MemoryContext, direct_result
 
 
 async def test_a_whole_task_answers_in_the_shape_of_the_seed(opened: Opening, site: Site) -> None:
@@ -297,7 +298,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(opened: Opening, sit
             await COMMANDS.body(plan, context, tools)
         head = failed.value.head
         assert head is not None
-    direct = COMMANDS.result(head, map(msgspec.json.encode, context.pages))
+    direct = direct_result(COMMANDS, head, map(msgspec.json.encode, context.pages))
     own, other = json.loads(direct)["instanceId"], told["instanceId"]
     assert direct.replace(own.encode(), other.encode()) == written
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.kinds.context import MemoryContext
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -30,6 +29,7 @@ from engine.model.records import Units
 from engine.sample.server import Answer, Request
 from tests.hard.figures import Figures, most_s
 from tests.supervision.conftest import Place, browsers, crawled, until
+from tests.support.memory_context import MemoryContext
 
 HONEST = 24
 ROUNDS = 5

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.crawl.frontier import MAX_RETRY_AFTER_S, is_repeating
@@ -15,6 +14,7 @@ from engine.pages.fetch import pause_s
 from engine.pages.static_engine import open_static
 from fixtures.hostile.rules import ROBOTS
 from fixtures.hostile.site import HostileSite
+from tests.support.memory_context import MemoryContext
 
 
 class Patient(MemoryContext):

@@ -11,7 +11,6 @@ import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.page.evidence import distance
-from engine.kinds.context import MemoryContext
 from engine.kinds.evidence_kind import EVIDENCE, FILES, PARTS, parse_evidence
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -20,6 +19,7 @@ from engine.model.records import Status
 from engine.sample.server import Answer, Server
 from engine.service.engine import Engine
 from tests.support.far_limits import wait_for_answers
+from tests.support.memory_context import MemoryContext
 
 AWS_KEY, WORD = "AKIAZQ7XW4PLM2K9RTVB", "Zq7hunter2Xk"
 EVERYTHING = {"include": list(PARTS), "network_window_ms": 600}

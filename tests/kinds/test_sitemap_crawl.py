@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.frontier import Pace
 from engine.kinds.sitemap import sitemap_crawl
 from engine.kinds.sitemap.sitemap_crawl import (
@@ -33,6 +32,7 @@ from engine.text.messages import say
 from engine.text.words import remarks
 from fixtures.site.site import Site
 from fixtures.site.sitemaps import ELSEWHERE, index
+from tests.support.memory_context import MemoryContext
 
 QUICK = {"engine": "static", "delay_ms": 0}
 GONE = Answer(b"", 404)

@@ -23,7 +23,6 @@ from engine.browser.page.evidence import TabCamera
 from engine.browser.page.failures import PageTooHeavy
 from engine.egress.egress_policy import Policy
 from engine.kinds import evidence_kind
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl import crawl
 from engine.kinds.crawl.crawl import Awake
 from engine.kinds.evidence_kind import EVIDENCE
@@ -37,6 +36,7 @@ from engine.service.engine import Engine
 from tests.commands.conftest import do, task
 from tests.hard.kill_program import family
 from tests.supervision.conftest import Place, Running, until
+from tests.support.memory_context import MemoryContext
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

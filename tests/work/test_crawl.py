@@ -9,7 +9,6 @@ import pytest
 
 from engine.browser.page.failures import PageFloods
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.model.errors import BrowserGone, BrowserMissing, InjectedFault, UnitTimeout
@@ -19,6 +18,7 @@ from engine.pages.static_engine import open_static
 from engine.sample.pages import marker
 from engine.sample.server import Answer, Server
 from fixtures.site.site import Site
+from tests.support.memory_context import MemoryContext
 
 
 def opener(args, seen=None):

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.model.records import Units
 from engine.pages.static_engine import open_static
+from tests.support.memory_context import MemoryContext
 
 ROBOTS = "User-agent: *\nDisallow: /static/1\n"  # and 10 to 19, as far as they are linked
 

@@ -11,13 +11,13 @@ import pytest
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.pages import fetch
 from engine.pages.extract import extract_now
 from engine.pages.fetch import Fetched, PageOptions
 from engine.sample.server import Answer
+from tests.support.memory_context import MemoryContext
 
 LINKS = 5_017
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.crawl.frontier import Frontier, Visit
@@ -24,6 +23,7 @@ from engine.model.errors import AddressBlocked, BrowserGone, PageError
 from engine.pages import fetch
 from engine.pages.fetch import Failure, Fetched
 from engine.pages.static_engine import open_static
+from tests.support.memory_context import MemoryContext
 
 PAGES = 60
 TROUBLES = ("500", "503", "429", "reset", "half", "silent", "408")

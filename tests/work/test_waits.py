@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.frontier import Pace
 from engine.model.records import TaskEvent
 from engine.text.words import Wait, wait_of, wait_words
+from tests.support.memory_context import MemoryContext
 
 
 class PassingTime(MemoryContext):

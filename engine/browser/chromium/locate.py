@@ -95,9 +95,9 @@ def locate(setting: str | None = None, *, headless: bool = True) -> Found:
     raise BrowserMissing(looked="looked for " + ", ".join(looked))
 
 
-def describe(setting: str | None = None, *, headless: bool = True) -> Description:
+def describe(setting: str | None = None) -> Description:
     """Return all places of `locate`, and the version of its choice (up to 5 s)."""
-    looked = tuple(places(setting, headless=headless))
+    looked = tuple(places(setting, headless=True))
     first = next((place for place in looked if place.found is not None), None)
     if first is None or first.found is None:
         return Description(None, "", looked)

@@ -53,7 +53,6 @@ log = logging.getLogger(__name__)
 
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 _AGENT = WORLD + "-agent"
-_SHOWN_FAILURE = "chrome-error:"
 
 
 @cache
