@@ -48,11 +48,6 @@ class FormField(NamedTuple):
     options: tuple[tuple[str, str], ...] = ()
     suffix: str = ""
 
-    def texts(self) -> tuple[str, ...]:
-        """All texts that the user sees."""
-        labels = (label for _, label in self.options)
-        return tuple(filter(None, (self.label, self.hint, self.shade, self.none, *labels)))
-
 
 class Argument(NamedTuple):
     """One row of a table: the reader, the presentation, and the target field.

@@ -23,7 +23,6 @@ from engine.model.errors import EngineError, LedgerUnusable
 from engine.model.records import META_NAME
 
 HEX16: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
-UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _END: Final = ".json"
 
 

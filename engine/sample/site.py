@@ -1,18 +1,158 @@
 """Sample site: ordinary pages in trees, with robots.txt and a sitemap, the same on every run.
 
-`with Site(pages=50) as site:` serves it on a free port of 127.0.0.1.
+`with Site(pages=50) as site:` serves it on a free port of 127.0.0.1. Three trees have the same
+pages, loaded in different ways. `/static/N` is plain HTML. `/js/N` is an empty shell whose title,
+text and links a script inserts 30-80 ms after load. `/page/N`, the tree below `/`, has every third
+page by script. Page N of a tree links its ten children, its neighbours and one page far away.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from functools import lru_cache
 from html import escape
 from importlib.resources import files
 from types import TracebackType
 from typing import Self
 
-from engine.sample.pages import TREES, page_html, page_json, path_of, shell
 from engine.sample.server import HTML, Answer, Request, Server
+
+FANOUT = 10
+TREES = ("page", "static", "js")
+LATE_FROM_MS, LATE_SPAN_MS = 30, 51  # a script's pages come 30-80 ms after load
+
+_BIRDS = (
+    "wren",
+    "heron",
+    "swift",
+    "dunlin",
+    "siskin",
+    "plover",
+    "kestrel",
+    "dipper",
+    "curlew",
+    "linnet",
+)
+_PLACES = (
+    "the weir",
+    "the old pier",
+    "the reed bed",
+    "the quarry",
+    "the salt marsh",
+    "the orchard",
+    "the mill",
+)
+_DOINGS = (
+    "was heard before sunrise",
+    "built its second nest",
+    "crossed against the wind",
+    "stayed all frost",
+)
+_SKIES = (
+    "thin high cloud",
+    "drizzle until noon",
+    "a dry east wind",
+    "first warm evening",
+    "fog on the water",
+)
+
+
+def title_of(number: int) -> str:
+    """Title of page `number` in every tree; 0 is the tree's root."""
+    return f"Field notes {number}" if number else "Field notes"
+
+
+def marker(number: int) -> str:
+    """Phrase that only page `number` has, and only once it is rendered."""
+    return f"observation {number:06d} is complete"
+
+
+def path_of(tree: str, number: int) -> str:
+    if number:
+        return f"/{tree}/{number}"
+    return "/" if tree == "page" else f"/{tree}/"
+
+
+def is_late(tree: str, number: int) -> bool:
+    """Return whether a script inserts this page's content."""
+    return tree == "js" or (tree == "page" and number % 3 == 2)
+
+
+@lru_cache(maxsize=4096)
+def paragraphs(number: int) -> tuple[str, ...]:
+    """Build three paragraphs, the same on every run."""
+    texts = []
+    for part in range(3):
+        seed = number * 31 + part * 7
+        bird, place = _BIRDS[seed % 10], _PLACES[seed % 7]
+        doing, sky = _DOINGS[seed % 4], _SKIES[seed % 5]
+        texts.append(
+            f"Note {number}.{part + 1}: {sky} over {place}. A {bird} {doing}, and a second {bird} "
+            f"kept to the far side. Counted {seed % 23 + 2} in {seed % 50 + 10} minutes; "
+            f"the glass stood at {980 + seed % 50}."
+        )
+    texts.append(f"This {marker(number)}.")
+    return tuple(texts)
+
+
+@lru_cache(maxsize=4096)
+def numbers_from(number: int, pages: int) -> tuple[int, ...]:
+    """Pages that page `number` of `pages` links, in order."""
+    children = range(number * FANOUT + 1, number * FANOUT + FANOUT + 1)
+    shared = (number - 1, number + 1, (number * 7 + 3) % (pages + 1)) if number else ()
+    wanted = [child for child in (*children, *shared) if 0 < child <= pages and child != number]
+    return tuple(dict.fromkeys(wanted))
+
+
+def page_html(tree: str, number: int, pages: int) -> bytes:
+    """HTML of page `number` of `tree` as sent."""
+    if is_late(tree, number):
+        return _late_html(tree, number)
+    body = "".join(f"<p>{escape(text)}</p>" for text in paragraphs(number))
+    items = "".join(
+        f'<li><a href="{link["href"]}">{link["text"]}</a></li>'
+        for link in _links(tree, number, pages)
+    )
+    bird = '<img src="/assets/bird.svg" alt="A bird" width="32" height="32">'
+    main = f"<main><h1>{title_of(number)}</h1>{body}{bird}<ul>{items}</ul></main>"
+    return shell(title_of(number), main, home=path_of(tree, 0))
+
+
+def _late_html(tree: str, number: int) -> bytes:
+    late_ms = LATE_FROM_MS + number * 17 % LATE_SPAN_MS
+    place = f'<main id="page" data-api="/api{path_of(tree, number)}" data-late="{late_ms}">'
+    return shell("…", f'{place}<p>Loading…</p></main><script src="/assets/page.js"></script>')
+
+
+def _links(tree: str, number: int, pages: int) -> list[dict[str, str]]:
+    return [
+        {"href": path_of(tree, other), "text": title_of(other)}
+        for other in numbers_from(number, pages)
+    ]
+
+
+def page_json(tree: str, number: int, pages: int) -> bytes:
+    """JSON that the script of a late page fetches."""
+    texts = {
+        "title": title_of(number),
+        "paragraphs": paragraphs(number),
+        "home": path_of(tree, 0),
+        "links": _links(tree, number, pages),
+    }
+    return json.dumps(texts).encode()
+
+
+def shell(title: str, body: str, *, home: str = "/", head: str = "") -> bytes:
+    """Build a whole document around `body`, which is HTML already."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="description" content="{escape(title)} of the sample site">{head}'
+        '<link rel="stylesheet" href="/assets/site.css"></head>'
+        f'<body><header><a href="{home}">Sample site</a></header>{body}'
+        "<footer>Made for trying things out.</footer></body></html>"
+    ).encode()
+
 
 XML = "application/xml"
 SITEMAP_SCHEMA = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from engine.agents import Agents
+from engine.agents.tool_calls import Agents
 from engine.browser.chromium.browser_session import BrowserSession, Instances
 from engine.browser.recording.live_view import LiveFrame, LiveViews
 from engine.contracts.contract_service import Goals

@@ -6,7 +6,7 @@ Everything comes from the table that validates a request, so no form offers an i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -95,14 +95,6 @@ class Sorting:
         return AddressList(tuple(self._urls.values()), self._doubles, tuple(self._refused))
 
 
-def sort_out(lines: Iterable[tuple[int, str]]) -> AddressList:
-    """Validate all lines at once."""
-    sorting = Sorting()
-    for line, line_text in lines:
-        sorting.add(line, line_text)
-    return sorting.found
-
-
 COMMANDS: Final = COMMANDS_TRAITS.name
 # An envelope has no arguments: these are terms of its start.
 _OUTSIDE: Final = KindForm(
@@ -173,15 +165,6 @@ def form_fields(kind: str) -> dict[str, FormField]:
         for name, row in table.items()
         if row.form is not None
     }
-
-
-def form_texts() -> set[str]:
-    """Return every English text of the forms, for translations."""
-    fields = (field for kind in startable() for field in form_fields(kind).values())
-    forms = (
-        text for form in kind_forms().values() for text in (form.title, form.action, form.listed)
-    )
-    return {*filter(None, forms), *(text for field in fields for text in field.texts())}
 
 
 def inputs(kind: str) -> dict[str, Input]:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from engine.agents import TOOLS, Tool
+from engine.agents.tool_calls import TOOLS, Tool
 from engine.model.errors import TaskNotFound
 from engine.service.engine import Engine
 from engine.verbs.model import Param, Verb

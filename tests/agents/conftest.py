@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.agents import Agents, ToolReply
+from engine.agents.reply import ToolReply
+from engine.agents.tool_calls import Agents
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.model.config import Settings
 from engine.service.engine import Engine

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.agents import ToolReply
-from engine.agents.reply import InstructionRefused, TargetUnclear
+from engine.agents.reply import InstructionRefused, TargetUnclear, ToolReply
 from engine.agents.tool_calls import ACTIONS
 from engine.browser.interact import element_actions
 from engine.browser.interact.command_errors import ElementNotReady, NoSuchOption, WrongElement

@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from engine.agents import TOOLS
 from engine.agents.reply import NoTabOpen, TabNotFound, UnknownTool
+from engine.agents.tool_calls import TOOLS
 from engine.browser.interact.command_errors import (
     ElementNotReady,
     NoHistory,

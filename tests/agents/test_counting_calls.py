@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.agents import TOOLS, ToolReply
-from engine.agents.tool_calls import storable
+from engine.agents.reply import ToolReply
+from engine.agents.tool_calls import TOOLS, storable
 from engine.budgets.envelopes import Envelopes
 from engine.egress.egress_policy import DomainBlocked
 from engine.ledger.ledger import Ledger

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from engine.ledger.record_store import (
-    UUID,
     NotAnId,
     RecordExists,
     RecordNotFound,
@@ -17,6 +17,8 @@ from engine.ledger.record_store import (
     RecordUnreadable,
 )
 from engine.model.errors import LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
+
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 ONE = "00000000000000a1"
 

@@ -10,7 +10,6 @@ from html import escape
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.page.evidence import distance
 from engine.kinds.evidence_kind import EVIDENCE, FILES, PARTS, parse_evidence
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -18,6 +17,7 @@ from engine.model.errors import InvalidArguments, TaskFailed
 from engine.model.records import Status
 from engine.sample.server import Answer, Server
 from engine.service.engine import Engine
+from tests.kinds.hash_distance import distance
 from tests.support.far_limits import wait_for_answers
 from tests.support.memory_context import MemoryContext
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.page.evidence import GRID, distance, perceptual_hash
+from engine.browser.page.evidence import GRID, perceptual_hash
+from tests.kinds.hash_distance import distance
 
 # All in one draw: a thousand single ones for each example took most of the time.
 LUMAS = st.binary(min_size=GRID * GRID, max_size=GRID * GRID).map(list)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.recording.recorder import naming_script
 from engine.egress.egress_policy import Policy
 
 PAGE = """
@@ -128,7 +128,10 @@ async def showing(markup: str) -> AsyncIterator[Any]:
 
 
 async def named(page: Any, expression: str) -> dict[str, Any]:
-    told: dict[str, Any] = await page.evaluate(naming_script(expression))
+    describer = files("engine.browser").joinpath("describe.js").read_text("utf-8")
+    told: dict[str, Any] = await page.evaluate(
+        f"(() => {{ {describer} return describer().describe({expression}); }})()"
+    )
     return told
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from engine.model.config import Settings
 from engine.model.records import Status, TaskRecord
-from engine.sample.pages import marker
+from engine.sample.site import marker
 from engine.service.engine import Engine
 from fixtures.site.site import Site
 from tests.support.far_limits import wait_for_answers

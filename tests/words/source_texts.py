@@ -12,8 +12,9 @@ from typing import Any
 
 import engine
 import gui
+from engine.kinds.arguments import FormField
 from engine.model.errors import EngineError
-from engine.service.forms import form_texts
+from engine.service.forms import form_fields, kind_forms, startable
 from engine.text.messages import ENGLISH
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,11 +23,24 @@ ROOT = Path(__file__).resolve().parents[2]
 @cache
 def window_texts() -> set[str]:
     """What stands in `tr("…")` and `translate("…", "…")` in the window, and in its forms."""
-    return form_texts() | {
+    return _form_texts() | {
         text
         for file in (ROOT / "gui").rglob("*.py")
         for text in _translated(ast.parse(file.read_text("utf-8")))
     }
+
+
+def _form_texts() -> set[str]:
+    fields = (field for kind in startable() for field in form_fields(kind).values())
+    forms = (
+        text for form in kind_forms().values() for text in (form.title, form.action, form.listed)
+    )
+    return {*filter(None, forms), *(text for field in fields for text in _texts_of(field))}
+
+
+def _texts_of(field: FormField) -> Iterator[str]:
+    labels = (label for _, label in field.options)
+    return filter(None, (field.label, field.hint, field.shade, field.none, *labels))
 
 
 def _translated(tree: ast.Module) -> Iterator[str]:

@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from engine.sample.pages import is_late, marker, numbers_from, page_html
+from engine.sample.site import is_late, marker, numbers_from, page_html
 from fixtures.site.site import Site
 
 

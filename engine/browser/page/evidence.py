@@ -283,11 +283,6 @@ def perceptual_hash(lumas: Sequence[float]) -> str:
     return f"{int(bits, 2):016x}"
 
 
-def distance(one: str, other: str) -> int:
-    """Count the bits in which two 64-bit hashes differ."""
-    return (int(one, 16) ^ int(other, 16)).bit_count()
-
-
 def _lowest(values: Sequence[float]) -> list[float]:
     return [sum(map(float.__mul__, map(float, values), _waves(u))) for u in range(KEPT)]
 

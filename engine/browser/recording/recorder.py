@@ -152,11 +152,6 @@ def script(binding: str, max_text: int) -> str:
     )
 
 
-def naming_script(element: str) -> str:
-    """Return an expression for the recorder's description of `element` (an expression)."""
-    return f"(() => {{ {_source('describe.js')} return describer().describe({element}); }})()"
-
-
 # Request counts of a recorded browser: by host, by type, and failures.
 
 MAX_HOSTS: Final = 200
