@@ -105,9 +105,8 @@ GROUPS: dict[str, str] = {
 def _param(param: Param) -> click.Parameter:
     many = param.shape in ("many", "items")
     if param.positional:
-        return click.Argument(
-            [param.name], nargs=-1 if many else 1, required=param.required, metavar=_metavar(param)
-        )
+        nargs, shown = (-1, "ID...") if many else (1, "ID")
+        return click.Argument([param.name], nargs=nargs, required=param.required, metavar=shown)
     option = [f"-{param.short}"] if param.short else []
     option.append("--" + param.name.replace("_", "-"))
     if param.shape == "flag":
@@ -135,10 +134,6 @@ def _named(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
             raise click.UsageError(f"The {name} was given twice: {bare!r} and --{name}.")
         given[name] = given[name] if bare is None else bare
     return given
-
-
-def _metavar(param: Param) -> str:
-    return "ID..." if param.shape in ("many", "items") else "ID"
 
 
 def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

@@ -59,7 +59,7 @@ Step = Callable[[], StopReason]
 
 
 class TaskContext:
-    """Services for a body that runs as a task; see `work.context.Context` for the rules.
+    """Services for a body that runs as a task; see `kinds.context.Context` for the rules.
 
     `nudge` is called after every write, so that this process' own list need not wait for a notice
     of the file system.

@@ -61,7 +61,8 @@ def export_recording(
         if form == "trace":
             source.write_trace(out)
         else:
-            out.write(_json(task if form == "task" else template(task)))
+            document = task if form == "task" else template(task)
+            out.write(json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n")
     left_out = task["metadata"].get("notReplayed", [])
     count, files = len(task["commands"]), task["metadata"].get("uploads", {}).get("files", [])
     return ExportedRecording(task_id, form, str(place), count, variables, left_out, files)
@@ -105,10 +106,6 @@ class _Source:
         if folder != ARTIFACTS_NAME:
             return None
         return self._ledger.read_artifact(self._task_id, name)
-
-
-def _json(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 VERSION: Final = 8

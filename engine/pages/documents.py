@@ -59,7 +59,7 @@ def decoded(body: bytes | bytearray, content_type: str, *, cut: bool = False) ->
     for mark, name in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace"), name
-    declared = _declared(body, content_type)
+    declared = charset_named(_label(body, content_type))
     if declared is not None:
         return body.decode(declared, "replace"), declared
     try:
@@ -68,10 +68,6 @@ def decoded(body: bytes | bytearray, content_type: str, *, cut: bool = False) ->
         only_its_end = cut and broken.start >= len(body) - 3
         charset = "utf-8" if only_its_end else _FALLBACK
         return body.decode(charset, "replace"), charset
-
-
-def _declared(body: bytes | bytearray, content_type: str) -> str | None:
-    return charset_named(_label(body, content_type))
 
 
 def charset_named(label: str) -> str | None:

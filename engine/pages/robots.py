@@ -89,7 +89,8 @@ class Robots:
             return Rules(verdict=False, blocked=_unread(f"HTTP {fetched.status}"))
         if not 200 <= fetched.status < 300:
             return Rules(verdict=True)
-        return await asyncio.to_thread(parse, _text_of(fetched))
+        text = (fetched.text or fetched.html).removeprefix("\ufeff")
+        return await asyncio.to_thread(parse, text)
 
     async def _fetched(self, url: str) -> Fetched:
         options = PageOptions(timeout_ms=_LIMIT_MS, max_bytes=MAX_ROBOTS_BYTES)
@@ -98,10 +99,6 @@ class Robots:
 
 def _unread(reason: str) -> str:
     return f"not taken: robots.txt could not be read ({reason})"
-
-
-def _text_of(fetched: Fetched) -> str:
-    return (fetched.text or fetched.html).removeprefix("\ufeff")
 
 
 def parse(text: str) -> Rules:

@@ -126,15 +126,12 @@ def _free(folder: Folder, name: str, before: float) -> None:
 def _drop_half_contracts(folder: Folder, before: float) -> int:
     """Remove logs of items without a contract, whose writer died before it reported a contract."""
     names = set(folder.names())
-    halves = [name for name in names if name.endswith(_LOG) and _stem(name) not in names]
+    logs = [name for name in names if name.endswith(_LOG)]
+    halves = [name for name in logs if name.removesuffix(_LOG) + _SUMMARY not in names]
     old = [name for name in halves if folder.facts(name).st_mtime < before]
     for name in old:
         folder.remove(name)
     return len(old)
-
-
-def _stem(name: str) -> str:
-    return name.removesuffix(_LOG) + _SUMMARY
 
 
 log = logging.getLogger(__name__)

@@ -118,7 +118,8 @@ class AgentTab:
             raise self._why(ToolTimeout(limit_s=limit_s)) from slow
         except Error as failed:
             unmade = self.instance.why(self.page) or net_failure(failed.message)
-            raise self._why(unmade or self._unreadable()) from failed
+            gone = PageUnreadable(reason="The page went away while it was being used.")
+            raise self._why(unmade or gone) from failed
         finally:
             self._scope = None
 
@@ -263,9 +264,6 @@ class AgentTab:
             too_heavy = self.instance.chromium.load.took_too_much()
             return PageTooHeavy() if too_heavy else PageUnreadable(reason="The page crashed.")
         return BrowserGone(url=self.address) if self.closed else otherwise
-
-    def _unreadable(self) -> PageUnreadable:
-        return PageUnreadable(reason="The page went away while it was being used.")
 
     async def _see_error_page(self) -> None:
         """Wait for Chromium's error page, which would otherwise interrupt the next navigation."""

@@ -26,7 +26,7 @@ from engine.ledger.routing import Access
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable
 from engine.model.ledger_ids import qualified
-from engine.model.records import EngineFields, Health, TaskId, TaskRecord, TaskView, Unreadable
+from engine.model.records import Health, TaskId, TaskRecord, TaskView, Unreadable
 from engine.service.feed import Batch
 from engine.service.router.isolated_executor import Lane
 from engine.service.router.ledger_paths import (
@@ -64,7 +64,7 @@ class IdQualifier:
         return [self.qualified(one) for one in answer] if isinstance(answer, list) else answer  # type: ignore[return-value]
 
     def record(self, record: TaskRecord) -> TaskRecord:
-        engine = record.engine and self._linked(record.engine)
+        engine = record.engine and self._marked(record.engine, _LINKS)
         return replace(record, task_id=self.id(record.task_id), engine=engine)
 
     def entry(self, entry: TaskRecord | Unreadable) -> TaskRecord | Unreadable:
@@ -92,9 +92,6 @@ class IdQualifier:
 
     def exported(self, exported: Exported) -> Exported:
         return replace(exported, task_id=self.id(exported.task_id))
-
-    def _linked(self, engine: EngineFields) -> EngineFields:
-        return self._marked(engine, _LINKS)
 
     def _marked(self, one: _S, names: Sequence[str]) -> _S:
         found = {name: getattr(one, name) for name in names}
