@@ -120,11 +120,6 @@ _AT_ONCE = 100
 _MOST_LOOKED_AT = 500  # Tasks examined for the state of the action
 
 
-def attach(ctx: WindowContext) -> AttentionActions:
-    """Add the actions and restore the acknowledged marks."""
-    return AttentionActions(ctx)
-
-
 class AttentionActions(QObject):
     """Toggle the acknowledgement of the selected tasks, in this window only.
 

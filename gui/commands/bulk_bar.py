@@ -19,11 +19,6 @@ KEYS = ("cancel", "rerun", "acknowledge", "export_tasks")
 FROM = 2  # Fewer tasks are covered by the toolbar
 
 
-def attach(ctx: WindowContext, copying: Copying, reports: Reports) -> BulkBar:
-    """Make the bar for below the list; its buttons trigger the window's actions."""
-    return BulkBar(ctx, copying, reports)
-
-
 class BulkBar(QWidget):
     """`42 selected tasks · Select all 214 that match │ Cancel 30 │ Re-run 12 │ Export…`"""
 

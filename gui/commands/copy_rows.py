@@ -77,7 +77,7 @@ def _line(columns: Sequence[Column], row: Row, now_ms: float) -> str:
     return "\t".join(clipboard_cell(column.text(row, now_ms)) for column in columns)
 
 
-def attach_link(ctx: WindowContext) -> None:
+def add_link_action(ctx: WindowContext) -> None:
     """Add the action that copies a link for each selected task, one per line."""
     text = QCoreApplication.translate("TaskLinks", "Copy &link")
     act = ctx.actions.add("copy_link", text, ["Ctrl+Alt+C"])

@@ -59,11 +59,6 @@ NO_TRASH = "no_trash"
 NOT_FOUND = "task_not_found"  # Another program deleted the task first, which is the wanted result
 
 
-def attach(ctx: WindowContext, bulk: BulkWork, reports: Reports) -> Deleting:
-    """Add the actions and enable them by selection."""
-    return Deleting(ctx, bulk, reports)
-
-
 def can_go(view: TaskView | None) -> bool:
     """Return whether the task can be deleted: ended or unreadable, but no task run."""
     entry = view.entry if view is not None else None
@@ -248,11 +243,6 @@ class Deleting(QObject):
         cancel = ctx.actions["cancel"]
         keys = [] if ctx.scope.counts.cancellable else cancel.shortcuts()
         self._act.setShortcuts(keys or [QKeySequence()])
-
-
-def attach_undo(ctx: WindowContext) -> UndoAction:
-    """Add the `undo` action and connect all undo offers."""
-    return UndoAction(ctx)
 
 
 class UndoAction(QObject):

@@ -22,11 +22,6 @@ MOST: Final = 500  # Limit of tasks with files; exports handle larger numbers
 _ASK: Final = "files to carry"
 
 
-def attach(ctx: WindowContext, reports: Reports) -> DragOut:
-    """Make selected rows draggable and add the action that copies their files."""
-    return DragOut(ctx, reports)
-
-
 class DragOut(QObject):
     """Find the result files on a thread, then start the drag."""
 

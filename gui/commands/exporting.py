@@ -195,11 +195,6 @@ def _has_folder(view: TaskView) -> bool:
     return isinstance(view.entry, TaskRecord) and view.entry.kind != "task_run"
 
 
-def attach(ctx: WindowContext) -> Exporting:
-    """Add the export actions."""
-    return Exporting(ctx)
-
-
 # Dialog for format and place, then progress, then result.
 
 WIDTH = 460

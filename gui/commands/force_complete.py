@@ -36,11 +36,6 @@ AGAIN_MS, AT_A_TIME = 1000, 40
 _LOOK = "what is missing now"
 
 
-def attach(ctx: WindowContext, bulk: BulkWork, reports: Reports) -> ForceComplete:
-    """Add the action and enable it by selection."""
-    return ForceComplete(ctx, bulk, reports)
-
-
 class ForceComplete(QObject):
     """Question and completion for one window."""
 

@@ -31,11 +31,6 @@ def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
     )
 
 
-def attach(ctx: WindowContext, reports: Reports, shortcuts: Shortcuts) -> HelpActions:
-    """Add the actions."""
-    return HelpActions(ctx, reports, shortcuts)
-
-
 class HelpActions(QObject):
     """Open each dialog once; a second request raises it."""
 

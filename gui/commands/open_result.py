@@ -108,8 +108,3 @@ def has_result(view: TaskView) -> bool:
     """Return whether the task has ended, so that it may have a result."""
     entry = view.entry
     return isinstance(entry, TaskRecord) and is_task(view) and entry.is_terminal
-
-
-def attach(ctx: WindowContext) -> Viewing:
-    """Add the action and connect the requests for results."""
-    return Viewing(ctx)

@@ -63,11 +63,6 @@ class Entry:
     also: tuple[str, ...] = ()  # Alternative names, such as those in other languages
 
 
-def attach(ctx: WindowContext, starting: Starting) -> Palette:
-    """Add the `palette` action; the entries are collected when it opens."""
-    return Palette(ctx, starting)
-
-
 class Palette(QObject):
     """Open the dialog and store the recent choices."""
 

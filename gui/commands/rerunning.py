@@ -130,11 +130,6 @@ class RerunDialog(Question):
         ]
 
 
-def attach(ctx: WindowContext, requests: Requests, bulk: BulkWork, reports: Reports) -> Rerunning:
-    """Add the actions and enable them by selection."""
-    return Rerunning(ctx, requests, bulk, reports)
-
-
 class Rerunning(QObject):
     """Dry run and start of re-runs for one window."""
 
@@ -346,8 +341,3 @@ def can_be_retried(view: TaskView) -> bool:
     if not isinstance(entry, TaskRecord) or not entry.is_terminal:
         return False
     return traits_of(entry.kind).crawls or traits_of(entry.kind).steps
-
-
-def attach_retry(ctx: WindowContext, requests: Requests) -> Retrying:
-    """Add the action and connect the requests of the details."""
-    return Retrying(ctx, requests)

@@ -362,13 +362,6 @@ PATIENCE_MS = 10_000  # As in the engine: a healthy task stops within 2 s
 MOST_LOOKED_AT = 500  # Tasks examined to enable an action; with more it is enabled without a check
 
 
-def attach_cancel_listed(
-    ctx: WindowContext, requests: Requests, bulk: BulkWork, reports: Reports
-) -> CancelListed:
-    """Add the actions and enable them by list and selection."""
-    return CancelListed(ctx, requests, bulk, reports)
-
-
 def can_be_stopped(view: TaskView | None) -> bool:
     """Return whether the view is a running recording without a stop request."""
     entry = view.entry if view is not None else None

@@ -65,11 +65,6 @@ MOST_LOOKED_AT = 500
 AGAIN_S = 5.0
 
 
-def attach(ctx: WindowContext, reports: Reports) -> RunRows:
-    """Follow the task runs and add the resume action."""
-    return RunRows(ctx, reports)
-
-
 def waits_for_help(view: TaskView | None) -> bool:
     """Return whether the run waits for a user."""
     return view is not None and getattr(view.entry, "status", "") == NEEDS_HELP

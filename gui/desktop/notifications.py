@@ -469,7 +469,7 @@ def _now_ms() -> float:
     return time.time() * 1000
 
 
-def attach(ctx: WindowContext, show_tasks: Callable[[tuple[str, ...]], object]) -> Bell:
+def make_bell(ctx: WindowContext, show_tasks: Callable[[tuple[str, ...]], object]) -> Bell:
     """Add the notification action; return the button for the status bar."""
     news = News(ctx, show_tasks)
     action = ctx.actions.add("news", ctx.parent.tr("&News…"), ["Ctrl+Shift+J"], "bell")

@@ -259,11 +259,6 @@ class _Picture(QWidget):
         painter.end()
 
 
-def attach(ctx: WindowContext, show_tab: Callable[[str], object]) -> QObject:
-    """Add `watch_page`, enabled for a single selected task that this window runs."""
-    return PageWatching(ctx, show_tab)
-
-
 class PageWatching(QObject):
     """Enable the action for tasks with a page."""
 

@@ -348,7 +348,7 @@ class _Head(QWidget):
 MOST_TAB_KEYS = 9
 
 
-def attach_tab_keys(ctx: WindowContext, details: Details) -> None:
+def add_tab_keys(ctx: WindowContext, details: Details) -> None:
     """Add nine actions: each selects a tab by position among the visible ones."""
     key = "Ctrl" if sys.platform == "darwin" else "Alt"
     for number in range(1, MOST_TAB_KEYS + 1):

@@ -10,11 +10,6 @@ from gui.context.window_context import WindowContext
 from gui.details.panel import Details
 
 
-def attach(ctx: WindowContext, details: Details) -> RerunLinks:
-    """Show the parent and the re-runs of a task in the details, with links to them."""
-    return RerunLinks(ctx, details)
-
-
 class RerunLinks(QObject):
     """Map each task to its re-runs, oldest first, and follow links between them."""
 

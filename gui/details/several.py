@@ -19,11 +19,6 @@ from gui.tasks.cell_painting import sign
 MOST_PICKED = 2000
 
 
-def attach(ctx: WindowContext, details: Details) -> Several:
-    """Show the summary while several tasks are selected."""
-    return Several(ctx, details)
-
-
 class Several(QWidget):
     """One line for each state of the selected tasks, with a button that selects only those."""
 

@@ -108,10 +108,6 @@ _CELLS: Final[dict[str, Callable[[Row, float], str]]] = {
 }
 
 
-def attach(ctx: WindowContext, narrowing: ActiveFilter) -> None:
-    CellFilter(ctx, narrowing)
-
-
 class CellFilter(QObject):
     """Alt+click on a cell filters by its value, Alt+Shift+click excludes it."""
 

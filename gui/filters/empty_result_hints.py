@@ -70,10 +70,6 @@ MOST = 2  # Most buttons next to the one that clears the filter
 ShowNearest = Callable[[tuple[Choice, ...]], object]
 
 
-def attach(ctx: WindowContext, narrowing: ActiveFilter, show_nearest: ShowNearest) -> None:
-    EmptyResultHints(ctx, narrowing, show_nearest)
-
-
 class EmptyResultHints(QObject):
     """Count the matches without each condition when the filter has no result."""
 

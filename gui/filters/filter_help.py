@@ -99,10 +99,6 @@ class FilterHelp(InOrder, QDialog):
 # Opening the help dialog.
 
 
-def attach(ctx: WindowContext, filter_bar: FilterBar) -> None:
-    Help(ctx, filter_bar)
-
-
 class Help(QObject):
     """Open one help dialog at a time and keep it for reuse."""
 

@@ -268,12 +268,6 @@ _COUNT_SHARE = 50
 _AGEING_MS = 60_000
 
 
-def attach(
-    ctx: WindowContext, narrowing: ActiveFilter, sidebar: Sidebar, filter_bar: FilterBar
-) -> None:
-    Views(ctx, narrowing, sidebar, filter_bar)
-
-
 class Views(QObject):
     """List the views and mark the active one."""
 

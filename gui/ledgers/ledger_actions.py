@@ -134,11 +134,6 @@ class LedgerCard(Question):
         return ""
 
 
-def attach(ctx: WindowContext) -> LedgerActions:
-    """Add the actions to the window."""
-    return LedgerActions(ctx)
-
-
 class LedgerActions(QObject):
     """Owner of the dialogs about additional ledgers; disk access runs in a thread."""
 
@@ -248,11 +243,6 @@ CHANGES: Final = (
     *("delete", "delete_for_good"),
 )
 MOST_LOOKED_AT: Final = 500
-
-
-def attach_watch_only(ctx: WindowContext) -> WatchOnly:
-    """Attach the explanation; after the parts that disable the actions."""
-    return WatchOnly(ctx)
 
 
 class WatchOnly(QObject):

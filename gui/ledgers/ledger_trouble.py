@@ -18,11 +18,6 @@ from gui.style.banners import Banner, Choice
 _Told = frozenset[tuple[str, str]]
 
 
-def attach(ctx: WindowContext, choose_folder: Callable[[], object]) -> LedgerTrouble:
-    """Insert the banner into the window."""
-    return LedgerTrouble(ctx, choose_folder)
-
-
 class LedgerTrouble(QObject):
     """Banner for lost ledgers; once closed, it returns only for another loss."""
 

@@ -43,18 +43,8 @@ class Contrast(QObject):
         apply_theme(self._app, self._ctx.memory.theme)
 
 
-def attach_contrast(ctx: WindowContext) -> Contrast:
-    """Follow the contrast settings for the lifetime of the window."""
-    return Contrast(ctx)
-
-
 THEME, LETTERS, DENSITY = "appearance.theme", "appearance.letters", "appearance.density"
 DENSITIES: Final = {"compact": -5, "normal": 0, "roomy": 8}  # Pixels added to the row height
-
-
-def attach(ctx: WindowContext) -> Appearance:
-    """Apply the appearance preferences now and after each change."""
-    return Appearance(ctx)
 
 
 class Appearance(QObject):
@@ -114,11 +104,6 @@ class Appearance(QObject):
 
 
 LANGUAGE: Final = "general.language"
-
-
-def attach_language(ctx: WindowContext) -> LanguageMenu:
-    """Add the language menu."""
-    return LanguageMenu(ctx)
 
 
 class LanguageMenu(QObject):

@@ -114,11 +114,6 @@ class LaunchHandler(QObject):
 WARM_AFTER_MS = 1500  # Delay after loading, because the list and the browser's imports come first
 
 
-def attach_start_actions(ctx: WindowContext, starting: Starting) -> StartActions:
-    """Add the actions and accept drops on the window."""
-    return StartActions(ctx, starting)
-
-
 class StartActions(QObject):
     """Start actions, disabled while the engine accepts no tasks."""
 

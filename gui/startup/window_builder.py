@@ -10,54 +10,57 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication, QSplitter, QToolBar, QVBoxLayout, QWidget
 
 from engine.model.records import Health
-from gui.commands import (
-    attention,
-    bulk_bar,
-    copy_rows,
-    deleting,
-    drag_out,
-    exporting,
-    force_complete,
-    help_actions,
-    open_result,
-    palette,
-    rerunning,
-    task_requests,
-    task_run_rows,
-)
+from gui.commands.attention import AttentionActions
+from gui.commands.bulk_bar import BulkBar
 from gui.commands.bulk_work import BulkWork, Reports
-from gui.commands.copy_rows import Copying
+from gui.commands.copy_rows import Copying, add_link_action
+from gui.commands.deleting import Deleting, UndoAction
+from gui.commands.drag_out import DragOut
+from gui.commands.exporting import Exporting
+from gui.commands.force_complete import ForceComplete
+from gui.commands.help_actions import HelpActions
+from gui.commands.open_result import Viewing
+from gui.commands.palette import Palette
+from gui.commands.rerunning import Rerunning, Retrying
 from gui.commands.select_started_task import StartedTaskSelector
-from gui.commands.task_requests import Requests
+from gui.commands.task_requests import CancelListed, Requests
+from gui.commands.task_run_rows import RunRows
 from gui.context.actions import Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
 from gui.context.window_context import WindowContext
-from gui.desktop import notifications
-from gui.details import page_tab, panel, rerun_links, several
-from gui.details.panel import Details
+from gui.desktop.notifications import make_bell
+from gui.details.page_tab import PageWatching
+from gui.details.panel import Details, add_tab_keys
+from gui.details.rerun_links import RerunLinks
+from gui.details.several import Several
 from gui.engine_link.bridge import Bridge
 from gui.engine_link.services import Desk
 from gui.engine_link.subscription import RepaintThrottle
-from gui.filters import cell_filter, empty_result_hints, filter_help, views_menu
 from gui.filters.active_filter import ActiveFilter
+from gui.filters.cell_filter import CellFilter
+from gui.filters.empty_result_hints import EmptyResultHints
 from gui.filters.filter_bar import FilterBar
+from gui.filters.filter_help import Help
 from gui.filters.sidebar import Sidebar
-from gui.ledgers import ledger_actions, ledger_trouble
+from gui.filters.views_menu import Views
+from gui.ledgers.ledger_actions import LedgerActions, WatchOnly
 from gui.ledgers.ledger_display import LedgerDisplay
-from gui.settings import appearance
+from gui.ledgers.ledger_trouble import LedgerTrouble
+from gui.settings.appearance import Appearance, Contrast, LanguageMenu
 from gui.settings.shortcuts import Shortcuts
-from gui.start import launch_handling
-from gui.start.launch_handling import LaunchHandler
+from gui.start.launch_handling import LaunchHandler, StartActions
 from gui.style.banners import Banner
 from gui.style.icons import window_icon
-from gui.tasks import column_prefetch, contract_counts
+from gui.tasks.column_prefetch import ColumnPrefetch
 from gui.tasks.columns import COLUMNS
+from gui.tasks.contract_counts import ContractCounts
 from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
-from gui.window import focus_ring, list_menus
+from gui.window.focus_ring import show_focus_ring
 from gui.window.health_banners import Trouble
 from gui.window.list_area import ListArea, WaysOut
+from gui.window.list_menus import SortMenu, follow_table
 from gui.window.main_window import FIRST_SIZE, SIDEBAR_WIDTH, MainWindow, WindowParts
 from gui.window.status_bar import StatusBar
 
@@ -79,7 +82,7 @@ def furnishing(window: MainWindow, bridge: Bridge, broken: Broken | None = None)
         yield
     parts = builder.parts()
     window.take_parts(parts)
-    list_menus.follow_table(parts.context.actions, parts.context.table)
+    follow_table(parts.context.actions, parts.context.table)
     yield
     for name, attach in FEATURES:
         try:
@@ -299,26 +302,26 @@ class EarlyKeys(QObject):
 
 
 def _bulk_bar(window: MainWindow, p: WindowParts) -> None:
-    bar = bulk_bar.attach(p.context, p.copying, p.reports)
+    bar = BulkBar(p.context, p.copying, p.reports)
     window.insert_bar(bar, after=p.area)
 
 
 def _deleting(_: MainWindow, p: WindowParts) -> None:
-    part = deleting.attach(p.context, p.bulk, p.reports)
+    part = Deleting(p.context, p.bulk, p.reports)
     p.column.addWidget(part.bar)
 
 
 def _ledger_trouble(window: MainWindow, p: WindowParts) -> None:
-    part = ledger_trouble.attach(p.context, window.choose_folder)
+    part = LedgerTrouble(p.context, window.choose_folder)
     window.insert_bar(part.bar, after=p.banner)
 
 
 def _attention(window: MainWindow, p: WindowParts) -> None:
-    window.close_wanted.connect(attention.attach(p.context).acknowledged.save)
+    window.close_wanted.connect(AttentionActions(p.context).acknowledged.save)
 
 
 def _help_actions(_: MainWindow, p: WindowParts) -> None:
-    part = help_actions.attach(p.context, p.reports, p.shortcuts)
+    part = HelpActions(p.context, p.reports, p.shortcuts)
     p.trouble.browser_wanted.connect(part.choose_browser)
 
 
@@ -331,57 +334,48 @@ def _early_keys(window: MainWindow, p: WindowParts) -> None:
 
 
 def _notifications(_: MainWindow, p: WindowParts) -> None:
-    p.status.addPermanentWidget(notifications.attach(p.context, p.arrivals.show_tasks))
+    p.status.addPermanentWidget(make_bell(p.context, p.arrivals.show_tasks))
 
 
 FEATURES: tuple[tuple[str, Attach], ...] = (
-    (
-        "start_actions",
-        lambda _, p: launch_handling.attach_start_actions(p.context, p.requests.starting),
-    ),
-    ("list_menus", lambda _, p: list_menus.attach(p.context)),
-    ("column_prefetch", lambda _, p: column_prefetch.attach(p.context.table, p.context.bridge)),
+    ("start_actions", lambda _, p: StartActions(p.context, p.requests.starting)),
+    ("list_menus", lambda _, p: SortMenu(p.context)),
+    ("column_prefetch", lambda _, p: ColumnPrefetch(p.context.table, p.context.bridge)),
     ("attention", _attention),
     ("bulk_bar", _bulk_bar),
-    ("several", lambda _, p: several.attach(p.context, p.details)),
-    (
-        "views_menu",
-        lambda _, p: views_menu.attach(p.context, p.narrowing, p.sidebar, p.filter_bar),
-    ),
-    ("cell_filter", lambda _, p: cell_filter.attach(p.context, p.narrowing)),
+    ("several", lambda _, p: Several(p.context, p.details)),
+    ("views_menu", lambda _, p: Views(p.context, p.narrowing, p.sidebar, p.filter_bar)),
+    ("cell_filter", lambda _, p: CellFilter(p.context, p.narrowing)),
     (
         "empty_result_hints",
-        lambda _, p: empty_result_hints.attach(p.context, p.narrowing, p.area.show_nearest),
+        lambda _, p: EmptyResultHints(p.context, p.narrowing, p.area.show_nearest),
     ),
-    ("filter_help", lambda _, p: filter_help.attach(p.context, p.filter_bar)),
-    ("focus_ring", lambda _, p: focus_ring.attach()),
-    ("rerunning", lambda _, p: rerunning.attach(p.context, p.requests, p.bulk, p.reports)),
-    ("retrying", lambda _, p: rerunning.attach_retry(p.context, p.requests)),
-    ("exporting", lambda _, p: exporting.attach(p.context)),
-    ("open_result", lambda _, p: open_result.attach(p.context)),
-    ("force_complete", lambda _, p: force_complete.attach(p.context, p.bulk, p.reports)),
-    (
-        "cancel_listed",
-        lambda _, p: task_requests.attach_cancel_listed(p.context, p.requests, p.bulk, p.reports),
-    ),
+    ("filter_help", lambda _, p: Help(p.context, p.filter_bar)),
+    ("focus_ring", lambda _, p: show_focus_ring()),
+    ("rerunning", lambda _, p: Rerunning(p.context, p.requests, p.bulk, p.reports)),
+    ("retrying", lambda _, p: Retrying(p.context, p.requests)),
+    ("exporting", lambda _, p: Exporting(p.context)),
+    ("open_result", lambda _, p: Viewing(p.context)),
+    ("force_complete", lambda _, p: ForceComplete(p.context, p.bulk, p.reports)),
+    ("cancel_listed", lambda _, p: CancelListed(p.context, p.requests, p.bulk, p.reports)),
     ("deleting", _deleting),
-    ("undo", lambda _, p: deleting.attach_undo(p.context)),
-    ("task_links", lambda _, p: copy_rows.attach_link(p.context)),
-    ("drag_out", lambda _, p: drag_out.attach(p.context, p.reports)),
-    ("task_run_rows", lambda _, p: task_run_rows.attach(p.context, p.reports)),
-    ("contract_counts", lambda _, p: contract_counts.attach(p.context.table, p.context.bridge)),
-    ("watch_only", lambda _, p: ledger_actions.attach_watch_only(p.context)),
-    ("page_action", lambda _, p: page_tab.attach(p.context, p.details.restore_state)),
-    ("rerun_links", lambda _, p: rerun_links.attach(p.context, p.details)),
-    ("ledger_actions", lambda _, p: ledger_actions.attach(p.context)),
+    ("undo", lambda _, p: UndoAction(p.context)),
+    ("task_links", lambda _, p: add_link_action(p.context)),
+    ("drag_out", lambda _, p: DragOut(p.context, p.reports)),
+    ("task_run_rows", lambda _, p: RunRows(p.context, p.reports)),
+    ("contract_counts", lambda _, p: ContractCounts(p.context.table, p.context.bridge)),
+    ("watch_only", lambda _, p: WatchOnly(p.context)),
+    ("page_action", lambda _, p: PageWatching(p.context, p.details.restore_state)),
+    ("rerun_links", lambda _, p: RerunLinks(p.context, p.details)),
+    ("ledger_actions", lambda _, p: LedgerActions(p.context)),
     ("ledger_trouble", _ledger_trouble),
-    ("tab_keys", lambda _, p: panel.attach_tab_keys(p.context, p.details)),
-    ("palette", lambda _, p: palette.attach(p.context, p.requests.starting)),
-    ("appearance", lambda _, p: appearance.attach(p.context)),
+    ("tab_keys", lambda _, p: add_tab_keys(p.context, p.details)),
+    ("palette", lambda _, p: Palette(p.context, p.requests.starting)),
+    ("appearance", lambda _, p: Appearance(p.context)),
     ("help_actions", _help_actions),
     ("notifications", _notifications),
-    ("contrast", lambda _, p: appearance.attach_contrast(p.context)),
-    ("language_menu", lambda _, p: appearance.attach_language(p.context)),
+    ("contrast", lambda _, p: Contrast(p.context)),
+    ("language_menu", lambda _, p: LanguageMenu(p.context)),
     ("shortcuts", lambda _, p: p.shortcuts.apply()),
     ("early_keys", _early_keys),
 )

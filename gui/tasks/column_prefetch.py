@@ -20,11 +20,6 @@ BUSY_MS = 250
 HIDDEN_MS = 5000
 
 
-def attach(table: TaskTable, bridge: Bridge) -> ColumnPrefetch:
-    """Start the prefetch when the list is loaded."""
-    return ColumnPrefetch(table, bridge)
-
-
 class ColumnPrefetch(QObject):
     """Read the shown and the expensive columns in slices, while the visible window is idle.
 

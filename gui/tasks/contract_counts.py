@@ -17,11 +17,6 @@ LOOK_MS: Final = 1500
 _ASK: Final = "what contracts say"
 
 
-def attach(table: TaskTable, bridge: Bridge) -> ContractCounts:
-    """Request contract counts of visible rows while their column is shown."""
-    return ContractCounts(table, bridge)
-
-
 class ContractCounts(QObject):
     """Poll the contracts of visible tasks that are live or have no cached counts."""
 

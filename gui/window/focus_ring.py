@@ -24,7 +24,7 @@ WIDTH, CORNER = 2.0, 3.0
 NAME = "qt_focus_ring"  # Prefix that Qt uses for parts of a control
 
 
-def attach() -> None:
+def show_focus_ring() -> None:
     """Mark the focus in all windows and dialogs, from the first window on."""
     app = QApplication.instance()
     assert isinstance(app, QApplication)

@@ -13,10 +13,6 @@ from gui.tasks.task_order import NEWEST_FIRST
 from gui.tasks.task_table import TaskTable
 
 
-def attach(ctx: WindowContext) -> None:
-    SortMenu(ctx)
-
-
 class SortMenu(QObject):
     """Fill the `Sort by` menu each time it opens, also by its own shortcut."""
 

@@ -31,7 +31,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
-from gui.window.focus_ring import NAME, attach
+from gui.window.focus_ring import NAME, show_focus_ring
 from tests.gui.test_contrast import PART
 from tests.gui.test_theme import contrast
 from tests.gui.windows import opened
@@ -65,7 +65,7 @@ def made(qtbot: QtBot) -> tuple[QWidget, list[QWidget]]:
     """A window with the controls that a style marks with a tint at most."""
     window = QWidget()
     qtbot.addWidget(window)
-    attach()  # any window: the application has one mark for all
+    show_focus_ring()  # any window: the application has one mark for all
     column = QVBoxLayout(window)
     raised = QToolButton()
     raised.setText("Export")
@@ -126,7 +126,7 @@ def lists() -> list[QAbstractItemView]:
 def test_it_can_be_seen_on_every_list_also_on_an_empty_one(dressed: None, qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
-    attach()
+    show_focus_ring()
     column, first, shown = QVBoxLayout(window), QPushButton("First"), lists()
     for one in (first, *shown):
         column.addWidget(one)
@@ -149,7 +149,7 @@ def test_it_can_be_seen_on_every_list_also_on_an_empty_one(dressed: None, qtbot:
 def test_the_edges_come_back_when_the_rows_go(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
-    attach()
+    show_focus_ring()
     column, first, full = QVBoxLayout(window), QPushButton("First"), lists()[0]
     column.addWidget(first)
     column.addWidget(full)
