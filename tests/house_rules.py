@@ -101,7 +101,7 @@ DRAGS = {
     )
 }
 SPAWNERS = {
-    "gui/engine_link/background.py": "the window's TaskSet",
+    "gui/engine_link/scheduling.py": "the window's TaskSet",
     "gui/engine_link/bridge.py": "an engine in the making: awaited by who starts it",
     "gui/engine_link/engine_calls.py": "a warming: awaited by who starts it",
     "gui/desktop/bus.py": "the wait for a connection's end, ended with it",
@@ -149,10 +149,10 @@ ENVIRONMENT = {
     "engine/cli/": "the command line turns variables into settings",
     "gui/app.py": "the window turns variables into settings",
     "gui/startup/loop.py": "tells qasync which Qt to take, before it is imported",
-    "gui/startup/single_instance.py": "tells the users of one Windows machine apart",
     "gui/desktop/bus.py": "where the desktop's bus listens",
-    "gui/desktop/raise_window.py": (
-        "hands the desktop's leave to come forward to Qt, which reads it"
+    "gui/desktop/launch_request.py": (
+        "tells the users of one Windows machine apart, and hands the desktop's leave to come "
+        "forward to Qt, which reads it"
     ),
 }
 PRINTERS = {
@@ -163,7 +163,7 @@ BROAD_CATCHERS = {
         "hands whatever failed on a thread to who awaits it"
     ),
     "engine/execution/runner.py": "settle: any failure of a body becomes FAILED with its reason",
-    "gui/engine_link/background.py": "TaskSet: any failure becomes a sentence in the window",
+    "gui/engine_link/scheduling.py": "TaskSet: any failure becomes a sentence in the window",
     "engine/service/router/ledger_router.py": (
         "one ledger must not stop the others' list: it is followed anew"
     ),

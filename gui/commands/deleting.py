@@ -19,9 +19,9 @@ from engine.service.feed import Batch
 from engine.text.words import count, status_word
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext
-from gui.i18n.ledger_names import name_with_ledger
+from gui.i18n.names import name_with_ledger
 from gui.style.banners import Banner, Choice
-from gui.style.question import Question, TaskList
+from gui.style.dialogs import Question, TaskList
 
 # Question before many tasks go to the trash, or any are deleted permanently.
 

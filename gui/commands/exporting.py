@@ -27,13 +27,12 @@ from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.text.words import count, task_name
-from gui.context.window_context import WindowContext
+from gui.context.window_context import Desk, WindowContext
 from gui.engine_link.bridge import Bridge
-from gui.engine_link.services import Desk
 from gui.i18n import language
-from gui.i18n.ledger_names import name_with_ledger
+from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import InOrder
-from gui.style.folders import ask_folder, documents, show_folder
+from gui.style.dialogs import ask_folder, documents, show_folder
 from gui.style.theme import heading, plain_label, plain_title
 
 ENDINGS = {name: f".{name}" for name in (*FORMATS, "zip")}

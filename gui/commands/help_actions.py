@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QDialog
 
 from engine.model.config import Settings
 from gui.commands.bulk_work import Reports
+from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
 from gui.settings.shortcuts import Shortcuts
-from gui.state.preferences import Preferences
 
 
 def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
@@ -87,7 +87,7 @@ class HelpActions(QObject):
         return SettingsDialog(self._ctx, self._keys)
 
     def _doctor(self) -> QDialog:
-        from gui.commands.doctor_dialog import DoctorDialog
+        from gui.commands.help_dialog import DoctorDialog
 
         return DoctorDialog(self._ctx)
 

@@ -13,11 +13,11 @@ from engine.model.records import TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter
 from gui.commands.exporting import Wanted
 from gui.context.window_context import WindowContext
-from gui.style.folders import show_folder
+from gui.style.dialogs import show_folder
 from gui.tasks.row import Row
 
 if TYPE_CHECKING:
-    from gui.results.result_window import ResultWindow
+    from gui.details.result_window import ResultWindow
 
 
 class Viewing(QObject):
@@ -39,7 +39,7 @@ class Viewing(QObject):
         """Show the result of a task at a unit, after importing the viewer once."""
         if self._viewer is None:
             self._ctx.bridge.ask(
-                lambda _: asyncio.to_thread(import_module, "gui.results.result_window"),
+                lambda _: asyncio.to_thread(import_module, "gui.details.result_window"),
                 lambda _: self._show(task_id, unit),
                 name="read the viewer",
             )
@@ -57,7 +57,7 @@ class Viewing(QObject):
         viewer.activateWindow()
 
     def _made(self) -> ResultWindow:
-        from gui.results.result_window import ResultWindow, ViewerCallbacks
+        from gui.details.result_window import ResultWindow, ViewerCallbacks
 
         around = ViewerCallbacks(self._neighbour, self._known, self._export, self._show_folder)
         return ResultWindow(self._ctx.services, around, self._ctx.parent)

@@ -31,7 +31,7 @@ from engine.service.rerun import Asked
 from engine.text import words
 from gui.context.actions import NAME
 from gui.context.window_context import WindowContext
-from gui.engine_link.sliced_work import SlicedWork
+from gui.engine_link.scheduling import SlicedWork
 from gui.i18n import language
 from gui.start.starting import Starting
 from gui.style.accessibility import search_field

@@ -21,8 +21,8 @@ from engine.text.words import count
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.commands.task_requests import Requests
 from gui.context.window_context import WindowContext
-from gui.i18n.ledger_names import name_with_ledger
-from gui.style.question import BUTTON, Question, TaskList
+from gui.i18n.names import name_with_ledger
+from gui.style.dialogs import BUTTON, Question, TaskList
 
 # Dry run of a re-run.
 
@@ -262,7 +262,7 @@ class Retrying(QObject):
         self._action.setEnabled(bool(views) and can_be_retried(views[0]))
 
     def _decide(self, found: Remainder) -> None:
-        from gui.style.question import Question
+        from gui.style.dialogs import Question
 
         if found.refusal is not None and found.request is not None:
             self._complete_by_hand(found.task_id, found.request)

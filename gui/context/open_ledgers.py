@@ -17,9 +17,9 @@ from engine.model.errors import EngineError
 from engine.model.ledger_ids import free_label, is_label, qualified
 from engine.model.records import TaskView
 from engine.service.router.ledger_paths import Beside, LedgerState
+from gui.context.preferences import Preferences
 from gui.engine_link.bridge import Bridge
-from gui.i18n.ledger_names import title_of
-from gui.state.preferences import Preferences
+from gui.i18n.names import title_of
 from gui.tasks.facets import OWN
 from gui.tasks.task_model import TaskModel
 

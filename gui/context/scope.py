@@ -14,8 +14,7 @@ from engine.service.commands import REACHED, fate
 from engine.service.feed import Batch
 from engine.service.rerun import STARTING, Copies, chance
 from engine.text.words import count, task_name
-from gui.engine_link.sliced_work import SlicedWork
-from gui.engine_link.throttle import Throttle
+from gui.engine_link.scheduling import SlicedWork, Throttle
 from gui.tasks.task_model import TaskModel
 
 _SLICE_MS = 2

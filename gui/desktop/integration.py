@@ -1,4 +1,4 @@
-"""Desktop integration of one window: closing, tray, pop-ups, keep-awake.
+"""Desktop integration of one window: closing and quitting, tray, pop-ups, keep-awake.
 
 Closing must work immediately. Parts that communicate with the desktop are loaded after the first
 paint, which waits neither for their imports nor for the desktop.
@@ -8,19 +8,153 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtWidgets import QApplication, QCheckBox
 
+from engine.text.words import count
 from gui.context.window_context import WindowContext
-from gui.desktop.quitting import QuitHandler
-from gui.desktop.raise_window import come_forward
+from gui.desktop.launch_request import come_forward
+from gui.style.dialogs import Question
 
 if TYPE_CHECKING:
     from gui.desktop.tray_presence import Presence, Tray
+
+
+# Time between the session manager's save and quit requests; a log-out can be cancelled.
+SESSION_END_S = 60.0
+KEEP, CANCEL, STAY = "keep", "cancel", "stay"
+
+
+class QuitHandler(QObject):
+    """Handle close and quit requests. `left` carries the folder to open next, or None.
+
+    Running tasks are cancelled only after a question, or by a preference of the user.
+    """
+
+    left = Signal(object)
+    kept = Signal()
+
+    def __init__(
+        self,
+        ctx: WindowContext,
+        remember: Callable[[], object],
+        tray: Callable[[], Tray | None],
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._tray = ctx, tray
+        self._remember = remember
+        self._preferences = ctx.preferences
+        self._question: Question | None = None
+        self._always: QCheckBox | None = None
+        self._session_ends_at = 0.0
+
+    def close(self) -> None:
+        """Handle the close button: hide the window if configured, otherwise quit."""
+        hides = self._preferences.get("desktop.close_to_tray", bool)
+        if self._question is None and hides and self._keep():
+            return
+        if sys.platform == "darwin" and self._question is None:
+            self._ctx.parent.hide()  # On macOS the program keeps running with its dock icon
+            return
+        self.quit()
+
+    def quit(self) -> None:
+        """End the program, after a question if tasks of this window would be cancelled."""
+        self._leave(None)
+
+    def open_folder(self, folder: Path) -> None:
+        """Close the window to open another ledger."""
+        self._leave(folder)
+
+    def end_session(self) -> None:
+        """Prepare for the end of the desktop session, where no question can be answered.
+
+        Finished units of running tasks are on disk already; the tasks are cancelled in order.
+        """
+        self._session_ends_at = time.monotonic() + SESSION_END_S
+        self._remember()
+        if self._question is not None:
+            self._question.reject()
+
+    def obey(self) -> None:
+        """Handle the desktop's request to quit."""
+        if time.monotonic() < self._session_ends_at:
+            self.left.emit(None)
+        else:
+            self.quit()
+
+    def _leave(self, folder: Path | None) -> None:
+        if self._question is not None:
+            come_forward(self._ctx.parent)
+            return
+        running = len(self._ctx.bridge.own_tasks)
+        chosen = self._preferences.get("desktop.quit_with_tasks", str)
+        if not running or (chosen == CANCEL and folder is None):
+            self.left.emit(folder)
+        elif chosen == KEEP and folder is None and self._keep():
+            return
+        else:
+            self._ask(running, folder)
+
+    def _ask(self, running: int, folder: Path | None) -> None:
+        come_forward(self._ctx.parent)
+        question = self._question = Question(self._ctx.parent)
+        headline = (
+            self.tr("1 task of this window has not ended.")
+            if running == 1
+            else self.tr("{0} tasks of this window have not ended.").format(count(running))
+        )
+        title, leave, stay = self._words_for(folder)
+        question.ask(title, headline)
+        question.add_text(self.tr("Cancelled tasks keep their finished pages."))
+        if folder is None:
+            self._offer_more(question)
+        question.add_button(CANCEL, leave)
+        question.add_button(STAY, stay, default=True)
+        question.when_answered(lambda answer: self._act(answer, folder))
+        question.open()
+
+    def _offer_more(self, question: Question) -> None:
+        """Add the options of quitting: keep running in the tray, and skip the question."""
+        self._always = QCheckBox(self.tr("Do this &every time; the settings can change it"))
+        question.body.addWidget(self._always)
+        tray = self._tray()
+        if tray is not None and tray.available:
+            question.add_button(KEEP, self.tr("Keep running in background"))
+
+    def _words_for(self, folder: Path | None) -> tuple[str, str, str]:
+        """Return the title and two answers, for quitting or for opening another folder."""
+        if folder is None:
+            return self.tr("Quit"), self.tr("Cancel tasks and quit"), self.tr("Don’t quit")
+        leave = self.tr("Cancel tasks and open it")
+        return self.tr("Open another folder"), leave, self.tr("Stay here")
+
+    def _act(self, answer: str, folder: Path | None) -> None:
+        always = self._always is not None and self._always.isChecked()
+        if self._question is not None:
+            self._question.deleteLater()
+        self._question = self._always = None
+        if always and answer in (KEEP, CANCEL):
+            self._preferences.set("desktop.quit_with_tasks", answer)
+        if answer == CANCEL:
+            self.left.emit(folder)
+        elif answer == KEEP:
+            self._keep()
+
+    def _keep(self) -> bool:
+        """Hide the window in the tray; False without one, as the window would be unreachable."""
+        tray = self._tray()
+        if tray is None or not tray.hide_window():
+            return False
+        self.kept.emit()
+        return True
+
 
 # Delays after the list is loaded, and at most after the window is shown.
 SETTLE_MS, LATEST_MS = 600, 5000
@@ -85,9 +219,8 @@ class DesktopIntegration(QObject):
         self._ctx.bridge.spawn(self._import_and_settle(), name="arrive on the desktop")
 
     async def _import_and_settle(self) -> None:
-        await asyncio.to_thread(
-            import_module, "gui.desktop.tray_presence"
-        )  # The import would block the window for 0.1 s
+        # The import would block the window for 0.1 s.
+        await asyncio.to_thread(import_module, "gui.desktop.tray_presence")
         if not self._closed:
             self._settle()
 

@@ -31,7 +31,7 @@ from engine.service.feed import Batch
 from engine.text import words
 from engine.text.words import clock, count
 from gui.context.window_context import WindowContext
-from gui.i18n.ledger_names import name_with_ledger
+from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import InOrder, announce
 from gui.style.icons import glyph, icon
 from gui.style.theme import plain_label, plain_tip, tone

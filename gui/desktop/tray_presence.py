@@ -16,8 +16,8 @@ from engine.text.words import count
 from gui.context.window_context import WindowContext
 from gui.desktop.bus import BusError, Message, SessionBus, Variant, method
 from gui.desktop.keep_awake import KeepAwake, keeper_for
+from gui.desktop.launch_request import come_forward
 from gui.desktop.notifications import Popup
-from gui.desktop.raise_window import come_forward
 from gui.style.icons import window_icon
 
 LOOK_MS = 5000  # Longest time in ms that a hidden window stays hidden without a tray

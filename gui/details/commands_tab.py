@@ -22,12 +22,11 @@ from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.text.messages import retold
 from engine.text.words import took
-from gui.details.details_tab import DetailTab
-from gui.details.part_bar import PartBar
+from gui.context.window_context import Desk
+from gui.details.details_tab import DetailTab, PartBar
 from gui.details.screenshots import PicturePane
 from gui.details.unit_columns import TONES, kind_word, longest_state
-from gui.engine_link.services import Desk
-from gui.engine_link.throttle import Throttle
+from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.editors import read_only_text
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable

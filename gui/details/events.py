@@ -28,13 +28,13 @@ from engine.model.ledger_ids import plain_id
 from engine.service.engine import Engine
 from engine.text import words
 from engine.text.words import size_words
+from gui.context.window_context import Desk, TimeRange
+from gui.details.details_tab import PartBar
 from gui.details.event_model import OTHER, EventModel
 from gui.details.find_bar import EventFinder, FindBar
-from gui.details.part_bar import PartBar
-from gui.engine_link.services import Desk, TimeRange
 from gui.engine_link.task_events import EventPart, kind_name
 from gui.i18n import language
-from gui.style.folders import documents
+from gui.style.dialogs import documents
 from gui.style.labels import ElidedLabel
 from gui.style.tables import show_plain_rows
 from gui.style.theme import plain_keys, plain_tip

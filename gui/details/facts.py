@@ -21,8 +21,8 @@ from engine.text import words
 from engine.text.messages import ENGLISH, retold
 from engine.text.words import count, say, took
 from gui.engine_link.task_events import refusal_words
-from gui.i18n.budget_words import advice_words, budget_name, budget_names
-from gui.tasks.budget_gauge import counted
+from gui.i18n.names import advice_words, budget_name, budget_names
+from gui.tasks.row import counted
 
 _TONES = {"warning": "warning", "exceeded": "bad"}
 

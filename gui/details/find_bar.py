@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
 from engine.model.errors import EngineError
 from engine.service.engine import Engine
 from engine.text.words import count
-from gui.engine_link.services import Desk
-from gui.engine_link.throttle import Debounce
+from gui.context.window_context import Desk
+from gui.engine_link.scheduling import Debounce
 from gui.style.accessibility import clearable
 from gui.style.labels import ElidedLabel
 from gui.style.theme import plain_tip

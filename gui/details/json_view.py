@@ -35,8 +35,8 @@ from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
 from engine.results.json_tree import Hit, Kind, Node, Rest, Step, path_of
 from engine.text.words import count
-from gui.engine_link.services import Desk
-from gui.engine_link.throttle import Debounce
+from gui.context.window_context import Desk
+from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
 from gui.style.accessibility import search_field
 from gui.style.labels import ElidedLabel

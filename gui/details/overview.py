@@ -28,6 +28,7 @@ from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import STALL_MIN_MS, Standing, standing
 from engine.text import words
 from engine.text.words import CRAWL_DELAY, Wait, count, wait_words
+from gui.context.window_context import Desk
 from gui.details.facts import (
     FIELDS,
     Fact,
@@ -38,10 +39,8 @@ from gui.details.facts import (
     refused_text,
 )
 from gui.details.overview_sections import BudgetBars, ContractPart, Extra, Extras, is_cut
-from gui.engine_link.services import Desk
-from gui.i18n.ledger_names import place_of
-from gui.style.fonts import fixed_pitch, lead
-from gui.style.theme import PlainLabel, plain_keys, plain_label, plain_tip, tone
+from gui.i18n.names import place_of
+from gui.style.theme import PlainLabel, fixed_pitch, lead, plain_keys, plain_label, plain_tip, tone
 
 # Buttons to the task that this one reruns, and to its own reruns.
 

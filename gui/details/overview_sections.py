@@ -23,9 +23,9 @@ from engine.service.engine import Engine
 from engine.text import words
 from engine.text.messages import retold
 from engine.text.words import clock, count, failures_text, remarks
+from gui.context.window_context import Desk
 from gui.details.facts import GaugeLine, arguments_text
-from gui.engine_link.services import Desk
-from gui.engine_link.throttle import Throttle
+from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.theme import PlainLabel, TonedLabel, plain_label, tone
 from gui.tasks.cell_painting import paint_bar
@@ -379,7 +379,7 @@ async def _picture(engine: Engine, record: TaskRecord, ratio: float) -> QImage |
 
 def _thumbnail(data: bytes, ratio: float) -> QImage | None:
     """Decode and scale an image to `PICTURE`; None if it is invalid. Slow: call in a thread."""
-    from gui.style.picture import decoded  # loaded with the first image, not with the window
+    from gui.details.screenshots import decoded  # loaded with the first image, not with the window
 
     image, _ = decoded(data, PICTURE * ratio)
     if image.isNull():

@@ -14,10 +14,9 @@ from engine.model.display import display, elide_middle
 from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskView, Unreadable
 from engine.service.engine import Engine, LiveFrame
-from gui.context.window_context import WindowContext
+from gui.context.window_context import Desk, WindowContext
 from gui.details.details_tab import DetailTab
-from gui.engine_link.services import Desk
-from gui.engine_link.throttle import Debounce
+from gui.engine_link.scheduling import Debounce
 from gui.style.theme import TonedLabel, plain_keys, plain_label
 
 RESIZED_MS = 400  # while a window is dragged only its last size is requested

@@ -1,13 +1,16 @@
-"""Details panel of the selected task: head line, overview, events and tabs of its kind."""
+"""Details panel of the selected task: head line, overview, tabs; a summary for several tasks."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import partial
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
+    QApplication,
+    QGridLayout,
     QHBoxLayout,
     QPushButton,
     QSizePolicy,
@@ -20,18 +23,21 @@ from PySide6.QtWidgets import (
 from engine.model.display import display, elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
+from engine.model.status import STALL_MIN_MS
 from engine.model.records import ENVELOPE, TASK_RUN, Status, TaskRecord, TaskView
-from engine.model.status import STALL_MIN_MS, look
+from engine.model.status import Standing, counted_as, look, standing
+from engine.service.feed import Batch
 from engine.text import words
 from engine.text.words import count
-from gui.context.window_context import WindowContext
+from gui.context.window_context import Desk, WindowContext
 from gui.details.details_tab import DetailTab, TabKind
 from gui.details.events import Events
 from gui.details.overview import Overview
 from gui.details.page_tab import has_page
-from gui.engine_link.services import Desk
 from gui.engine_link.task_events import EventPart
-from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label
+from gui.style.labels import LinkButton
+from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label, tone
+from gui.tasks.cell_painting import sign
 
 # Tabs after Overview and Events, from left to right.
 
@@ -360,3 +366,164 @@ def add_tab_keys(ctx: WindowContext, details: Details) -> None:
 def _show_tab(ctx: WindowContext, details: Details, number: int, _: bool = False) -> None:
     ctx.actions["details"].setChecked(True)
     details.show_tab(number)
+
+
+class RerunLinks(QObject):
+    """Map each task to its re-runs, oldest first, and follow links between them."""
+
+    def __init__(self, ctx: WindowContext, details: Details) -> None:
+        super().__init__(ctx.parent)
+        self._details = details
+        self._ctx = ctx
+        self._reruns: dict[str, dict[str, float]] = {}
+        ctx.bridge.batch.connect(self._hear)
+        details.shown.connect(self._tell)
+        details.wants_task.connect(self._lead_to)
+        details.overview.duplicate.connect(self._duplicate)
+
+    def reruns_of(self, task_id: str) -> list[str]:
+        """Return the ids of the re-runs of a task that still exist, oldest first."""
+        found = self._reruns.get(task_id, {})
+        there = (one for one in found if self._ctx.model.view_of(one))
+        return sorted(there, key=lambda one: found[one])
+
+    def _hear(self, batch: Batch) -> None:
+        changed = False
+        for view in batch.views:
+            entry = view.entry
+            if isinstance(entry, TaskRecord) and entry.engine and entry.engine.parent_task_id:
+                family = self._reruns.setdefault(entry.engine.parent_task_id, {})
+                changed |= view.task_id not in family
+                family[view.task_id] = entry.created_at
+        if changed or batch.gone:
+            self._tell(self._ctx.model.view_of(self._details.task_id))
+
+    def _tell(self, view: TaskView | None) -> None:
+        if view is None:
+            return
+        entry = view.entry
+        engine = entry.engine if isinstance(entry, TaskRecord) else None
+        parent = (engine.parent_task_id or "") if engine is not None else ""
+        known = bool(parent) and self._ctx.model.view_of(parent) is not None
+        links = self._details.overview.links
+        links.show_related(parent, known, self.reruns_of(view.task_id))
+        can_duplicate = "duplicate" in set(self._ctx.actions)
+        self._details.overview.offer_duplicate(can_duplicate)
+
+    def _lead_to(self, task_id: str) -> None:
+        """Select a task, and clear the filter if it hides the task."""
+        ctx = self._ctx
+        if ctx.model.view_of(task_id) is None:
+            return
+        ctx.table.select_ids([task_id])
+        if ctx.table.selected_ids() != [task_id]:
+            ctx.clear_filter()
+            ctx.table.select_ids([task_id])
+
+    def _duplicate(self) -> None:
+        if "duplicate" in set(self._ctx.actions):
+            self._ctx.actions["duplicate"].trigger()
+
+
+# More single rows than this are better found with the sidebar than selected one by one.
+MOST_PICKED = 2000
+
+
+class Several(QWidget):
+    """One line for each state of the selected tasks, with a button that selects only those."""
+
+    def __init__(self, ctx: WindowContext, details: Details) -> None:
+        super().__init__(ctx.parent)
+        self._details = details
+        self._ctx, self._scope = ctx, ctx.scope
+        self.setVisible(False)
+        self._title = heading("", self, grow=1.05)
+        self._can = plain_label("", self, tone="muted", wrap=True)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(10)
+        self._grid.setVerticalSpacing(2)
+        self._lines: dict[Standing, _Line] = {}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 10, 12, 10)
+        column.setSpacing(8)
+        column.addWidget(self._title)
+        column.addLayout(self._grid)
+        column.addWidget(self._can)
+        column.addStretch()
+        self._grid.setColumnStretch(4, 1)
+        self._scope.changed.connect(self._show)
+
+    def _show(self) -> None:
+        if len(self._scope) < 2:
+            self._details.stand_in(None)
+            return
+        counts = self._scope.counts
+        self._title.show_text(self._scope.describes())
+        for place, state in enumerate(Standing):
+            number = counts.states.get(state, 0)
+            if number and state not in self._lines:
+                self._lines[state] = _Line(state, self._grid, place)
+                self._lines[state].only.clicked.connect(lambda _=False, one=state: self._pick(one))
+            if state in self._lines:
+                self._lines[state].show_number(number, alone=number == counts.total)
+        cancel, again = words.count(counts.cancellable), words.count(counts.repeatable)
+        said = self.tr("{0} can be cancelled, {1} can be run again without being asked anything.")
+        said = said.format(cancel, again)
+        self._can.show_text("\n".join([*self._duplicate_notes(counts.twice), said]))
+        self._details.stand_in(self)
+
+    def _duplicate_notes(self, number: int) -> Iterator[str]:
+        """Explain why the lines may add up to more than the selection."""
+        if number == 1:
+            yield self.tr("1 stands in two lines: it was orphaned, and has ended since.")
+        elif number:
+            said = self.tr("{0} stand in two lines: they were orphaned, and have ended since.")
+            yield said.format(words.count(number))
+
+    def _pick(self, state: Standing) -> None:
+        views = self._scope.views()
+        wanted = [one.task_id for one in views if state in counted_as(one, standing(one))]
+        self._ctx.table.select_ids(wanted)
+        self._ctx.table.setFocus()
+
+
+class _Line:
+    """Icon, number, state, and a button that selects only these."""
+
+    def __init__(self, state: Standing, grid: QGridLayout, place: int) -> None:
+        self._state = state
+        self._sign, self._number = _Sign(state), plain_label("")
+        self._number.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        word = QApplication.translate("Several", "In another state")
+        self._word = plain_label(
+            word if state is Standing.UNKNOWN else words.say(f"status.{state.value}")
+        )
+        self.only = LinkButton(QApplication.translate("Several", "Only these"))
+        for column, part in enumerate((self._sign, self._number, self._word, self.only)):
+            grid.addWidget(part, place, column)
+
+    def show_number(self, number: int, *, alone: bool) -> None:
+        self._number.show_text(words.count(number))
+        for part in (self._sign, self._number, self._word):
+            part.setVisible(number > 0)
+        self.only.setVisible(0 < number <= MOST_PICKED and not alone)
+        name = QApplication.translate("Several", "Select only the {0} that are: {1}")
+        self.only.setAccessibleName(name.format(words.count(number), self._word.text()))
+
+
+class _Sign(PlainLabel):
+    """Icon of a state in the theme's colour."""
+
+    def __init__(self, state: Standing) -> None:
+        super().__init__()
+        self._state = state
+        self._draw()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw()
+
+    def _draw(self) -> None:
+        colour = tone(self._state.value, QApplication.palette())
+        self.setPixmap(sign(self._state.value, colour, self.devicePixelRatioF()))

@@ -21,11 +21,11 @@ from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.results.file_reader import FileFacts, FilePart
 from engine.text.words import size_words
+from gui.context.window_context import Desk
 from gui.details.details_tab import DetailTab
 from gui.details.json_view import JsonView
 from gui.details.screenshots import PicturePane
-from gui.engine_link.services import Desk
-from gui.engine_link.throttle import Throttle
+from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.accessibility import search_field
 from gui.style.editors import read_only_text

@@ -15,11 +15,11 @@ from engine.model.records import RESULT_NAME, TaskRecord, TaskView
 from engine.model.status import moment
 from engine.service.engine import Engine
 from engine.text.words import clock, count, took
+from gui.context.window_context import Desk
 from gui.details.details_tab import DetailTab
 from gui.details.facts import ended_by
 from gui.details.json_view import JsonView
-from gui.engine_link.services import Desk
-from gui.engine_link.throttle import Throttle
+from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.theme import plain_label
 

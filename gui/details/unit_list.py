@@ -23,8 +23,8 @@ from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter, UnitPart, UnitState
 from engine.text.words import count
-from gui.details.details_tab import DetailTab
-from gui.details.part_bar import PartBar
+from gui.context.window_context import Desk
+from gui.details.details_tab import DetailTab, PartBar
 from gui.details.unit_columns import (
     ITEM_COLUMNS,
     TONES,
@@ -35,9 +35,7 @@ from gui.details.unit_columns import (
     spoken,
     title_of,
 )
-from gui.engine_link.services import Desk
-from gui.engine_link.sliced_work import SlicedWork
-from gui.engine_link.throttle import Debounce, Throttle
+from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
 from gui.i18n import language
 from gui.style.accessibility import search_field
 from gui.style.labels import ElidedLabel

@@ -15,7 +15,7 @@ from engine.model.errors import EngineError, LedgerUnusable
 from engine.model.records import TaskRecord
 from engine.service.commands import stop_all
 from engine.service.engine import Engine
-from gui.engine_link.background import TaskSet
+from gui.engine_link.scheduling import TaskSet
 
 
 @dataclass(frozen=True, slots=True)

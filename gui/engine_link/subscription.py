@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 
 from engine.model.records import TaskId, TaskView
 from engine.service.feed import Batch
-from gui.engine_link.throttle import Throttle
+from gui.engine_link.scheduling import Throttle
 
 # Batches of the engine, merged into at most 25 repaints a second.
 

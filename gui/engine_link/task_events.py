@@ -21,7 +21,7 @@ from engine.service.feed import Batch
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
 from engine.text.words import Wait, size_words, wait_of, wait_words
-from gui.i18n.budget_words import advice_words, budget_names
+from gui.i18n.names import advice_words, budget_names
 
 KEPT = 50_000  # events; older ones stay in the file, since a million would take 300 MB
 _TEXT_CHARS = 600

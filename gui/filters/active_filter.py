@@ -1,18 +1,30 @@
-"""The active filter of the list: selected facets and the query of the filter box."""
+"""The filter that is active: from box and sidebar, from a cell, and hints for an empty result."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import Final
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer, Signal
+from PySide6.QtGui import QMouseEvent
 
-from engine.model.ledger_ids import HERE
-from engine.query import Filter, QueryError, unknown_values
+from engine.model.display import display, elide_right
+from engine.model.ledger_ids import HERE, plain_id
+from engine.model.records import EngineFields, TaskRecord
+from engine.model.status import Standing
+from engine.query import Filter, QueryError, term, unknown_values
+from engine.text.words import count
+from gui.context.window_context import WindowContext
+from gui.engine_link.scheduling import SlicedWork
 from gui.filters.filter_bar import Condition, FilterBar
 from gui.filters.sidebar import Sidebar
-from gui.tasks.facets import ROOT, query_of
+from gui.style.banners import Choice
+from gui.style.theme import plain_keys
+from gui.tasks.columns import COLUMNS
+from gui.tasks.facets import AGES, OLDER, ROOT, query_of
+from gui.tasks.row import Row, asked
 from gui.tasks.task_model import TaskModel
 
 # Filters by age or progress are evaluated again at this interval, within a fiftieth of the time.
@@ -134,3 +146,248 @@ class ActiveFilter(QObject):
 def joined(*queries: str) -> Filter:
     """Return the filter that requires all of these queries."""
     return Filter.of(" ".join(f"({query})" for query in queries if query))
+
+
+_SLICE_MS = 1
+_PAUSE_MS = 20  # Pause in ms between two slices, in which other events are processed
+_ROWS = 200  # Rows evaluated at a time: few enough for a slice, enough to share evaluation
+
+
+class Counting(QObject):
+    """Count matches of several filters in turn; `counted` reports each, `done` the end."""
+
+    counted = Signal(str, int)
+    done = Signal()
+
+    def __init__(self, model: TaskModel, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._model = model
+        self._work = SlicedWork(self, budget_ms=_SLICE_MS, pause_ms=_PAUSE_MS)
+        self._work.done.connect(self.done)
+
+    @property
+    def is_busy(self) -> bool:
+        return self._work.is_active
+
+    @property
+    def took_ms(self) -> int:
+        """The duration of the last count on an idle machine, including pauses."""
+        return self._work.slices * (_PAUSE_MS + _SLICE_MS)
+
+    def count(self, filters: Mapping[str, Filter]) -> None:
+        """Count these filters over all current tasks, and abandon the previous count."""
+        if filters:
+            self._work.start(self._count(filters, self._model.all_rows()))
+        else:
+            self.stop()
+
+    def stop(self) -> None:
+        self._work.cancel()
+
+    def _count(self, filters: Mapping[str, Filter], rows: list[Row]) -> Iterator[None]:
+        for name, wanted in filters.items():
+            found = 0
+            for at in range(0, len(rows), _ROWS):
+                yield
+                part = rows[at : at + _ROWS]
+                found += len(wanted.keep(part, self._model.now_ms(), asked))
+            self.counted.emit(name, found)
+
+
+_CHARS = 16
+MOST = 2  # Most buttons next to the one that clears the filter
+ShowNearest = Callable[[tuple[Choice, ...]], object]
+
+
+class EmptyResultHints(QObject):
+    """Count the matches without each condition when the filter has no result."""
+
+    def __init__(
+        self, ctx: WindowContext, narrowing: ActiveFilter, show_nearest: ShowNearest
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._narrowing, self._show_nearest = narrowing, show_nearest
+        self._ctx = ctx
+        self._asked = ""
+        self._found: dict[str, int] = {}
+        self._conditions: dict[str, Condition] = {}
+        self._counting = Counting(ctx.model, self)
+        self._counting.counted.connect(self._found.__setitem__)
+        self._counting.done.connect(self._tell)
+        narrowing.changed.connect(self._look)
+        ctx.model.shown_changed.connect(lambda *_: self._look())
+
+    def _look(self) -> None:
+        model = self._ctx.model
+        if model.rowCount() or not model.total or not model.is_filtered:
+            self._asked = ""
+            self._counting.stop()
+            return
+        if model.filter.text == self._asked:
+            return
+        self._asked = model.filter.text
+        self._show_nearest(())
+        conditions = self._narrowing.conditions
+        self._conditions = {one.query: one for one in conditions}
+        self._found.clear()
+        if len(conditions) > 1:
+            queries = {one.query: self._without(one) for one in conditions}
+            self._counting.count(queries)
+
+    def _without(self, one: Condition) -> Filter:
+        """Return the filter without this condition."""
+        narrowing = self._narrowing
+        facets = [facet for facet in narrowing.facets if query_of([facet]) != one.query]
+        typed = " ".join(part for part in narrowing.parts if part != one.query)
+        return Filter.of(f"{query_of(facets)} {typed}")
+
+    def _tell(self) -> None:
+        best = sorted(self._found, key=lambda query: -self._found[query])[:MOST]
+        self._show_nearest(tuple(self._choice(query) for query in best if self._found[query]))
+
+    def _choice(self, query: str) -> Choice:
+        one = self._conditions[query]
+        words = self.tr("{1} without ‘{0}’")
+        name = plain_keys(elide_right(one.name, _CHARS))
+        return Choice(words.format(name, count(self._found[query])), one.remove)
+
+
+_CONDITION_CHARS = 40
+_MOST_VALUE = 1000
+_NO_FIELDS = EngineFields()
+_NO_RECORD = TaskRecord(task_id="")
+
+
+def condition_of(row: Row, column: str, now_ms: float) -> str:
+    """Return the condition for the value of this column, or an empty string without one."""
+    make = _CELLS.get(column)
+    return make(row, now_ms) if make is not None else ""
+
+
+def _record(row: Row) -> TaskRecord | None:
+    entry = row.view.entry
+    return entry if isinstance(entry, TaskRecord) else None
+
+
+def _status(row: Row, _: float) -> str:
+    if row.standing is not Standing.UNKNOWN:
+        return f"status:{row.standing.value}"
+    status = row.about.status
+    return term("status", status, quoted=True) if 0 < len(status) <= _MOST_VALUE else ""
+
+
+def _task(row: Row, _: float) -> str:
+    record = _record(row)
+    return _term("url", record.url) if record is not None else ""
+
+
+def _error(row: Row, _: float) -> str:
+    record = _record(row)
+    if record is None or record.error is None:
+        return ""
+    return _term("code", record.error.code or "") or _term("error", record.error.message)
+
+
+def _budget(row: Row, _: float) -> str:
+    return {"ok": "budget:ok", "warning": "budget:near", "exceeded": "budget:exceeded"}.get(
+        row.about.budget, ""
+    )
+
+
+def _owner(row: Row, _: float) -> str:
+    view = row.view
+    if view.ours or view.foreign:
+        return "owner:ours" if view.ours else "owner:foreign"
+    return "owner:gone" if view.orphaned else ""
+
+
+def _fields(row: Row) -> EngineFields:
+    record = _record(row)
+    return (record.engine if record is not None else None) or _NO_FIELDS
+
+
+def _within(field: str, at: float | None, now_ms: float) -> str:
+    """Return the shortest preset age range that includes `at`."""
+    if at is None:
+        return ""
+    spans = ((key.partition(":")[2], ms) for key, ms in AGES.items())
+    found = next((span for span, ms in spans if now_ms - at < ms), OLDER.partition(":")[2])
+    return f"{field}:{found}"
+
+
+def _term(key: str, value: str) -> str:
+    return term(key, value) if 0 < len(value) <= _MOST_VALUE else ""
+
+
+_CELLS: Final[dict[str, Callable[[Row, float], str]]] = {
+    "attention": lambda row, _: "status:attention" if row.needs else "",
+    "status": _status,
+    "task": _task,
+    "kind": lambda row, _: _term("kind", row.about.kind),
+    "progress": lambda row, _: "" if row.done is None else f"done:{row.done}",
+    "budget": _budget,
+    "age": lambda row, now: _within("age", row.created_at, now),
+    "updated": lambda row, now: _within("updated", row.updated_at, now),
+    "id": lambda row, _: _term("id", plain_id(row.task_id)),
+    "root": lambda row, _: _term("root", row.about.ledger or HERE),
+    "host": lambda row, _: _term("host", row.about.host),
+    "error": _error,
+    "failures": lambda row, _: "failed:>0" if row.view.units and row.view.units.failed else "",
+    "contract": lambda row, _: "has:contract" if _fields(row).contract_id is not None else "",
+    "forced": lambda row, _: "forced:yes" if _fields(row).forced_at is not None else "forced:no",
+    "phase": lambda row, _: _term("phase", (_record(row) or _NO_RECORD).phase or ""),
+    "owner": _owner,
+    "parent": lambda row, _: _term("parent", plain_id(_fields(row).parent_task_id or "")),
+}
+
+
+class CellFilter(QObject):
+    """Alt+click on a cell filters by its value, Alt+Shift+click excludes it."""
+
+    def __init__(self, ctx: WindowContext, narrowing: ActiveFilter) -> None:
+        super().__init__(ctx.parent)
+        self._narrowing = narrowing
+        self._ctx = ctx
+        self._action = ctx.actions.add("filter_by_value", self.tr("Filter by t&his value"))
+        self._action.setShortcut("Alt+F3")
+        self._action.triggered.connect(lambda _=False: self._filter_by_current())
+        ctx.actions.keep_to(ctx.table, "filter_by_value")
+        ctx.table.viewport().installEventFilter(self)
+        # The table has its final model and selection model by now.
+        ctx.table.selectionModel().currentChanged.connect(lambda *_: self._name())
+        self._name()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if not isinstance(event, QMouseEvent) or event.button() != Qt.MouseButton.LeftButton:
+            return False
+        if not event.modifiers() & Qt.KeyboardModifier.AltModifier:
+            return False
+        if event.type() == QEvent.Type.MouseButtonPress:
+            index = self._ctx.table.indexAt(event.position().toPoint())
+            others = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self._add(self._condition(index), others=others)
+        # The release and the second press of a double click must not select a row either.
+        return True
+
+    def _condition(self, index: QModelIndex | QPersistentModelIndex) -> str:
+        if not index.isValid():
+            return ""
+        model = self._ctx.model
+        return condition_of(model.row_at(index.row()), COLUMNS[index.column()].key, model.now_ms())
+
+    def _filter_by_current(self) -> None:
+        self._add(self._condition(self._ctx.table.currentIndex()), others=False)
+
+    def _add(self, condition: str, *, others: bool) -> None:
+        if condition:
+            self._narrowing.add(f"-{condition}" if others else condition)
+
+    def _name(self) -> None:
+        """Show the condition in the menu text."""
+        condition = self._condition(self._ctx.table.currentIndex())
+        self._action.setEnabled(bool(condition))
+        shown = elide_right(display(condition), _CONDITION_CHARS).replace("&", "&&")
+        text = (
+            self.tr("Filter b&y {0}").format(shown) if shown else self.tr("Filter by t&his value")
+        )
+        self._action.setText(text)

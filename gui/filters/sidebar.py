@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QTreeWidgetItem, QVBoxLayout, QWidge
 
 from engine.model.status import Facet
 from engine.text import words
-from gui.engine_link.throttle import Throttle
+from gui.engine_link.scheduling import Throttle
 from gui.filters.facet_tree import (
     NO_UPDATE,
     VIEW,

@@ -10,16 +10,15 @@ from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QPoint, Qt, QT
 from PySide6.QtWidgets import QCheckBox, QDialog, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from engine.query import Filter, QueryError, SortKey, term
+from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
-from gui.engine_link.throttle import Throttle
-from gui.filters.active_filter import ActiveFilter, joined
-from gui.filters.empty_result_hints import Counting
+from gui.engine_link.scheduling import Throttle
+from gui.filters.active_filter import ActiveFilter, Counting, joined
 from gui.filters.facet_tree import VIEW
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar
-from gui.state.preferences import Preferences
+from gui.style.dialogs import Question
 from gui.style.editors import NameLine
-from gui.style.question import Question
 from gui.style.theme import plain_keys, plain_label
 from gui.tasks.facets import ROOT, group_of, query_of
 

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QApplication
 from gui.context.window_context import WindowContext
 from gui.i18n.language import NAMES, chosen, current_language
 from gui.style.banners import Choice
-from gui.style.fonts import choose_size
-from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
+from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme, choose_size
 
 
 class Contrast(QObject):

@@ -23,10 +23,10 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.errors import EngineError
+from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
 from gui.i18n import language
-from gui.state.preferences import Preferences
-from gui.style.folders import documents
+from gui.style.dialogs import documents
 from gui.style.theme import TonedLabel
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from engine.text.words import clock, count, say, size_words
 from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.i18n.language import NAMES
-from gui.i18n.ledger_names import state_word
+from gui.i18n.names import state_word
 from gui.settings.setting_controls import (
     BrowserTest,
     CarryOver,
@@ -45,16 +45,9 @@ from gui.settings.setting_controls import (
     Switch,
     WidePart,
 )
-from gui.style.completion_popup import Roomy
-from gui.style.fonts import LEAST, MOST
-from gui.style.question import TaskList
-from gui.style.theme import plain_label, plain_tip
-
-if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    from engine.service.engine import Engine
+from gui.style.dialogs import TaskList
+from gui.style.editors import Roomy
+from gui.style.theme import LEAST, MOST, plain_label, plain_tip
 
 if TYPE_CHECKING:
     from engine.doctor import Finding

@@ -20,11 +20,11 @@ from engine.service.drafts import asked_of, storable
 from engine.service.forms import MOST
 from engine.service.rerun import Asked
 from engine.text.words import count
+from gui.context.preferences import Preferences
 from gui.start.kind_form import FormWords
-from gui.state.preferences import Preferences
+from gui.style.dialogs import Question
 from gui.style.editors import Choices, NameLine
 from gui.style.icons import icon, wear
-from gui.style.question import Question
 from gui.style.theme import plain_label, plain_tip
 
 MOST_RECENT: Final = 20

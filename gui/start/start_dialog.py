@@ -23,21 +23,20 @@ from engine.service.drafts import lacks
 from engine.service.forms import COMMANDS
 from engine.service.rerun import Asked
 from engine.text.words import count
-from gui.engine_link.throttle import Debounce
+from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
 from gui.start.address import complete
-from gui.start.addresses_part import AddressesPart
 from gui.start.field import Field
 from gui.start.kind_form import FormWords
 from gui.start.presets import MOST_PRESETS, MOST_TITLE, Kept, PresetList, Presets
-from gui.start.request_tabs import FORM, RequestTabs
+from gui.start.request_tabs import FORM, AddressesPart, RequestTabs
 from gui.style.accessibility import chain
 from gui.style.banners import Banner
+from gui.style.dialogs import BUTTON
 from gui.style.drag_and_drop import DropTarget
 from gui.style.editors import NameLine
 from gui.style.icons import wear
 from gui.style.labels import ElidedLink
-from gui.style.question import BUTTON
 from gui.style.theme import PlainLabel, heading, plain_label, plain_tip
 
 

@@ -23,8 +23,8 @@ from PySide6.QtCore import (
 from PySide6.QtWidgets import QWidget
 
 from engine.logging.logs import clean, log_path
-from gui.desktop.raise_window import come_forward
-from gui.state.window_state import Memory
+from gui.context.preferences import Memory
+from gui.desktop.launch_request import come_forward
 
 if TYPE_CHECKING:
     from gui.startup.failure_reports import CrashDialog

@@ -17,10 +17,10 @@ from engine.model.errors import EngineError
 from engine.model.kind_traits import link_follower, traits_of
 from engine.model.records import TERMINAL, Status, TaskView
 from engine.model.status import Standing, standing
+from gui.context.preferences import Memory
 from gui.desktop.launch_request import Wish
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
-from gui.state.window_state import Memory
 from gui.style.theme import Theme, apply_theme
 
 LOAD_S = 120.0

@@ -11,14 +11,12 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from engine.model.config import Settings
-from gui.desktop.integration import DesktopIntegration
-from gui.desktop.launch_request import Wish, wish_in
-from gui.desktop.quitting import QuitHandler
-from gui.desktop.raise_window import come_forward
+from gui.context.preferences import Memory
+from gui.desktop.integration import DesktopIntegration, QuitHandler
+from gui.desktop.launch_request import Wish, come_forward, wish_in
 from gui.engine_link.bridge import CLOSE_S, Bridge
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.window_builder import furnish
-from gui.state.window_state import Memory
 from gui.style.banners import Choice
 from gui.window.main_window import MainWindow
 

@@ -10,59 +10,44 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication, QSplitter, QToolBar, QVBoxLayout, QWidget
 
 from engine.model.records import Health
-from gui.commands.attention import AttentionActions
-from gui.commands.bulk_bar import BulkBar
-from gui.commands.bulk_work import BulkWork, Reports
-from gui.commands.copy_rows import Copying, add_link_action
+from gui.commands.attention import AttentionActions, RunRows
+from gui.commands.bulk_work import BulkBar, BulkWork, Reports
+from gui.commands.copy_rows import Copying, DragOut, add_link_action
 from gui.commands.deleting import Deleting, UndoAction
-from gui.commands.drag_out import DragOut
 from gui.commands.exporting import Exporting
 from gui.commands.force_complete import ForceComplete
 from gui.commands.help_actions import HelpActions
+from gui.commands.ledger_actions import LedgerActions, LedgerDisplay, LedgerTrouble, WatchOnly
 from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
 from gui.commands.rerunning import Rerunning, Retrying
-from gui.commands.select_started_task import StartedTaskSelector
-from gui.commands.task_requests import CancelListed, Requests
-from gui.commands.task_run_rows import RunRows
+from gui.commands.task_requests import CancelListed, Requests, StartedTaskSelector
 from gui.context.actions import Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
-from gui.context.window_context import WindowContext
+from gui.context.window_context import Desk, WindowContext
 from gui.desktop.notifications import make_bell
 from gui.details.page_tab import PageWatching
-from gui.details.panel import Details, add_tab_keys
-from gui.details.rerun_links import RerunLinks
-from gui.details.several import Several
+from gui.details.panel import Details, RerunLinks, Several, add_tab_keys
 from gui.engine_link.bridge import Bridge
-from gui.engine_link.services import Desk
 from gui.engine_link.subscription import RepaintThrottle
-from gui.filters.active_filter import ActiveFilter
-from gui.filters.cell_filter import CellFilter
-from gui.filters.empty_result_hints import EmptyResultHints
-from gui.filters.filter_bar import FilterBar
-from gui.filters.filter_help import Help
+from gui.filters.active_filter import ActiveFilter, CellFilter, EmptyResultHints
+from gui.filters.filter_bar import FilterBar, Help
 from gui.filters.sidebar import Sidebar
 from gui.filters.views_menu import Views
-from gui.ledgers.ledger_actions import LedgerActions, WatchOnly
-from gui.ledgers.ledger_display import LedgerDisplay
-from gui.ledgers.ledger_trouble import LedgerTrouble
 from gui.settings.appearance import Appearance, Contrast, LanguageMenu
 from gui.settings.shortcuts import Shortcuts
 from gui.start.launch_handling import LaunchHandler, StartActions
+from gui.style.accessibility import show_focus_ring
 from gui.style.banners import Banner
 from gui.style.icons import window_icon
-from gui.tasks.column_prefetch import ColumnPrefetch
+from gui.tasks.column_prefetch import ColumnPrefetch, ContractCounts
 from gui.tasks.columns import COLUMNS
-from gui.tasks.contract_counts import ContractCounts
 from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
-from gui.window.focus_ring import show_focus_ring
-from gui.window.health_banners import Trouble
-from gui.window.list_area import ListArea, WaysOut
-from gui.window.list_menus import SortMenu, follow_table
+from gui.window.list_area import ListArea, SortMenu, WaysOut, follow_table
 from gui.window.main_window import FIRST_SIZE, SIDEBAR_WIDTH, MainWindow, WindowParts
-from gui.window.status_bar import StatusBar
+from gui.window.status_bar import StatusBar, Trouble
 
 Broken = Callable[[str, Exception], object]
 
@@ -302,7 +287,8 @@ class EarlyKeys(QObject):
 
 
 def _bulk_bar(window: MainWindow, p: WindowParts) -> None:
-    bar = BulkBar(p.context, p.copying, p.reports)
+    bar = BulkBar(p.context, p.reports)
+    p.copying.copied.connect(bar.tell_copied)
     window.insert_bar(bar, after=p.area)
 
 

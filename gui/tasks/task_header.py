@@ -13,9 +13,8 @@ from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QWidget
 from engine.query import SortKey
 from gui.style.tables import Share, fitted
 from gui.style.theme import tone
-from gui.tasks.cell_painting import SIGN_SIZE
+from gui.tasks.cell_painting import ALIGN, PAD, SIGN_GAP, SIGN_SIZE
 from gui.tasks.columns import COLUMN_AT, COLUMNS, Column, columns_there
-from gui.tasks.row_delegate import ALIGN, PAD, SIGN_GAP
 
 # Painting of one header section: title, arrow and rank of a sort key.
 

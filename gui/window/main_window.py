@@ -17,8 +17,7 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 
 from engine.logging.logs import log_path
 from engine.text.messages import retold
-from gui.state.preferences import Preferences
-from gui.state.window_state import Memory
+from gui.context.preferences import Memory, Preferences
 from gui.style.theme import plain_title
 from gui.window.placeholder_rows import Skeleton
 
@@ -29,21 +28,19 @@ if TYPE_CHECKING:
     from engine.service.feed import Batch
     from gui.commands.bulk_work import BulkWork, Reports
     from gui.commands.copy_rows import Copying
-    from gui.commands.select_started_task import StartedTaskSelector
-    from gui.commands.task_requests import Requests
+    from gui.commands.ledger_actions import LedgerDisplay
+    from gui.commands.task_requests import Requests, StartedTaskSelector
     from gui.context.window_context import WindowContext
     from gui.details.panel import Details
     from gui.engine_link.subscription import RepaintThrottle
     from gui.filters.active_filter import ActiveFilter
     from gui.filters.filter_bar import FilterBar
     from gui.filters.sidebar import Sidebar
-    from gui.ledgers.ledger_display import LedgerDisplay
     from gui.settings.shortcuts import Shortcuts
     from gui.start.launch_handling import LaunchHandler
     from gui.style.banners import Banner
-    from gui.window.health_banners import Trouble
     from gui.window.list_area import ListArea
-    from gui.window.status_bar import StatusBar
+    from gui.window.status_bar import StatusBar, Trouble
 
 MIN_WIDTH, MIN_HEIGHT = 900, 560
 FIRST_SIZE = QSize(1180, 760)
@@ -323,7 +320,7 @@ class MainWindow(QMainWindow):
     # The window itself.
 
     def _show_folder(self, folder: Path) -> None:
-        from gui.style.folders import show_folder
+        from gui.style.dialogs import show_folder
 
         show_folder(folder)
 
@@ -341,7 +338,7 @@ class MainWindow(QMainWindow):
         """Open a dialog for another ledger, which the program then opens."""
         start = self._health.root if self._health else ""
         title = self.tr("Open another folder of tasks")
-        from gui.style.folders import ask_folder
+        from gui.style.dialogs import ask_folder
 
         ask_folder(self, title, start, self.folder_wanted.emit)
 

@@ -64,9 +64,9 @@ def plant(root: Path, megabytes: int) -> int:
 
 async def _measured(folder: Path) -> dict[str, Any]:
     from engine.model.config import Settings
+    from gui.context.preferences import Memory
     from gui.startup.crash_handler import CrashHandler
     from gui.startup.session import Session
-    from gui.state.window_state import Memory
     from tests.loop_monitor import Heartbeat
 
     settings = Settings.at(home=folder / "home")

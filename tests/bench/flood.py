@@ -120,9 +120,9 @@ def running(view: TaskView) -> TaskView:
 
 async def measure(count: int) -> None:
     from engine.model.config import Settings
+    from gui.context.preferences import Memory
     from gui.startup.crash_handler import CrashHandler
     from gui.startup.session import Session
-    from gui.state.window_state import Memory
 
     with tempfile.TemporaryDirectory() as place:
         home = Path(place) / "home"

@@ -126,7 +126,7 @@ from gui.startup.crash_handler import CrashHandler
 from gui.app import make_application
 from gui.startup.loop import run
 from gui.startup.session import Session
-from gui.state.window_state import Memory
+from gui.context.preferences import Memory
 async def look(home, idle_s):
     began, me = time.perf_counter(), psutil.Process()
     with tempfile.TemporaryDirectory() as place:

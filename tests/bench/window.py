@@ -28,9 +28,9 @@ SIDES = ("window", "bare")
 
 async def window_side(url: str, pages: int) -> dict[str, float]:
     from engine.model.config import Settings
+    from gui.context.preferences import Memory
     from gui.startup.crash_handler import CrashHandler
     from gui.startup.session import Session
-    from gui.state.window_state import Memory
     from tests.loop_monitor import Heartbeat
 
     with tempfile.TemporaryDirectory() as folder:

@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from engine.model.status import Standing
 from engine.text.messages import ENGLISH
+from gui.commands.attention import ResumeDialog
 from gui.commands.force_complete import ForceDialog
 from gui.commands.task_requests import CancelDialog, plan_cancel
-from gui.commands.task_run_rows import ResumeDialog
-from gui.filters.filter_help import FilterHelp
-from gui.results.result_window import ResultWindow
+from gui.details.result_window import ResultWindow
+from gui.filters.filter_bar import FilterHelp
 from gui.start.start_dialog import StartDialog
 from gui.startup.failure_reports import CrashDialog
 from gui.startup.session import Session

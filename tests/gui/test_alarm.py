@@ -10,11 +10,11 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit
 
+from gui.context.preferences import Memory
 from gui.startup import crash_handler as alarms
 from gui.startup.crash_handler import has_crashed
 from gui.startup.failure_reports import CrashDialog
 from gui.startup.session import Session
-from gui.state.window_state import Memory
 from tests.gui.windows import dialog_of, opened, press
 
 # none is started for nothing: these tests are over before it would run

@@ -16,11 +16,11 @@ from engine.model.records import Status, TaskRecord, TaskView, Unreadable
 from engine.service.requests import problems
 from engine.service.rerun import Asked
 from gui.commands.task_requests import CancelDialog, can_be_cancelled, plan_cancel
+from gui.context.preferences import Preferences
 from gui.start.address import address_in, complete
 from gui.start.presets import Presets
 from gui.start.start_dialog import StartDialog
-from gui.state.preferences import Preferences
-from gui.style.question import Question
+from gui.style.dialogs import Question
 
 ID = "0123456789abcdef"
 

@@ -18,10 +18,9 @@ from PySide6.QtWidgets import QApplication
 
 from engine.model.config import VERSION
 from gui.app import keep_customs
-from gui.desktop.raise_window import is_kept_back
-from gui.engine_link.background import TaskSet
+from gui.desktop.launch_request import Instance, is_kept_back
+from gui.engine_link.scheduling import TaskSet
 from gui.startup.loop import NoScreen, check_screen, platform_for, wanted_screens
-from gui.startup.single_instance import Instance
 from tests.gui.windows import heard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,8 +203,8 @@ import sys
 import time
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from gui.startup import single_instance as instance
-from gui.startup.single_instance import Instance
+from gui.desktop import launch_request as instance
+from gui.desktop.launch_request import Instance
 instance.ANSWER_MS = 120_000  # the other one may take its time
 app = QCoreApplication([])
 other = Instance(Path(sys.argv[1]), Path(sys.argv[2]))

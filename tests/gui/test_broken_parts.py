@@ -12,13 +12,13 @@ import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from engine.model.config import Settings
+from gui.app import WindowOpening
+from gui.context.preferences import Memory
 from gui.desktop.launch_request import Wish
 from gui.startup import window_builder
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.failure_reports import BrokenParts
 from gui.startup.window_builder import FEATURES, WindowBuilder
-from gui.startup.window_opening import WindowOpening
-from gui.state.window_state import Memory
 from gui.window.main_window import MainWindow, WindowParts
 from tests.gui.result_ledgers import put_task
 from tests.gui.test_result_tabs import settled

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from engine.model.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
 from engine.model.status import Reason
 from engine.query.attention_reasons import seen
-from gui.tasks.budget_gauge import fullest_of
 from gui.tasks.columns import COLUMN_AT, COLUMNS, spoken
-from gui.tasks.row import make_row
+from gui.tasks.row import fullest_of, make_row
 from gui.tasks.task_model import TaskModel
 from tests.gui.task_views import MINUTE, NOW, SECOND, a_view, task_id
 from tests.gui.watched_lists import Clock

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.style.theme import MORE_CONTRAST, Theme, apply_theme, palette_of, tones
-from gui.tasks.budget_gauge import TONES
-from gui.tasks.row_delegate import TRACK_ALPHA
+from gui.tasks.cell_painting import TRACK_ALPHA
+from gui.tasks.row import TONES
 from tests.gui.test_theme import NOT_TEXT, contrast
 
 TEXT, PART = 4.5, 3.0  # WCAG 2.2: 1.4.3 for words, 1.4.11 for what is painted

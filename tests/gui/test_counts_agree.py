@@ -22,7 +22,7 @@ from engine.service.router.ledger_paths import Beside
 from fixtures.site.site import Site
 from gui.commands.rerunning import RerunDialog
 from gui.context.scope import Scope
-from gui.details.several import Several
+from gui.details.panel import Several
 from gui.tasks.row import asked
 from gui.tasks.task_model import TaskModel
 from tests.gui.side_ledgers import all_read

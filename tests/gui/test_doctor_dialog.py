@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton
 
-from gui.commands.doctor_dialog import DoctorDialog
+from gui.commands.help_dialog import DoctorDialog
 from gui.startup.session import Session
 from gui.style.theme import PlainLabel
 from tests.gui.windows import opened, press

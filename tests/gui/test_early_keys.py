@@ -13,12 +13,12 @@ from PySide6.QtWidgets import QApplication, QDialog
 
 from engine.model.config import Settings
 from gui.commands.palette import PaletteDialog
+from gui.context.preferences import Memory
 from gui.engine_link.bridge import Bridge
 from gui.start.start_dialog import StartDialog
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.startup.window_builder import furnish
-from gui.state.window_state import Memory
 from gui.window.main_window import MainWindow
 from tests.gui.result_ledgers import put_task
 from tests.gui.test_result_tabs import settled

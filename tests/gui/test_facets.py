@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.model.records import EngineFields, TaskView, Unreadable
 from engine.query import Filter, subject
-from gui.filters.cell_filter import condition_of
+from gui.filters.active_filter import condition_of
 from gui.tasks.columns import COLUMNS
 from gui.tasks.facets import AGES, BUDGET, HOST, KIND, OLDER, group_of, query_of
 from gui.tasks.row import asked, make_row

@@ -16,8 +16,7 @@ from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QTreeWidgetItem
 
 from engine.service.router.ledger_paths import Beside
 from gui.filters.facet_tree import VIEW, FacetTree, children, key_of
-from gui.filters.filter_bar import FilterBox
-from gui.filters.filter_help import FilterHelp
+from gui.filters.filter_bar import FilterBox, FilterHelp
 from gui.filters.views_menu import SaveView, Views
 from gui.tasks.columns import COLUMN_AT
 from gui.window.main_window import MainWindow

@@ -16,10 +16,10 @@ from gui.window.main_window import FIRST_SIZE, TITLE_HEIGHT, first_size
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import sys
-import gui.app, gui.startup.window_opening, gui.window.main_window
+import gui.app, gui.app, gui.window.main_window
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
-gui.startup.window_opening.PAINT_S = 250  # however long a paint takes here
+gui.app.PAINT_S = 250  # however long a paint takes here
 made = gui.window.main_window.MainWindow.__init__
 def act(window):
     rooms = {"engine.service.engine", "gui.engine_link.bridge", "playwright"}

@@ -30,8 +30,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from gui.style.accessibility import RING_NAME, show_focus_ring
 from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
-from gui.window.focus_ring import NAME, show_focus_ring
 from tests.gui.test_contrast import PART
 from tests.gui.test_theme import contrast
 from tests.gui.windows import opened
@@ -88,7 +88,7 @@ def _place(control: QWidget) -> QRect:
 
 
 def rings(window: QWidget) -> list[QWidget]:
-    return [one for one in window.findChildren(QWidget, NAME) if not one.isHidden()]
+    return [one for one in window.findChildren(QWidget, RING_NAME) if not one.isHidden()]
 
 
 def strongest(before: QImage, after: QImage) -> float:

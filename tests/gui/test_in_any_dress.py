@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from gui.start.field import Fold
 from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
-from gui.style.question import Question
+from gui.style.dialogs import Question
 from gui.style.theme import Theme, apply_theme
 from tests.gui.windows import app
 

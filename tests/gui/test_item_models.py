@@ -13,7 +13,7 @@ from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QWidget
 
 from gui.commands.palette import PaletteDialog
-from gui.results.result_window import ResultWindow
+from gui.details.result_window import ResultWindow
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from tests.gui.result_ledgers import START, page, put_pages, put_picture, put_task

@@ -23,7 +23,7 @@ from fixtures.site.site import Site
 from gui.commands.exporting import ExportDialog
 from gui.commands.force_complete import ForceDialog
 from gui.commands.palette import PaletteDialog
-from gui.results.result_window import ResultWindow
+from gui.details.result_window import ResultWindow
 from gui.settings.settings_dialog import SettingsDialog
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session

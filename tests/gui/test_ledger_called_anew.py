@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.service.router.ledger_paths import Beside
+from gui.commands.ledger_actions import LedgerCard
 from gui.filters.views_menu import SaveView
-from gui.ledgers.ledger_actions import LedgerCard
 from gui.settings.settings_dialog import SettingsDialog
 from tests.gui.side_ledgers import LAPTOP, a_ledger, side_by_side
 from tests.gui.test_ledger_dialogs import choose, enabled, page_of, rows_of

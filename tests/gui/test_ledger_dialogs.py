@@ -16,17 +16,17 @@ from shiboken6 import isValid
 
 from engine.service.router.ledger_paths import Beside
 from gui.app import _parse
+from gui.commands.ledger_actions import LedgerActions, LedgerCard
 from gui.commands.task_requests import CancelDialog
 from gui.context.open_ledgers import KEPT
+from gui.context.preferences import Preferences
 from gui.desktop.launch_request import Wish, wish_in, wish_of
 from gui.desktop.notifications import News
 from gui.filters.views_menu import SavedView, Views
-from gui.ledgers.ledger_actions import LedgerActions, LedgerCard
 from gui.settings.setting_pages import LedgersPart
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
-from gui.state.preferences import Preferences
-from gui.style.question import Question
+from gui.style.dialogs import Question
 from gui.tasks.facets import ROOT
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import LAPTOP, a_ledger, all_read, facet, side_by_side, views_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.model.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.row import Row, make_row
-from gui.tasks.sort_columns import VALUES
+from gui.tasks.task_order import VALUES
 from tests.gui.task_views import DAY, NOW, task_id
 
 MADE, BEGAN, ENDED = int(NOW) - 2 * DAY, int(NOW) - 2 * DAY + 5, int(NOW) - DAY

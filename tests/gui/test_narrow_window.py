@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.service.router.ledger_paths import Beside
+from gui.commands.ledger_actions import LedgerTrouble
 from gui.details.events import Events
-from gui.ledgers.ledger_trouble import LedgerTrouble
 from gui.style.banners import Banner, Choice
 from gui.window.main_window import MIN_HEIGHT, MIN_WIDTH
 from tests.gui.side_ledgers import LAPTOP, a_ledger, side_by_side

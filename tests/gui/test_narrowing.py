@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
 from engine.query import Filter
-from gui.filters.active_filter import ActiveFilter
-from gui.filters.empty_result_hints import Counting
+from gui.context.preferences import Preferences
+from gui.filters.active_filter import ActiveFilter, Counting
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar
 from gui.filters.views_menu import SavedView, SavedViews, own_key, system_views, view_query
-from gui.state.preferences import Preferences
 from gui.tasks.task_model import TaskModel
 from tests.gui.task_views import HOUR, MINUTE, a_view, task_id
 from tests.gui.watched_lists import Clock

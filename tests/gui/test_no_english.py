@@ -21,9 +21,9 @@ from engine.contracts.completing import (
 from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
 from engine.text import messages
 from gui.commands.force_complete import ForceDialog
-from gui.filters.filter_help import FilterHelp
+from gui.details.result_window import ResultWindow
+from gui.filters.filter_bar import FilterHelp
 from gui.i18n.language import speak
-from gui.results.result_window import ResultWindow
 from gui.start.request_tabs import FORM, JSON
 from gui.start.start_dialog import StartDialog
 from gui.startup.failure_reports import CrashDialog

@@ -14,11 +14,11 @@ from engine.model.config import Settings
 from engine.model.records import Health
 from engine.service.rerun import Asked
 from gui.commands.exporting import ExportDialog
+from gui.context.preferences import Preferences
 from gui.engine_link.bridge import Bridge
 from gui.settings.setting_controls import Diagnostics, Number, control_for
 from gui.settings.setting_pages import SettingPages
 from gui.start.starting import Estimate
-from gui.state.preferences import Preferences
 from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_exporting import choose_rows

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication
 from engine.results.units import unit_of
 from gui.commands.open_result import Viewing
 from gui.details.commands_tab import StepModel
+from gui.details.result_window import ResultWindow
 from gui.details.unit_columns import PAGE_COLUMNS
-from gui.results.result_window import ResultWindow
 from gui.style.theme import plain_tip, tone
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.test_result_tabs import settled

@@ -13,10 +13,10 @@ from pytestqt.qtbot import QtBot
 
 from engine.results.units import Unit, unit_of
 from gui.commands.exporting import ExportDialog
+from gui.details.result_window import ResultWindow
 from gui.details.unit_columns import PAGE_COLUMNS
 from gui.details.unit_list import UnitModel
-from gui.results.result_window import ResultWindow
-from gui.results.viewer_tabs import runs_of_same_target
+from gui.details.viewer_tabs import runs_of_same_target
 from gui.startup.session import Session
 from gui.tasks.row import make_row
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task

@@ -13,9 +13,9 @@ from engine.contracts.contract_service import Goals
 from engine.ledger.ledger import Ledger
 from engine.model.records import TaskRecord
 from engine.text.words import status_word, why
+from gui.commands.attention import ResumeDialog
 from gui.commands.force_complete import ForceDialog
 from gui.commands.task_requests import CancelDialog
-from gui.commands.task_run_rows import ResumeDialog
 from gui.startup.session import Session
 from tests.gui.live_tasks import status_of
 from tests.gui.windows import appearing, opened, press, until

@@ -167,7 +167,7 @@ async def test_n_goes_to_what_needs_a_person_and_round_the_end(home: Path) -> No
 
 
 def bar_of(window: MainWindow) -> Any:
-    from gui.commands.bulk_bar import BulkBar
+    from gui.commands.bulk_work import BulkBar
 
     return window.findChild(BulkBar)
 
@@ -220,7 +220,7 @@ async def test_one_row_can_be_taken_out_of_all(home: Path) -> None:
 
 
 async def test_the_details_of_several_say_how_many_of_each_state_and_pick_one(home: Path) -> None:
-    from gui.details.several import Several
+    from gui.details.panel import Several
 
     async with opened(home) as session:
         window = session.window

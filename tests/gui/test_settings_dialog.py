@@ -26,13 +26,12 @@ from PySide6.QtWidgets import (
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from gui.commands.help_actions import as_chosen
+from gui.context.preferences import DEFAULTS, Preferences
 from gui.settings.setting_controls import CHOSEN_ELSEWHERE, BrowserTest, CarryOver, Diagnostics
 from gui.settings.setting_pages import Clearing, SettingPages
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
-from gui.state.preferences import DEFAULTS, Preferences
-from gui.style.fonts import fixed_pitch, lead
-from gui.style.theme import PlainLabel, heading
+from gui.style.theme import PlainLabel, fixed_pitch, heading, lead
 from tests.gui.windows import app, opened, press
 from tests.support.engines import until
 

@@ -13,8 +13,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
 from gui.commands.attention import Acknowledged
+from gui.context.preferences import LOCK_S, Preferences, locked
 from gui.settings.setting_controls import CarryOver
-from gui.state.preferences import LOCK_S, Preferences, locked
 from tests.gui.windows import opened, press
 
 DENSITY, REASONS, THEME = "appearance.density", "force.reasons", "appearance.theme"
@@ -28,9 +28,9 @@ KEYS = (
 _WINDOW = """
 import sys
 from pathlib import Path
-from gui.state import preferences as settings
+from gui.context import preferences as settings
 from gui.commands.attention import Acknowledged
-from gui.state.preferences import Preferences
+from gui.context.preferences import Preferences
 settings.LOCK_S = 60  # a crowded machine is no reason to go on without the lock
 folder, rounds, keys = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 print("ready", flush=True)

@@ -21,11 +21,11 @@ from engine.query import completion
 from engine.service.router.ledger_paths import Beside
 from engine.text.words import task_name
 from gui.commands.exporting import file_name
+from gui.commands.ledger_actions import LedgerTrouble
 from gui.commands.rerunning import RerunDialog
 from gui.context.open_ledgers import KEPT, kept_in
 from gui.desktop.launch_request import Wish
-from gui.filters.filter_help import FilterHelp
-from gui.ledgers.ledger_trouble import LedgerTrouble
+from gui.filters.filter_bar import FilterHelp
 from gui.start.start_dialog import StartDialog
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.facets import FacetCounts

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from engine.model.config import Settings
+from gui.context.preferences import Memory
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
-from gui.state.window_state import Memory
 from tests.gui.windows import opened, until
 from tests.support.dead_mount import dead_mount
 from tests.support.task_folders import write_meta

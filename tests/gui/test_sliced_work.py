@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from gui.engine_link.sliced_work import SlicedWork
+from gui.engine_link.scheduling import SlicedWork
 
 
 def steps(seen: list[int], number: int) -> Iterator[None]:

@@ -14,8 +14,7 @@ from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, 
 from engine.query import Filter, in_order
 from gui.tasks.columns import COLUMNS
 from gui.tasks.row import make_row
-from gui.tasks.sort_columns import VALUES, orders_of
-from gui.tasks.task_order import TaskOrder
+from gui.tasks.task_order import VALUES, TaskOrder, orders_of
 from tests.gui.task_views import NOW
 
 TIMED = ("age", "updated", "started", "ended", "took", "average")

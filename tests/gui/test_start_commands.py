@@ -14,11 +14,11 @@ from engine.model.errors import Problem
 from engine.service.drafts import lacks
 from engine.service.requests import problems
 from engine.service.rerun import Asked
+from gui.context.preferences import Preferences
 from gui.start.command_fields import ACTIONS
 from gui.start.command_form import CommandForm
 from gui.start.presets import Presets
 from gui.start.start_dialog import StartDialog
-from gui.state.preferences import Preferences
 
 
 def command(intention: str, tool: str, action: str, **args: Any) -> dict[str, Any]:

@@ -18,12 +18,12 @@ from engine.service.drafts import Terms, document
 from engine.service.forms import inputs, startable
 from engine.service.requests import problems
 from engine.service.rerun import Asked
+from gui.context.preferences import Preferences
 from gui.start.kind_form import FormWords
 from gui.start.presets import Presets
 from gui.start.request_form import BudgetForm
 from gui.start.request_tabs import JSON, line_and_column, places
 from gui.start.start_dialog import StartDialog
-from gui.state.preferences import Preferences
 
 NEEDED: dict[str, dict[str, Any]] = {
     "crawl": {"url": "https://example.com/"},

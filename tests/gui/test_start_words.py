@@ -17,11 +17,11 @@ from engine.model.errors import Problem
 from engine.service.drafts import Terms
 from engine.service.requests import problems
 from engine.service.rerun import Asked
+from gui.context.preferences import Preferences
 from gui.start.presets import MOST_LISTED, MOST_RECENT, Presets, list_entry
 from gui.start.request_tabs import JSON
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
-from gui.state.preferences import Preferences
 from tests.gui.windows import dialog_of, heard, opened, until
 
 QUICK: dict[str, Any] = {"engine": "static", "max_pages": 1, "delay_ms": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from gui.engine_link.throttle import Debounce, Throttle
+from gui.engine_link.scheduling import Debounce, Throttle
 
 LONG_MS = 3_600_000
 

@@ -17,12 +17,12 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from engine.model.config import Settings
+from engine.sample.site import Site
 from fixtures.hostile_ledger.planting import plant, remove_devices
-from fixtures.site.site import Site
+from gui.context.preferences import Memory
 from gui.engine_link.subscription import MOST_VIEWS
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
-from gui.state.window_state import Memory
 from tests.gui.windows import WAIT_S, heard, opened, until
 from tests.hard.window_scenes import FLOOD, in_table, on_disk
 from tests.support.task_folders import elsewhere, task_id, write_meta
@@ -165,7 +165,7 @@ CLOSED_MID_CRAWL = """
 import json, sys
 import gui.engine_link.bridge, gui.startup.session
 from gui import app
-from gui.style.question import Question
+from gui.style.dialogs import Question
 from gui.startup.session import Session
 from PySide6.QtWidgets import QPushButton
 home, args = sys.argv[1:]

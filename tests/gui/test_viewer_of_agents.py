@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.model.records import ENVELOPE
-from gui.results.result_window import ResultWindow
+from gui.details.result_window import ResultWindow
 from gui.startup.session import Session
 from tests.gui.result_ledgers import START, page, put_pages, put_task
 from tests.gui.test_exporting import choose_rows

@@ -16,8 +16,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit
 
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
-from gui.desktop.launch_request import MOST_WORDS, Wish, link_to, wish_in, wish_of
-from gui.startup.single_instance import Instance
+from gui.desktop.launch_request import MOST_WORDS, Instance, Wish, link_to, wish_in, wish_of
 from tests.gui.windows import appearing, dialog_of, heard, opened, press
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,9 +91,9 @@ CALLER = """
 import sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from gui.startup import single_instance as instance
+from gui.desktop import launch_request as instance
 from gui.desktop.launch_request import wish_of
-from gui.startup.single_instance import Instance
+from gui.desktop.launch_request import Instance
 instance.ANSWER_MS = 60_000  # this machine may rest for longer than a person would wait
 app = QCoreApplication([])
 other = Instance(Path(sys.argv[1]), Path(sys.argv[2]))

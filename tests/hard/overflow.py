@@ -149,10 +149,10 @@ def _serve(home: Path) -> None:
 
     from engine.model.config import Settings
     from gui.app import make_application
+    from gui.context.preferences import Memory
     from gui.startup.crash_handler import CrashHandler
     from gui.startup.loop import run
     from gui.startup.session import Session
-    from gui.state.window_state import Memory
     from tests.hard.window_scenes import in_table
 
     app = make_application()

@@ -67,9 +67,9 @@ def _in_a_window(names: tuple[str, ...], short: bool) -> dict[str, dict[str, Any
 
 async def _played(name: str, short: bool) -> dict[str, Any]:
     from engine.model.config import Settings
+    from gui.context.preferences import Memory
     from gui.startup.crash_handler import CrashHandler
     from gui.startup.session import Session
-    from gui.state.window_state import Memory
     from tests.hard.window_scenes import SCENES, Stage, other_load
     from tests.loop_monitor import Heartbeat
 

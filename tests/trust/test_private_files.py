@@ -21,8 +21,8 @@ import os, sys
 from pathlib import Path
 from PySide6.QtWidgets import QApplication
 from gui.app import _write_crashes_down
-from gui.startup.single_instance import Instance
-from gui.state.window_state import Memory
+from gui.desktop.launch_request import Instance
+from gui.context.preferences import Memory
 app = QApplication([])
 memory = Memory()
 memory.keep_text("theme", "dark")

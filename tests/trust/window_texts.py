@@ -17,10 +17,10 @@ from PySide6.QtWidgets import QApplication
 
 from engine.model.config import Settings
 from gui.app import make_application
+from gui.context.preferences import Memory
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.loop import run
 from gui.startup.session import Session
-from gui.state.window_state import Memory
 from tests.gui.text_walk import said_by
 from tests.gui.windows import heard
 

@@ -19,8 +19,15 @@ from engine.ledger.filesystem_checks import Mount, disk_concern, unreliable_noti
 from engine.model.errors import EngineError, InvalidArguments, LedgerUnusable, NothingTaken, Problem
 from engine.text import messages
 from gui.i18n import language
-from gui.i18n.language import FOLDER, NAMES, pseudo_text, texts
-from gui.i18n.reasons import MOST_CHARS, ReasonTranslator, Template
+from gui.i18n.language import (
+    FOLDER,
+    MOST_CHARS,
+    NAMES,
+    ReasonTranslator,
+    Template,
+    pseudo_text,
+    texts,
+)
 from tests.words.told_texts import WHOLE, told_texts
 
 LANGUAGES = [code for code in NAMES if code != "en"]

@@ -41,9 +41,9 @@ from engine.results.units import Difference, Differences, Unit
 from engine.service.engine import Engine
 from engine.text.messages import retold
 from engine.text.words import clock, count, status_word
+from gui.context.window_context import Desk
 from gui.details.screenshots import PicturePane
 from gui.details.unit_columns import KindChips
-from gui.engine_link.services import Desk
 from gui.i18n import language
 from gui.style.editors import read_only_text
 from gui.style.tables import DISPLAY, ROOT, AnyIndex, PlainTable

@@ -1,9 +1,9 @@
-"""Actions for additional ledgers: add one, change one, explain what a read-only one forbids."""
+"""Additional ledgers: actions, their names in the window, a banner for unreadable ones."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,15 +11,25 @@ from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 
 from engine.model.display import display
+from engine.model.errors import EngineError
 from engine.model.ledger_ids import HERE, LONGEST, is_label
+from engine.query import term
 from engine.service.engine import Engine
-from engine.service.router.ledger_paths import Beside
+from engine.service.router.ledger_paths import Beside, LedgerState
+from engine.text.messages import retold
+from engine.text.words import count
 from gui.context.open_ledgers import MOST
 from gui.context.window_context import WindowContext
-from gui.i18n.ledger_names import number_of_tasks
+from gui.filters.active_filter import ActiveFilter
+from gui.filters.facet_tree import Lost
+from gui.filters.sidebar import Sidebar
+from gui.i18n import language
+from gui.i18n.names import LOST, lost_words, number_of_tasks, summed_up
+from gui.style.banners import Banner, Choice
+from gui.style.dialogs import Question
 from gui.style.editors import NameLine
-from gui.style.question import Question
 from gui.style.theme import TonedLabel, plain_label
+from gui.tasks.facets import OWN, ROOT, group_of
 
 if TYPE_CHECKING:
     from engine.service.router.ledger_paths import Found
@@ -149,7 +159,7 @@ class LedgerActions(QObject):
 
     def ask_for_one(self) -> None:
         """Choose a folder, then ask for its label."""
-        from gui.style.folders import ask_folder
+        from gui.style.dialogs import ask_folder
 
         start = str(Path(self._ctx.bridge.look_at_health().root).parent)
         ask_folder(self._ctx.parent, self.tr("Add a folder of tasks"), start, self.ask_to_add)
@@ -212,7 +222,7 @@ class LedgerActions(QObject):
         card.when_chosen(self._beside.add)
 
     def _ask_how_to_show(self, folder: Path) -> None:
-        from gui.style.question import Question
+        from gui.style.dialogs import Question
 
         question = Question(self._ctx.parent)
         question.ask(self.tr("A folder of tasks"), self.tr("How shall these tasks be shown?"))
@@ -272,3 +282,179 @@ class WatchOnly(QObject):
             return ""
         words = self.tr("“{0}” is only watched: nothing is changed in {1}.")
         return words.format(state.label, display(str(state.path)))
+
+
+ShowSummary = Callable[..., object]
+
+
+class LedgerDisplay(QObject):
+    """Update what names a ledger whenever one comes, goes, or is in another state."""
+
+    def __init__(
+        self,
+        ctx: WindowContext,
+        sidebar: Sidebar,
+        narrowing: ActiveFilter,
+        show_summary: ShowSummary,
+        copy_with_ledger: Callable[[bool], object],
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._sidebar, self._narrowing = ctx, sidebar, narrowing
+        self._show_summary, self._copy_with_ledger = show_summary, copy_with_ledger
+        self._labels: tuple[str, ...] = ()
+        self._watched: frozenset[str] = frozenset()
+        self._last_seen: dict[str, int] = {}  # number of tasks of each when last readable
+        self._chosen: tuple[str, ...] = ()  # in the sidebar, before a ledger gets another label
+        ctx.ledgers.changed.connect(self._show)
+        ctx.ledgers.change_begun.connect(self._keep_choice)
+        ctx.ledgers.change_ended.connect(self._restore_choice)
+
+    def _show(self) -> None:
+        ledgers = self._ctx.ledgers
+        self._show_labels(tuple(one.label for one in ledgers.states))
+        if ledgers.watched != self._watched:
+            self._watched = ledgers.watched
+            self._ctx.scope.ask_leave(ledgers.may_change)
+        self._show_summary(*summed_up(ledgers.states))
+        self._show_lost(ledgers.states)
+
+    def _show_lost(self, states: tuple[LedgerState, ...]) -> None:
+        """Show lost ledgers in the sidebar without a count, since an old one would be wrong."""
+        there = {one.label: one.tasks for one in states if one.state not in LOST}
+        self._last_seen = {**self._last_seen, **there}
+        lost = [one for one in states if one.state in LOST]
+        known = self._last_seen
+        found = {one.label: Lost(*lost_words(one, known.get(one.label, 0))) for one in lost}
+        self._sidebar.show_lost({term(ROOT, label): said for label, said in found.items()})
+
+    def _show_labels(self, labels: tuple[str, ...]) -> None:
+        if labels != self._labels:
+            self._labels = labels
+            self._ctx.model.facets.name_ledgers(labels)
+            self._ctx.table.header().show_several(bool(labels))
+            self._copy_with_ledger(bool(labels))
+            self._drop_what_is_gone()
+            self._narrowing.apply()  # a filter may name an added or removed ledger
+            self._sidebar.show_counts(self._ctx.model.counts())
+
+    def _drop_what_is_gone(self) -> None:
+        """Remove filter and sort by ledger that no longer apply, as the user could not see them."""
+        model, labels = self._ctx.model, self._labels
+        there = {OWN, *(term(ROOT, label) for label in labels)} if labels else set()
+        chosen = self._sidebar.chosen
+        self._sidebar.select(one for one in chosen if group_of(one) != ROOT or one in there)
+        keys = [key for key in model.sort_keys if labels or key[0] != ROOT]
+        if keys != list(model.sort_keys):
+            model.set_sort(keys)
+
+    def begin(self) -> None:
+        """Show the ledgers that were kept, and drop what the last start left of others."""
+        self._ctx.ledgers.begin()
+        self._drop_what_is_gone()
+
+    def _keep_choice(self) -> None:
+        self._chosen = tuple(self._sidebar.chosen)
+
+    def _restore_choice(self, label: str, wanted: str) -> None:
+        facets = {term(ROOT, label): term(ROOT, wanted)}
+        self._sidebar.select(facets.get(one, one) for one in self._chosen)
+
+
+_Told = frozenset[tuple[str, str]]
+
+
+class LedgerTrouble(QObject):
+    """Banner for lost ledgers; once closed, it returns only for another loss."""
+
+    def __init__(self, ctx: WindowContext, choose_folder: Callable[[], object]) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._beside = ctx, ctx.ledgers
+        self._choose_folder = choose_folder
+        self._closed: _Told = frozenset()
+        self.bar = Banner(ctx.parent)
+        self.bar.closed.connect(self._close)
+        self._beside.changed.connect(self._tell)
+        ctx.bridge.health.connect(lambda _: self._tell())
+
+    @property
+    def _lost(self) -> list[LedgerState]:
+        return [one for one in self._beside.states if one.state in LOST]
+
+    @property
+    def _told(self) -> _Told:
+        """The lost ledgers with their states, for comparison."""
+        if self._waits:
+            return frozenset({("", "closed")})
+        lost = frozenset((one.label, one.state) for one in self._lost)
+        return lost | {("", "gone")} if self._own_lost() else lost
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the window's own ledger is not open, so that the others cannot be shown."""
+        return self._ctx.bridge.trouble is not None and bool(self._beside.states)
+
+    def _tell(self) -> None:
+        """Show the banner for the unreadable ledgers; hide it when there are none."""
+        lost, own, told = self._lost, self._own_lost(), self._told
+        self._closed &= told
+        if not told or told == self._closed:
+            self.bar.hide()
+            return
+        title, sentence = self._words(lost, own)
+        if self.bar.title != title:
+            self.bar.tell(title, sentence, self._choices(lost))
+
+    def _own_lost(self) -> str:
+        """Return why the own folder is missing, while other ledgers are shown.
+
+        Without them a card in the list reports it.
+        """
+        health = self._ctx.bridge.look_at_health()
+        gone = health.watcher == "gone" and self._beside.states
+        return retold(health.watcher_reason) or health.root if gone else ""
+
+    def _waiting(self) -> tuple[str, str]:
+        """Return the text for additional ledgers while the own one is not open."""
+        labels = ", ".join(one.label for one in self._beside.states)
+        words = self.tr("Not shown until then: {0}. It is tried again every few seconds.")
+        way = self.tr("With another folder as the window’s own they are shown at once.")
+        title = self.tr("The window’s own ledger cannot be opened")
+        return title, f"{words.format(labels)}\n{way}"
+
+    def _words(self, lost: Sequence[LedgerState], own: str) -> tuple[str, str]:
+        if self._waits:
+            return self._waiting()
+        goes_on = self.tr("The others go on; what is gone is looked for again every few seconds.")
+        reasons = [self._reason(one) for one in lost] + ([own] if own else [])
+        if len(lost) == 1 and not own:
+            title = self.tr("The folder of “{0}” is gone")
+            if lost[0].state == "unusable":
+                title = self.tr("The ledger “{0}” cannot be used")
+            title = title.format(lost[0].label)
+        elif own and not lost:
+            title = self.tr("The window’s own ledger folder is gone")
+        else:
+            title = self.tr("{0} ledgers cannot be used").format(count(len(lost) + bool(own)))
+        return title, "\n".join([*reasons, goes_on])
+
+    @staticmethod
+    def _reason(state: LedgerState) -> str:
+        error = state.error
+        told = isinstance(error, EngineError) and language.sentence(error)
+        said = told or retold(state.reason)
+        return said or str(state.path)
+
+    def _choices(self, lost: Sequence[LedgerState]) -> tuple[Choice, ...]:
+        again = Choice(self.tr("Look again"), self._ctx.bridge.rescan)
+        page = Choice(self.tr("Ledgers…"), self._beside.page_wanted.emit)
+        if self._waits:
+            other = Choice(self.tr("Open another folder…"), self._choose_folder)
+            return again, other, page
+        if len(lost) != 1:
+            return again, page
+        label = lost[0].label
+        remove = Choice(self.tr("Take it out of this window"), lambda: self._beside.remove(label))
+        return again, remove, page
+
+    def _close(self) -> None:
+        self._closed = self._told

@@ -1,8 +1,8 @@
-"""Names and states of additional ledgers in words."""
+"""Names of budgets, and names and states of ledgers, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from PySide6.QtCore import QCoreApplication
@@ -11,7 +11,26 @@ from engine.model.display import display
 from engine.model.records import TaskView
 from engine.service.router.ledger_paths import LedgerState
 from engine.text.messages import retold
-from engine.text.words import count, task_name
+from engine.text.messages import ENGLISH
+from engine.text.words import count, say, task_name
+
+
+def budget_name(key: str) -> str:
+    """Return the name of a budget; an unknown one is shown as on disk."""
+    message = f"budget.name.{key}"
+    return say(message) if message in ENGLISH else display(key, 60)
+
+
+def budget_names(keys: Iterable[str]) -> str:
+    """Join budget names: `tool calls, time`; an unknown one is shown as on disk."""
+    return ", ".join(map(budget_name, keys))
+
+
+def advice_words(advice: str | None) -> str:
+    """Return the recommended next step in words."""
+    message = f"advice.{advice}"
+    return say(message) if message in ENGLISH else display(advice or "", 200)
+
 
 LOST: Final = ("gone", "unusable")
 TONES: Final = {

@@ -24,15 +24,15 @@ from engine.model.status import look
 from engine.results.units import Unit, UnitFilter
 from engine.service.feed import Batch
 from engine.text import words
+from gui.context.window_context import Desk
 from gui.details.events import Events
-from gui.details.file_handle import FileHandle
 from gui.details.json_view import JsonView
+from gui.details.screenshots import FileHandle
 from gui.details.unit_columns import PAGE_COLUMNS
 from gui.details.unit_list import UnitList
-from gui.engine_link.services import Desk
+from gui.details.viewer_tabs import ContractTab, Diff, Preview, Source, ViewerTab
+from gui.engine_link.scheduling import Throttle
 from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, event_row
-from gui.engine_link.throttle import Throttle
-from gui.results.viewer_tabs import ContractTab, Diff, Preview, Source, ViewerTab
 from gui.style.accessibility import InOrder
 from gui.style.theme import TonedLabel, heading, plain_tip, plain_title
 from gui.tasks.row import Row
