@@ -240,13 +240,7 @@ class ResumeDialog(Question):
 
 
 MOST_VIEWS = 200  # Views added at once; making a row takes about 0.1 ms
-MOST_LOOKED_AT = 500
 AGAIN_S = 5.0
-
-
-def waits_for_help(view: TaskView | None) -> bool:
-    """Return whether the run waits for a user."""
-    return view is not None and getattr(view.entry, "status", "") == NEEDS_HELP
 
 
 class RunRows(QObject):
@@ -270,18 +264,11 @@ class RunRows(QObject):
         if view is None or not isinstance(view.entry, TaskRecord):
             return
         dialog = ResumeDialog(view, self._ctx.parent)
-        run_id = view.task_id
-
-        def act(answer: str) -> None:
-            if answer == "resume":
-                self._resume(run_id, dialog.reason)
-            dialog.deleteLater()
-
-        dialog.when_answered(act)
-        dialog.open()
+        dialog.open_for(resume=lambda: self._resume(view.task_id, dialog.reason))
 
     def _may_go_on(self, view: TaskView | None) -> bool:
-        return waits_for_help(view) and self._ctx.scope.may_change(view)
+        waits = view is not None and getattr(view.entry, "status", "") == NEEDS_HELP
+        return waits and self._ctx.scope.may_change(view)
 
     def _resume(self, run_id: str, reason: str) -> None:
         words = self.tr("It goes on as soon as whoever works for it looks.")
@@ -316,5 +303,5 @@ class RunRows(QObject):
             await asyncio.sleep(0)
 
     def _show_ability(self) -> None:
-        ids, view_of = self._ctx.scope.ids()[:MOST_LOOKED_AT], self._ctx.model.view_of
+        ids, view_of = self._ctx.scope.ids()[:_MOST_LOOKED_AT], self._ctx.model.view_of
         self._act.setEnabled(any(self._may_go_on(view_of(one)) for one in ids))

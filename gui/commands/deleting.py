@@ -197,18 +197,15 @@ class Deleting(QObject):
         self._question(title, verb, chosen, lambda: self._discard(gone, delete=True), *sentences)
 
     def _question(
-        self, title: str, verb: str, views: Sequence[TaskView], act: object, *sentences: str
+        self,
+        title: str,
+        verb: str,
+        views: Sequence[TaskView],
+        act: Callable[[], object],
+        *sentences: str,
     ) -> None:
         dialog = DeleteQuestion(title, verb, views, sentences, self._ctx.parent)
-        assert callable(act)
-
-        def answered(answer: str) -> None:
-            if answer == "go":
-                act()
-            dialog.deleteLater()
-
-        dialog.when_answered(answered)
-        dialog.open()
+        dialog.open_for(go=act)
 
     def _keep_out_of_sight(self, batch: Batch) -> None:
         """Keep updates of hidden tasks for an Undo, and drop tasks removed meanwhile."""

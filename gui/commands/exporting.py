@@ -28,6 +28,7 @@ from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.text.words import count, task_name
 from gui.context.window_context import Desk, WindowContext
+from gui.details.panel import is_task
 from gui.engine_link.bridge import Bridge
 from gui.i18n import language
 from gui.i18n.names import name_with_ledger
@@ -161,12 +162,11 @@ class Exporting(QObject):
 
     def export_results(self) -> None:
         """Export the results of the selected tasks."""
-        views = [view for view in self._ctx.scope.views() if _has_folder(view)]
+        views = [view for view in self._ctx.scope.views() if is_task(view)]
         if views:
             self._open(lambda: Wanted(tuple(views), self._ctx.scope.describes()))
 
     def export_result_of(self, task_id: str) -> None:
-        """Export the result of one task."""
         view = self._ctx.model.view_of(task_id)
         if view is not None:
             self._open(lambda: Wanted((view,), ""))
@@ -188,10 +188,6 @@ class Exporting(QObject):
 
     def _allow(self) -> None:
         self._ctx.actions["export_tasks"].setEnabled(len(self._ctx.scope) > 0)
-
-
-def _has_folder(view: TaskView) -> bool:
-    return isinstance(view.entry, TaskRecord) and view.entry.kind != "task_run"
 
 
 # Dialog for format and place, then progress, then result.

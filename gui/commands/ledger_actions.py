@@ -85,14 +85,7 @@ class LedgerCard(Question):
 
     def when_chosen(self, act: Callable[[Beside], object]) -> None:
         """Open the dialog, and call `act` with the choice unless it is cancelled."""
-
-        def end(answer: str) -> None:
-            self.deleteLater()
-            if answer:
-                act(self.chosen)
-
-        self.when_answered(end)
-        self.open()
+        self.open_for(ok=lambda: act(self.chosen))
 
     @property
     def chosen(self) -> Beside:
@@ -237,15 +230,9 @@ class LedgerActions(QObject):
         question.add_button("instead", self.tr("Instead of this one"))
         question.add_button("beside", self.tr("Beside this one"), default=True)
         question.answer = ""  # Esc does neither
-        acts = {"beside": self.ask_to_add, "instead": self._ctx.open_folder}
-
-        def act(answer: str) -> None:
-            question.deleteLater()
-            if answer:
-                acts[answer](folder)
-
-        question.when_answered(act)
-        question.open()
+        question.open_for(
+            beside=lambda: self.ask_to_add(folder), instead=lambda: self._ctx.open_folder(folder)
+        )
 
 
 CHANGES: Final = (

@@ -13,6 +13,7 @@ from engine.model.records import TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter
 from gui.commands.exporting import Wanted
 from gui.context.window_context import WindowContext
+from gui.details.panel import is_task
 from gui.style.dialogs import show_folder
 from gui.tasks.row import Row
 
@@ -99,12 +100,7 @@ class Viewing(QObject):
         show_folder(self._ctx.bridge.engine.tasks.folder_of(task_id))
 
 
-def is_task(view: TaskView) -> bool:
-    """Return whether the view is a readable task with a folder, which task runs lack."""
-    return isinstance(view.entry, TaskRecord) and view.entry.kind != "task_run"
-
-
 def has_result(view: TaskView) -> bool:
     """Return whether the task has ended, so that it may have a result."""
     entry = view.entry
-    return isinstance(entry, TaskRecord) and is_task(view) and entry.is_terminal
+    return is_task(view) and isinstance(entry, TaskRecord) and entry.is_terminal

@@ -179,22 +179,14 @@ class Rerunning(QObject):
     def _question(self, found: Repeats) -> None:
         dialog = RerunDialog(found, self._ctx.parent, self._elsewhere(found))
 
-        def act(answer: str) -> None:
-            if answer == "rerun":
-                self._keep_choice(found)
-                self.start(dialog.ids)
-            dialog.deleteLater()
+        def rerun() -> None:
+            # New tasks match the filter too, and would join a selection of all that match.
+            self._ctx.table.keep_chosen(
+                view.task_id for views in found.chances.values() for view in views
+            )
+            self.start(dialog.ids)
 
-        dialog.when_answered(act)
-        dialog.open()
-
-    def _keep_choice(self, found: Repeats) -> None:
-        """Limit a selection of all matching tasks to the tasks of the question.
-
-        New tasks would match the filter too and become part of the selection.
-        """
-        asked = [view.task_id for views in found.chances.values() for view in views]
-        self._ctx.table.keep_chosen(asked)
+        dialog.open_for(rerun=rerun)
 
     def _elsewhere(self, found: Repeats) -> str:
         """Return a note on the target ledger if some tasks are in another one."""
@@ -262,8 +254,6 @@ class Retrying(QObject):
         self._action.setEnabled(bool(views) and can_be_retried(views[0]))
 
     def _decide(self, found: Remainder) -> None:
-        from gui.style.dialogs import Question
-
         if found.refusal is not None and found.request is not None:
             self._complete_by_hand(found.task_id, found.request)
             return
@@ -278,14 +268,7 @@ class Retrying(QObject):
             dialog.add_button("keep", self.tr("Leave it"), default=True)
         else:
             dialog.add_button("keep", self.tr("Close"), default=True)
-
-        def act(answer: str) -> None:
-            if answer == "start":
-                self._start(found.task_id)
-            dialog.deleteLater()
-
-        dialog.when_answered(act)
-        dialog.open()
+        dialog.open_for(start=lambda: self._start(found.task_id))
 
     def _complete_by_hand(self, task_id: str, request: Asked) -> None:
         note = self.tr(

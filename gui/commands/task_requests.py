@@ -257,14 +257,7 @@ class Requests(QObject):
             self._send_cancel(plan.ids, plan.pending, None)
             return
         dialog = CancelDialog(plan, self._ctx.parent, for_good=for_good, whom=whom)
-
-        def act(answer: str) -> None:
-            if answer == "cancel":
-                self._send_cancel(plan.ids, plan.pending, dialog.reason)
-            dialog.deleteLater()
-
-        dialog.when_answered(act)
-        dialog.open()
+        dialog.open_for(cancel=lambda: self._send_cancel(plan.ids, plan.pending, dialog.reason))
 
     def undo(self) -> None:
         """Start cancelled queued tasks again, each as a new task."""
@@ -452,21 +445,13 @@ class CancelListed(QObject):
         question.add_text(self.tr("It will stand as failed; its finished steps are kept."))
         question.add_button("force", self.tr("Force stop"))
         question.add_button("wait", self.tr("Keep waiting"), default=True)
+        question.open_for(force=lambda: self._force_stop(view.task_id))
 
-        def act(answer: str) -> None:
-            question.deleteLater()
-            if answer == "force":
-                said = self.tr("Stopping by force: {0} of {1}")
-                end = self._bulk.run
-                end(
-                    [view.task_id],
-                    lambda engine, one: engine.commands.force_stop(one),
-                    self._tell,
-                    said,
-                )
-
-        question.when_answered(act)
-        question.open()
+    def _force_stop(self, task_id: str) -> None:
+        said = self.tr("Stopping by force: {0} of {1}")
+        self._bulk.run(
+            [task_id], lambda engine, one: engine.commands.force_stop(one), self._tell, said
+        )
 
     def _tell(self, outcome: Outcome[TaskRecord]) -> None:
         refused = outcome.refused

@@ -104,7 +104,6 @@ class SideBySide(QObject):
         return free_label([path.name, *(one.name for one in path.parents)], self.labels)
 
     def id_in_list(self, task_id: str) -> str:
-        """Return the listed id of this task; "" if it is not listed."""
         ids = (task_id, *(qualified(task_id, label) for label in self._labels))
         return next((one for one in ids if self._model.view_of(one) is not None), "")
 

@@ -134,7 +134,6 @@ class Scope(QObject):
         self._remembers = remembers
 
     def may_change(self, view: TaskView | None) -> bool:
-        """Return whether this task may be modified."""
         return view is not None and self._may_change(view)
 
     def hear(self, batch: Batch) -> None:

@@ -244,7 +244,6 @@ class Instance(QObject):
         return socket.waitForBytesWritten(ANSWER_MS) and socket.waitForReadyRead(ANSWER_MS)
 
     def release(self) -> None:
-        """Release the claim."""
         if self._server is not None:
             self._server.close()
             self._server = None

@@ -322,7 +322,6 @@ class News(QObject):
         self.changed.emit()
 
     def clear(self) -> None:
-        """Clear the history."""
         self.entries.clear()
         self.see()
 
@@ -331,7 +330,6 @@ class News(QObject):
         NewsList(self, self._ctx.parent).open()
 
     def show_tasks(self, entry: Entry) -> None:
-        """Show the tasks of a notification."""
         self._show_tasks(entry.task_ids)
 
     def _hear(self, batch: Batch) -> None:

@@ -172,7 +172,6 @@ class FactGrid(QWidget):
         self._lines = {field: self._line(row, field) for row, field in enumerate(FIELDS)}
 
     def show_facts(self, found: Iterable[Fact]) -> None:
-        """Show exactly these facts."""
         facts = {fact.field: fact for fact in found}
         for field, (title, value) in self._lines.items():
             fact = facts.get(field)

@@ -350,7 +350,7 @@ class Screenshots(DetailTab):
         item.setData(_NAME, file.name)
         item.setToolTip(plain_tip(f"{name}\n{facts}"))
         if not image.isNull():
-            item.setIcon(QIcon(_on_paper(image)))
+            item.setIcon(QIcon(QPixmap.fromImage(image)))
         self.thumbs.addItem(item)
         item.setHidden(not self.desk.span.holds(file.changed_at))
         self._parts.show()
@@ -464,7 +464,3 @@ class PicturePane(QWidget):
             self._facts.show_text(text.format(size.width(), size.height(), percent))
         else:
             self._facts.show_text("")
-
-
-def _on_paper(image: QImage) -> QPixmap:
-    return QPixmap.fromImage(image)

@@ -30,7 +30,6 @@ class TaskSet:
         task.add_done_callback(lambda _: work.close())
 
     def cancel(self, name: str) -> None:
-        """Cancel the tasks of this name."""
         for task in self._tasks:
             if task.get_name() == name:
                 task.cancel()

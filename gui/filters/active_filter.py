@@ -69,7 +69,6 @@ class ActiveFilter(QObject):
 
     @property
     def facets(self) -> tuple[str, ...]:
-        """The selected facets."""
         return self._sidebar.chosen
 
     def show(self, text: str, facets: Iterable[str]) -> None:
@@ -99,7 +98,6 @@ class ActiveFilter(QObject):
         self.changed.emit()
 
     def clear(self) -> None:
-        """Clear the filter."""
         self.show("", ())
 
     def add(self, condition: str) -> None:

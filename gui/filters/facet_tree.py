@@ -255,7 +255,6 @@ VIEWS = "views"
 
 
 def group_name(group: str) -> str:
-    """Return the heading of a group."""
     names = {
         VIEWS: QCoreApplication.translate("Facets", "Views"),
         STATUS: QCoreApplication.translate("Facets", "Status"),

@@ -78,7 +78,6 @@ class SavedViews(QObject):
 
     @property
     def own(self) -> list[SavedView]:
-        """The views saved by the user."""
         kept = self._preferences.get(KEPT, list)
         found = (_read(each) for each in kept[:MOST])
         return list({view.key: view for view in found if view is not None}.values())
@@ -470,7 +469,6 @@ class Views(QObject):
 
 
 def view_query(view: SavedView) -> str:
-    """Return facets and query of a view as one query."""
     return " ".join(each for each in (query_of(view.facets), view.query) if each)
 
 

@@ -71,7 +71,6 @@ class Template(NamedTuple):
         return dict(zip(self.names, (*found, text[at:end]), strict=True)) if at < end else None
 
     def filled(self, facts: Mapping[str, str]) -> str:
-        """Fill in the fields."""
         gaps = (facts[name] for name in self.names)
         return "".join(part + next(gaps, "") for part in self.parts)
 
@@ -294,7 +293,6 @@ _NOW = ["en"]
 
 
 def title(error: EngineError) -> str:
-    """Return the title of an error."""
     return _SPOKEN[0].error(error.code, "title", error.title)
 
 

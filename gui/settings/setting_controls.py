@@ -58,7 +58,6 @@ class Part(QWidget):
         column.addWidget(self.said)
 
     def add(self, words: str) -> QPushButton:
-        """Add a button to the row."""
         button = QPushButton(words, self)
         button.setAutoDefault(False)
         self._row.addWidget(button)

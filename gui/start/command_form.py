@@ -85,7 +85,6 @@ class VariableTable(QWidget):
         self._rest = dict(named[MOST:])
 
     def add(self) -> VariableLine:
-        """Append a line."""
         line = VariableLine(self)
         self.lines.append(line)
         row = self._grid.rowCount()
@@ -96,7 +95,6 @@ class VariableTable(QWidget):
         return line
 
     def show_problems(self, problems: Iterable[Problem]) -> None:
-        """Show the problems of the variables."""
         names = Counter(line.name.text().strip() for line in self.lines)
         twice = self.tr("{0}: this name is there twice")
         said = [twice.format(name) for name, number in names.items() if name and number > 1]

@@ -65,7 +65,6 @@ class Field(QWidget):
 
     @property
     def label(self) -> str:
-        """The label in the form."""
         own = self.editor.text() if isinstance(self.editor, QCheckBox) else ""
         return self.name.text() or own
 

@@ -78,7 +78,6 @@ class FormWords(QObject):
         )
 
     def lines(self, kind: str) -> tuple[Line, ...]:
-        """The fields of one kind."""
         return tuple(
             Line(
                 key,

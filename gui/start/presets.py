@@ -63,7 +63,6 @@ class Presets(QObject):
 
     @property
     def presets(self) -> tuple[Kept, ...]:
-        """The presets by name."""
         return tuple(sorted(self._read(PRESETS), key=lambda kept: kept.title.casefold()))
 
     @property

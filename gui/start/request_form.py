@@ -91,7 +91,6 @@ class BudgetForm(LateFold):
 
     @property
     def policy(self) -> dict[str, Any] | None:
-        """The policy, or None without one."""
         if not self.is_made:
             return None
         found = {key: field.value for key, field in self._fields.items()}

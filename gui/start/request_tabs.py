@@ -253,7 +253,6 @@ class AddressesPart(QWidget):
         return self.many.requests(asked) if self.is_many else []
 
     def move_to(self, body: KindForm | CommandForm) -> None:
-        """Move the controls into the form `body`."""
         body.under_first.addWidget(self)
         body.under_first.addWidget(self.many)
         self.setVisible(True)  # A widget is hidden by a change of its parent

@@ -280,7 +280,6 @@ class StartDialog(QDialog):
         self._judge()
 
     def show_note(self, note: str) -> None:
-        """Show a note on this request, or none."""
         self._note.show_text(note)
         self._note.setVisible(bool(note))
 

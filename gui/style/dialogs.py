@@ -67,7 +67,6 @@ class Question(InOrder, QDialog):
         column.addLayout(self._row)
 
     def ask(self, title: str, headline: str) -> None:
-        """Set the window title and the headline."""
         self.setWindowTitle(plain_title(title))
         self._headline.show_text(headline)
         self.setAccessibleName(self._headline.text())
@@ -118,6 +117,17 @@ class Question(InOrder, QDialog):
     def when_answered(self, act: Callable[[str], object]) -> None:
         """Call `act` once with the answer, however the dialog ends."""
         self.finished.connect(lambda _: act(self.answer))
+
+    def open_for(self, **acts: Callable[[], object]) -> None:
+        """Open the dialog, call the act named like the answer, if any, and delete the dialog."""
+
+        def act(answer: str) -> None:
+            self.deleteLater()
+            if answer in acts:
+                acts[answer]()
+
+        self.when_answered(act)
+        self.open()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move to the next field on Enter, since the default button would discard the input."""
@@ -230,11 +240,4 @@ def _tell_place(folder: Path) -> None:
     question.add_text(str(folder))
     question.add_button("copy", translate("Folders", "Copy the path"))
     question.add_button("close", translate("Folders", "Close"), default=True)
-
-    def act(answer: str) -> None:
-        if answer == "copy":
-            QGuiApplication.clipboard().setText(str(folder))
-        question.deleteLater()
-
-    question.when_answered(act)
-    question.open()
+    question.open_for(copy=lambda: QGuiApplication.clipboard().setText(str(folder)))

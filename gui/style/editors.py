@@ -364,7 +364,6 @@ class CompletionPopup(QTreeWidget):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The completions shown now."""
         return () if self.isHidden() else tuple(one.text for one in self._completion.offers)
 
     def step(self, by: int) -> None:

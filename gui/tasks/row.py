@@ -127,7 +127,6 @@ NONE: Final = Traits()
 
 
 def traits(view: TaskView, facets: int) -> Traits:
-    """Return the traits of `view` with the facet mask `facets`."""
     entry = view.entry
     if not isinstance(entry, TaskRecord):
         return _traits(facets, "", "", "", frozenset(), "", view.ledger)

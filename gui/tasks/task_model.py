@@ -157,7 +157,6 @@ class RowsModel(QAbstractItemModel):
 
     @property
     def filter(self) -> Filter:
-        """The active filter."""
         return self._order.filter
 
     @property

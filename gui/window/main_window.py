@@ -308,7 +308,6 @@ class MainWindow(QMainWindow):
             self.filter_bar.show_counts(shown, total, len(self.scope))
 
     def clear_filter(self) -> None:
-        """Clear the filter."""
         self.narrowing.clear()
 
     def new_task(self) -> None:

@@ -235,7 +235,6 @@ class Trouble(QObject):
             self._tell_lasting()
 
     def show_error(self, error: EngineError) -> None:
-        """Show an error in the banner."""
         self._tell_passing(language.title(error), language.told(error))
 
     def show_missing(self, error: TaskNotFound) -> None:
