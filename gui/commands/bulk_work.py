@@ -32,8 +32,8 @@ from gui.style.accessibility import announce
 from gui.style.banners import Banner, Choice
 from gui.style.dialogs import Question, TaskList
 from gui.style.icons import icon
-from gui.style.labels import LinkButton
 from gui.style.theme import plain_label, plain_tip
+from gui.style.widgets import LinkButton
 
 AT_ONCE = 4  # Concurrent tasks, each of which waits for a disk
 QUIET_MS = 400  # Delay in ms before a progress bar appears

@@ -35,6 +35,7 @@ from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import InOrder
 from gui.style.dialogs import ask_folder, documents, show_folder
 from gui.style.theme import heading, plain_label, plain_title
+from gui.style.widgets import arrange
 
 ENDINGS = {name: f".{name}" for name in (*FORMATS, "zip")}
 
@@ -225,13 +226,8 @@ class ExportDialog(InOrder, QDialog):
 
     def _lay_out(self) -> None:
         self._offer_formats()
-        row = QHBoxLayout()
-        row.addStretch()
-        for button in (self.folder, self.go, self.close_):
-            row.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 18, 20, 16)
-        column.setSpacing(12)
+        row = arrange(QHBoxLayout(), 0, self.folder, self.go, self.close_)
+        column = arrange(QVBoxLayout(self), margins=(20, 18, 20, 16), spacing=12)
         self._headline.setWordWrap(True)
         for widget in (self._headline, self._text, self._choices, self.bar, self._problems):
             column.addWidget(widget)

@@ -28,6 +28,7 @@ from gui.engine_link.engine_calls import EngineCalls
 from gui.i18n.names import name_with_ledger
 from gui.style.dialogs import BUTTON, Question, TaskList
 from gui.style.theme import plain_label
+from gui.style.widgets import arrange
 
 RECENT, KEPT_REASONS = "force.reasons", 5
 MOST_LOOKED_AT = 500  # Tasks examined to enable the action; with more it is enabled without a check
@@ -215,10 +216,7 @@ class ReasonBox(QWidget):
         line.setPlaceholderText(self.tr("At least {0} characters").format(LEAST_REASON))
         self.field.setAccessibleName(self.tr("Reason, kept for ever"))
         self._length = plain_label(tone="muted", parent=self)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.field, 1)
-        row.addWidget(self._length)
+        arrange(QHBoxLayout(self), (self.field, 1), self._length, margins=0)
         self.setFocusProxy(self.field)
         self.field.editTextChanged.connect(self._show_length)
         self._show_length()
@@ -373,9 +371,7 @@ class ForceDialog(Question):
             self._said.hide()
             self._said.deleteLater()
         self._said = QWidget(self)
-        column = QVBoxLayout(self._said)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
+        column = arrange(QVBoxLayout(self._said), margins=0, spacing=8)
         for line, tone in self._lines():
             label = plain_label(line, self._said, tone=tone, wrap=True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -41,6 +41,7 @@ from gui.style.accessibility import InOrder, search_field
 from gui.style.dialogs import Question
 from gui.style.editors import read_only_text
 from gui.style.theme import TonedLabel, heading, plain_label
+from gui.style.widgets import arrange
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
@@ -212,16 +213,11 @@ class HelpDialog(InOrder, QDialog):
         self._field.setFocus()
 
     def _lay_out(self) -> None:
-        middle = QHBoxLayout()
-        middle.setSpacing(12)
-        middle.addWidget(self._names)
-        middle.addWidget(self._text, 1)
+        middle = arrange(QHBoxLayout(), self._names, (self._text, 1), spacing=12)
         close = QPushButton(self.tr("Close"), self)
         close.setAutoDefault(False)
         close.clicked.connect(self.accept)
-        end = QHBoxLayout()
-        end.addStretch(1)
-        end.addWidget(close)
+        end = arrange(QHBoxLayout(), 1, close)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 14, 16, 14)
         column.setSpacing(10)
@@ -345,16 +341,9 @@ class DoctorDialog(InOrder, QDialog):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setWidgetResizable(True)
         whole = QWidget(area)
-        inner = QVBoxLayout(whole)
-        inner.setContentsMargins(0, 0, 8, 0)
-        inner.addWidget(self._sheet)
-        inner.addStretch(1)
+        arrange(QVBoxLayout(whole), self._sheet, 1, margins=(0, 0, 8, 0))
         area.setWidget(whole)
-        end = QHBoxLayout()
-        for button in (self._copy, self._again, self._stop):
-            end.addWidget(button)
-        end.addStretch(1)
-        end.addWidget(self._close)
+        end = arrange(QHBoxLayout(), self._copy, self._again, self._stop, 1, self._close)
         self._close.setDefault(True)
         column = QVBoxLayout(self)
         column.setContentsMargins(18, 16, 18, 14)

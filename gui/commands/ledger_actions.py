@@ -29,6 +29,7 @@ from gui.style.banners import Banner, Choice
 from gui.style.dialogs import Question
 from gui.style.editors import NameLine
 from gui.style.theme import TonedLabel, plain_label
+from gui.style.widgets import arrange
 from gui.tasks.facets import OWN, ROOT, group_of
 
 if TYPE_CHECKING:
@@ -95,10 +96,7 @@ class LedgerCard(Question):
     def _lay_out(self) -> None:
         name = plain_label(self.tr("&Label"), self)
         name.setBuddy(self.label)
-        form = QVBoxLayout()
-        form.setSpacing(4)
-        for part in (name, self.label, self._note):
-            form.addWidget(part)
+        form = arrange(QVBoxLayout(), name, self.label, self._note, spacing=4)
         form.addSpacing(6)
         form.addWidget(self.watch_only)
         self.body.addLayout(form)

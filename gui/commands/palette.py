@@ -37,6 +37,7 @@ from gui.start.starting import Starting
 from gui.style.accessibility import search_field
 from gui.style.fuzzy_match import score
 from gui.style.theme import plain_label, tone
+from gui.style.widgets import arrange
 from gui.tasks.row import Row
 
 RECENT = 8
@@ -314,12 +315,9 @@ class PaletteDialog(QDialog):
         self._narrow("")
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 10, 10, 10)
-        column.setSpacing(8)
-        column.addWidget(self._field)
-        column.addWidget(self._nothing)
-        column.addWidget(self._list, 1)
+        arrange(
+            QVBoxLayout(self), self._field, self._nothing, (self._list, 1), margins=10, spacing=8
+        )
         head = self._list.header()
         head.setStretchLastSection(False)
         head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)

@@ -32,6 +32,7 @@ from engine.text import words
 from gui.context.window_context import WindowContext
 from gui.style.accessibility import InOrder
 from gui.style.theme import plain_label, tones
+from gui.style.widgets import arrange
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
@@ -222,9 +223,7 @@ class StatisticsDialog(InOrder, QDialog):
             self._facts.addRow(plain_label(title, self, tone="muted"), value)
         self._several = bool(self._ctx.ledgers.states)
         self._roots.setVisible(self._several)
-        tables = QHBoxLayout()
-        tables.addWidget(self._kinds)
-        tables.addWidget(self._hosts)
+        tables = arrange(QHBoxLayout(), self._kinds, self._hosts)
         self._roots.setMaximumHeight(ROOTS_HEIGHT)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 14, 16, 14)
@@ -252,11 +251,7 @@ class StatisticsDialog(InOrder, QDialog):
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._text))
         close.clicked.connect(self.accept)
         close.setDefault(True)
-        end = QHBoxLayout()
-        end.addWidget(copy)
-        end.addStretch(1)
-        end.addWidget(close)
-        return end
+        return arrange(QHBoxLayout(), copy, 1, close)
 
     def _table(self, title: str) -> QTreeWidget:
         table = QTreeWidget(self)

@@ -35,6 +35,7 @@ from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import InOrder, announce
 from gui.style.icons import glyph, icon
 from gui.style.theme import plain_label, plain_tip, tone
+from gui.style.widgets import arrange
 
 SETTLE_MS = 400  # Delay in ms that groups tasks ending together
 BURST_MS = 10_000
@@ -519,15 +520,8 @@ class NewsList(InOrder, QDialog):
         self._show.clicked.connect(self._go)
         self._clear.clicked.connect(self._news.clear)
         close.clicked.connect(self.close)
-        row = QHBoxLayout()
-        row.addWidget(self._clear)
-        row.addStretch()
-        row.addWidget(self._show)
-        row.addWidget(close)
-        column = QVBoxLayout(self)
-        for part in (self._empty, self.list):
-            column.addWidget(part)
-        column.addLayout(row)
+        row = arrange(QHBoxLayout(), self._clear, 0, self._show, close)
+        arrange(QVBoxLayout(self), self._empty, self.list, row)
 
     def _fill(self) -> None:
         """Rebuild all lines, at most 300, which change only a few times a minute."""

@@ -31,6 +31,7 @@ from gui.i18n import language
 from gui.style.editors import read_only_text
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable
 from gui.style.theme import plain_label, plain_tip, tone
+from gui.style.widgets import arrange
 
 # Table of a command task's commands: number, state, tool, intention and duration.
 
@@ -196,11 +197,7 @@ class Commands(DetailTab):
         row.addWidget(self._problem, 1)
         row.addStretch(0)
         row.addWidget(self.retry, 0, Qt.AlignmentFlag.AlignRight)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.addLayout(row)
-        column.addWidget(self.part)
-        column.addWidget(whole, 1)
+        arrange(QVBoxLayout(self), row, self.part, (whole, 1), margins=(0, 6, 0, 0))
         self._problem.hide()
         self.retry.hide()
         self.picture.hide()

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 from engine.model.records import TaskView
 from engine.text import words
 from engine.text.words import clock, took
-from gui.style.labels import ElidedLabel
+from gui.style.widgets import ElidedLabel, arrange
 
 if TYPE_CHECKING:
     from gui.context.window_context import Desk
@@ -65,11 +65,7 @@ class PartBar(QWidget):
         self._back = QPushButton(self.tr("Back to the newest"), self)
         self._all.clicked.connect(self.all_time)
         self._back.clicked.connect(self.back)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(4, 0, 0, 0)
-        row.addWidget(self._told, 1)
-        row.addWidget(self._all)
-        row.addWidget(self._back)
+        arrange(QHBoxLayout(self), (self._told, 1), self._all, self._back, margins=(4, 0, 0, 0))
         self._show_state()
 
     def show_place(self, shown: bool) -> None:

@@ -35,9 +35,9 @@ from gui.details.find_bar import EventFinder, FindBar
 from gui.engine_link.task_events import EventPart, kind_name
 from gui.i18n import language
 from gui.style.dialogs import documents
-from gui.style.labels import ElidedLabel
 from gui.style.tables import show_plain_rows
 from gui.style.theme import plain_keys, plain_tip
+from gui.style.widgets import ElidedLabel
 
 # Filter chips for the kinds of events, in as many lines as necessary.
 

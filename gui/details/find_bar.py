@@ -14,8 +14,8 @@ from engine.text.words import count
 from gui.context.window_context import Desk
 from gui.engine_link.scheduling import Debounce
 from gui.style.accessibility import clearable
-from gui.style.labels import ElidedLabel
 from gui.style.theme import plain_tip
+from gui.style.widgets import ElidedLabel
 
 # Search in all events of a task, including those not in the table.
 

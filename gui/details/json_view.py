@@ -39,9 +39,9 @@ from gui.context.window_context import Desk
 from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
 from gui.style.accessibility import search_field
-from gui.style.labels import ElidedLabel
 from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
+from gui.style.widgets import ElidedLabel, arrange
 
 LEVEL = 500  # members that are read at once
 _TONES = {"text": "good", "number": "running", "word": "cancelling"}
@@ -262,16 +262,8 @@ class JsonView(QWidget):
         self.tree.header().resizeSection(0, _NAME_CHARS * character)
         self.search.setFixedWidth(32 * character)
         self.stop.hide()
-        self.top = QHBoxLayout()
-        for widget in (self.search, self._state, self.stop):
-            self.top.addWidget(widget)
-        self.top.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(self.top)
-        column.addWidget(self.tree, 1)
-        column.addWidget(self._path)
+        self.top = arrange(QHBoxLayout(), self.search, self._state, self.stop, 1)
+        arrange(QVBoxLayout(self), self.top, (self.tree, 1), self._path, margins=0, spacing=6)
         self._path.setWordWrap(True)
         self.setFocusProxy(self.tree)
 

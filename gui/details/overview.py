@@ -41,6 +41,7 @@ from gui.details.facts import (
 from gui.details.overview_sections import BudgetBars, ContractPart, Extra, Extras, is_cut
 from gui.i18n.names import place_of
 from gui.style.theme import PlainLabel, fixed_pitch, lead, plain_keys, plain_label, plain_tip, tone
+from gui.style.widgets import arrange
 
 # Buttons to the task that this one reruns, and to its own reruns.
 
@@ -56,11 +57,7 @@ class RelatedLinks(QWidget):
         self.parent_link, self.rerun_link = QPushButton(self), QPushButton(self)
         self.parent_link.clicked.connect(lambda: self.wanted.emit(self._parent_id))
         self.rerun_link.clicked.connect(lambda: self.wanted.emit(self._reruns[-1]))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        for link in (self.parent_link, self.rerun_link):
-            row.addWidget(link)
-        row.addStretch(1)
+        arrange(QHBoxLayout(self), self.parent_link, self.rerun_link, 1, margins=0)
         self.hide()
 
     def show_related(self, parent: str, known: bool, reruns: Sequence[str]) -> None:
@@ -293,17 +290,8 @@ class Overview(QScrollArea):
         top.setSpacing(16)
         top.addLayout(said, 1)
         top.addWidget(self.picture, 0, Qt.AlignmentFlag.AlignTop)
-        args = QHBoxLayout()
-        args.addWidget(self._args_title)
-        args.addWidget(self._duplicate)
-        args.addStretch(1)
-        column = QVBoxLayout(sheet)
-        column.setContentsMargins(8, 8, 8, 8)
-        column.setSpacing(10)
-        column.addLayout(top)
-        column.addLayout(args)
-        column.addWidget(self._args)
-        column.addStretch(1)
+        args = arrange(QHBoxLayout(), self._args_title, self._duplicate, 1)
+        arrange(QVBoxLayout(sheet), top, args, self._args, 1, margins=8, spacing=10)
         self.setWidget(sheet)
         self.picture.hide()
         self._duplicate.hide()

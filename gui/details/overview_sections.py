@@ -28,6 +28,7 @@ from gui.details.facts import GaugeLine, arguments_text
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.theme import PlainLabel, TonedLabel, plain_label, tone
+from gui.style.widgets import arrange
 from gui.tasks.cell_painting import paint_bar
 
 # Budgets as thin bars, each with name, numbers and level in words.
@@ -149,11 +150,9 @@ class ContractPart(QWidget):
             toned.setWordWrap(True)
         for label in (self.counts, self.guard, self.forced):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(3)
-        for part in (self.bar, self.counts, self.guard, self.forced):
-            column.addWidget(part)
+        arrange(
+            QVBoxLayout(self), self.bar, self.counts, self.guard, self.forced, margins=0, spacing=3
+        )
         self.hide()
 
     def show_contract(self, view: ContractView | None, problem: str = "") -> None:

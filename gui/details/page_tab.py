@@ -18,6 +18,7 @@ from gui.context.window_context import Desk, WindowContext
 from gui.details.details_tab import DetailTab
 from gui.engine_link.scheduling import Debounce
 from gui.style.theme import TonedLabel, plain_keys, plain_label
+from gui.style.widgets import arrange
 
 RESIZED_MS = 400  # while a window is dragged only its last size is requested
 MOST_IN_LIST = 80  # characters of an address
@@ -63,17 +64,8 @@ class PageTab(DetailTab):
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._pages.setMinimumContentsLength(24)
-        head = QHBoxLayout()
-        head.setSpacing(8)
-        head.addWidget(self._address, 1)
-        head.addWidget(self._pages)
-        head.addWidget(self._state)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 8, 8, 8)
-        column.setSpacing(6)
-        column.addLayout(head)
-        column.addWidget(self._nothing)
-        column.addWidget(self._picture, 1)
+        head = arrange(QHBoxLayout(), (self._address, 1), self._pages, self._state, spacing=8)
+        arrange(QVBoxLayout(self), head, self._nothing, (self._picture, 1), margins=8, spacing=6)
         self._pages.hide()
 
     @property

@@ -35,8 +35,8 @@ from gui.details.events import Events
 from gui.details.overview import Overview
 from gui.details.page_tab import has_page
 from gui.engine_link.task_events import EventPart
-from gui.style.labels import LinkButton
 from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label, tone
+from gui.style.widgets import LinkButton, arrange
 from gui.tasks.cell_painting import sign
 
 # Tabs after Overview and Events, from left to right.
@@ -157,17 +157,11 @@ class Details(QWidget):
 
     def _lay_out(self) -> None:
         full = QWidget(self)
-        column = QVBoxLayout(full)
-        column.setContentsMargins(8, 6, 8, 4)
-        column.setSpacing(4)
-        column.addWidget(self._head)
-        column.addWidget(self._tabs, 1)
+        arrange(QVBoxLayout(full), self._head, (self._tabs, 1), margins=(8, 6, 8, 4), spacing=4)
         self._pages = QStackedWidget(self)
         self._pages.addWidget(self._nothing)
         self._pages.addWidget(full)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(self._pages)
+        arrange(QVBoxLayout(self), self._pages, margins=0)
 
     @property
     def task_id(self) -> str:

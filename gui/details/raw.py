@@ -30,6 +30,7 @@ from gui.i18n import language
 from gui.style.accessibility import search_field
 from gui.style.editors import read_only_text
 from gui.style.theme import plain_label, plain_tip
+from gui.style.widgets import arrange
 
 # Viewer of a file in chunks, so that 500 MB open at once.
 
@@ -68,11 +69,7 @@ class FileText(QWidget):
         row.addStretch(1)
         for widget in (self._place, self.earlier, self.later):
             row.addWidget(widget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(row)
-        column.addWidget(self.text, 1)
+        arrange(QVBoxLayout(self), row, (self.text, 1), margins=0, spacing=6)
         self.setFocusProxy(self.text)
 
     def _connect(self) -> None:
@@ -223,20 +220,14 @@ class Raw(DetailTab):
         for page in (self.tree, self.text, self._picture):
             self._stack.addWidget(page)
         side = QWidget(self)
-        beside = QVBoxLayout(side)
-        beside.setContentsMargins(0, 0, 0, 0)
-        beside.setSpacing(4)
-        beside.addWidget(self._ways)
-        beside.addWidget(self._stack, 1)
+        arrange(QVBoxLayout(side), self._ways, (self._stack, 1), margins=0, spacing=4)
         whole = QSplitter(self)
         whole.addWidget(self.list)
         whole.addWidget(side)
         whole.setStretchFactor(1, 1)
         whole.setSizes([220, 700])
         whole.setChildrenCollapsible(False)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.addWidget(whole)
+        arrange(QVBoxLayout(self), whole, margins=(0, 6, 0, 0))
         self.setFocusProxy(self.list)
 
     def show_task(self, view: TaskView) -> None:

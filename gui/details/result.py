@@ -22,6 +22,7 @@ from gui.details.json_view import JsonView
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.theme import plain_label
+from gui.style.widgets import arrange
 
 AGAIN_MS = 1_000
 _MOST = 24  # facts of an unknown result
@@ -48,18 +49,11 @@ class Result(DetailTab):
         self.export.clicked.connect(lambda: desk.wishes.export.emit(self._task_id))
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout()
-        row.addWidget(self.summary, 1)
-        row.addWidget(self.open)
-        row.addWidget(self.export)
+        row = arrange(QHBoxLayout(), (self.summary, 1), self.open, self.export)
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self._nothing)
         self._stack.addWidget(self.tree)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(row)
-        column.addWidget(self._stack, 1)
+        arrange(QVBoxLayout(self), row, (self._stack, 1), margins=(0, 6, 0, 0), spacing=6)
         self.setFocusProxy(self.tree)
 
     def show_task(self, view: TaskView) -> None:

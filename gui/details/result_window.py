@@ -35,6 +35,7 @@ from gui.engine_link.scheduling import Throttle
 from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, event_row
 from gui.style.accessibility import InOrder
 from gui.style.theme import TonedLabel, heading, plain_tip, plain_title
+from gui.style.widgets import arrange
 from gui.tasks.row import Row
 
 # Events of the viewer's task, updated live.
@@ -48,9 +49,7 @@ class Log(ViewerTab):
         self._task_id, self._ended = "", False
         self.events = Events(self, desk, self._look)
         self._follower = EventFollower(self._read, lambda _: self._ended, self._take)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.events)
+        arrange(QVBoxLayout(self), self.events, margins=0)
         self.setFocusProxy(self.events.table)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
@@ -144,10 +143,7 @@ class ResultWindow(InOrder, QWidget):
         row.addWidget(self.export)
         row.addWidget(self.folder)
         self._fill_tabs()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 8, 10, 10)
-        column.addLayout(row)
-        column.addWidget(self.tabs, 1)
+        arrange(QVBoxLayout(self), row, (self.tabs, 1), margins=(10, 8, 10, 10))
 
     def _fill_tabs(self) -> None:
         desk = self._desk
@@ -321,9 +317,7 @@ class JsonTab(ViewerTab):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.view = JsonView(desk, self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.addWidget(self.view)
+        arrange(QVBoxLayout(self), self.view, margins=(0, 6, 0, 0))
         self.setFocusProxy(self.view)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:

@@ -55,6 +55,7 @@ from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.drag_and_drop import DragGesture, carried, carry
 from gui.style.theme import plain_label, plain_tip
+from gui.style.widgets import arrange
 
 Wanted = Callable[[QPoint | None], tuple[str, str] | None]
 
@@ -298,11 +299,7 @@ class Screenshots(DetailTab):
         parts.setStretchFactor(1, 1)
         parts.setSizes([THUMB.width() * 2, THUMB.width() * 6])
         parts.setChildrenCollapsible(False)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.addWidget(self.part)
-        column.addWidget(self._nothing)
-        column.addWidget(parts, 1)
+        arrange(QVBoxLayout(self), self.part, self._nothing, (parts, 1), margins=(0, 6, 0, 0))
         self._nothing.hide()
         self.setFocusProxy(self.thumbs)
 
@@ -419,10 +416,7 @@ class PicturePane(QWidget):
             row.addWidget(button)
         row.addWidget(self._facts)
         row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addLayout(row)
-        column.addWidget(self.view, 1)
+        arrange(QVBoxLayout(self), row, (self.view, 1), margins=0)
 
     def clear(self) -> None:
         """Show no image."""

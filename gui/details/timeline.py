@@ -58,9 +58,9 @@ from gui.details.timeline_spans import (
     picture_of,
 )
 from gui.engine_link.scheduling import Throttle
-from gui.style.labels import ElidedLabel
 from gui.style.tables import AnyIndex, show_plain_rows
 from gui.style.theme import tone
+from gui.style.widgets import ElidedLabel, arrange
 
 # Table of spans below the strip, with a bar for position and length of each.
 
@@ -207,12 +207,9 @@ class Timeline(DetailTab):
         head.addWidget(self._told, 1)
         for part in (self._all, self._only, self._fold, self._order):
             head.addWidget(part)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(head)
-        column.addWidget(self.strip)
-        column.addWidget(self.table, 1)
+        arrange(
+            QVBoxLayout(self), head, self.strip, (self.table, 1), margins=(0, 6, 0, 0), spacing=6
+        )
 
     def _connect(self) -> None:
         self._fold.toggled.connect(lambda _: self._show())

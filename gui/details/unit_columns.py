@@ -12,6 +12,7 @@ from engine.results.units import Unit, UnitState
 from engine.text.messages import retold
 from engine.text.words import count, size_words, took
 from gui.style.theme import plain_keys
+from gui.style.widgets import arrange
 
 TONES: Final = {
     "done": "good",
@@ -211,9 +212,7 @@ class KindChips(QWidget):
         self._word, self._order = word, tuple(order)
         self._chips: dict[str, QToolButton] = {}
         self.setAccessibleName(self.tr("Which rows are shown"))
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(4)
+        self._row = arrange(QHBoxLayout(self), margins=0, spacing=4)
         for kind in self._order:
             self._add(kind)
 

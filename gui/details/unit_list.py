@@ -38,7 +38,6 @@ from gui.details.unit_columns import (
 from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
 from gui.i18n import language
 from gui.style.accessibility import search_field
-from gui.style.labels import ElidedLabel
 from gui.style.tables import (
     ALIGNMENT,
     COLOUR,
@@ -50,6 +49,7 @@ from gui.style.tables import (
     PlainTable,
 )
 from gui.style.theme import plain_tip, tone
+from gui.style.widgets import ElidedLabel, arrange
 
 # Table model for up to 200,000 units, filtered and sorted without a Qt proxy.
 
@@ -275,16 +275,8 @@ class UnitList(QWidget):
 
     def _lay_out(self) -> None:
         self.search.setFixedWidth(26 * self.fontMetrics().averageCharWidth())
-        self.top = QHBoxLayout()
-        self.top.addWidget(self.search)
-        self.top.addWidget(self.chips)
-        self.top.addStretch(1)
-        self.top.addWidget(self._state)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(self.top)
-        column.addWidget(self.table, 1)
+        self.top = arrange(QHBoxLayout(), self.search, self.chips, 1, self._state)
+        arrange(QVBoxLayout(self), self.top, (self.table, 1), margins=(0, 6, 0, 0), spacing=6)
         self.setFocusProxy(self.table)
 
     def _connect(self) -> None:
@@ -420,10 +412,7 @@ class Items(DetailTab):
         self.list.top.addWidget(self.retry)
         self.retry.hide()
         self.part = PartBar(self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.part)
-        column.addWidget(self.list)
+        arrange(QVBoxLayout(self), self.part, self.list, margins=0)
         self.setFocusProxy(self.list)
         self.retry.clicked.connect(self._retry)
         self.list.activated.connect(self._open)

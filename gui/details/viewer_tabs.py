@@ -48,6 +48,7 @@ from gui.i18n import language
 from gui.style.editors import read_only_text
 from gui.style.tables import DISPLAY, ROOT, AnyIndex, PlainTable
 from gui.style.theme import PlainLabel, plain_label, plain_tip, tone
+from gui.style.widgets import arrange
 from gui.tasks.row import Row
 
 # Base class of the result viewer's tabs.
@@ -82,10 +83,7 @@ class ContractTab(ViewerTab):
         super().__init__(desk, parent)
         self.facts = plain_label("", self, wrap=True)
         self.items = read_only_text(self, self.tr("Items of the contract"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.addWidget(self.facts)
-        column.addWidget(self.items, 1)
+        arrange(QVBoxLayout(self), self.facts, (self.items, 1), margins=(0, 6, 0, 0))
         self.setFocusProxy(self.items)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
@@ -169,10 +167,7 @@ class Preview(ViewerTab):
         both.addWidget(after)
         both.setChildrenCollapsible(False)
         self._both = both
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.addWidget(self.title)
-        column.addWidget(both, 1)
+        arrange(QVBoxLayout(self), self.title, (both, 1), margins=(0, 6, 0, 0))
         self.setFocusProxy(self.now)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
@@ -222,10 +217,7 @@ class Preview(ViewerTab):
 
 def _titled(text: str, pane: QWidget) -> QWidget:
     box = QWidget()
-    column = QVBoxLayout(box)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.addWidget(plain_label(text, box, tone="muted"))
-    column.addWidget(pane, 1)
+    arrange(QVBoxLayout(box), plain_label(text, box, tone="muted"), (pane, 1), margins=0)
     return box
 
 
@@ -242,10 +234,7 @@ class Source(ViewerTab):
         self._shown: tuple[str, int] = ("", -1)
         self._title = plain_label("", self, tone="muted", wrap=True)
         self.text = read_only_text(self, self.tr("Source as text"), fixed=True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.addWidget(self._title)
-        column.addWidget(self.text, 1)
+        arrange(QVBoxLayout(self), self._title, (self.text, 1), margins=(0, 6, 0, 0))
         self.setFocusProxy(self.text)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
@@ -396,10 +385,7 @@ class Diff(ViewerTab):
             row.addWidget(widget)
         row.addWidget(self.state, 1)
         self.stop.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.addLayout(row)
-        column.addWidget(self.table, 1)
+        arrange(QVBoxLayout(self), row, (self.table, 1), margins=(0, 6, 0, 0))
         self.setFocusProxy(self.runs)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:

@@ -33,6 +33,7 @@ from gui.style.accessibility import InOrder, announce, clearable
 from gui.style.editors import CompletionPopup, Roomy
 from gui.style.icons import icon
 from gui.style.theme import heading, plain_keys, plain_label, plain_tip
+from gui.style.widgets import arrange
 from gui.tasks.facets import ROOT
 
 _CHARS = 40
@@ -306,10 +307,7 @@ class FilterBar(QWidget):
         self._help.setAccessibleName(self.tr("What can be filtered by"))
         self._help.setToolTip(plain_tip(self._help.accessibleName()))
         self._help.clicked.connect(lambda _=False: self.help_wanted.emit())
-        row = QHBoxLayout()
-        row.setSpacing(6)
-        row.addWidget(self._box, 1)
-        row.addWidget(self._help)
+        row = arrange(QHBoxLayout(), (self._box, 1), self._help, spacing=6)
         row.addSpacing(4)
         row.addWidget(self._numbers)
         below = QHBoxLayout(self._trouble)
@@ -320,12 +318,7 @@ class FilterBar(QWidget):
             button.clicked.connect(lambda _=False, text=text: self._try(text()))
             below.addWidget(button)
         self._trouble.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(5)
-        column.addLayout(row)
-        column.addWidget(self._trouble)
-        column.addWidget(self.chips)
+        arrange(QVBoxLayout(self), row, self._trouble, self.chips, margins=0, spacing=5)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

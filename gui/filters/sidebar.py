@@ -25,6 +25,7 @@ from gui.filters.facet_tree import (
     is_facet,
     key_of,
 )
+from gui.style.widgets import arrange
 from gui.tasks.facets import (
     AGE,
     AGES,
@@ -94,9 +95,7 @@ class Sidebar(QWidget):
             self._items.add(AGE, key, self.name_of(key))
         everything = self._tree.indexFromItem(self._items.by_key[_EVERYTHING])
         self._tree.selectionModel().setCurrentIndex(everything, NO_UPDATE)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(_PAD, _PAD, 0, _PAD)
-        column.addWidget(self._tree, 1)
+        arrange(QVBoxLayout(self), (self._tree, 1), margins=(_PAD, _PAD, 0, _PAD))
 
     def follow(self, facets: FacetCounts, now_ms: Callable[[], float]) -> None:
         """Set the source of the counts that `show_counts` displays."""

@@ -20,6 +20,7 @@ from gui.filters.sidebar import Sidebar
 from gui.style.dialogs import Question
 from gui.style.editors import NameLine
 from gui.style.theme import plain_keys, plain_label
+from gui.style.widgets import arrange
 from gui.tasks.facets import ROOT, group_of, query_of
 
 KEPT: Final = "views.saved"
@@ -218,10 +219,7 @@ class SaveView(Question):
         label.setBuddy(self.name)
         self.layout_too = QCheckBox(self.tr("With its &order and columns"), self)
         self._note = plain_label("", self, tone="muted")
-        form = QVBoxLayout()
-        form.setSpacing(4)
-        for part in (label, self.name, self._note, self.layout_too):
-            form.addWidget(part)
+        form = arrange(QVBoxLayout(), label, self.name, self._note, self.layout_too, spacing=4)
         self.body.addLayout(form)
 
     def start_with(self, name: str) -> None:

@@ -28,6 +28,7 @@ from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.style.dialogs import documents
 from gui.style.theme import TonedLabel
+from gui.style.widgets import arrange
 
 if TYPE_CHECKING:
     from engine.doctor import Finding
@@ -51,11 +52,7 @@ class Part(QWidget):
         self.said.hide()
         self._row = QHBoxLayout()
         self._row.setContentsMargins(0, 0, 0, 0)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(self._row)
-        column.addWidget(self.said)
+        arrange(QVBoxLayout(self), self._row, self.said, margins=0, spacing=6)
 
     def add(self, words: str) -> QPushButton:
         button = QPushButton(words, self)

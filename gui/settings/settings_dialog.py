@@ -38,6 +38,7 @@ from gui.settings.shortcuts import Shortcuts, plain, shown
 from gui.style.accessibility import InOrder, search_field
 from gui.style.fuzzy_match import score
 from gui.style.theme import heading, plain_label
+from gui.style.widgets import arrange
 
 KEY = Qt.ItemDataRole.UserRole
 LIST_HEIGHT = 260
@@ -167,10 +168,7 @@ class SettingsDialog(InOrder, QDialog):
         self._search.setFocus()
 
     def _lay_out(self) -> None:
-        middle = QHBoxLayout()
-        middle.setSpacing(12)
-        middle.addWidget(self._names)
-        middle.addWidget(self._stack, 1)
+        middle = arrange(QHBoxLayout(), self._names, (self._stack, 1), spacing=12)
         end = QHBoxLayout()
         close = QPushButton(self.tr("Close"), self)
         close.clicked.connect(self.accept)

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from gui.context.actions import MENUS, Actions
 from gui.context.window_context import WindowContext
 from gui.style.accessibility import InOrder, search_field
+from gui.style.widgets import arrange
 
 CHOSEN: Final = "shortcuts.keys"
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
@@ -143,10 +144,7 @@ class ShortcutSheet(InOrder, QDialog):
             button.setAutoDefault(False)
         change.clicked.connect(self._change)
         close.clicked.connect(self.accept)
-        end = QHBoxLayout()
-        end.addWidget(change)
-        end.addStretch(1)
-        end.addWidget(close)
+        end = arrange(QHBoxLayout(), change, 1, close)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 14, 16, 14)
         column.setSpacing(10)

@@ -23,6 +23,7 @@ from engine.text.words import count
 from gui.start.field import Field, grid_of, number_or_none
 from gui.style.editors import Patterns, Prose, SecretLine
 from gui.style.theme import plain_tip, tone
+from gui.style.widgets import arrange
 
 Index = QModelIndex | QPersistentModelIndex
 NUMBER, TOOL, INTENTION, ARGS = range(4)
@@ -164,11 +165,9 @@ class CommandFields(QWidget):
         self.tool = Field("tool_name", self.tr("Tool"), tools)
         self.intention = Field("intention", self.tr("Intention"), QLineEdit())
         self._rest = QWidget(self)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(10)
-        self._column.addLayout(grid_of(self.tool, self.intention))
-        self._column.addWidget(self._rest)
+        self._column = arrange(
+            QVBoxLayout(self), grid_of(self.tool, self.intention), self._rest, margins=0, spacing=10
+        )
         self.tool.changed.connect(self._choose_tool)
         self.intention.changed.connect(self._write_intention)
 

@@ -23,6 +23,7 @@ from engine.model.display import display, display_lines
 from gui.style.editors import OwnEditor, Patterns, SecretLine, show_given
 from gui.style.icons import wear
 from gui.style.theme import MOST_CHARS, plain_label
+from gui.style.widgets import arrange
 
 EDITOR_HEIGHT = 28
 MOST_LINES = 500
@@ -55,11 +56,7 @@ class Field(QWidget):
             editor.setMinimumHeight(EDITOR_HEIGHT)
         if isinstance(editor, QLineEdit):
             editor.setTextMargins(3, 0, 3, 0)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(3)
-        for part in (editor, self._hint, self._mistake):
-            column.addWidget(part)
+        arrange(QVBoxLayout(self), editor, self._hint, self._mistake, margins=0, spacing=3)
         self._filling = False
         _changes(editor).connect(lambda *_: self._hear_edit())
 
@@ -252,9 +249,7 @@ class Fold(QWidget):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.inner = QWidget(self)
-        self.column = QVBoxLayout(self.inner)
-        self.column.setContentsMargins(22, 2, 0, 8)
-        self.column.setSpacing(10)
+        self.column = arrange(QVBoxLayout(self.inner), margins=(22, 2, 0, 8), spacing=10)
         self.inner.setVisible(False)
         self.toggle = QToolButton(self)
         self.toggle.setText(title)

@@ -26,6 +26,7 @@ from gui.style.dialogs import Question
 from gui.style.editors import Choices, NameLine
 from gui.style.icons import icon, wear
 from gui.style.theme import plain_label, plain_tip
+from gui.style.widgets import arrange
 
 MOST_RECENT: Final = 20
 MOST_PRESETS: Final = 50
@@ -207,10 +208,7 @@ class PresetName(Question):
         label = plain_label(self.tr("&Name"), self)
         label.setBuddy(self.name)
         self._note = plain_label("", self, tone="muted")
-        form = QVBoxLayout()
-        form.setSpacing(4)
-        for part in (label, self.name, self._note):
-            form.addWidget(part)
+        form = arrange(QVBoxLayout(), label, self.name, self._note, spacing=4)
         self.body.addLayout(form)
 
     def _judge(self) -> None:

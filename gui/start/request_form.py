@@ -32,6 +32,7 @@ from gui.start.field import MOST_NUMBER, Field, Fold, LateFold, choice, grid_of,
 from gui.start.kind_form import ADDRESSES, FormWords, KindForm
 from gui.style.editors import OwnEditor, Patterns, Seconds
 from gui.style.icons import wear
+from gui.style.widgets import arrange
 
 WEEK_MS: Final = 7 * 24 * 3_600_000
 MINUTE_MS: Final = 60_000
@@ -196,9 +197,7 @@ class ContractForm(LateFold):
         self.wanted = QCheckBox(self.tr("It is complete only when this is done"))
         self._fields = {field.key: field for field in self._make()}
         inner = QWidget(self)
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(10)
+        column = arrange(QVBoxLayout(inner), margins=0, spacing=10)
         lists = ("items",)
         column.addLayout(
             grid_of(*(field for key, field in self._fields.items() if key not in lists))
@@ -339,11 +338,7 @@ class RequestForm(QWidget):
         self._area.setWidgetResizable(True)
         self._area.setFrameShape(QFrame.Shape.NoFrame)
         self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(12)
-        column.addLayout(self._make_cards())
-        column.addWidget(self._area, 1)
+        arrange(QVBoxLayout(self), self._make_cards(), (self._area, 1), margins=0, spacing=12)
         self.changed.connect(self._spoil)
         self._area.verticalScrollBar().valueChanged.connect(lambda _: self.moved.emit())
         self._build(startable()[0])
@@ -470,9 +465,7 @@ class RequestForm(QWidget):
         self.name = self._make_name()
         self.name.value = name
         inner = QWidget()
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(2, 2, 12, 2)
-        column.setSpacing(8)
+        column = arrange(QVBoxLayout(inner), margins=(2, 2, 12, 2), spacing=8)
         for part in (self.body, self.budgets, self.contract):
             column.addWidget(part)
             part.changed.connect(self.changed)

@@ -34,6 +34,7 @@ from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
 from gui.style.editors import Patterns
 from gui.style.theme import fixed_pitch, plain_keys, plain_label
+from gui.style.widgets import arrange
 
 if TYPE_CHECKING:
     from gui.start.command_form import CommandForm
@@ -509,9 +510,7 @@ class RequestTabs(QTabWidget):
         self.json = JsonPane(self)
         self._staying = False
         page = QWidget(self)
-        inner = QVBoxLayout(page)
-        inner.setContentsMargins(0, 8, 0, 0)
-        inner.addWidget(self.form)
+        arrange(QVBoxLayout(page), self.form, margins=(0, 8, 0, 0))
         self.addTab(page, self.tr("Form"))
         self.addTab(self.json, self.tr("JSON"))
         self.setDocumentMode(True)

@@ -36,8 +36,8 @@ from gui.style.dialogs import BUTTON
 from gui.style.drag_and_drop import DropTarget
 from gui.style.editors import NameLine
 from gui.style.icons import wear
-from gui.style.labels import ElidedLink
 from gui.style.theme import PlainLabel, heading, plain_label, plain_tip
+from gui.style.widgets import ElidedLink, arrange
 
 
 class StartFooter(QWidget):
@@ -160,17 +160,11 @@ class StartFooter(QWidget):
         self.start.setDefault(True)
         for button in (self.another, self.cancel):
             button.setAutoDefault(False)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.star)
-        row.addWidget(self._title)
-        row.addWidget(self._told, 1)
+        row = arrange(QHBoxLayout(), self.star, self._title, (self._told, 1), spacing=8)
         for button in (self.another, self.start, self.cancel):
             button.setMinimumSize(BUTTON)
             row.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
+        column = arrange(QVBoxLayout(self), margins=0, spacing=6)
         self._place.hide()
         self.reason.hide()
         for part in (self.progress, self._place, self.reason):
@@ -367,20 +361,11 @@ class StartDialog(QDialog):
     # Construction.
 
     def _lay_out(self) -> None:
-        right = QVBoxLayout()
-        right.setSpacing(10)
-        for part in (self._heading, self.banner, self._note):
-            right.addWidget(part)
-        right.addWidget(self.tabs, 1)
-        both = QHBoxLayout()
-        both.setSpacing(16)
-        both.addWidget(self.shelf)
-        both.addLayout(right, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 18, 20, 16)
-        column.setSpacing(12)
-        column.addLayout(both, 1)
-        column.addWidget(self.footer)
+        right = arrange(
+            QVBoxLayout(), self._heading, self.banner, self._note, (self.tabs, 1), spacing=10
+        )
+        both = arrange(QHBoxLayout(), self.shelf, (right, 1), spacing=16)
+        arrange(QVBoxLayout(self), (both, 1), self.footer, margins=(20, 18, 20, 16), spacing=12)
         self._note.setVisible(False)
 
     def _connect(self) -> None:

@@ -25,6 +25,7 @@ from engine.model.display import display
 from gui.style.accessibility import announce
 from gui.style.icons import glyph, icon
 from gui.style.theme import heading, plain_label, tone
+from gui.style.widgets import arrange
 
 # Removal of repeated words between a title and its sentence. Each error has a title for lists and a
 # complete sentence, which often repeats the title.
@@ -210,10 +211,7 @@ class Banner(QFrame):
         self._draw()
 
     def _lay_out(self) -> None:
-        words = QVBoxLayout()
-        words.setSpacing(1)
-        words.addWidget(self._title)
-        words.addWidget(self._sentence)
+        words = arrange(QVBoxLayout(), self._title, self._sentence, spacing=1)
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 8, 8, 8)
         row.setSpacing(10)

@@ -34,6 +34,7 @@ from engine.model.display import display
 from engine.text.words import count
 from gui.style.accessibility import InOrder
 from gui.style.theme import heading, plain_label, plain_tip, plain_title
+from gui.style.widgets import arrange
 
 WIDTH = 440
 BUTTON = QSize(96, 30)
@@ -53,12 +54,8 @@ class Question(InOrder, QDialog):
         self.answer = ""
         self.body = QVBoxLayout()
         self.body.setSpacing(8)
-        self._row = QHBoxLayout()
-        self._row.setSpacing(8)
-        self._row.addStretch()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 18, 20, 16)
-        column.setSpacing(14)
+        self._row = arrange(QHBoxLayout(), 0, spacing=8)
+        column = arrange(QVBoxLayout(self), margins=(20, 18, 20, 16), spacing=14)
         self._headline = heading("", self, grow=1.2)
         self._headline.setWordWrap(True)
         column.addWidget(self._headline)

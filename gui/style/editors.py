@@ -35,6 +35,7 @@ from engine.model.display import display, display_lines
 from engine.query import Completion, Offer
 from gui.style.tables import AnyIndex
 from gui.style.theme import MOST_CHARS, fixed_pitch, tone
+from gui.style.widgets import arrange
 
 
 class GivenText(QObject):
@@ -179,9 +180,7 @@ class Seconds(OwnEditor):
         self._box.setSuffix(self.tr(" s", "seconds"))
         self.put(value_ms)
         self._box.valueChanged.connect(lambda _: self.edited.emit())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self._box)
+        arrange(QHBoxLayout(self), self._box, margins=0)
         self.target = self._box
 
     def setAccessibleName(self, name: str) -> None:
@@ -231,9 +230,7 @@ class Several(OwnEditor):
     def __init__(self, options: Sequence[tuple[str, str]], chosen: Sequence[str]) -> None:
         super().__init__()
         self._boxes = {value: QCheckBox(words, self) for value, words in options}
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
+        column = arrange(QVBoxLayout(self), margins=0, spacing=4)
         for value, box in self._boxes.items():
             box.setChecked(value in chosen)
             box.toggled.connect(lambda _: self.edited.emit())

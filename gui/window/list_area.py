@@ -16,6 +16,7 @@ from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.style.banners import Card, Choice
 from gui.style.theme import plain_label
+from gui.style.widgets import arrange
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.task_header import next_order
 from gui.tasks.task_order import NEWEST_FIRST
@@ -71,12 +72,7 @@ class ListArea(QWidget):
         self._choose()
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._bar)
-        column.addWidget(self._stack, 1)
-        column.addWidget(self._reading)
+        arrange(QVBoxLayout(self), self._bar, (self._stack, 1), self._reading, margins=0, spacing=0)
         self.show_nearest(())
         self._broken.show_choices(
             (

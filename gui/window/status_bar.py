@@ -18,6 +18,7 @@ from engine.text.words import count
 from gui.i18n import language
 from gui.style.banners import Banner, Choice
 from gui.style.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
+from gui.style.widgets import arrange
 
 ROOT_CHARS, LEAST_CHARS = 60, 14
 SPACING = 8  # Pixels around each part
@@ -31,11 +32,7 @@ class _Sign(QWidget):
         super().__init__(parent)
         self._dot = TonedLabel("●", "muted")
         self._words = plain_label()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(5)
-        row.addWidget(self._dot)
-        row.addWidget(self._words)
+        arrange(QHBoxLayout(self), self._dot, self._words, margins=0, spacing=5)
 
     @property
     def text(self) -> str:
@@ -70,11 +67,7 @@ class _Beside(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._dot, self.link = TonedLabel("●", "muted"), _Link(self)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(1)
-        row.addWidget(self._dot)
-        row.addWidget(self.link)
+        arrange(QHBoxLayout(self), self._dot, self.link, margins=0, spacing=1)
         self.hide()
 
     def show_state(self, tone_name: str, words: str, hint: str) -> None:

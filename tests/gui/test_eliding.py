@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTabWidget, QWidget
 
 from engine.text import messages
 from gui.i18n.language import PSEUDO, speak
-from gui.style.labels import ElidedLabel
+from gui.style.widgets import ElidedLabel
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.task_views import task_id
 from tests.gui.windows import app, opened

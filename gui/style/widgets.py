@@ -1,12 +1,51 @@
-"""Labels and link buttons, which elide their text where room is short."""
+"""Arrangement in boxes; labels and links that elide their text where room is short."""
 
 from __future__ import annotations
 
+from typing import TypeAlias, TypeVar
+
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QApplication, QPushButton, QSizePolicy, QStyle, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QBoxLayout,
+    QLayout,
+    QPushButton,
+    QSizePolicy,
+    QStyle,
+    QWidget,
+)
 
 from gui.style.theme import TonedLabel, plain_tip, use_colour
+
+_Box = TypeVar("_Box", bound=QBoxLayout)
+_Part: TypeAlias = QWidget | QLayout
+
+
+def arrange(
+    box: _Box,
+    *parts: _Part | tuple[_Part, int] | tuple[QWidget, int, Qt.AlignmentFlag] | int,
+    margins: int | tuple[int, int, int, int] | None = None,
+    spacing: int | None = None,
+) -> _Box:
+    """Add `parts` to a box in their order, each alone or with stretch and alignment.
+
+    A number is a stretch between them.
+    """
+    if margins is not None:
+        box.setContentsMargins(*((margins,) * 4 if isinstance(margins, int) else margins))
+    if spacing is not None:
+        box.setSpacing(spacing)
+    for one in parts:
+        if isinstance(one, int):
+            box.addStretch(one)
+            continue
+        part, stretch, *align = one if isinstance(one, tuple) else (one, 0)
+        if isinstance(part, QLayout):
+            box.addLayout(part, stretch)
+        else:
+            box.addWidget(part, stretch, *align)
+    return box
 
 
 class ElidedLabel(TonedLabel):
