@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -165,27 +164,25 @@ class Exporting(QObject):
         """Export the results of the selected tasks."""
         views = [view for view in self._ctx.scope.views() if is_task(view)]
         if views:
-            self._open(lambda: Wanted(tuple(views), self._ctx.scope.describes()))
+            self._open(Wanted(tuple(views), self._ctx.scope.describes()))
 
     def export_result_of(self, task_id: str) -> None:
         view = self._ctx.model.view_of(task_id)
         if view is not None:
-            self._open(lambda: Wanted((view,), ""))
+            self._open(Wanted((view,), ""))
 
     def export_list(self) -> None:
         """Export the filtered list in its order, or several selected tasks."""
         ctx = self._ctx
         chosen = ctx.scope.views()
         if len(chosen) > 1:
-            self._open(lambda: Wanted(tuple(chosen), ctx.scope.describes(), as_list=True))
+            self._open(Wanted(tuple(chosen), ctx.scope.describes(), as_list=True))
             return
-        ids: Sequence[str] = ctx.model.ids
-        views = tuple(view for view in map(ctx.model.view_of, ids) if view is not None)
-        self._open(lambda: Wanted(views, self.tr("The list as it is shown"), as_list=True))
+        views = tuple(view for view in map(ctx.model.view_of, ctx.model.ids) if view is not None)
+        self._open(Wanted(views, self.tr("The list as it is shown"), as_list=True))
 
-    def _open(self, made: Callable[[], Wanted]) -> None:
-        dialog = ExportDialog(self._ctx.services, made(), self._ctx.parent)
-        dialog.show()
+    def _open(self, wanted: Wanted) -> None:
+        ExportDialog(self._ctx.services, wanted, self._ctx.parent).show()
 
     def _allow(self) -> None:
         self._ctx.actions["export_tasks"].setEnabled(len(self._ctx.scope) > 0)
@@ -359,10 +356,7 @@ class ExportDialog(InOrder, QDialog):
         self._problems.setVisible(bool(said or notes))
 
     def _refusal(self, refused: Refused) -> str:
-        """Return the error text, with the task if there are several;
-
-        copies in two ledgers share an id.
-        """
+        """Return the error text, with the task's name and ledger if there are several."""
         said = language.sentence(refused.error)
         if refused.view is None or len(self._wanted.views) < 2:
             return said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from gui.commands.bulk_work import Reports
 from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
 from gui.settings.shortcuts import Shortcuts
+from gui.style.theme import application
 
 
 def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
@@ -39,9 +39,14 @@ class HelpActions(QObject):
         self._reports = reports
         self._ctx, self._keys = ctx, shortcuts
         self._open: dict[str, QDialog] = {}
-        app = QGuiApplication.instance()
-        assert isinstance(app, QGuiApplication)
-        app.applicationStateChanged.connect(self._look_at_settings)
+        self._makers = {
+            "settings": self._settings,
+            "doctor": self._doctor,
+            "shortcuts": self._shortcuts,
+            "help": self._help,
+            "statistics": self._statistics,
+        }
+        application().applicationStateChanged.connect(self._look_at_settings)
         settings = self._add(
             "settings", self.tr("&Settings…"), ["Ctrl+,"], "settings", self.tr("Settings")
         )
@@ -60,7 +65,7 @@ class HelpActions(QObject):
             self._open[key].raise_()
             self._open[key].activateWindow()
             return
-        dialog = self._open[key] = self._make(key)()
+        dialog = self._open[key] = self._makers[key]()
         dialog.finished.connect(lambda _: self._forget(key))
         dialog.open()
 
@@ -70,16 +75,6 @@ class HelpActions(QObject):
         action = self._ctx.actions.add(key, text, keys, sign, short)
         action.triggered.connect(lambda: self.show(key))
         return action
-
-    def _make(self, key: str) -> Callable[[], QDialog]:
-        makers = {
-            "settings": self._settings,
-            "doctor": self._doctor,
-            "shortcuts": self._shortcuts,
-            "help": self._help,
-            "statistics": self._statistics,
-        }
-        return makers[key]
 
     def _settings(self) -> QDialog:
         from gui.settings.settings_dialog import SettingsDialog

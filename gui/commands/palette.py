@@ -33,6 +33,7 @@ from gui.context.actions import NAME
 from gui.context.window_context import WindowContext
 from gui.engine_link.scheduling import SlicedWork
 from gui.i18n import language
+from gui.settings.shortcuts import plain
 from gui.start.starting import Starting
 from gui.style.accessibility import search_field
 from gui.style.fuzzy_match import score
@@ -96,8 +97,8 @@ class Palette(QObject):
 
     def _of(self, key: str, act: QAction, menu: str = "") -> Entry:
         keys = act.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-        name = _plain(act.text())
-        text = self.tr("{0}: {1}").format(_plain(menu), name) if menu else name
+        name = plain(act.text())
+        text = self.tr("{0}: {1}").format(plain(menu), name) if menu else name
         hint = self.tr("on") if act.isCheckable() and act.isChecked() else ""
         icon = None if act.icon().isNull() else act.icon()
         more = self._other_words().get(key, "")
@@ -108,10 +109,10 @@ class Palette(QObject):
         """Yield names in other languages, and the name without its changing part."""
         texts = (act.text(), act.property(NAME), act.text().partition(" (")[0])
         known = dict.fromkeys(text for text in texts if isinstance(text, str))
-        names = [_plain(name) for text in known for name in _elsewhere(text)]
+        names = [plain(name) for text in known for name in _elsewhere(text)]
         yield from names
-        titles = map(_plain, language.elsewhere(menu)) if menu else ()
-        yield from (f"{title}: {name}" for title in titles for name in (_plain(act.text()), *names))
+        titles = map(plain, language.elsewhere(menu)) if menu else ()
+        yield from (f"{title}: {name}" for title in titles for name in (plain(act.text()), *names))
 
     def _other_words(self) -> dict[str, str]:
         """Return synonyms of menu texts by action."""
@@ -130,7 +131,7 @@ class Palette(QObject):
         for act in menu.actions():
             if act.isSeparator() or act.menu() is not None:
                 continue
-            key = f"{name}:{_plain(act.text())}".replace(" ", "_")
+            key = f"{name}:{plain(act.text())}".replace(" ", "_")
             yield self._of(key, act, menu.title())
 
     def _kinds(self) -> list[Entry]:
@@ -260,11 +261,6 @@ class TaskFinder(QObject):
         told = (words.status_word(row.view), row.kind, row.about.ledger)
         hint = " · ".join(filter(None, told))
         return Entry(f"task:{task_id}", words.task_name(row.view), hint, show)
-
-
-def _plain(text: str) -> str:
-    """Return a menu text without mnemonic and ellipsis."""
-    return text.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
 
 
 # The dialog: a field and its matches; arrows select, Enter runs, Esc closes.

@@ -377,7 +377,7 @@ class News(QObject):
             entry = self._entry_of(group)
             self.entries.appendleft(entry)
             self.unread += 1
-            self._announce(entry)
+            announce(self._ctx.parent, f"{entry.title}. {entry.body}")
             loud = [one for one in group if self._fate(one.kind) == "popup"]
             if loud and self._may_pop_up():
                 self.told.emit(self._popup(self._entry_of(loud)))
@@ -389,10 +389,7 @@ class News(QObject):
         return self._preferences.get(f"notify.{kind.value}", str)
 
     def _may_pop_up(self) -> bool:
-        """Return whether a notification may appear:
-
-        not in quiet hours, nor while the window is active.
-        """
+        """Return whether it is neither a quiet hour nor the window active."""
         get = self._preferences.get
         start, end = get("notify.quiet_from", str), get("notify.quiet_until", str)
         if is_quiet(datetime.datetime.now().astimezone().time(), start, end):
@@ -412,10 +409,6 @@ class News(QObject):
         sound = self._preferences.get("notify.sound", bool)
         return Popup(entry.title, entry.body, entry.task_ids, urgent, sound)
 
-    def _announce(self, entry: Entry) -> None:
-        """Announce the notification to screen readers."""
-        announce(self._ctx.parent, f"{entry.title}. {entry.body}")
-
     def _entry_of(self, group: Sequence[Happening]) -> Entry:
         ids = tuple(dict.fromkeys(str(one.view.task_id) for one in group))
         kind = min((one.kind for one in group), key=list(Kind).index)
@@ -427,15 +420,13 @@ class News(QObject):
 
     def _title(self, news: Happening) -> str:
         if news.kind is Kind.ATTENTION and news.reason is not None:
-            return words.attention(news.reason, self._silence_of(news.view))
+            silence_ms = self._ctx.model.stall_after_ms(news.view.task_id)
+            return words.attention(news.reason, silence_ms)
         return {
             Kind.FAILED: self.tr("A task failed"),
             Kind.COMPLETED: self.tr("A task is completed"),
             Kind.CANCELLED: self.tr("A task was cancelled"),
         }.get(news.kind, self.tr("A task needs attention"))
-
-    def _silence_of(self, view: TaskView) -> float:
-        return self._ctx.model.stall_after_ms(view.task_id)
 
     def _sum_up(self, group: Sequence[Happening]) -> str:
         """Return a summary such as `12 tasks finished, 2 failed`;

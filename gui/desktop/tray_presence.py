@@ -19,6 +19,7 @@ from gui.desktop.keep_awake import KeepAwake, keeper_for
 from gui.desktop.launch_request import come_forward
 from gui.desktop.notifications import Popup
 from gui.style.icons import window_icon
+from gui.style.theme import application
 
 LOOK_MS = 5000  # Longest time in ms that a hidden window stays hidden without a tray
 SIGN_SIZES = (16, 22, 32, 44, 64)
@@ -316,10 +317,8 @@ class Badge:
         platform: str = sys.platform
         if platform.startswith("linux"):
             self._bus.try_to(self._tell, name="the badge")
-            return
-        app = QApplication.instance()
-        if isinstance(app, QApplication):
-            app.setBadgeNumber(number)
+        else:
+            application().setBadgeNumber(number)
 
     async def _tell(self) -> None:
         number = self._number

@@ -35,9 +35,9 @@ from gui.details.find_bar import EventFinder, FindBar
 from gui.engine_link.task_events import EventPart, kind_name
 from gui.i18n import language
 from gui.style.dialogs import documents
-from gui.style.tables import show_plain_rows
+from gui.style.tables import marked_rows, show_plain_rows
 from gui.style.theme import plain_keys, plain_tip
-from gui.style.widgets import ElidedLabel
+from gui.style.widgets import ElidedLabel, arrange
 
 # Filter chips for the kinds of events, in as many lines as necessary.
 
@@ -131,14 +131,6 @@ class EventTable(QTableView):
         self.verticalScrollBar().actionTriggered.connect(lambda _: self._tell(True))
         self._by_hand = False
         self.verticalScrollBar().valueChanged.connect(lambda _: self._tell(False))
-
-    def marked_rows(self) -> list[int]:
-        """Return the selected rows, ascending; by ranges, as 50,000 single indexes are slow."""
-        selection = self.selectionModel().selection()
-        spans = [selection.at(number) for number in range(selection.size())]
-        if len(spans) == 1:
-            return list(range(spans[0].top(), spans[0].bottom() + 1))
-        return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
 
     def current_place(self) -> int:
         """Return the byte position of the current event; -1 without one."""
@@ -238,19 +230,10 @@ class Events(QWidget):
         self.start_over()
 
     def _lay_out(self) -> None:
-        top = QHBoxLayout()
-        top.addWidget(self.finding, 1)
-        for widget in (self._nothing, self._skipped, self._saved, self.follow):
-            top.addWidget(widget)
-        top.addWidget(self.save)
-        top.addWidget(self._copy)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(top)
-        column.addWidget(self._chips)
-        column.addWidget(self.part)
-        column.addWidget(self.table, 1)
+        told = (self._nothing, self._skipped, self._saved)
+        top = arrange(QHBoxLayout(), (self.finding, 1), *told, self.follow, self.save, self._copy)
+        parts = (top, self._chips, self.part, (self.table, 1))
+        arrange(QVBoxLayout(self), *parts, margins=(0, 6, 0, 0), spacing=6)
 
     def _connect(self) -> None:
         self._copy.clicked.connect(self.copy)
@@ -313,13 +296,13 @@ class Events(QWidget):
 
     def lines(self) -> list[str]:
         """Return the selected events if several, else all shown ones, as tab-separated text."""
-        chosen = self.table.marked_rows()
+        chosen = marked_rows(self.table)
         rows = chosen if len(chosen) > 1 else range(self.model.rowCount())
         return self.model.lines(rows)
 
     def copy(self) -> None:
         """Copy the selected events, or all shown ones."""
-        chosen = self.table.marked_rows() or range(self.model.rowCount())
+        chosen = marked_rows(self.table) or range(self.model.rowCount())
         QGuiApplication.clipboard().setText("\n".join(self.model.lines(chosen)))
 
     # Search.

@@ -58,7 +58,7 @@ from gui.details.timeline_spans import (
     picture_of,
 )
 from gui.engine_link.scheduling import Throttle
-from gui.style.tables import AnyIndex, show_plain_rows
+from gui.style.tables import AnyIndex, marked_rows, show_plain_rows
 from gui.style.theme import tone
 from gui.style.widgets import ElidedLabel, arrange
 
@@ -123,10 +123,7 @@ class TimelineTable(QTableView):
         self.verticalScrollBar().setValue(value)
 
     def marked_spans(self) -> list[Span]:
-        selection = self.selectionModel().selection()
-        parts = (selection.at(number) for number in range(selection.size()))
-        rows = {row for part in parts for row in range(part.top(), part.bottom() + 1)}
-        return [self._model.span_at(row) for row in rows]
+        return [self._model.span_at(row) for row in marked_rows(self)]
 
     def _open(self, row: int) -> None:
         place = self._model.span_at(row).place

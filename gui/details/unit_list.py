@@ -47,6 +47,7 @@ from gui.style.tables import (
     TOOL_TIP,
     AnyIndex,
     PlainTable,
+    marked_rows,
 )
 from gui.style.theme import plain_tip, tone
 from gui.style.widgets import ElidedLabel, arrange
@@ -327,7 +328,7 @@ class UnitList(QWidget):
         columns = [one for at, one in enumerate(self.model.columns) if rare.get(at, True)]
         lines = [
             "\t".join(clipboard_cell(one.text(self.model.unit_at(row))) for one in columns)
-            for row in self.table.marked_rows()
+            for row in marked_rows(self.table)
         ]
         QGuiApplication.clipboard().setText("\n".join(lines))
 

@@ -117,14 +117,13 @@ class SavedViews(QObject):
         wanted = own_key(name)
         kept = [view for view in self.own if view.key not in {wanted} - {key}]
         self._keep(
-            SavedView(wanted, clean_name(name), view.query, view.facets, view.sort, view.columns)
-            if view.key == key
-            else view
+            replace(view, key=wanted, name=clean_name(name)) if view.key == key else view
             for view in kept
         )
 
-    def rename_facet(self, facet: str, name: str) -> None:
-        """Rename a facet in every saved view."""
+    def rename_ledger(self, label: str, wanted: str) -> None:
+        """Rename the facet of a ledger in every saved view."""
+        facet, name = term(ROOT, label), term(ROOT, wanted)
         self._keep(
             replace(view, facets=tuple(name if one == facet else one for one in view.facets))
             for view in self.own
@@ -276,7 +275,7 @@ class Views(QObject):
         self._filter_bar = filter_bar
         self._ctx = ctx
         self.saved = SavedViews(ctx.preferences, self)
-        ctx.ledgers.renamed.connect(self._rename_ledger)
+        ctx.ledgers.renamed.connect(self.saved.rename_ledger)
         self._counting = Counting(ctx.model, self)
         self._missed = False
         self._soon = Throttle(self, _COUNT_MS, self._count)
@@ -393,9 +392,6 @@ class Views(QObject):
         )
         self.saved.save(view)
         self.saved.use(view)
-
-    def _rename_ledger(self, label: str, wanted: str) -> None:
-        self.saved.rename_facet(term(ROOT, label), term(ROOT, wanted))
 
     def _rename(self, view: SavedView) -> None:
         taken = {each.key for each in self.saved.own if each.key != view.key}

@@ -7,12 +7,11 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QActionGroup
-from PySide6.QtWidgets import QApplication
 
 from gui.context.window_context import WindowContext
 from gui.i18n.language import NAMES, chosen, current_language
 from gui.style.banners import Choice
-from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme, choose_size
+from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, application, apply_theme, choose_size
 
 
 class Contrast(QObject):
@@ -21,9 +20,7 @@ class Contrast(QObject):
     def __init__(self, ctx: WindowContext) -> None:
         super().__init__(ctx.parent)
         self._ctx = ctx
-        app = QApplication.instance()
-        assert isinstance(app, QApplication)
-        self._app = app
+        self._app = app = application()
         # Keep a reference, because Qt frees the object otherwise.
         self._hints = app.styleHints().accessibility()
         self._hints.contrastPreferenceChanged.connect(self._dress)
@@ -71,7 +68,7 @@ class Appearance(QObject):
         elif key == DISTINCT:
             self._show_colours()
         elif key == LETTERS:
-            self._size_letters()
+            choose_size(self._preferences.get(LETTERS, int))
         if key in (LETTERS, DENSITY):
             QTimer.singleShot(0, self, self._size_rows)  # After the table has applied the new font
 
@@ -83,20 +80,14 @@ class Appearance(QObject):
         self._ctx.actions.themes[theme].setChecked(True)
         if self._ctx.memory.theme is not theme:
             self._ctx.memory.theme = theme
-            app = QApplication.instance()
-            assert isinstance(app, QApplication)
-            apply_theme(app, theme)
+            apply_theme(application(), theme)
 
     def _show_colours(self) -> None:
-        app = QApplication.instance()
-        assert isinstance(app, QApplication)
+        app = application()
         wanted = self._preferences.get(DISTINCT, bool)
         if wanted != bool(app.property(DISTINCT)):
             app.setProperty(DISTINCT, wanted)
             apply_theme(app, self._ctx.memory.theme)
-
-    def _size_letters(self) -> None:
-        choose_size(self._preferences.get(LETTERS, int))
 
     def _size_rows(self) -> None:
         self._ctx.table.space_rows(DENSITIES.get(self._preferences.get(DENSITY, str), 0))

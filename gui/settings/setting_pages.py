@@ -518,7 +518,6 @@ class SettingPages(QObject):
         return Page(tr("Appearance"), ("appearance.",), items)
 
     def _ledgers(self) -> Page:
-
         # No defaults to restore, which would remove all ledgers from the window.
         return Page(self.tr("Ledgers"), (), (Item("", "", LedgersPart),), name="ledgers")
 
@@ -586,7 +585,6 @@ class SettingPages(QObject):
         )
 
     def _retention(self) -> Page:
-
         tr = self.tr
         none = tr("No limit")
         items = (
@@ -607,7 +605,6 @@ class SettingPages(QObject):
         return Page(tr("Clearing away"), ("retention.",), items)
 
     def _shortcuts(self) -> Page:
-
         items = (Item("shortcuts.keys", "", self._shortcut_editor),)
         return Page(self.tr("Shortcuts"), ("shortcuts.",), items)
 

@@ -60,13 +60,51 @@ _AGENT_PRESETS: Final[Mapping[str, Mapping[str, int]]] = {
 }
 
 
-class BudgetForm(LateFold):
-    """Form of a policy: one of three presets, or custom numbers."""
+class TermsForm(LateFold):
+    """Form of the terms whose problem paths begin with `head`."""
 
     changed = Signal()
+    head = ""
 
-    def __init__(self, kind: str, parent: QWidget | None = None) -> None:
-        super().__init__("", parent)
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        """The fields by key, once they are made."""
+        raise NotImplementedError
+
+    def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Show each problem at its field; return those without a field."""
+        if not self.is_made:
+            return list(problems)
+        rest: list[Problem] = []
+        found: dict[str, list[str]] = {}
+        for problem in problems:
+            first, _, then = problem.path.partition(".")
+            key = then.split("[")[0]
+            if first == self.head and key in self.fields:
+                found.setdefault(key, []).append(problem.message)
+            else:
+                rest.append(problem)
+        for key, field in self.fields.items():
+            field.show_mistake("; ".join(found.get(key, ())))
+        if found:
+            self.unfold()
+        return rest
+
+    def field_of(self, path: str) -> QWidget | None:
+        """Return the field of a problem path, or the whole form."""
+        first, _, then = path.partition(".")
+        if first != self.head:
+            return None
+        return self.fields.get(then.split("[")[0], self) if self.is_made else self
+
+
+class BudgetForm(TermsForm):
+    """Form of a policy: one of three presets, or custom numbers."""
+
+    head = "policy"
+
+    def __init__(self, kind: str) -> None:
+        super().__init__("")
         self.toggle.setText(self.tr("Budgets"))
         self._agent = kind == ENVELOPE
         self._others: dict[str, Any] = {}  # Values without a field, kept unchanged
@@ -122,16 +160,9 @@ class BudgetForm(LateFold):
         if policy:
             self.unfold()
 
-    def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Show each problem at its field; return those without a field."""
-        if not self.is_made:
-            return list(problems)
-        return _place(problems, "policy", {**self._fields, _DOMAINS: self._domains}, self)
-
-    def field_of(self, path: str) -> QWidget | None:
-        """Return the field of a problem path, or the whole form."""
-        fields = {**self._fields, _DOMAINS: self._domains} if self.is_made else {}
-        return _field_of(path, "policy", fields, self)
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        return {**self._fields, _DOMAINS: self._domains}
 
     def _field(self, name: str) -> Field:
         words = {
@@ -182,13 +213,13 @@ class BudgetForm(LateFold):
         self.changed.emit()
 
 
-class ContractForm(LateFold):
+class ContractForm(TermsForm):
     """Form of a bulk contract, which must be met before the task completes."""
 
-    changed = Signal()
+    head = "contract"
 
-    def __init__(self, kind: str, parent: QWidget | None = None) -> None:
-        super().__init__("", parent)
+    def __init__(self, kind: str) -> None:
+        super().__init__("")
         self.toggle.setText(self.tr("Contract"))
         self._crawls = kind != ENVELOPE
         self._others: dict[str, Any] = {}
@@ -239,15 +270,9 @@ class ContractForm(LateFold):
         if contract is not None:
             self.unfold()
 
-    def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Show each problem at its field; return those without a field."""
-        if not self.is_made:
-            return list(problems)
-        return _place(problems, "contract", self._fields, self)
-
-    def field_of(self, path: str) -> QWidget | None:
-        """Return the field of a problem path, or the whole form."""
-        return _field_of(path, "contract", self._fields if self.is_made else {}, self)
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        return self._fields
 
     def _make(self) -> tuple[Field, ...]:
         unknown, no_least = self.tr("not known"), self.tr("no least number")
@@ -280,30 +305,6 @@ def _line(shade: str) -> QLineEdit:
     edit = QLineEdit()
     edit.setPlaceholderText(shade)
     return edit
-
-
-def _place(
-    problems: Iterable[Problem], head: str, fields: Mapping[str, Field], fold: Fold
-) -> list[Problem]:
-    rest: list[Problem] = []
-    found: dict[str, list[str]] = {}
-    for problem in problems:
-        first, _, then = problem.path.partition(".")
-        key = then.split("[")[0]
-        if first == head and key in fields:
-            found.setdefault(key, []).append(problem.message)
-        else:
-            rest.append(problem)
-    for key, field in fields.items():
-        field.show_mistake("; ".join(found.get(key, ())))
-    if found:
-        fold.unfold()
-    return rest
-
-
-def _field_of(path: str, head: str, fields: Mapping[str, Field], fold: Fold) -> QWidget | None:
-    first, _, then = path.partition(".")
-    return fields.get(then.split("[")[0], fold) if first == head else None
 
 
 CARD_ICON: Final = 22

@@ -39,7 +39,6 @@ from gui.style.widgets import arrange
 if TYPE_CHECKING:
     from gui.start.command_form import CommandForm
     from gui.start.kind_form import KindForm
-    from gui.start.request_form import RequestForm
 
 
 # List of addresses, which becomes one task each or one task for all.
@@ -65,18 +64,15 @@ class Many(QWidget):
         self._lacks = False  # True while an address contains a redacted secret
         self._told = plain_label(tone="muted", wrap=True)
         self._mistake = plain_label(tone="bad", wrap=True)
-        each = (("each", self.tr("One task for each address")), ("one", self._words_for_one()))
-        self.shape = choice(each)
+        one = self.tr("One command task that opens them in turn and keeps their text")
+        self.shape = choice((("each", self.tr("One task for each address")), ("one", one)))
         self.shape.setAccessibleName(self.tr("What becomes of the list"))
         self._reading = SlicedWork(self, budget_ms=SLICE_MS)
         self._reading.done.connect(self._show_found)
         self.text.textChanged.connect(self._begin)
         self.shape.currentIndexChanged.connect(lambda _: self.changed.emit())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        for part in (self.text, self._told, self._mistake, self.shape):
-            column.addWidget(part)
+        parts = (self.text, self._told, self._mistake, self.shape)
+        arrange(QVBoxLayout(self), *parts, margins=0, spacing=6)
         self._begin()
 
     @property
@@ -116,9 +112,6 @@ class Many(QWidget):
             Asked(asked.kind, {"url": url, **args}, asked.name, asked.terms)
             for url in self.found.urls
         ]
-
-    def _words_for_one(self) -> str:
-        return self.tr("One command task that opens them in turn and keeps their text")
 
     def _begin(self) -> None:
         """Parse the text from its start, a long one in slices."""
@@ -317,11 +310,7 @@ class AddressesPart(QWidget):
                 field.name.setVisible(shown)
 
 
-# JSON editor of a request, which shows errors with line and column.
-
-# Offsets of the values in a JSON text, for errors by line.
-
-# Offsets of a longer text are not computed, because that blocks the window.
+# Offsets of a longer JSON text are not computed, because that blocks the window.
 MOST_CHARS: Final = 200_000
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
 _VALUE: Final = re.compile(r"[^\s,\]}]+")
@@ -414,11 +403,8 @@ class JsonPane(QWidget):
         self.asked: Asked | None = None
         self.refusal: tuple[Problem, ...] = ()
         self.text.textChanged.connect(self._pause.request)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 8, 0, 0)
-        column.addWidget(self.text, 1)
-        column.addWidget(self._mistakes)
-        column.addWidget(self._go, 0, Qt.AlignmentFlag.AlignLeft)
+        go = (self._go, 0, Qt.AlignmentFlag.AlignLeft)
+        arrange(QVBoxLayout(self), (self.text, 1), self._mistakes, go, margins=(0, 8, 0, 0))
         self.show_problems(())
 
     @property
@@ -439,7 +425,7 @@ class JsonPane(QWidget):
     def show_problems(self, problems: Iterable[Problem]) -> None:
         """Show each problem with its line."""
         listed = list(problems)
-        known = self._places() if listed and self.asked is not None else {}
+        known = places(self.text.toPlainText()) if listed and self.asked is not None else {}
         lines, offsets = [], []
         for problem in listed[:MOST_SHOWN]:
             offset = _offset(problem.path, known)
@@ -465,9 +451,6 @@ class JsonPane(QWidget):
             self.asked, self.refusal = None, error.problems
         self.show_problems(self.refusal)
         self.changed.emit()
-
-    def _places(self) -> dict[str, int]:
-        return places(self.text.toPlainText())
 
     def _go_there(self) -> None:
         if self._first is not None:

@@ -363,7 +363,6 @@ class Starting(QObject):
 
     def open_path(self, path: Path) -> None:
         """Read a file and show its content without running anything."""
-
         from engine.service.drafts import file_content
 
         async def read(_: Engine) -> Asked | str:

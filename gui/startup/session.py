@@ -8,7 +8,6 @@ import logging
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QApplication
 
 from engine.model.config import Settings
 from gui.context.preferences import Memory
@@ -18,6 +17,7 @@ from gui.engine_link.bridge import CLOSE_S, Bridge
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.window_builder import furnish
 from gui.style.banners import Choice
+from gui.style.theme import application
 from gui.window.main_window import MainWindow
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class Session(QObject):
             self._desktop.show_first()
         else:
             self.window.show()
-        _application().commitDataRequest.connect(self._end_session)
+        application().commitDataRequest.connect(self._end_session)
         self.window.ledger_display.begin()
         QTimer.singleShot(0, self.bridge, self.bridge.open)
         if self._accepts:
@@ -94,7 +94,7 @@ class Session(QObject):
         self._warming.stop()
         self._reading.stop()
         gc.enable()
-        _application().commitDataRequest.disconnect(self._end_session)
+        application().commitDataRequest.disconnect(self._end_session)
         self.window.setEnabled(False)
         if self._desktop is not None:
             self._desktop.close()
@@ -150,9 +150,3 @@ def _window_on(bridge: Bridge, settings: Settings, memory: Memory) -> MainWindow
     window = MainWindow(memory, root=str(settings.root))
     furnish(window, bridge)
     return window
-
-
-def _application() -> QApplication:
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
-    return app

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from gui.style.theme import MORE_CONTRAST, plain_tip, tone
+from gui.style.theme import MORE_CONTRAST, application, plain_tip, tone
 
 # Composite widgets that handle the focus of their parts.
 _WHOLE = (QAbstractItemView, QAbstractSpinBox, QComboBox, QKeySequenceEdit, QLineEdit)
@@ -195,8 +195,7 @@ def show_focus_ring() -> None:
     The style's own mark has a contrast of 1.1 to 1.6 : 1; this one has at least 3 : 1 in every
     palette.
     """
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
+    app = application()
     if not app.property(RING_NAME):
         app.setProperty(RING_NAME, True)
         FocusMark(app)

@@ -142,12 +142,6 @@ class PlainTable(QTableView):
         self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.setSortingEnabled(True)
 
-    def marked_rows(self) -> list[int]:
-        """Return the selected rows from top to bottom, by ranges, since 50,000 indexes are slow."""
-        selection = self.selectionModel().selection()
-        spans = (selection.at(number) for number in range(selection.size()))
-        return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
-
 
 class _EndsMatter(QStyledItemDelegate):
     """Delegate that elides addresses at the left, since those of a crawl differ at their ends."""
@@ -157,6 +151,15 @@ class _EndsMatter(QStyledItemDelegate):
     ) -> None:
         super().initStyleOption(option, index)
         option.textElideMode = Qt.TextElideMode.ElideLeft
+
+
+def marked_rows(table: QTableView) -> list[int]:
+    """Return the selected rows from top to bottom, by ranges, since 50,000 indexes are slow."""
+    selection = table.selectionModel().selection()
+    spans = [selection.at(number) for number in range(selection.size())]
+    if len(spans) == 1:
+        return list(range(spans[0].top(), spans[0].bottom() + 1))
+    return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
 
 
 def show_plain_rows(table: QTableView) -> None:

@@ -39,12 +39,18 @@ def fixed_pitch(widget: QWidget) -> None:
     widget.setFont(_fixed())
 
 
+def application() -> QApplication:
+    """Return the program's application object."""
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    return app
+
+
 def choose_size(percent: float) -> None:
     """Scale all fonts to `percent` of the desktop's size, within the limits."""
     from PySide6.QtGui import QFont
 
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
+    app = application()
     if not isinstance(app.property(_BASE), float):
         app.setProperty(_BASE, app.font().pointSizeF())
     font = QFont(app.font())
