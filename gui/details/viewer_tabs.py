@@ -46,7 +46,7 @@ from gui.details.screenshots import PicturePane
 from gui.details.unit_columns import KindChips
 from gui.i18n import language
 from gui.style.editors import read_only_text
-from gui.style.tables import DISPLAY, ROOT, AnyIndex, PlainTable
+from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable
 from gui.style.theme import PlainLabel, plain_label, plain_tip, tone
 from gui.style.widgets import arrange
 from gui.tasks.row import Row
@@ -329,7 +329,7 @@ class DiffModel(QAbstractTableModel):
         if not index.isValid():
             return None
         one = self._shown[index.row()]
-        if role == int(Qt.ItemDataRole.ForegroundRole) and index.column() == 0:
+        if role == COLOUR and index.column() == 0:
             return tone(_TONES[one.change], QApplication.palette())
         after = one.after
         if one.text_changed and one.before == one.after:
@@ -337,9 +337,9 @@ class DiffModel(QAbstractTableModel):
         cells = (self.word(one.change), one.name, one.before, after)
         if role == DISPLAY:
             return cells[index.column()]
-        if role == int(Qt.ItemDataRole.ToolTipRole):
+        if role == TOOL_TIP:
             return plain_tip(cells[index.column()])
-        return ", ".join(cells) if role == int(Qt.ItemDataRole.AccessibleTextRole) else None
+        return ", ".join(cells) if role == SPOKEN else None
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
         if orientation != Qt.Orientation.Horizontal or role != DISPLAY:

@@ -6,14 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QAbstractTableModel, QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLineEdit, QVBoxLayout, QWidget
 
 from engine.model.display import display
@@ -22,13 +15,12 @@ from engine.service.forms import Input, actions
 from engine.text.words import count
 from gui.start.field import Field, grid_of, number_or_none
 from gui.style.editors import Patterns, Prose, SecretLine
+from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
 from gui.style.widgets import arrange
 
-Index = QModelIndex | QPersistentModelIndex
 NUMBER, TOOL, INTENTION, ARGS = range(4)
 CELL_CHARS: Final = 200
-NO_PARENT: Final = QModelIndex()
 
 
 def tool_of(command: Any) -> tuple[str, str]:
@@ -56,12 +48,12 @@ class CommandRows(QAbstractTableModel):
         self.endResetModel()
 
     def insert(self, at: int, command: Mapping[str, Any]) -> None:
-        self.beginInsertRows(NO_PARENT, at, at)
+        self.beginInsertRows(ROOT, at, at)
         self.commands.insert(at, dict(command))
         self.endInsertRows()
 
     def remove(self, at: int) -> None:
-        self.beginRemoveRows(NO_PARENT, at, at)
+        self.beginRemoveRows(ROOT, at, at)
         del self.commands[at]
         self.endRemoveRows()
 
@@ -70,7 +62,7 @@ class CommandRows(QAbstractTableModel):
         to = at + by
         if not (0 <= at < len(self.commands) and 0 <= to < len(self.commands)):
             return at
-        self.beginMoveRows(NO_PARENT, at, at, NO_PARENT, to + (1 if by > 0 else 0))
+        self.beginMoveRows(ROOT, at, at, ROOT, to + (1 if by > 0 else 0))
         self.commands.insert(to, self.commands.pop(at))
         self.endMoveRows()
         self._repaint(min(at, to), max(at, to))  # Repaint the row numbers
@@ -88,30 +80,28 @@ class CommandRows(QAbstractTableModel):
         if self.commands:
             self._repaint(0, len(self.commands) - 1)
 
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
+    def rowCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self.commands)
 
-    def columnCount(self, parent: Index = NO_PARENT) -> int:
+    def columnCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else 4
 
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        if role != Qt.ItemDataRole.DisplayRole or orientation != Qt.Orientation.Horizontal:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
+        if role != DISPLAY or orientation != Qt.Orientation.Horizontal:
             return None
         titles = ("#", self.tr("Tool"), self.tr("Intention"), self.tr("Arguments"))
         return titles[section]
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def data(self, index: AnyIndex, role: int = DISPLAY) -> Any:
         row = index.row()
         mistake = self._mistakes.get(row, "")
-        if role == Qt.ItemDataRole.DisplayRole:
+        if role == DISPLAY:
             return self._cell(row, index.column(), mistake)
-        if role == Qt.ItemDataRole.ToolTipRole:
+        if role == TOOL_TIP:
             return plain_tip(mistake or self._cell(row, index.column(), ""))
-        if role == Qt.ItemDataRole.ForegroundRole and mistake and index.column() == NUMBER:
+        if role == COLOUR and mistake and index.column() == NUMBER:
             return tone("bad", QApplication.palette())
-        if role == Qt.ItemDataRole.AccessibleTextRole:
+        if role == SPOKEN:
             said = " ".join(self._cell(row, column, "") for column in (TOOL, INTENTION))
             return f"{row + 1}. {said}. {mistake}".strip()
         return None
@@ -127,12 +117,9 @@ class CommandRows(QAbstractTableModel):
         if column == INTENTION:
             return display(str(command.get("intention") or ""), CELL_CHARS)
         args = command.get("args")
-        said = (
-            {key: value for key, value in args.items() if key != "action"}
-            if isinstance(args, Mapping)
-            else {}
-        )
-        return display(", ".join(f"{key} {_short(value)}" for key, value in said.items()), 200)
+        said = args.items() if isinstance(args, Mapping) else ()
+        parts = (f"{key} {_short(value)}" for key, value in said if key != "action")
+        return display(", ".join(parts), CELL_CHARS)
 
     def _repaint(self, first: int, last: int) -> None:
         self.dataChanged.emit(self.index(first, 0), self.index(last, ARGS))
@@ -264,11 +251,8 @@ class CommandFields(QWidget):
         for name, facts in takes.items():
             if facts.required and facts.choices:
                 kept.setdefault(name, facts.choices[0])
-        self._command = {
-            **self._command,
-            "tool_name": tool,
-            "args": {"action": action, **kept},
-        }
+        args = {"action": action, **kept}
+        self._command = {**self._command, "tool_name": tool, "args": args}
         self._build()
         self.edited.emit(self._command)
 

@@ -30,7 +30,7 @@ from engine.text import words
 from gui.style.tables import AnyIndex
 from gui.style.theme import tones
 from gui.tasks.columns import COLUMNS, Column, budget_of, forced_at
-from gui.tasks.row import TONES, Row
+from gui.tasks.row import LEVEL_TONES, Row
 from gui.tasks.task_model import TaskModel
 
 SIGN_SIZE = 14
@@ -374,7 +374,7 @@ class RowDelegate(QStyledItemDelegate):
     ) -> None:
         found = budget_of(row, self._model.now_ms())
         if found is not None:
-            fill = self._tone(TONES[found.level], marked)
+            fill = self._tone(LEVEL_TONES[found.level], marked)
             track = QColor(fill)
             track.setAlpha(TRACK_ALPHA)
             ink = self._text_ink(marked) if found.level == "ok" else fill

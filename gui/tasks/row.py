@@ -37,8 +37,8 @@ from engine.text import words
 from engine.text.messages import retold
 from engine.text.messages import ENGLISH
 
-_ORDER: tuple[Level, ...] = ("ok", "warning", "exceeded")
-TONES = {"ok": "good", "warning": "warning", "exceeded": "bad"}
+_LEVELS: tuple[Level, ...] = ("ok", "warning", "exceeded")
+LEVEL_TONES = {"ok": "good", "warning": "warning", "exceeded": "bad"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def fullest_of(record: TaskRecord, now_ms: float) -> Fullest | None:
 def _weight(gauge: Gauge) -> tuple[int, float]:
     share = gauge.value / gauge.limit if gauge.limit else float(gauge.level != "ok")
     # A checkpoint that is due is no limit, so real limits come before it.
-    return _ORDER.index(gauge.level) if gauge.key != "checkpointEveryCalls" else 0, share
+    return _LEVELS.index(gauge.level) if gauge.key != "checkpointEveryCalls" else 0, share
 
 
 def _told(record: TaskRecord) -> Fullest | None:

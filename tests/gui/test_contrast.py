@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.style.theme import MORE_CONTRAST, Theme, apply_theme, palette_of, tones
 from gui.tasks.cell_painting import TRACK_ALPHA
-from gui.tasks.row import TONES
+from gui.tasks.row import LEVEL_TONES
 from tests.gui.test_theme import NOT_TEXT, contrast
 
 TEXT, PART = 4.5, 3.0  # WCAG 2.2: 1.4.3 for words, 1.4.11 for what is painted
@@ -84,13 +84,13 @@ def gauges(palette: QPalette) -> Iterator[tuple[str, QColor, QColor]]:
     """Each filling beside its track, in rows, in chosen rows, and in the details."""
     known, alpha = tones(palette), TRACK_ALPHA / 255
     states = ("pending", "running", "cancelling", "completed", "failed", "orphaned")
-    for name, ground in product((*states, *TONES.values()), ("Base", "AlternateBase")):
+    for name, ground in product((*states, *LEVEL_TONES.values()), ("Base", "AlternateBase")):
         base = of(palette, ground)
         yield f"{name} on {ground}", known[name], base
         yield f"{name} on its track, {ground}", known[name], over(known[name], base, alpha)
     marked, mark = of(palette, "HighlightedText"), of(palette, "Highlight")
     yield "chosen", marked, over(marked, mark, alpha)
-    for name in TONES.values():
+    for name in LEVEL_TONES.values():
         yield f"{name} in the details", known[name], known["track"]
 
 
