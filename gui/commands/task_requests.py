@@ -16,7 +16,7 @@ from engine.model.kind_traits import link_follower, traits_of
 from engine.model.ledger_ids import ledger_label
 from engine.model.records import Status, TaskId, TaskRecord, TaskView
 from engine.model.status import Standing, standing
-from engine.service.commands import REACHED, Fate, fate, plan
+from engine.service.commands import Fate, plan
 from engine.service.engine import Engine
 from engine.text.words import count, status_word, task_name, unit_word
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
@@ -79,11 +79,6 @@ def plan_cancel(views: Iterable[TaskView]) -> Plan:
         unreadable=lost.count(Standing.UNREADABLE),
         unknown=len(found.of(Fate.UNKNOWN)),
     )
-
-
-def can_be_cancelled(view: TaskView | None) -> bool:
-    """Return whether a cancel request would have an effect."""
-    return view is not None and fate(view) in REACHED
 
 
 class CancelDialog(Question):

@@ -31,7 +31,7 @@ SELF_TEST_PAGES = 5
 SELF_TEST_S = 200.0  # Generous, because a slow machine is no failure
 DIM = QColor(0, 0, 0, 110)
 Play = Callable[[Session], object]
-NARROW, WIDE = (900, 560), (1440, 900)
+NARROW = (900, 560)
 
 
 def play(session: Session, scene: str) -> None:
