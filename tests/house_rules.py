@@ -102,8 +102,7 @@ DRAGS = {
 }
 SPAWNERS = {
     "gui/engine_link/scheduling.py": "the window's TaskSet",
-    "gui/engine_link/bridge.py": "an engine in the making: awaited by who starts it",
-    "gui/engine_link/engine_calls.py": "a warming: awaited by who starts it",
+    "gui/engine_link/bridge.py": "an engine in the making, a warming: awaited by who starts it",
     "gui/desktop/bus.py": "the wait for a connection's end, ended with it",
     "gui/startup/loop.py": "starts the main coroutine",
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",

@@ -25,7 +25,7 @@ from engine.model.records import TaskView
 from engine.service.engine import Engine
 from engine.text.words import count
 from gui.context.window_context import WindowContext
-from gui.engine_link.engine_calls import EngineCalls
+from gui.engine_link.bridge import EngineCalls
 from gui.i18n import language
 from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import announce

@@ -24,7 +24,7 @@ from engine.text.messages import retold
 from engine.text.words import count
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext
-from gui.engine_link.engine_calls import EngineCalls
+from gui.engine_link.bridge import EngineCalls
 from gui.i18n.names import name_with_ledger
 from gui.style.dialogs import BUTTON, Question, TaskList
 from gui.style.theme import plain_label

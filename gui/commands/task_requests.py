@@ -21,7 +21,7 @@ from engine.service.engine import Engine
 from engine.text.words import count, status_word, task_name, unit_word
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext
-from gui.engine_link.engine_calls import Cancelled
+from gui.engine_link.bridge import Cancelled
 from gui.i18n.names import name_with_ledger
 from gui.start.starting import Starting
 from gui.style.banners import Banner, Choice

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 
 class TaskSet:
@@ -168,6 +168,8 @@ class Throttle(_DelayedCall):
         super().__init__(parent, interval_ms, call)
         self._leading = leading
         if leading:  # The interval is a rate, which a coarse timer would lower
+            from PySide6.QtCore import Qt  # Takes 45 ms, which the first paint does not need
+
             self._timer.setTimerType(Qt.TimerType.PreciseTimer)
 
     def request(self, *_: object) -> None:

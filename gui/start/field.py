@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -280,26 +279,6 @@ class Fold(QWidget):
         wear(self.toggle, "less" if shown else "more")
         self.inner.setVisible(shown)
         self.unfolded.emit(shown)
-
-
-class LateFold(Fold):
-    """Collapsible part created on first use, since each hidden field costs 2 ms."""
-
-    is_made = False
-
-    def need(self) -> None:
-        """Create the content once."""
-        if not self.is_made:
-            self.is_made = True
-            self.make_inside()
-
-    @abstractmethod  # Enforced by the type checker, because Qt's metaclass excludes ABCMeta
-    def make_inside(self) -> None:
-        """Fill `column` with the content."""
-
-    def _show(self, shown: bool) -> None:
-        self.need()
-        super()._show(shown)
 
 
 def grid_of(*fields: Field, columns: int = 2) -> QGridLayout:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from engine.service.drafts import Terms
 from engine.service.forms import COMMANDS, startable
 from engine.service.rerun import Asked
 from gui.start.command_form import CommandForm
-from gui.start.field import MOST_NUMBER, Field, Fold, LateFold, choice, grid_of, number_or_none
+from gui.start.field import MOST_NUMBER, Field, Fold, choice, grid_of, number_or_none
 from gui.start.kind_form import ADDRESSES, FormWords, KindForm
 from gui.style.editors import OwnEditor, Patterns, Seconds
 from gui.style.icons import wear
@@ -60,16 +61,34 @@ _AGENT_PRESETS: Final[Mapping[str, Mapping[str, int]]] = {
 }
 
 
-class TermsForm(LateFold):
-    """Form of the terms whose problem paths begin with `head`."""
+class TermsForm(Fold):
+    """Form of the terms whose problem paths begin with `head`.
+
+    Its content is created on first use, since each hidden field costs 2 ms.
+    """
 
     changed = Signal()
     head = ""
+    is_made = False
 
     @property
+    @abstractmethod  # Enforced by the type checker, because Qt's metaclass excludes ABCMeta
     def fields(self) -> Mapping[str, Field]:
         """The fields by key, once they are made."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def make_inside(self) -> None:
+        """Fill `column` with the content."""
+
+    def need(self) -> None:
+        """Create the content once."""
+        if not self.is_made:
+            self.is_made = True
+            self.make_inside()
+
+    def _show(self, shown: bool) -> None:
+        self.need()
+        super()._show(shown)
 
     def problem_fields(self, problems: Iterable[Problem]) -> list[Problem]:
         """Show each problem at its field; return those without a field."""
