@@ -157,11 +157,7 @@ class BulkWork(QObject):
         self._runs = 0
 
     def run(
-        self,
-        task_ids: Iterable[str],
-        act: Act[T],
-        then: Callable[[Outcome[T]], object],
-        said: str,
+        self, task_ids: Iterable[str], act: Act[T], then: Callable[[Outcome[T]], object], said: str
     ) -> None:
         """Apply `act` to each task, a few at a time, and pass the result to `then` once.
 

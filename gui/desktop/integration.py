@@ -41,10 +41,7 @@ class QuitHandler(QObject):
     kept = Signal()
 
     def __init__(
-        self,
-        ctx: WindowContext,
-        remember: Callable[[], object],
-        tray: Callable[[], Tray | None],
+        self, ctx: WindowContext, remember: Callable[[], object], tray: Callable[[], Tray | None]
     ) -> None:
         super().__init__(ctx.parent)
         self._ctx, self._tray = ctx, tray

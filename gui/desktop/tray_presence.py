@@ -327,11 +327,7 @@ class Badge:
         path = "/" + _FACE.replace(".", "/")
         await self._bus.tell(
             Message(
-                path=path,
-                interface=_FACE,
-                member="Update",
-                signature="sa{sv}",
-                body=(entry, shown),
+                path=path, interface=_FACE, member="Update", signature="sa{sv}", body=(entry, shown)
             )
         )
 

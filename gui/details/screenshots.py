@@ -118,11 +118,7 @@ class FileHandle(QObject):
 
 
 # Only screenshot formats: an SVG decoder would parse untrusted XML.
-_MAGIC = (
-    (b"\x89PNG", b"png"),
-    (b"\xff\xd8\xff", b"jpeg"),
-    (b"RIFF", b"webp"),
-)
+_MAGIC = ((b"\x89PNG", b"png"), (b"\xff\xd8\xff", b"jpeg"), (b"RIFF", b"webp"))
 MOST_PIXELS = 60_000_000  # A full page of 240 MB decoded; larger images are scaled down
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 

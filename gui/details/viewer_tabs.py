@@ -12,13 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QCoreApplication,
-    QObject,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QAbstractTableModel, QCoreApplication, QObject, Qt, Signal
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -353,10 +347,7 @@ class Diff(ViewerTab):
     _read = Signal(int)  # from a thread
 
     def __init__(
-        self,
-        desk: Desk,
-        known: Callable[[], Sequence[Row]],
-        parent: QWidget | None = None,
+        self, desk: Desk, known: Callable[[], Sequence[Row]], parent: QWidget | None = None
     ) -> None:
         super().__init__(desk, parent)
         self._known, self._task_id = known, ""

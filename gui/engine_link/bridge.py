@@ -28,14 +28,7 @@ from engine.service.router.ledger_paths import Beside, LedgerState, NoSuchLedger
 from engine.service.router.ledger_router import SILENT_S, ask_for, check_label
 from gui.engine_link.scheduling import TaskSet
 from gui.engine_link.subscription import BatchThrottle
-from gui.engine_link.task_events import (
-    EventFollower,
-    EventPart,
-    EventRow,
-    Offset,
-    Told,
-    event_row,
-)
+from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, Told, event_row
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,11 +52,7 @@ def system_views() -> tuple[SavedView, ...]:
     given = (
         ("failed", _tr("Failed, last day"), "status:failed updated:<1d"),
         ("slow", _tr("Runs over 10 min"), "status:live took:>10m"),
-        (
-            "budget",
-            _tr("Short of budget"),
-            "status:live (budget:near OR budget:exceeded)",
-        ),
+        ("budget", _tr("Short of budget"), "status:live (budget:near OR budget:exceeded)"),
         ("parts", _tr("Ended with failures"), "status:ended failed:>0"),
         ("forced", _tr("Forced"), "forced:yes"),
     )

@@ -494,11 +494,7 @@ class SettingPages(QObject):
         tr = self.tr
         themes = (("system", tr("As the system")), ("light", tr("Light")), ("dark", tr("Dark")))
         contrasts = (("system", tr("As the system")), ("more", tr("More contrast")))
-        heights = (
-            ("compact", tr("Compact")),
-            ("normal", tr("Normal")),
-            ("roomy", tr("Roomy")),
-        )
+        heights = (("compact", tr("Compact")), ("normal", tr("Normal")), ("roomy", tr("Roomy")))
         items = (
             Item("appearance.theme", tr("Theme"), Choice(themes)),
             Item("appearance.contrast", tr("Contrast"), Choice(contrasts)),

@@ -22,10 +22,7 @@ class LaunchHandler(QObject):
     """Handle launch requests: show tasks after loading, open dialogs, start nothing."""
 
     def __init__(
-        self,
-        ctx: WindowContext,
-        starting: Starting,
-        show_missing: Callable[[TaskNotFound], object],
+        self, ctx: WindowContext, starting: Starting, show_missing: Callable[[TaskNotFound], object]
     ) -> None:
         super().__init__(ctx.parent)
         self._ctx, self._starting, self._show_missing = ctx, starting, show_missing

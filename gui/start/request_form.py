@@ -304,9 +304,7 @@ class ContractForm(TermsForm):
         named = self.tr("One a line. What is missing can then be named.")
         return (
             Field(
-                "expected_total",
-                self.tr("Items in all"),
-                number_or_none(0, MOST_NUMBER, unknown),
+                "expected_total", self.tr("Items in all"), number_or_none(0, MOST_NUMBER, unknown)
             ),
             Field(
                 "min_completed",

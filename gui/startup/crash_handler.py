@@ -76,10 +76,7 @@ class CrashHandler(QObject):
         self._rung.emit(clean(details)[-MOST_CHARS:], _place_of(error))
 
     def _take(
-        self,
-        kind: type[BaseException],
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None or issubclass(kind, KeyboardInterrupt | SystemExit):
             return

@@ -287,12 +287,7 @@ class RowDelegate(QStyledItemDelegate):
         self._elided.clear()
         self._mirrored = self._view.isRightToLeft()
 
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: AnyIndex,
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: AnyIndex) -> None:
         if self._mirrored:  # Ages and names keep the direction of their own language
             painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)
         # The annotation avoids the wrong stub of `getRect`, and four separate calls are slower.

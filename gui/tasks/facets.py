@@ -24,11 +24,7 @@ ROOT: Final = "root"  # The ledger, which is a group only while several ledgers 
 OWN: Final = f"{ROOT}:{HERE}"
 GROUPS: Final = (STATUS, ROOT, KIND, HOST, BUDGET, AGE)
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
-AGES: Final[Mapping[str, float]] = {
-    "age:<1h": HOUR_MS,
-    "age:<1d": DAY_MS,
-    "age:<7d": 7 * DAY_MS,
-}
+AGES: Final[Mapping[str, float]] = {"age:<1h": HOUR_MS, "age:<1d": DAY_MS, "age:<7d": 7 * DAY_MS}
 OLDER: Final = "age:>=7d"
 # Budget status in the record -> value in the filter language.
 BUDGETS: Final = {"ok": "ok", "warning": "near", "exceeded": "exceeded"}

@@ -204,10 +204,7 @@ class Trouble(QObject):
     browser_wanted = Signal()
 
     def __init__(
-        self,
-        banner: Banner,
-        open_folder: Callable[[], object],
-        look_again: Callable[[], object],
+        self, banner: Banner, open_folder: Callable[[], object], look_again: Callable[[], object]
     ) -> None:
         super().__init__(banner)
         self._banner = banner
