@@ -26,7 +26,10 @@ def config_file(name: str) -> Path:
 
 
 class Memory:
-    """Window state between two starts. Every read has a default of the right type."""
+    """Window state between two starts: geometry, layout and theme, in an ini file.
+
+    A damaged or unwritable file counts as missing. Every read has a default of the right type.
+    """
 
     def __init__(self, file: Path | None = None) -> None:
         place = file or config_file("window.ini")
@@ -151,10 +154,11 @@ _T = TypeVar("_T")
 
 
 class Preferences(QObject):
-    """Preferences by key; `changed` carries the changed key. Saved at once.
+    """Preferences by key in a versioned JSON file; `changed` carries the changed key.
 
-    Windows of several ledgers share the file: changes are merged by key, under a lock. Without a
-    file the values live until the program ends.
+    Saved at once and atomically, with a backup that is read if the file is damaged; unknown keys
+    are kept. Windows of several ledgers share the file: changes are merged by key, under a lock.
+    Without a file the values live until the program ends.
     """
 
     changed = Signal(str)

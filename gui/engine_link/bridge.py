@@ -30,6 +30,10 @@ from gui.engine_link.scheduling import TaskSet
 from gui.engine_link.subscription import BatchThrottle
 from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, Told, event_row
 
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
@@ -52,9 +56,6 @@ async def cancel_all(
     """Cancel each task; a failure does not stop the others."""
     stopped = await stop_all(cancel, task_ids, reason)
     return Cancelled(stopped.records, stopped.refused, waiting)
-
-
-_T = TypeVar("_T")
 
 
 class EngineCalls(QObject):
@@ -280,8 +281,6 @@ class Sample:
         if self._site is not None:
             await asyncio.to_thread(self._site.stop)
 
-
-log = logging.getLogger(__name__)
 
 HEALTH_MS = 1000
 AGAIN_S = 2.0  # Delay before the next attempt to follow the ledger
