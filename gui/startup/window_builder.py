@@ -41,6 +41,7 @@ from gui.start.launch_handling import LaunchHandler, StartActions
 from gui.style.accessibility import show_focus_ring
 from gui.style.banners import Banner
 from gui.style.icons import window_icon
+from gui.style.widgets import arrange
 from gui.tasks.column_prefetch import ColumnPrefetch, ContractCounts
 from gui.tasks.columns import COLUMNS
 from gui.tasks.task_model import TaskModel
@@ -65,7 +66,7 @@ def furnishing(window: MainWindow, bridge: Bridge, broken: Broken | None = None)
     for step in builder.steps:
         step()
         yield
-    parts = builder.parts()
+    parts = builder.parts
     window.take_parts(parts)
     follow_table(parts.context.actions, parts.context.table)
     yield
@@ -90,10 +91,11 @@ def furnish(window: MainWindow, bridge: Bridge) -> None:
 
 
 class WindowBuilder:
-    """Create the parts in `steps`, each of which needs the previous ones, and then `parts`."""
+    """Create `parts` in `steps`, each of which needs the previous ones."""
 
     def __init__(self, window: MainWindow, bridge: Bridge) -> None:
         self._window, self._bridge = window, bridge
+        self.parts = WindowParts()
         self.steps = (
             self._make_list,
             self._make_context,
@@ -103,20 +105,20 @@ class WindowBuilder:
         )
 
     def _make_list(self) -> None:
-        window = self._window
+        window, p = self._window, self.parts
         self._model = TaskModel(window)
         self._table = TaskTable(window)
         self._table.setModel(self._model)
-        self._sidebar, self._filter_bar = Sidebar(window), FilterBar(window)
-        self._narrowing = ActiveFilter(self._model, self._sidebar, self._filter_bar, window)
+        p.sidebar, p.filter_bar = Sidebar(window), FilterBar(window)
+        p.narrowing = ActiveFilter(self._model, p.sidebar, p.filter_bar, window)
 
     def _make_context(self) -> None:
-        window, bridge, model = self._window, self._bridge, self._model
-        self._calm = RepaintThrottle(lambda: (self._table, self._sidebar), window, bridge.hold)
-        bridge.batch.connect(self._calm.hear)  # Connected before the table
+        window, bridge, model, p = self._window, self._bridge, self._model, self.parts
+        p.calm = RepaintThrottle(lambda: (self._table, p.sidebar), window, bridge.hold)
+        bridge.batch.connect(p.calm.hear)  # Connected before the table
         scope = Scope(model, window)
         scope.ask_memory(bridge.remembers)
-        self._context = WindowContext(
+        p.context = WindowContext(
             parent=window,
             services=Desk(bridge, window.memory, window.preferences),
             model=model,
@@ -126,93 +128,60 @@ class WindowBuilder:
             ledgers=SideBySide(bridge, window.preferences, model, window),
             news_bar=Banner(window),
             open_folder=window.folder_wanted.emit,
-            clear_filter=self._narrowing.clear,
+            clear_filter=p.narrowing.clear,
         )
 
     def _make_frame(self) -> None:
-        window, bridge = self._window, self._bridge
-        self._details = Details(window, self._context.services)
-        self._banner, self._undo_bar = Banner(window), Banner(window)
+        window, bridge, p = self._window, self._bridge, self.parts
+        p.details = Details(window, p.context.services)
+        p.banner, p.undo_bar = Banner(window), Banner(window)
         QApplication.setWindowIcon(window_icon())
-        self._status, self._tools = StatusBar(window), QToolBar(window)
+        p.status, p.tools = StatusBar(window), QToolBar(window)
         ways_out = WaysOut(
             new_task=window.new_task,
             sample=bridge.start_sample,
             open_folder=window.choose_folder,
-            clear_filter=self._narrowing.clear,
+            clear_filter=p.narrowing.clear,
             rescan=bridge.rescan,
         )
-        self._area = ListArea(self._table, ways_out, window)
-        self._column = QVBoxLayout()
+        p.area = ListArea(self._table, ways_out, window)
+        p.column = QVBoxLayout()
 
     def _make_commands(self) -> None:
-        context, window = self._context, self._window
-        self._copying = Copying(context.scope, self._model, window)
-        self._started_task_selector = StartedTaskSelector(
+        window, p = self._window, self.parts
+        context = p.context
+        p.copying = Copying(context.scope, self._model, window)
+        p.started_task_selector = StartedTaskSelector(
             self._table, context.news_bar, context.clear_filter
         )
-        self._trouble = Trouble(self._banner, window.choose_folder, self._bridge.warm)
-        self._bulk = BulkWork(self._bridge, self._column, window)
-        self._reports = Reports(context)
-        self._requests = Requests(context, self._undo_bar, self._bulk, self._reports)
-        self._arrivals = LaunchHandler(context, self._requests.starting, self._trouble.show_missing)
-        self._ledger_display = LedgerDisplay(
-            context,
-            self._sidebar,
-            self._narrowing,
-            self._status.show_beside,
-            self._copying.show_several,
+        p.trouble = Trouble(p.banner, window.choose_folder, self._bridge.warm)
+        p.bulk = BulkWork(self._bridge, p.column, window)
+        p.reports = Reports(context)
+        p.requests = Requests(context, p.undo_bar, p.bulk, p.reports)
+        p.arrivals = LaunchHandler(context, p.requests.starting, p.trouble.show_missing)
+        p.ledger_display = LedgerDisplay(
+            context, p.sidebar, p.narrowing, p.status.show_beside, p.copying.show_several
         )
-        self._shortcuts = Shortcuts(context)
+        p.shortcuts = Shortcuts(context)
 
     def _lay_out(self) -> None:
         """Arrange the parts in layouts."""
-        middle, column, area = QWidget(self._window), self._column, self._area
-        middle.setLayout(column)
-        column.setContentsMargins(8, 8, 8, 4)
-        column.setSpacing(6)
-        bars = (self._context.news_bar, self._undo_bar, self._reports.bar, self._reports.aside)
-        for part in (self._banner, self._filter_bar, area, *bars):
-            column.addWidget(part, 1 if part is area else 0)
-        self._tall, self._wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
-        self._tall.addWidget(middle)
-        self._tall.addWidget(self._details)
-        self._tall.setSizes([FIRST_SIZE.height() // 2] * 2)
-        self._wide.addWidget(self._sidebar)
-        self._wide.addWidget(self._tall)
-        self._wide.setStretchFactor(1, 1)
-        self._wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE.width() - SIDEBAR_WIDTH])
-        for splitter in (self._tall, self._wide):
+        p, middle = self.parts, QWidget(self._window)
+        middle.setLayout(p.column)
+        bars = (p.context.news_bar, p.undo_bar, p.reports.bar, p.reports.aside)
+        parts = (p.banner, p.filter_bar, (p.area, 1), *bars)
+        arrange(p.column, *parts, margins=(8, 8, 8, 4), spacing=6)
+        p.tall, p.wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
+        p.tall.addWidget(middle)
+        p.tall.addWidget(p.details)
+        p.tall.setSizes([FIRST_SIZE.height() // 2] * 2)
+        p.wide.addWidget(p.sidebar)
+        p.wide.addWidget(p.tall)
+        p.wide.setStretchFactor(1, 1)
+        p.wide.setSizes([SIDEBAR_WIDTH, FIRST_SIZE.width() - SIDEBAR_WIDTH])
+        for splitter in (p.tall, p.wide):
             splitter.setChildrenCollapsible(False)
         self._window.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
-
-    def parts(self) -> WindowParts:
-        """Return all parts, after the last step."""
-        return WindowParts(
-            context=self._context,
-            calm=self._calm,
-            sidebar=self._sidebar,
-            filter_bar=self._filter_bar,
-            details=self._details,
-            banner=self._banner,
-            undo_bar=self._undo_bar,
-            status=self._status,
-            tools=self._tools,
-            area=self._area,
-            column=self._column,
-            tall=self._tall,
-            wide=self._wide,
-            copying=self._copying,
-            narrowing=self._narrowing,
-            started_task_selector=self._started_task_selector,
-            bulk=self._bulk,
-            reports=self._reports,
-            requests=self._requests,
-            trouble=self._trouble,
-            arrivals=self._arrivals,
-            ledger_display=self._ledger_display,
-            shortcuts=self._shortcuts,
-        )
 
 
 def _recall(parts: WindowParts) -> None:

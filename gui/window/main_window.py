@@ -6,7 +6,6 @@ The first paint waits for this module alone, so it must not import engine packag
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,9 +48,8 @@ SIDEBAR_WIDTH = 190
 BARS_HEIGHT = 130  # Menu, toolbar, filter and header: the approximate height above the rows
 
 
-@dataclass(frozen=True, slots=True)
 class WindowParts:
-    """The parts created by the window builder.
+    """The parts, each set by the window builder as it creates them.
 
     `column` holds the list and the bars around it, `tall` that and the details, `wide` all of it
     and the sidebar.
