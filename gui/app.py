@@ -24,11 +24,9 @@ from PySide6.QtCore import QEvent, QMetaMethod, QObject, Signal
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from engine.logging.logs import log_path, log_to_file
-from engine.logging.logs import keep_owner_access, private_folder
-from engine.model.config import Settings
+from engine.logging.logs import keep_owner_access, log_path, log_to_file, private_folder
+from engine.model.config import VERSION, Settings
 from engine.model.errors import EngineError
-from engine.model.config import VERSION
 from gui.context.preferences import Memory, Preferences, config_file
 from gui.desktop.launch_request import (
     SCHEME,

@@ -27,13 +27,12 @@ from PySide6.QtWidgets import (
 
 from engine.doctor import Finding, Report, beside, looks
 from engine.logging.logs import log_path
+from engine.model.config import VERSION
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import Health
-from engine.model.config import VERSION
 from engine.service.router.ledger_paths import LedgerState
-from engine.text.messages import retold, say
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, retold, say
 from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.i18n.names import line_of

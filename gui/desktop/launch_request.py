@@ -23,7 +23,7 @@ import platformdirs
 from PySide6.QtCore import QCryptographicHash, QLockFile, QObject, Signal
 from PySide6.QtWidgets import QApplication, QWidget
 
-from engine.logging.private_files import private_file, private_folder
+from engine.logging.logs import private_file, private_folder
 from gui.context.preferences import APP_FOLDER
 
 if TYPE_CHECKING:

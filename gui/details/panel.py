@@ -23,9 +23,8 @@ from PySide6.QtWidgets import (
 from engine.model.display import display, elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
-from engine.model.status import STALL_MIN_MS
 from engine.model.records import ENVELOPE, TASK_RUN, Status, TaskRecord, TaskView
-from engine.model.status import Standing, counted_as, look, standing
+from engine.model.status import STALL_MIN_MS, Standing, counted_as, look, standing
 from engine.service.feed import Batch
 from engine.text import words
 from engine.text.words import count

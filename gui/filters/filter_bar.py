@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 from engine.model.display import display, elide_right
 from engine.query import FIELDS, Offer, QueryError, as_words, completion, corrected
 from engine.text import words
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from gui.context.window_context import WindowContext
 from gui.engine_link.scheduling import Debounce
 from gui.i18n import language

@@ -111,7 +111,7 @@ class ReasonTranslator:
         if whole is not None or len(text) > MOST_CHARS or depth > MOST_NESTED:
             return whole or text
         if depth and _NUMBER.fullmatch(text):
-            return catalogue.decimal(float(text.replace(",", "")), len(text.partition(".")[2]))
+            return messages.decimal(float(text.replace(",", "")), len(text.partition(".")[2]))
         for template, said in self._open:
             if text.startswith(template.parts[0]) and (facts := template.facts(text)) is not None:
                 return said.filled(

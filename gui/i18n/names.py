@@ -10,8 +10,7 @@ from PySide6.QtCore import QCoreApplication
 from engine.model.display import display
 from engine.model.records import TaskView
 from engine.service.router.ledger_paths import LedgerState
-from engine.text.messages import retold
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, retold
 from engine.text.words import count, say, task_name
 
 

@@ -25,7 +25,7 @@ from engine.model.redact import MARK
 from engine.service.drafts import TERMS, read, text_of
 from engine.service.forms import COMMANDS, MOST, AddressList, Sorting
 from engine.service.rerun import Asked
-from engine.text.catalogue import retold
+from engine.text.messages import retold
 from engine.text.words import count
 from gui.engine_link.scheduling import Debounce, SlicedWork
 from gui.start.address import address_in

@@ -11,7 +11,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from engine.contracts.forced_completion import Guard
+from engine.contracts.completing import Guard
 from gui.engine_link.bridge import Bridge
 from gui.tasks.columns import COLUMN_AT, known_contract, learn_contracts
 from gui.tasks.row import Row

@@ -20,8 +20,7 @@ from engine.model.records import TASK_RUN, EngineFields, Status, TaskRecord, Uni
 from engine.model.status import moment
 from engine.query.attention_reasons import REFUSED_CODE
 from engine.text import words
-from engine.text.messages import retold
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, retold
 from gui.tasks.row import Fullest, Row, fullest_of
 
 # Most contracts kept; beyond that the cache is cleared and filled by visible rows.

@@ -18,10 +18,11 @@ from engine import budgets
 from engine.budgets import Gauge, Level
 from engine.model.display import display
 from engine.model.kind_traits import traits_of
-from engine.model.status import STALL_MIN_MS, Pace
 from engine.model.records import Status, TaskRecord, TaskView, Units, Unreadable
 from engine.model.status import (
+    STALL_MIN_MS,
     Facet,
+    Pace,
     Reason,
     Standing,
     facets,
@@ -34,8 +35,7 @@ from engine.model.status import (
 from engine.query import ADDRESSES, Subject, haystack, host_of
 from engine.query.attention_reasons import reasons, unseen
 from engine.text import words
-from engine.text.messages import retold
-from engine.text.messages import ENGLISH
+from engine.text.messages import ENGLISH, retold
 
 _LEVELS: tuple[Level, ...] = ("ok", "warning", "exceeded")
 LEVEL_TONES = {"ok": "good", "warning": "warning", "exceeded": "bad"}

@@ -23,9 +23,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.model.status import STALL_MIN_MS, Pace
 from engine.model.records import TASK_RUN, Status, TaskRecord, TaskView
-from engine.model.status import LAST_MS, moment
+from engine.model.status import LAST_MS, STALL_MIN_MS, Pace, moment
 from engine.query import Filter, Order, SortKey, in_order, place
 from engine.query.attention_reasons import changes_at
 from gui.tasks import columns
