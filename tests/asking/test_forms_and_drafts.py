@@ -15,14 +15,8 @@ from engine.model.errors import InvalidArguments
 from engine.service.drafts import Asked, Terms, asked_of, document, lacks, read, storable, text_of
 from engine.service.forms import abilities, actions, inputs, own_names, startable
 from engine.service.requests import problems
+from tests.support.kinds import FLAT, least
 
-NEEDED: dict[str, dict[str, Any]] = {
-    "crawl": {"url": "https://example.com/"},
-    "crawl_sitemap": {"url": "https://example.com/"},
-    "recording": {"url": "https://example.com/"},
-    "oc_evidence_bundle": {"url": "https://example.com/"},
-    "oc_session_snapshot": {"objective": "buy"},
-}
 COMMANDS: dict[str, Any] = {
     "task_name": "log in",
     "task_intention": "see the account",
@@ -52,17 +46,17 @@ COMMANDS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", NEEDED)
+@pytest.mark.parametrize("kind", FLAT)
 def test_every_default_and_bound_of_a_form_is_one_that_the_engine_takes(kind: str) -> None:
     found = inputs(kind)
-    assert set(NEEDED[kind]) <= set(found)
+    assert set(least(kind)) <= set(found)
     for name, one in found.items():
         for value in (one.low, one.high, *one.choices):
             if value is not None:
-                assert not problems(kind, {**NEEDED[kind], name: value}), (name, value)
+                assert not problems(kind, {**least(kind), name: value}), (name, value)
         for value in (None if one.low is None else one.low - 1, "?" if one.choices else None):
             if value is not None:
-                assert problems(kind, {**NEEDED[kind], name: value}), (name, value)
+                assert problems(kind, {**least(kind), name: value}), (name, value)
 
 
 def test_a_forms_defaults_are_what_the_engine_takes_for_nothing() -> None:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from engine.export.exporter import FORMATS
 from tests.bench.report import report
 
 AIM_MB = 60.0  # what 20,000 pages may take more than 200
@@ -115,7 +116,7 @@ def read_back(home: Path, task_id: str) -> list[tuple[str, Measured]]:
     """The result as `get --result` copies it, and each format of `export`."""
     place = ["--home", str(home)]
     rows = [("get --result", measured(["get", task_id, "--result", *place], home))]
-    for form in ("csv", "jsonl", "json", "xlsx", "html"):
+    for form in FORMATS:
         out = ["--format", form, "-o", str(home / f"export.{form}")]
         rows.append((f"export {form}", measured(["export", task_id, *out, *place], home)))
     return rows

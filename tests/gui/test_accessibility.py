@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QDialog, QWidget
 
 from engine.model.status import Standing
+from engine.service.forms import startable
 from engine.text.messages import ENGLISH
 from gui.commands.attention import ResumeDialog
 from gui.commands.force_complete import ForceDialog
@@ -30,10 +31,6 @@ from tests.gui.test_forcing import short_of_76
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import opened
 
-KINDS = (
-    *("crawl", "crawl_sitemap", "recording", "oc_evidence_bundle", "oc_session_snapshot"),
-    *("commands", "browser_task"),
-)
 # Presets and recent ones stand at the left, and are passed after everything that is filled in.
 PRESETS = "to Choices in PresetList"
 DIALOGS = (
@@ -136,7 +133,7 @@ async def test_the_form_of_every_kind_can_be_walked(ledger: Path) -> None:
         dialog = await dialog_by(session, "new")
         assert isinstance(dialog, StartDialog)
         found: list[str] = []
-        for kind in KINDS:
+        for kind in startable():
             dialog.form.choose(kind)
             found += faults_of(dialog, kind)
             dialog.ask()  # what is missing is told under its field

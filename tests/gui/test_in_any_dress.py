@@ -7,14 +7,13 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QAbstractButton, QPushButton, QScrollArea
 from pytestqt.qtbot import QtBot
 
+from engine.service.forms import startable
 from gui.start.field import Fold
 from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
 from gui.style.dialogs import Question
 from gui.style.theme import Theme, apply_theme
 from tests.gui.windows import app
-
-KINDS = ("crawl", "crawl_sitemap", "recording", "oc_evidence_bundle", "oc_session_snapshot")
 
 
 def form_of(qtbot: QtBot) -> RequestForm:
@@ -26,7 +25,7 @@ def form_of(qtbot: QtBot) -> RequestForm:
 
 
 @pytest.mark.usefixtures("german")
-@pytest.mark.parametrize("kind", [*KINDS, "commands", "browser_task"])
+@pytest.mark.parametrize("kind", startable())
 def test_no_form_has_to_be_scrolled_sideways_in_german(qtbot: QtBot, kind: str) -> None:
     form = form_of(qtbot)
     form.choose(kind)

@@ -26,6 +26,9 @@ from engine.service.engine import Engine
 from engine.text.words import unit_word
 from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
+from tests.support.kinds import least
+from tests.trust.crossing import requests
+from tests.trust.given_values import BATCH
 
 
 class CountArgs(msgspec.Struct, frozen=True):
@@ -123,6 +126,11 @@ async def test_the_list_finds_the_kind_and_counts_its_units(tmp_path: Path) -> N
         await engine.close()
     assert unit_word("count", 2) == "items"
     assert [column.name for column in columns_for("count", ())] == ["number"]
+
+
+def test_the_search_for_leaked_secrets_includes_the_kind() -> None:
+    asked = requests("site.test", 0, ["x"] * BATCH, str)
+    assert asked["count"] == ("count", least("count"))
 
 
 def test_a_kind_is_registered_once() -> None:

@@ -19,11 +19,12 @@ from engine.contracts.completing import (
     CompletionVerdict,
 )
 from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, NothingTaken
+from engine.service.forms import startable
 from engine.text import messages
 from gui.commands.force_complete import ForceDialog
-from gui.details.result_window import ResultWindow
 from gui.filters.filter_bar import FilterHelp
 from gui.i18n.language import speak
+from gui.details.result_window import ResultWindow
 from gui.start.request_tabs import FORM, JSON
 from gui.start.start_dialog import StartDialog
 from gui.startup.failure_reports import CrashDialog
@@ -49,7 +50,6 @@ TELLING = frozenset(
 WORDS = re.compile(r"[\w’']+")  # the name of a test in a path is one word
 DATA = ("QTreeView.", "QHeaderView.cell", "QPlainTextEdit.text")  # trees of JSON, files as they are
 OPERATORS = re.compile(r"\b(OR|AND|NOT)\b")
-KINDS = ("crawl", "crawl_sitemap", "recording", "oc_evidence_bundle", "oc_session_snapshot")
 REASONS = (
     "No page could be taken: the server did not answer",
     "command 2 of 3 (XYZ): not done within 1.5 s: #x (there is no such element)",
@@ -155,7 +155,7 @@ async def test_mistakes_in_a_request_are_told_in_german(german: None, tmp_path: 
         (dialog,) = await settled(_open)
         assert isinstance(dialog, StartDialog)
         found = []
-        for kind in (*KINDS, "commands", "browser_task"):
+        for kind in startable():
             dialog.form.choose(kind)
             dialog.ask()
             found += await found_in(dialog, f"{kind}, nothing given")

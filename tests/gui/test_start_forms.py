@@ -18,20 +18,13 @@ from engine.service.drafts import Terms, document
 from engine.service.forms import inputs, startable
 from engine.service.requests import problems
 from engine.service.rerun import Asked
-from gui.context.preferences import Preferences
 from gui.start.kind_form import FormWords
 from gui.start.presets import Presets
 from gui.start.request_form import BudgetForm
 from gui.start.request_tabs import JSON, line_and_column, places
 from gui.start.start_dialog import StartDialog
-
-NEEDED: dict[str, dict[str, Any]] = {
-    "crawl": {"url": "https://example.com/"},
-    "crawl_sitemap": {"url": "https://example.com/"},
-    "recording": {"url": "https://example.com/"},
-    "oc_evidence_bundle": {"url": "https://example.com/"},
-    "oc_session_snapshot": {"objective": "buy milk"},
-}
+from gui.context.preferences import Preferences
+from tests.support.kinds import FLAT, least
 
 
 def judged(asked: Asked) -> tuple[Problem, ...]:
@@ -48,18 +41,18 @@ def dialog(qapp: QApplication, qtbot: Any) -> Iterator[StartDialog]:
     dialog.close()
 
 
-@pytest.mark.parametrize("kind", NEEDED)
+@pytest.mark.parametrize("kind", FLAT)
 def test_an_untouched_form_asks_for_what_the_engine_does_by_itself(
     dialog: StartDialog, kind: str
 ) -> None:
     dialog.form.choose(kind)
-    dialog.form.fill(NEEDED[kind])
-    assert KINDS[kind].parse(dialog.form.asked.args) == KINDS[kind].parse(NEEDED[kind])
+    dialog.form.fill(least(kind))
+    assert KINDS[kind].parse(dialog.form.asked.args) == KINDS[kind].parse(least(kind))
     assert dialog.start.isEnabled()
     assert dialog.form.asked.terms == Terms()
 
 
-@pytest.mark.parametrize("kind", NEEDED)
+@pytest.mark.parametrize("kind", FLAT)
 def test_no_argument_of_a_kind_is_left_out_of_its_form(qapp: QApplication, kind: str) -> None:
     shown = {line.key for line in FormWords().lines(kind)}
     assert set(inputs(kind)) - shown <= {"headed", "tab"}  # these are asked for in JSON only
@@ -104,7 +97,7 @@ def test_tab_goes_through_a_form_and_comes_back(dialog: StartDialog, kind: str) 
     assert in_form[:-1] == list(range(len(in_form) - 1))  # nothing else comes between
 
 
-@pytest.mark.parametrize("kind", ["crawl", "crawl_sitemap", "recording", "oc_evidence_bundle"])
+@pytest.mark.parametrize("kind", [kind for kind in FLAT if "password" in inputs(kind)])
 def test_a_password_is_hidden_while_it_is_typed_and_may_be_a_reference(
     dialog: StartDialog, kind: str
 ) -> None:
@@ -294,7 +287,7 @@ def test_budgets_are_presets_until_a_number_is_changed(qapp: QApplication, qtbot
             form.preset.value = name
             policy = form.policy
             assert form.preset.value == name
-            needed: dict[str, Any] = NEEDED.get(kind, {})
+            needed: dict[str, Any] = least(kind) if kind in FLAT else {}
             terms = Terms(policy=policy, objective="x" if kind == "browser_task" else None)
             assert judged(Asked(kind, needed, None, terms)) == ()
         form._fields["maxToolCalls"].value = 777
@@ -306,7 +299,7 @@ def test_budgets_are_presets_until_a_number_is_changed(qapp: QApplication, qtbot
 def test_budgets_and_contract_are_made_when_they_are_unfolded_and_tab_goes_through_them(
     dialog: StartDialog,
 ) -> None:
-    dialog.form.fill(NEEDED["crawl"])
+    dialog.form.fill(least("crawl"))
     asked = dialog.form.asked
     assert not dialog.form.budgets.is_made
     assert not dialog.form.contract.is_made
@@ -315,13 +308,13 @@ def test_budgets_and_contract_are_made_when_they_are_unfolded_and_tab_goes_throu
     first = dialog.form.budgets.preset.editor
     assert dialog.form.budgets.toggle.nextInFocusChain() is first
     dialog.form.show_request(
-        Asked("crawl", NEEDED["crawl"], None, Terms(contract={"expected_total": 5})), whole=True
+        Asked("crawl", least("crawl"), None, Terms(contract={"expected_total": 5})), whole=True
     )
     assert dialog.form.contract.contract == {"expected_total": 5, "failed_policy": "allow"}
 
 
 def test_a_mistake_in_budgets_or_contract_unfolds_them(dialog: StartDialog) -> None:
-    dialog.form.fill(NEEDED["crawl"])
+    dialog.form.fill(least("crawl"))
     folds = (dialog.form.contract, dialog.form.budgets)
     for fold in folds:
         fold.unfold()

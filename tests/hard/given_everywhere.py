@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.trust.crossing import KINDS, batched, commands, paired, requests
+from tests.trust.crossing import PLAYS, batched, commands, paired, requests
 from tests.trust.given_values import Echoing, Reader
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Everywhere:
     def _at_the_terminal(self, scene: Scene) -> None:
         """`--args` as JSON, from a file and from standard input; variables, also once more."""
         asked = requests(self.echoing.host, 0, self.batches[0], str)
-        for kind in ("static",) if self.short else KINDS[:-1]:
+        for kind in ("static",) if self.short else [one for one in PLAYS if one != "commands"]:
             name, args = asked[kind]
             text, path = json.dumps(args), scene.file(f"{kind}.txt", args)
             scene.octask("start", name, "--args", "-", given=text.encode())

@@ -8,7 +8,7 @@ import io
 import os
 import stat
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from engine.cli import show, task_facts
 from engine.cli.calls import json_text
 from engine.cli.goals import LINES
 from engine.cli.runs import _cells
-from engine.export.exporter import Order
+from engine.export.exporter import FORMATS, Order
 from engine.ledger.json_stream import Damaged
 from engine.ledger.listing import is_task_id
 from engine.ledger.reader import LedgerReader
@@ -36,7 +36,6 @@ from engine.service.rerun import repeatable
 from engine.text import words
 from engine.verbs import VERBS
 
-FORMATS = ("csv", "json", "jsonl", "xlsx", "html")
 NOW_MS = 1_800_000_000_000.0
 HASHED_BYTES = 1024 * 1024
 QUERIES = (
@@ -78,7 +77,7 @@ class Seen:
             self.broken.append(f"{what}: its refusal cannot be written")
 
 
-async def look_at_all(home: Path, *, formats: tuple[str, ...] = FORMATS) -> tuple[Seen, Any]:
+async def look_at_all(home: Path, *, formats: Iterable[str] = FORMATS) -> tuple[Seen, Any]:
     """Look at a whole home as the command line and the window do; also the views of its list."""
     seen = Seen()
     engine = Engine(Settings.at(home=home), accepts=False)
@@ -99,7 +98,7 @@ async def look_at_all(home: Path, *, formats: tuple[str, ...] = FORMATS) -> tupl
 
 
 async def look_at_one(
-    seen: Seen, engine: Engine, view: TaskView, formats: tuple[str, ...] = FORMATS
+    seen: Seen, engine: Engine, view: TaskView, formats: Iterable[str] = FORMATS
 ) -> None:
     """One task by every verb that looks."""
     task_id = view.task_id

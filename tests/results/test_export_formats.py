@@ -346,7 +346,7 @@ def test_no_planted_secret_comes_through(
     assert "[redacted]" in told
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
+@pytest.mark.parametrize("form", [one for one in TEXT_FORMATS if FORMATS[one].bulky])
 def test_what_a_page_published_is_exported_as_it_is(ledger, crawled, form) -> None:
     task_id = crawled(page(1, **PUBLISHED))
     told = streamed(ledger, task_id, form)

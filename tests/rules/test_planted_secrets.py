@@ -18,7 +18,7 @@ import pytest
 
 from engine.cli.calls import described
 from engine.contracts.completing import force_of
-from engine.export.exporter import Order
+from engine.export.exporter import FORMATS, Order
 from engine.model.errors import EngineError
 from engine.service.admission import Terms
 from engine.service.engine import Engine
@@ -162,13 +162,13 @@ async def test_an_address_with_secrets_is_opened_and_stands_in_no_file_nor_expor
         )
         await engine.tasks.wait(gone.task_id)
         for task_id in (done.task_id, gone.task_id):
-            for form in ("csv", "json", "jsonl", "xlsx", "html"):
+            for form in FORMATS:
                 await engine.exports.to_file(Order(task_id, form), out / f"{task_id}.{form}")
         answers: list[object] = [
             await engine.tasks.get(done.task_id),
             await engine.tasks.events(done.task_id),
         ]
-    assert len(list(out.iterdir())) == 10
+    assert len(list(out.iterdir())) == 2 * len(FORMATS)
     assert not leaking(home)
     assert not leaking(out)
     assert not leaks_in(await told(answers))

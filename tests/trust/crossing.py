@@ -22,14 +22,18 @@ from urllib.parse import quote
 import msgspec
 
 from engine.cli.calls import described
-from engine.export.exporter import Order
-from engine.export.recordings import FORMATS, export_recording
+from engine.export import recordings
+from engine.export.exporter import FORMATS, Order
+from engine.kinds.registry import KINDS
 from engine.ledger.reader import LedgerReader
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.errors import EngineError
+from engine.model.records import TaskView
 from engine.service.engine import Engine
+from engine.service.forms import inputs
 from tests.commands.conftest import do, task
+from tests.support.kinds import least
 from tests.trust.given_values import BATCH, PICTURED, draw_of, turned, values
 
 FAST: Final = {"delay_ms": 0, "retries": 0, "respect_robots": False, "settle_ms": 50}
@@ -37,7 +41,6 @@ PARTS: Final = ["dom", "screenshot", "phash", "network", "console"]
 TYPED: Final = 10  # of the variables are typed; each is a secret
 VARIABLE: Final = "CROSSING_"  # of this process' own environment, never of its words
 PICTURES: Final = ("crawl", "evidence", "snapshot", "recording", "commands")
-KINDS: Final = ("static", "sitemap", *PICTURES)
 Request = tuple[str, dict[str, Any]]
 
 
@@ -70,7 +73,7 @@ def is_separate(batch: Sequence[str]) -> bool:
 
 
 def requests(host: str, number: int, batch: Sequence[str], given: Any) -> dict[str, Request]:
-    """Every kind; `given(text)` is how a text is given: as it is, or where to find it."""
+    """Return the requests of all kinds, each text as `given(text)`: itself or a reference."""
     separate = is_separate(batch)
     login = {"username": "ann", "password": given(batch[0])} if separate else {}
     page = given(address(host, f"/echo/{number}", batch))
@@ -80,7 +83,7 @@ def requests(host: str, number: int, batch: Sequence[str], given: Any) -> dict[s
     snapshot = {"tabs": [page], "visit": True, "notes": batch[0], "include_storage": True}
     crawl = {"url": asked, **login, "urls": further, **FAST, "max_pages": 4}
     seen = {"url": asked, **login, "include": PARTS, "network_window_ms": 200, "label": batch[1]}
-    return {
+    named: dict[str, Request] = {
         "crawl": ("crawl", {**crawl, "screenshot": "all", "output_format": "structured"}),
         "static": ("crawl", {**crawl, "engine": "static"}),
         "sitemap": ("crawl_sitemap", {"sitemap_url": listed, **login, "engine": "auto", **FAST}),
@@ -92,6 +95,17 @@ def requests(host: str, number: int, batch: Sequence[str], given: Any) -> dict[s
         ),
         "commands": ("commands", commands(page, batch, given)),
     }
+    used = {kind for kind, _ in named.values()}
+    for kind in KINDS:
+        if kind not in used:
+            has_login = "password" in inputs(kind)
+            args = {**least(kind, asked), **login} if has_login else least(kind, page)
+            named[kind] = (kind, args)
+    return named
+
+
+def _is_recording(view: TaskView) -> bool:
+    return getattr(view.entry, "kind", "") == "recording"
 
 
 def commands(page: Any, batch: Sequence[str], given: Any) -> dict[str, Any]:
@@ -113,6 +127,9 @@ def commands(page: Any, batch: Sequence[str], given: Any) -> dict[str, Any]:
         do("expect", selector="#echo", text="nothing", timeout=200),
         variables=variables,
     )
+
+
+PLAYS: Final = tuple(requests("site.test", 0, ["x"] * BATCH, str))
 
 
 class Crossing:
@@ -164,12 +181,14 @@ class Crossing:
     async def tell(self, out: Path) -> None:
         look = LedgerReader(self.engine.settings.root)
         for view in await self.engine.tasks.list(limit=None):
-            for form in ("csv", "json", "jsonl", "xlsx", "html"):
+            for form in FORMATS:
                 await self._export(Order(view.task_id, form), out / f"{view.task_id}.{form}")
-            for form in FORMATS if getattr(view.entry, "kind", "") == "recording" else ():
+            for form in recordings.FORMATS if _is_recording(view) else ():
                 place = out / f"{view.task_id}-recording.{form}"
                 self.answers.append(
-                    await asyncio.to_thread(export_recording, look, view.task_id, form, place)
+                    await asyncio.to_thread(
+                        recordings.export_recording, look, view.task_id, form, place
+                    )
                 )
 
     async def _export(self, order: Order, place: Path) -> None:
@@ -194,7 +213,7 @@ async def cross(home: Path, seed: int, count: int, host: str) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             for number in range(len(texts)):
-                for kind in KINDS:
+                for kind in PLAYS:
                     group.create_task(one(crossing.give, kind, number))
             for number in range(len(texts), len(crossing.batches), 2):
                 for kind in PICTURES:

@@ -21,7 +21,7 @@ import msgspec
 
 from engine.cli.calls import described
 from engine.contracts.completing import force_of
-from engine.export.exporter import Order
+from engine.export.exporter import FORMATS, Order
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.errors import EngineError
@@ -219,7 +219,7 @@ class Play:
                 await engine.tasks.events(task_id),
             ]
             await self.ask(engine.requests.asked(task_id))
-            for form in ("csv", "json", "jsonl", "xlsx", "html"):
+            for form in FORMATS:
                 target = out / f"{task_id}.{form}"
                 await self.ask(engine.exports.to_file(Order(task_id, form), target))
         self.answers += [engine.health(), engine.runs.list_runs(), *engine.goals.contracts.list()]

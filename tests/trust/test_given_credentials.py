@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from engine.export.exporter import Order
+from engine.export.exporter import FORMATS, Order
 from engine.sample.server import HTML, Answer, Request, Server
 from engine.secrets.given_secrets import Scrub
 from tests.commands.conftest import do, task
@@ -123,7 +123,7 @@ async def test_a_password_of_an_address_stands_in_nothing_that_is_left(
         await engine.tasks.join(started.task_id)
         view = await engine.tasks.get(started.task_id)
         said += [repr(view), repr(await engine.tasks.events(started.task_id))]
-        for form in ("csv", "json", "html", "xlsx"):
+        for form in FORMATS:
             target = home / f"export.{form}"
             await engine.exports.to_file(Order(started.task_id, form), target)
     folder = home / "tasks" / started.task_id
