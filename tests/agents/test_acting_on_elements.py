@@ -83,7 +83,7 @@ async def test_typing_replaces_appending_adds_and_clearing_empties(desk: Opening
         assert {"keydown name true", "input name true"} <= set(await log(made))
 
 
-async def test_typing_keeps_lines_where_there_are_lines_and_never_sends_a_form(
+async def test_typing_keeps_line_breaks_and_never_submits_a_form(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -175,9 +175,7 @@ async def test_pressing_focusing_and_scrolling_to_an_element(desk: Opening) -> N
         ),
     ],
 )
-async def test_what_cannot_be_used_is_refused_with_the_reason(
-    desk: Opening, change: str, reason: str
-) -> None:
+async def test_unusable_elements_are_refused(desk: Opening, change: str, reason: str) -> None:
     async with desk() as made:
         await made.show("<button id=go onclick=\"document.title='hit'\">Go</button>")
         ref = await made.ref("button", "Go")
@@ -220,7 +218,7 @@ async def test_a_click_waits_until_the_element_has_come_to_rest(desk: Opening) -
         assert await made.script("document.title") == "hit"
 
 
-async def test_a_click_on_a_link_arrives_before_the_answer_even_where_it_asks_for_a_window(
+async def test_a_click_on_a_link_loads_its_page_before_it_returns(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -232,7 +230,7 @@ async def test_a_click_on_a_link_arrives_before_the_answer_even_where_it_asks_fo
         assert len((await made.call("tabs_context")).data["tabs"]) == 1
 
 
-async def test_a_click_waits_for_a_page_that_takes_its_time_to_come_and_to_rest(
+async def test_a_click_waits_until_a_slow_page_has_settled(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -246,9 +244,7 @@ async def test_a_click_waits_for_a_page_that_takes_its_time_to_come_and_to_rest(
         assert (answer.data["title"], answer.data["settled"]) == ("Ready", True)
 
 
-async def test_a_click_that_leads_to_a_refused_address_is_refused(
-    desk: Opening, elsewhere: object
-) -> None:
+async def test_a_click_to_a_blocked_address_is_refused(desk: Opening, elsewhere: object) -> None:
     async with desk() as made:
         await made.show("<a href='http://127.0.0.1:9/x'>Out</a>")
         with pytest.raises(AddressBlocked):

@@ -142,9 +142,7 @@ def browsers() -> list[psutil.Process]:
     return [one for one in below if "chrom" in one.name().lower()]
 
 
-async def test_closing_the_engine_ends_every_agents_browser_and_takes_no_more_calls(
-    engine: Running, pages: Pages
-) -> None:
+async def test_closing_the_engine_ends_all_agent_browsers(engine: Running, pages: Pages) -> None:
     pages["/"] = "x"
     async with engine() as running:
         for agent in ("ann", "ben"):
@@ -168,9 +166,7 @@ async def test_closing_does_not_wait_for_a_call_that_hangs(engine: Running, page
     assert isinstance((await asyncio.gather(hanging, return_exceptions=True))[0], Exception)
 
 
-async def test_a_browser_that_died_is_replaced_with_the_next_opening(
-    engine: Running, pages: Pages
-) -> None:
+async def test_a_dead_browser_is_replaced_at_the_next_open(engine: Running, pages: Pages) -> None:
     pages["/"] = "x"
     async with engine() as running:
         await running.agents.call("navigate", {"url": pages.url})

@@ -29,7 +29,7 @@ def test_there_are_the_eight_tools_of_the_seed() -> None:
     ]
 
 
-async def test_opening_tells_where_the_tab_is_and_waits_until_the_page_is_ready(
+async def test_open_waits_for_the_page_and_returns_its_address(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -83,17 +83,13 @@ async def test_back_forward_and_reload(desk: Opening) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://10.1.2.3/", "http://169.254.169.254/x", "http://[::1]:1/"])
-async def test_private_addresses_are_refused_unless_they_are_on_the_list(
-    desk: Opening, url: str
-) -> None:
+async def test_private_addresses_need_an_entry_in_the_allowlist(desk: Opening, url: str) -> None:
     async with desk() as made:
         with pytest.raises(AddressBlocked):
             await made.call("navigate", url=url)
 
 
-async def test_a_redirect_to_a_private_address_is_refused_before_it_is_asked(
-    desk: Opening, elsewhere: Pages
-) -> None:
+async def test_a_redirect_to_a_private_address_is_blocked(desk: Opening, elsewhere: Pages) -> None:
     async with desk() as made:
         made.pages["/r"] = Answer(status=302, headers=(("Location", f"{elsewhere.url}/in"),))
         with pytest.raises(AddressBlocked):
@@ -101,9 +97,7 @@ async def test_a_redirect_to_a_private_address_is_refused_before_it_is_asked(
         assert not elsewhere.hits
 
 
-async def test_an_error_of_a_server_is_an_answer_and_a_server_that_is_gone_is_none(
-    desk: Opening, pages: Pages
-) -> None:
+async def test_an_http_error_is_a_page_but_a_dead_server_fails(desk: Opening, pages: Pages) -> None:
     gone = Pages()
     gone.server.start()
     gone.server.stop()
@@ -191,9 +185,7 @@ FAILING_SCRIPTS = [
 ]
 
 
-async def test_a_script_that_fails_says_why_and_leaves_the_page_usable(
-    desk: Opening, subtests: pytest.Subtests
-) -> None:
+async def test_a_failed_script_reports_its_error(desk: Opening, subtests: pytest.Subtests) -> None:
     async with desk() as made:
         for code, told in FAILING_SCRIPTS:
             with subtests.test(code=code):
@@ -250,7 +242,7 @@ async def test_pictures_of_the_view_the_page_and_an_element(desk: Opening) -> No
         assert (button.data["width"], button.data["height"]) == (120, 40)
 
 
-async def test_a_page_of_any_height_is_cut_and_a_hidden_element_has_no_picture(
+async def test_tall_screenshots_are_cut_and_hidden_elements_have_none(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -357,7 +349,7 @@ async def test_a_refusal_can_be_had_as_an_answer(desk: Opening) -> None:
         )
 
 
-async def test_a_crash_of_the_page_is_a_sentence_and_the_tab_can_be_used_again(
+async def test_a_tab_works_again_after_its_page_crashed(
     desk: Opening,
 ) -> None:
     async with desk() as made:

@@ -65,9 +65,7 @@ def test_every_tool_is_called_here() -> None:
     assert [tool for tool, _ in CALLS] == list(TOOLS)
 
 
-async def test_all_eight_tools_are_counted_as_actions_or_observations(
-    engine: Running, pages: Pages, home: Path
-) -> None:
+async def test_every_tool_counts_in_one_category(engine: Running, pages: Pages, home: Path) -> None:
     async with engine() as running:
         task_id, _ = await started(running)
         replies = await all_eight(running, pages, task_id)
@@ -112,9 +110,7 @@ async def test_nothing_that_was_typed_is_kept(engine: Running, pages: Pages, hom
         assert "open sesame" not in str(replies)
 
 
-async def test_a_call_that_fails_is_counted_as_a_failure_and_tells_the_budget(
-    engine: Running, pages: Pages
-) -> None:
+async def test_a_failed_call_counts_as_a_failure(engine: Running, pages: Pages) -> None:
     async with engine() as running:
         task_id, envelopes = await started(running, maxFailureStreak=1)
         pages["/"] = HTML
@@ -169,9 +165,7 @@ async def test_only_the_tasks_domains_are_opened_whatever_leads_elsewhere(
         assert "domain_blocked" in last["recent_events"][-1]["summary"]
 
 
-async def test_the_domains_hold_for_the_task_and_for_nobody_else(
-    engine: Running, pages: Pages, elsewhere: Pages
-) -> None:
+async def test_domains_are_per_task(engine: Running, pages: Pages, elsewhere: Pages) -> None:
     out = elsewhere.url.replace("127.0.0.1", "localhost")
     elsewhere["/"] = "<h1>Out</h1>"
     async with engine() as running:
@@ -211,9 +205,7 @@ async def test_an_instruction_is_kept_without_the_text_in_it() -> None:
     assert kept == ["type Name (9 characters)", "click Save", {"_length": 10}]
 
 
-async def test_the_tools_are_verbs_for_hosts_and_not_for_a_command_line(
-    engine: Running, pages: Pages
-) -> None:
+async def test_the_tools_are_verbs_for_hosts_only(engine: Running, pages: Pages) -> None:
     pages["/"] = "<h1>Hello</h1>"
     for tool in TOOLS:
         assert VERBS[tool].faces == ("mcp",)

@@ -98,9 +98,7 @@ ELEMENTS = st.lists(
 
 
 @given(ELEMENTS, st.text(alphabet="ab cd", max_size=6))
-def test_the_same_words_find_the_same_on_the_same_page(
-    elements: list[dict[str, Any]], query: str
-) -> None:
+def test_find_is_deterministic(elements: list[dict[str, Any]], query: str) -> None:
     found = rank(query, elements)
     assert found == rank(query, [dict(element) for element in elements])
     assert [m.at for m in found] == list(dict.fromkeys(m.at for m in found))

@@ -54,7 +54,7 @@ async def test_only_what_can_be_used_is_told_when_only_that_is_asked_for(desk: O
         assert "Order" not in await made.read(filter="interactive")
 
 
-async def test_an_element_keeps_its_reference_while_the_page_changes_around_it(
+async def test_an_element_keeps_its_reference_when_the_page_changes(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -76,7 +76,7 @@ async def test_an_element_that_is_gone_is_stale_and_says_to_read_again(desk: Ope
         assert "Read the page again" in stale.value.advice
 
 
-async def test_a_reference_of_the_page_before_never_means_something_of_the_new_one(
+async def test_a_reference_is_invalid_after_navigation(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -134,7 +134,7 @@ async def test_what_stands_in_a_field_for_secrets_is_told_nowhere(desk: Opening)
         assert "value=[hidden]" in told[0].text
 
 
-async def test_a_field_for_secrets_stays_one_when_the_page_shows_what_is_in_it(
+async def test_a_password_field_stays_masked_when_the_page_reveals_it(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -147,7 +147,7 @@ async def test_a_field_for_secrets_stays_one_when_the_page_shows_what_is_in_it(
         assert "second-word" not in str(await made.script("document.querySelector('#w').value"))
 
 
-async def test_a_secret_that_a_form_puts_into_an_address_is_told_in_no_spelling(
+async def test_a_secret_in_a_form_address_is_masked_in_every_spelling(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -160,7 +160,7 @@ async def test_a_secret_that_a_form_puts_into_an_address_is_told_in_no_spelling(
             assert "b%2Fc" not in str(told)
 
 
-async def test_what_an_address_held_as_a_secret_is_told_nowhere_when_the_page_repeats_it(
+async def test_an_address_secret_is_masked_when_the_page_repeats_it(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -184,7 +184,7 @@ async def test_a_secret_in_a_plain_field_shows_as_dots_in_a_picture(desk: Openin
         assert await made.script("k.getAttribute('style') || ''") == ""
 
 
-async def test_a_page_is_told_as_published_but_for_keys_and_for_where_its_links_lead(
+async def test_only_keys_and_link_targets_of_a_page_are_redacted(
     desk: Opening,
 ) -> None:
     async with desk() as made:
@@ -220,9 +220,7 @@ async def test_open_shadow_roots_and_frames_of_the_same_site_are_read(desk: Open
         assert text.index('frame "Part"') < text.index('button "Inside"')
 
 
-async def test_a_frame_of_another_site_is_named_and_said_to_be_unread(
-    desk: Opening, elsewhere: object
-) -> None:
+async def test_a_cross_site_frame_is_listed_as_unread(desk: Opening, elsewhere: object) -> None:
     async with desk() as made:
         made.pages["/f"] = "<button>Inside</button>"
         port = made.pages.server.port
@@ -298,7 +296,7 @@ async def test_finding_nothing_is_an_answer(desk: Opening) -> None:
         assert (answer.data["total"], answer.data["matches"]) == (0, [])
 
 
-async def test_a_secret_that_the_page_repeats_is_painted_over_in_every_picture(
+async def test_a_repeated_secret_is_masked_in_every_screenshot(
     desk: Opening,
 ) -> None:
     async with desk() as made:

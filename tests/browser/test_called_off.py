@@ -53,7 +53,7 @@ async def test_a_context_that_is_called_off_while_it_opens_is_closed() -> None:
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1])
-async def test_a_session_that_is_closed_while_its_browser_starts_leaves_nothing_running(
+async def test_closing_a_session_during_launch_leaves_no_process(
     after_s: float,
 ) -> None:
     before = set(psutil.Process().children(recursive=True))

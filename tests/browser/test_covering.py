@@ -168,9 +168,7 @@ async def test_a_page_can_neither_see_nor_undo_what_covers_it(site: Any) -> None
         ("   ", ["   ", "x"], set()),
     ],
 )
-def test_a_value_is_found_however_it_is_written(
-    value: str, texts: list[str], found: set[int]
-) -> None:
+def test_a_value_is_found_in_all_spellings(value: str, texts: list[str], found: set[int]) -> None:
     assert Echoes([value]).within(texts) == found
 
 
@@ -183,9 +181,7 @@ def test_what_was_only_on_the_way_is_found_where_nothing_stands_beside_it() -> N
     before=st.text(" .x", max_size=5),
     cuts=st.lists(st.integers(0, 30), max_size=4),
 )
-def test_a_value_is_found_over_any_number_of_texts(
-    value: str, before: str, cuts: list[int]
-) -> None:
+def test_a_value_is_found_across_text_nodes(value: str, before: str, cuts: list[int]) -> None:
     whole = before + value
     ends = sorted({min(cut, len(whole)) for cut in cuts} | {0, len(whole)})
     texts = [whole[start:end] for start, end in pairwise(ends)]

@@ -84,9 +84,7 @@ async def test_a_driver_that_cannot_run_says_what_it_lacks(node: Any) -> None:
 
 
 @SHELL
-async def test_a_driver_that_never_answers_is_ended_at_its_limit(
-    node: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_silent_driver_is_ended(node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     node(HANGS)
     before = set(psutil.Process().children(recursive=True))
     monkeypatch.setattr(drivers, "START_S", 1_000.0)  # the usual limit, which does not count here
@@ -152,7 +150,7 @@ async def test_without_a_driver_a_crawl_fails_with_the_reason(
 
 
 @SHELL
-async def test_a_driver_that_stops_answering_does_not_hold_a_start_up(
+async def test_a_hung_driver_does_not_block_a_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = set(psutil.Process().children(recursive=True))
@@ -168,7 +166,7 @@ async def test_a_driver_that_stops_answering_does_not_hold_a_start_up(
     assert await none_left(before)
 
 
-async def test_an_error_that_nobody_expects_does_not_leave_the_browser_starting(
+async def test_an_unexpected_error_ends_the_launch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(_: str | None, *, headless: bool) -> None:
@@ -182,9 +180,7 @@ async def test_an_error_that_nobody_expects_does_not_leave_the_browser_starting(
 
 
 @pytest.mark.parametrize("slow", [True, False])
-async def test_a_browser_without_its_gate_is_closed_again(
-    monkeypatch: pytest.MonkeyPatch, slow: bool
-) -> None:
+async def test_an_unfiltered_browser_closes(monkeypatch: pytest.MonkeyPatch, slow: bool) -> None:
     opened = []
 
     async def shut(browser: Any, *, without_media: bool) -> NavigationFilter:

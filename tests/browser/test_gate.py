@@ -88,9 +88,7 @@ async def test_frames_and_windows_of_a_page_are_refused_and_the_page_stands(
     assert not canary.hits
 
 
-async def test_two_hops_are_judged_one_by_one(
-    browsing: Making, pages: Pages, canary: Pages
-) -> None:
+async def test_each_redirect_hop_is_checked(browsing: Making, pages: Pages, canary: Pages) -> None:
     pages["/"] = Answer(b"", 302, "", (("Location", "/next"),))
     pages["/next"] = Answer(b"", 307, "", (("Location", f"{canary.url}/x"),))
     async with browsing(pages.url) as made:
@@ -110,9 +108,7 @@ async def test_a_frame_of_the_start_itself_is_loaded(browsing: Making, pages: Pa
     assert pages.hits["/innermost"] == 1
 
 
-async def test_a_frame_in_a_process_of_its_own_is_judged_as_well(
-    browsing: Making, pages: Pages, canary: Pages
-) -> None:
+async def test_remote_frames_are_checked(browsing: Making, pages: Pages, canary: Pages) -> None:
     # `localhost` is another site than `127.0.0.1`: Chromium gives that frame its own process.
     other = f"http://localhost:{pages.server.port}/frame"
     pages["/"] = f"<p>page</p><iframe src='{other}'></iframe>"
@@ -125,9 +121,7 @@ async def test_a_frame_in_a_process_of_its_own_is_judged_as_well(
     assert not canary.hits
 
 
-async def test_one_crawl_cannot_use_what_another_may_reach(
-    pages: Pages, canary: Pages, browsing: Making
-) -> None:
+async def test_crawls_share_no_allowlist(pages: Pages, canary: Pages, browsing: Making) -> None:
     from engine.browser.chromium.browser_options import FetcherOptions
     from engine.egress.egress_policy import Policy
 
@@ -148,9 +142,7 @@ async def test_one_crawl_cannot_use_what_another_may_reach(
 @pytest.mark.parametrize(
     "url", ["file:///etc/passwd", "chrome://version", "view-source:http://a.example/"]
 )
-async def test_addresses_that_are_not_of_the_web_are_not_opened(
-    browsing: Making, pages: Pages, url: str
-) -> None:
+async def test_non_web_addresses_are_not_opened(browsing: Making, pages: Pages, url: str) -> None:
     async with browsing(pages.url) as made:
         with pytest.raises(PageError, match="only http and https"):
             await made.fetcher.fetch(url, OPTIONS)

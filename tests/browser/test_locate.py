@@ -67,9 +67,7 @@ def test_chrome_comes_before_edge_and_edge_before_chromium(bare: Path) -> None:
 
 
 @posix
-def test_our_own_download_comes_before_what_is_installed_and_the_newest_first(
-    bare: Path, tmp_path: Path
-) -> None:
+def test_the_own_download_precedes_installed_browsers(bare: Path, tmp_path: Path) -> None:
     program(bare / "google-chrome")
     for revision in ("999", "1200"):
         program(tmp_path / "browsers" / f"chromium-{revision}" / "chrome-linux" / "chrome")
@@ -102,9 +100,7 @@ def test_the_doctor_gets_the_version_and_the_places(bare: Path) -> None:
 
 
 @posix
-def test_a_program_that_never_tells_its_version_costs_a_bounded_wait(
-    bare: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_version_query_has_a_limit(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locate, "VERSION_LIMIT_S", 0.2)
     monkeypatch.setenv("PATH", f"{bare}{os.pathsep}{os.defpath}")
     path = program(bare / "slow-browser", then="exec sleep 30")

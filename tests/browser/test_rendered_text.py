@@ -12,9 +12,7 @@ async def test_pages_made_at_random_have_the_browsers_words_on_the_browsers_line
     assert found["same"] + found["lines"] >= AIM * 120, found
 
 
-async def test_the_browsers_markdown_holds_nothing_that_is_not_shown(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_the_markdown_contains_only_visible_text(browsing: Making, pages: Pages) -> None:
     pages["/"] = (
         "<p>seen</p><textarea>gone</textarea><video>gone</video><canvas>gone</canvas>"
         "<audio controls>gone</audio><meter>gone</meter><progress>gone</progress>"

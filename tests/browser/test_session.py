@@ -107,9 +107,7 @@ async def test_windows_that_a_page_opens_do_not_stay(browsing: Making, site: Sit
 
 
 @pytest.mark.case("R72")
-async def test_a_crash_of_the_renderer_is_a_sentence_and_the_next_page_works(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_the_next_page_works_after_a_renderer_crash(browsing: Making, pages: Pages) -> None:
     pages["/ok"] = "<p>fine</p>"
     pages["/"] = "<script>addEventListener('load', () => fetch('/up'))</script>"
     async with browsing(pages.url) as made:
@@ -129,9 +127,7 @@ async def test_a_crash_of_the_renderer_is_a_sentence_and_the_next_page_works(
 
 
 @pytest.mark.case("R73")
-async def test_a_browser_that_dies_under_its_pages_is_started_again(
-    browsing: Making, site: Site
-) -> None:
+async def test_a_browser_that_dies_with_pages_is_restarted(browsing: Making, site: Site) -> None:
     async with browsing(site.url, pages=2) as made:
         await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
         waiting = [
@@ -186,9 +182,7 @@ async def test_closing_leaves_no_process_behind_even_with_a_page_in_flight(site:
         await session.warm()
 
 
-async def test_the_browser_keeps_what_playwright_switched_off_and_on(
-    browsing: Making, site: Site
-) -> None:
+async def test_playwrights_switches_are_passed_to_the_browser(browsing: Making, site: Site) -> None:
     async with browsing(site.url) as made:
         await made.session.warm()
         line = the_browser(os.getpid()).cmdline()

@@ -36,9 +36,7 @@ def late(script: str) -> str:
     return f"<div id=root></div><script>{script}</script>"
 
 
-async def test_a_page_is_taken_with_what_its_frames_are_answered(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_settling_waits_for_requests_of_frames(browsing: Making, pages: Pages) -> None:
     pages["/slow"] = Answer(b"answer", 200, "text/plain", delay_s=0.9)
     asks = "fetch('/slow').then(a => a.text()).then(t => document.body.append(t))"
     pages["/inner"] = f"<p>inner</p><script>{asks}</script>"
@@ -49,9 +47,7 @@ async def test_a_page_is_taken_with_what_its_frames_are_answered(
     assert (found.text.split(), found.settled) == (["page", "inner", "answer"], True)
 
 
-async def test_an_application_is_taken_with_what_its_slow_interface_answers(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_settling_waits_for_a_slow_api(browsing: Making, pages: Pages) -> None:
     pages["/"] = pages["/items"] = pages["/b"] = late(SHOP)
     pages["/api/items"] = data(1.3, name="All items", links=["/b", "/c"])
     pages["/api/b"] = data(0.02, name="Item b", links=["/items"])
@@ -220,9 +216,7 @@ async def test_an_answer_that_is_held_open_costs_the_first_pages_only(
         assert len({page.text for page in taken}) == 1
 
 
-async def test_a_page_that_was_whole_with_its_markup_is_not_kept_waiting(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_a_static_page_settles_without_delay(browsing: Making, pages: Pages) -> None:
     # What it counts elsewhere, and what it sends for its own sake, is not waited for.
     pages["/"] = (
         f"{PROSE}<script>fetch('/count', {{method: 'POST', keepalive: true}});"

@@ -43,9 +43,7 @@ def words_of(html: str) -> str:
     return str(static_of(html).content)
 
 
-async def test_the_text_of_declared_roots_is_what_the_browser_shows(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_declared_shadow_roots_read_as_displayed(browsing: Making, pages: Pages) -> None:
     for number, html in enumerate(SHADOWS):
         pages[f"/{number}"] = f"<!doctype html><body>{html}"
     async with browsing(pages.url) as made:

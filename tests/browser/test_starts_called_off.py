@@ -96,9 +96,7 @@ async def gone(before: list[psutil.Process]) -> bool:
 
 @pytest.mark.parametrize("cancelled", [True, False], ids=["cancelled", "not cancelled"])
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
-async def test_a_close_at_any_stage_of_a_start_leaves_no_task_and_no_process(
-    stage: Stage, cancelled: bool
-) -> None:
+async def test_a_close_at_any_launch_stage_leaves_nothing(stage: Stage, cancelled: bool) -> None:
     processes, tasks = children(), asyncio.all_tasks()
     browser = BrowserSession()
     start = asyncio.create_task(browser.warm())

@@ -62,9 +62,7 @@ def said(fetched: Fetched) -> list[str]:
     return str(extract_now(fetched, "text").content).split()
 
 
-async def test_sheets_hide_and_show_what_they_do_in_a_browser(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_style_sheets_hide_the_same_as_a_browser(browsing: Making, pages: Pages) -> None:
     spans = "".join(
         f"<span class={name} id={name}> {name} </span>" for name in "abcdefghijmnoqrstuvy"
     )
@@ -155,9 +153,7 @@ async def test_more_than_a_mebibyte_of_a_sheet_is_not_read(pages: Pages) -> None
         ("p:not(:has(.other)) { display: none }", True),
     ],
 )
-async def test_a_page_whose_sheets_only_a_browser_can_judge_needs_one(
-    pages: Pages, sheet: str, needs: bool
-) -> None:
+async def test_complex_style_sheets_need_a_browser(pages: Pages, sheet: str, needs: bool) -> None:
     pages["/"] = f"<style>{sheet}</style><p>{'word ' * 60}<i class=a>a</i>"
     async with open_static(Policy.for_start(pages.url), judge=True) as fetcher:
         found = await fetcher.fetch(f"{pages.url}/", PageOptions())

@@ -41,9 +41,7 @@ async def test_content_that_comes_late_is_there(
         assert page.render_ms >= 100
 
 
-async def test_a_page_is_left_alone_until_it_has_been_still_for_as_long_as_asked(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_extraction_waits_for_the_settle_time(browsing: Making, pages: Pages) -> None:
     # Each change comes 60 ms after the one before: 50 ms of waiting see the first only.
     pages["/"] = (
         "<script>let n = 0; const go = () => { document.body.append(`step${++n} `);"
@@ -120,17 +118,13 @@ async def test_a_page_that_stays_where_it_is_is_ready_when_it_is_still(
                 assert page.render_ms < 40_000
 
 
-async def test_a_page_that_is_never_still_is_taken_at_the_limit(
-    browsing: Making, site: Site
-) -> None:
+async def test_a_page_that_never_settles_is_read_at_the_limit(browsing: Making, site: Site) -> None:
     async with browsing(site.url) as made:
         page = await made.at_its_limit(f"{site.url}/ever", holds="<i></i>")
         assert not page.settled
 
 
-async def test_a_page_that_never_finishes_loading_gives_what_has_come(
-    browsing: Making, site: Site
-) -> None:
+async def test_a_page_that_never_loads_returns_partial_text(browsing: Making, site: Site) -> None:
     async with browsing(site.url) as made:
         page = await made.at_its_limit(f"{site.url}/hang-body", holds="The first half.")
         assert (page.status, page.settled) == (200, False)
@@ -157,9 +151,7 @@ async def test_only_what_a_reader_sees_is_handed_over(browsing: Making, site: Si
                 assert unseen not in text
 
 
-async def test_the_head_keeps_its_description_and_nothing_else(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_only_the_description_of_the_head_is_kept(browsing: Making, pages: Pages) -> None:
     pages["/"] = Answer(
         b"<html lang=fr><head><title>t</title><meta name=Description content='in short'>"
         b"<meta name=x content=y><link rel=icon href=/i></head><body><p>words</p></body></html>"
@@ -180,9 +172,7 @@ async def test_boxless_elements_keep_their_content(browsing: Making, pages: Page
         assert "gone" not in page.html
 
 
-async def test_links_are_absolute_of_the_web_without_passwords_and_each_once(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_links_are_absolute_unique_and_passwordless(browsing: Making, pages: Pages) -> None:
     hrefs = [
         "a",
         "/a",
@@ -199,9 +189,7 @@ async def test_links_are_absolute_of_the_web_without_passwords_and_each_once(
         assert "javascript" not in page.html
 
 
-async def test_a_directory_without_end_is_cut_at_the_most_links(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_links_are_cut_at_the_maximum(browsing: Making, pages: Pages) -> None:
     pages["/"] = "".join(f"<a href='/{n}'>x</a>" for n in range(3_000))
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PageOptions(max_links=2_000))
@@ -217,9 +205,7 @@ async def test_a_page_with_too_much_text_is_cut_and_says_so(browsing: Making, pa
         assert "tail" not in page.html
 
 
-async def test_the_page_cannot_lie_to_the_script_that_reads_it(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_a_page_cannot_forge_the_extraction(browsing: Making, pages: Pages) -> None:
     pages["/"] = (
         "<p>truth</p><script>String.prototype.slice = () => 'lie'; JSON.stringify = () => 'lie';"
         "Set = Map = Promise = undefined; Element.prototype.checkVisibility = () => false;"
@@ -231,9 +217,7 @@ async def test_the_page_cannot_lie_to_the_script_that_reads_it(
         assert "lie" not in page.text
 
 
-async def test_broken_surrogates_in_a_page_are_no_trouble_later(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_broken_surrogates_are_replaced(browsing: Making, pages: Pages) -> None:
     pages["/"] = "<script>document.title = document.body.textContent = 'a\\ud800b'</script>"
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, PageOptions())
@@ -344,9 +328,7 @@ async def test_screenshots_are_made_as_asked(browsing: Making, site: Site) -> No
             assert all(shot.startswith(b"\x89PNG") for shot in taken if shot)
 
 
-async def test_a_fetch_that_is_cancelled_ends_at_once_and_the_next_one_works(
-    browsing: Making, site: Site
-) -> None:
+async def test_a_fetch_works_after_a_cancelled_one(browsing: Making, site: Site) -> None:
     async with browsing(site.url) as made:
         await made.fetcher.fetch(f"{site.url}/static/1", PageOptions())
         for path in ("/hang", "/busy-script"):
@@ -371,9 +353,7 @@ CARD = (
 )
 
 
-async def test_open_shadow_roots_are_in_text_markup_and_links_as_they_are_shown(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_open_shadow_roots_are_extracted(browsing: Making, pages: Pages) -> None:
     pages["/"] = (
         f"<p>before</p>{CARD}<div>x<template shadowrootmode=open><p>declared</p><slot></slot>"
         "</template>slotted</div><table><tr><td>1<td>2</table><a href=/out>outside</a>"
@@ -392,9 +372,7 @@ async def test_open_shadow_roots_are_in_text_markup_and_links_as_they_are_shown(
     assert not page.truncated
 
 
-async def test_the_text_of_a_shadow_root_is_that_of_the_same_elements_without_one(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_shadow_roots_read_like_plain_elements(browsing: Making, pages: Pages) -> None:
     for seed in range(30):
         body = random_page(seed).partition("<body>")[2].removesuffix("</body>")
         pages[f"/{seed}"] = body
@@ -420,9 +398,7 @@ async def test_links_have_their_texts_seen_or_not(browsing: Making, pages: Pages
     assert page.link_texts == ["one link", "picture", "unseen", "label"]
 
 
-async def test_frames_of_the_same_origin_are_joined_and_followed(
-    browsing: Making, pages: Pages
-) -> None:
+async def test_same_origin_frames_are_merged(browsing: Making, pages: Pages) -> None:
     pages["/"] = Answer(
         b"<title>t</title><frameset cols=1,1><frame src=/1><frame src=/2></frameset>"
     )

@@ -111,9 +111,7 @@ async def test_one_of_several_pages_can_be_chosen_and_a_closed_one_is_left(site:
         assert (await first_picture(showing, one.number + 99)).page == one.number
 
 
-async def test_who_stops_looking_leaves_nothing_in_the_browser(
-    site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_stopping_a_view_leaves_nothing(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(site) as (showing, page):
         await page.goto(site.url)
         opened: list[Any] = []
@@ -146,9 +144,7 @@ async def test_what_was_typed_is_painted_over(site: Any, masked: MaskedContent) 
 
 
 @pytest.mark.parametrize("values", [[], ["typed before"]])
-async def test_what_is_typed_while_somebody_looks_is_not_seen_either(
-    site: Any, values: list[str]
-) -> None:
+async def test_typed_text_is_masked_in_the_live_view(site: Any, values: list[str]) -> None:
     typed = [*values]
     async with on_stage(site, MaskedContent(typed)) as (showing, page):
         await page.goto(site.url)

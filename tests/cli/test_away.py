@@ -32,9 +32,7 @@ def crawling(octask: Octask, site: Any, *words: str) -> tuple[subprocess.Popen[s
 
 @pytest.mark.case("R94")
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_a_crawl_whose_ledger_is_away_says_so_and_goes_on_with_every_page(
-    octask: Octask, site: Any
-) -> None:
+def test_a_crawl_continues_while_its_ledger_is_away(octask: Octask, site: Any) -> None:
     program, root = crawling(octask, site)
     (folder,) = [one for one in root.iterdir() if one.name != ".runners"]
     waiting = octask.start("wait", folder.name)
@@ -116,9 +114,7 @@ def test_a_cancel_by_the_keyboard_that_cannot_be_noted_says_why(octask: Octask, 
 
 
 @pytest.mark.case("R20")
-def test_a_crawl_that_cannot_write_its_end_says_why_and_ends_once_it_can(
-    octask: Octask, site: Any
-) -> None:
+def test_a_crawl_settles_once_its_end_can_be_written(octask: Octask, site: Any) -> None:
     program, root = crawling(octask, site, "--max-pages", "5", "--delay-ms", "500")
     (folder,) = [one for one in root.iterdir() if one.name != ".runners"]
     meta, aside = folder / "meta.json", folder / "aside"
@@ -136,9 +132,7 @@ def test_a_crawl_that_cannot_write_its_end_says_why_and_ends_once_it_can(
 
 @pytest.mark.case("R94")
 @pytest.mark.parametrize("left", ["nothing", "a mount point"])
-def test_what_is_asked_of_all_tasks_of_a_ledger_that_is_away_is_refused(
-    octask: Octask, site: Any, left: str
-) -> None:
+def test_bulk_commands_are_refused_for_an_away_ledger(octask: Octask, site: Any, left: str) -> None:
     root = octask.home / "tasks"
     assert octask("list") == ""  # nothing ever ran here, and nothing is missed
     octask("start", "crawl", site.url, *FAST, "--max-pages", "1")
@@ -159,9 +153,7 @@ def test_what_is_asked_of_all_tasks_of_a_ledger_that_is_away_is_refused(
 
 
 @pytest.mark.case("R94")
-def test_a_list_that_is_watched_says_when_its_ledger_goes_and_comes_back(
-    octask: Octask, site: Any
-) -> None:
+def test_watch_reports_when_its_ledger_goes_and_returns(octask: Octask, site: Any) -> None:
     octask("start", "crawl", site.url, *FAST, "--max-pages", "1")
     root = octask.home / "tasks"
     program = octask.start("watch")
@@ -179,9 +171,7 @@ def test_a_list_that_is_watched_says_when_its_ledger_goes_and_comes_back(
 
 
 @pytest.mark.case("R94")
-def test_after_a_ctrl_c_while_the_ledger_is_away_nothing_says_that_the_task_goes_on(
-    octask: Octask, site: Any
-) -> None:
+def test_ctrl_c_while_the_ledger_is_away_promises_nothing(octask: Octask, site: Any) -> None:
     program, root = crawling(octask, site)
     (folder,) = [one for one in root.iterdir() if one.name != ".runners"]
     aside = root.with_name("aside")

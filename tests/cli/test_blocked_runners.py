@@ -10,9 +10,7 @@ from tests.support.octask import Octask
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
-def test_a_start_says_what_is_in_the_place_of_the_folder_of_leases(
-    octask: Octask, kind: str
-) -> None:
+def test_a_start_reports_a_blocked_lease_folder(octask: Octask, kind: str) -> None:
     root = octask.home / "tasks"
     root.mkdir(parents=True)
     place = root / ".runners"

@@ -49,9 +49,7 @@ def ended(
 
 @POSIX
 @pytest.mark.parametrize("names", [["stderr"], ["stdout"], ["stdout", "stderr"]])
-def test_a_crawl_whose_reader_is_gone_is_completed(
-    octask: Octask, site: Any, names: list[str]
-) -> None:
+def test_a_crawl_completes_without_its_reader(octask: Octask, site: Any, names: list[str]) -> None:
     nobody = closed_pipe()
     streams = {name: nobody if name in names else subprocess.DEVNULL for name in _BOTH}
     code = ended(octask, "start", "crawl", site.url, *FAST, "--max-pages", "3", **streams)
@@ -71,9 +69,7 @@ def test_a_rerun_whose_reader_is_gone_is_completed(octask: Octask, site: Any) ->
 
 
 @POSIX
-def test_commands_whose_reader_is_gone_are_done_and_reported(
-    octask: Octask, site: Any, tmp_path: Path
-) -> None:
+def test_commands_complete_without_their_reader(octask: Octask, site: Any, tmp_path: Path) -> None:
     file, report = tmp_path / "visit.json", tmp_path / "report.xml"
     file.write_text(json.dumps(task(do("goto", url=site.url))), "utf-8")
     nobody = closed_pipe()
@@ -85,9 +81,7 @@ def test_commands_whose_reader_is_gone_are_done_and_reported(
 
 @POSIX
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_an_answer_that_cannot_be_written_is_a_failure_although_the_task_is_completed(
-    octask: Octask, site: Any
-) -> None:
+def test_an_unwritable_answer_fails_a_completed_task(octask: Octask, site: Any) -> None:
     with open("/dev/full", "wb") as full:
         words = ["start", "crawl", site.url, *FAST, "--max-pages", "2"]
         assert ended(octask, *words, stdout=full.fileno()) == 1
@@ -96,9 +90,7 @@ def test_an_answer_that_cannot_be_written_is_a_failure_although_the_task_is_comp
 
 @POSIX
 @pytest.mark.parametrize("hangups", [1, 2])
-def test_a_closed_terminal_cancels_a_crawl_and_keeps_its_pages(
-    octask: Octask, site: Any, hangups: int
-) -> None:
+def test_a_closed_terminal_cancels_the_crawl(octask: Octask, site: Any, hangups: int) -> None:
     running = octask.start("start", "crawl", endless(site), *ENDLESS)
     task_id = only_task(octask)
     until(lambda: octask.pages(task_id) > 1)
@@ -113,9 +105,7 @@ def test_a_closed_terminal_cancels_a_crawl_and_keeps_its_pages(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
-def test_a_ledger_whose_path_is_no_text_works_like_any_other(
-    octask: Octask, site: Any, tmp_path: Path
-) -> None:
+def test_a_ledger_path_may_be_invalid_utf_8(octask: Octask, site: Any, tmp_path: Path) -> None:
     octask.home = Path(os.fsdecode(os.fsencode(tmp_path) + b"/h\xe9me"))
     said = octask("start", "crawl", site.url, *FAST, "--max-pages", "2")
     assert "COMPLETED: 2 pages" in said

@@ -43,9 +43,7 @@ def said(tmp_path: Path) -> Said:
         (("--args", "7"), '{"max_pages": 5}'),
     ],
 )
-def test_a_start_with_a_wrong_option_shows_a_right_one(
-    said: Said, words: tuple[str, str], way_out: str
-) -> None:
+def test_a_wrong_option_shows_an_example(said: Said, words: tuple[str, str], way_out: str) -> None:
     told = said("start", "crawl", "https://a.example/", *words)
     assert f"For example: {words[0]} " in told
     assert way_out in told.replace('\\"', '"')

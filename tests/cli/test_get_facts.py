@@ -11,7 +11,7 @@ from tests.support.octask import FAST, Octask
 CONTRACT = '{"expected_total": 9, "item_key": "url", "stop_condition": "all of them"}'
 
 
-def test_an_envelope_with_a_contract_tells_its_run_its_counts_and_what_is_missing(
+def test_an_envelope_shows_its_contract_counts_and_missing_items(
     octask: Octask,
 ) -> None:
     words = ("start", "browser_task", "--objective", "count", "--contract", CONTRACT)
@@ -34,9 +34,7 @@ def test_a_recording_tells_how_it_ended(octask: Octask, site: Any) -> None:
 
 @pytest.mark.case("R62")
 @pytest.mark.parametrize(("most", "told"), [(2, True), (200, False)])
-def test_a_crawl_tells_when_its_limit_of_pages_ended_it(
-    octask: Octask, site: Any, most: int, told: bool
-) -> None:
+def test_a_crawl_reports_its_page_limit(octask: Octask, site: Any, most: int, told: bool) -> None:
     words = ("--engine", "static", "--max-depth", "1", "--max-pages", str(most), "--json")
     ended = json.loads(octask("start", "crawl", site.url, *words))
     assert ("ended by:  its limit of pages" in octask("get", ended["task_id"])) is told
@@ -62,9 +60,7 @@ def test_a_crawl_tells_of_pages_that_show_nothing(octask: Octask) -> None:
         (0, ""),
     ],
 )
-def test_a_crawl_tells_of_the_routes_that_it_did_not_follow(
-    octask: Octask, site: Any, routes: int, told: str
-) -> None:
+def test_a_crawl_reports_skipped_routes(octask: Octask, site: Any, routes: int, told: str) -> None:
     links = "".join(f'<a href="#/{number}">x</a>' for number in range(routes))
     site.answers["/app"] = Answer(f"<title>t</title><a href='#top'>top</a>{links}".encode())
     ended = json.loads(octask("start", "crawl", f"{site.url}/app", *FAST, "--json"))

@@ -67,9 +67,7 @@ def found(octask: Octask, query: str, *more: str) -> set[str]:
     return {line.split("\t")[0] for line in lines}
 
 
-def test_a_list_is_narrowed_by_a_query_and_its_limit_counts_what_is_left(
-    octask: Octask, tasks: Tasks
-) -> None:
+def test_the_limit_of_a_list_counts_matching_tasks(octask: Octask, tasks: Tasks) -> None:
     assert found(octask, "status:running host:foreign.test") == {FOREIGN}
     assert found(octask, "-status:ended") == {tasks.pending, tasks.running, FOREIGN}
     assert found(octask, "name:ended OR name:pending") == {tasks.pending, tasks.ended}
@@ -98,9 +96,7 @@ def test_a_list_by_a_ledger_that_is_not_this_one_says_so(octask: Octask, tasks: 
     assert "no value" not in octask("list", "--query", "root:here")
 
 
-def test_a_dry_run_tells_what_would_happen_to_which_and_touches_nothing(
-    octask: Octask, tasks: Tasks
-) -> None:
+def test_a_dry_run_lists_the_tasks_and_changes_nothing(octask: Octask, tasks: Tasks) -> None:
     before = {path: path.read_bytes() for path in tasks.root.rglob("meta.json")}
     said = octask("cancel", "--all-matching", "kind:crawl", "--dry-run")
     assert "1 waiting: cancelled at once" in said
@@ -152,9 +148,7 @@ def test_one_refusal_keeps_nobody_else_from_being_asked(octask: Octask, tasks: T
         (["--all-matching", "x", "0123456789abcdef"], "give either ids or a query, not both"),
     ],
 )
-def test_a_cancel_without_a_clear_choice_is_refused(
-    octask: Octask, words: list[str], sentence: str
-) -> None:
+def test_cancel_needs_a_clear_selection(octask: Octask, words: list[str], sentence: str) -> None:
     assert sentence in octask("cancel", *words, code=2)
 
 
@@ -190,9 +184,7 @@ def test_on_a_terminal_a_person_is_asked_and_no_is_the_default(
     assert tasks.status(late.task_id) == "PENDING"
 
 
-def test_a_task_is_repeated_with_the_same_arguments_and_names_its_parent(
-    octask: Octask, site: Any
-) -> None:
+def test_a_rerun_has_the_same_arguments_and_a_parent(octask: Octask, site: Any) -> None:
     octask("start", "crawl", site.url, *FAST, "--max-pages", "2", "--name", "docs")
     first = octask.tasks()[0]
     again = json.loads(octask("rerun", first["task_id"], "--json"))
@@ -207,9 +199,7 @@ def test_a_task_is_repeated_with_the_same_arguments_and_names_its_parent(
 
 
 @pytest.mark.parametrize("more", [[], ["--detach"]])
-def test_a_request_that_held_a_secret_cannot_be_repeated(
-    octask: Octask, site: Any, more: list[str]
-) -> None:
+def test_a_request_with_a_secret_has_no_rerun(octask: Octask, site: Any, more: list[str]) -> None:
     url = site.url.replace("http://", "http://ann:hunter2secret@")
     octask("start", "crawl", url, *FAST, "--max-pages", "1")
     task_id = octask.tasks()[0]["task_id"]
@@ -218,9 +208,7 @@ def test_a_request_that_held_a_secret_cannot_be_repeated(
     assert len(octask.tasks()) == 1
 
 
-def test_a_request_of_another_program_or_too_long_cannot_be_repeated(
-    octask: Octask, tasks: Tasks
-) -> None:
+def test_foreign_or_truncated_requests_have_no_rerun(octask: Octask, tasks: Tasks) -> None:
     error = json.loads(octask("rerun", FOREIGN, "--json", code=1))["error"]
     assert error["code"] == "request_unknown"
     huge = [f"http://x.test/{number}/*" for number in range(20_000)]

@@ -114,9 +114,7 @@ def test_the_first_interrupt_cancels_and_keeps_the_pages(octask: Octask, site: A
     assert len(result["pages"]) == octask.pages(task_id) >= 3
 
 
-def test_cancel_from_another_process_ends_a_crawl_within_two_seconds(
-    octask: Octask, site: Any
-) -> None:
+def test_a_crawl_ends_two_seconds_after_a_foreign_cancel(octask: Octask, site: Any) -> None:
     run = octask.start("start", "crawl", site.url + "/hang", *ENDLESS)
     task_id = only_task(octask)
     until(lambda: site.hits["/hang"])
@@ -196,9 +194,7 @@ def test_a_name_that_is_not_found_fails_with_that_reason(octask: Octask) -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_watch_draws_its_table_on_a_terminal_until_it_is_interrupted(
-    octask: Octask, site: Any
-) -> None:
+def test_watch_redraws_its_table_until_interrupted(octask: Octask, site: Any) -> None:
     import pty
 
     octask("start", "crawl", site.url, *FAST, "--max-pages", "1")
@@ -244,9 +240,7 @@ def drain(terminal: int) -> None:
         ("env -u HOME {octask} list", 0),
     ],
 )
-def test_odd_surroundings_end_without_a_traceback(
-    octask: Octask, home: Path, shell: str, code: int
-) -> None:
+def test_odd_environments_print_no_error(octask: Octask, home: Path, shell: str, code: int) -> None:
     folder = home / "tasks" / "00000000000000a1"
     folder.mkdir(parents=True)
     meta = {"task_id": folder.name, "kind": "crawl", "status": "COMPLETED", "created_at": 1}
@@ -264,9 +258,7 @@ def test_odd_surroundings_end_without_a_traceback(
     assert ran.returncode == code, ran.stderr
 
 
-def test_a_planted_result_can_neither_steer_a_terminal_nor_break_the_json(
-    octask: Octask, site: Any
-) -> None:
+def test_a_hostile_result_is_escaped_on_terminals_and_in_json(octask: Octask, site: Any) -> None:
     octask("start", "crawl", site.url, *FAST, "--max-pages", "1")
     task_id = octask.tasks()[0]["task_id"]
     result = octask.home / "tasks" / task_id / "result.json"
@@ -276,9 +268,7 @@ def test_a_planted_result_can_neither_steer_a_terminal_nor_break_the_json(
     assert json.loads(said.replace("result.json is not valid JSON\n", ""))["result"] is None
 
 
-def test_a_module_in_the_folder_of_the_moment_is_not_taken_for_ours(
-    octask: Octask, site: Any, tmp_path: Path
-) -> None:
+def test_a_module_in_the_cwd_is_not_imported(octask: Octask, site: Any, tmp_path: Path) -> None:
     planted = tmp_path / "msgspec.py"
     planted.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     ran = subprocess.run(

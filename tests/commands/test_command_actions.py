@@ -23,9 +23,7 @@ onpointerup = (event) => say(event.clientY - from);
 </script>"""
 
 
-async def test_a_drag_goes_down_and_stays_for_a_move_where_it_ends(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_drag_presses_moves_and_releases(opened: Opening, site: Site) -> None:
     site.answers["/pointed"] = page(POINTED)
     card = "<div id=card draggable=true>card</div>"
     drops = "slot.ondragover = (event) => { over += 1; event.preventDefault() }"
@@ -45,9 +43,7 @@ async def test_a_drag_goes_down_and_stays_for_a_move_where_it_ends(
     assert [done[at]["text"] for at in (2, 5)] == ["120", "dropped"]
 
 
-async def test_a_field_that_secret_keys_are_pressed_into_is_covered_in_pictures(
-    opened: Opening, site: Site
-) -> None:
+async def test_fields_with_secret_keys_are_masked(opened: Opening, site: Site) -> None:
     site.answers["/field"] = page("<input id=name>")
     pictures = []
     async with opened() as booth:
@@ -83,9 +79,7 @@ HIDDEN = (
 )
 
 
-async def test_a_text_is_waited_for_where_it_is_named_and_where_it_is_seen(
-    opened: Opening, site: Site
-) -> None:
+async def test_wait_for_text_finds_named_and_visible_text(opened: Opening, site: Site) -> None:
     site.answers["/hidden"] = page(HIDDEN)
     site.answers["/never"] = Answer(stops="before")
     site.answers["/busy"] = page("busy<script>fetch('/never')</script>")
@@ -148,9 +142,7 @@ async def test_of_many_dialogs_a_few_are_told(
     assert [one["message"] for one in done["dialogs"]] == ["1", "2"]
 
 
-async def test_what_reads_a_whole_frame_tells_an_element_that_is_none(
-    opened: Opening, site: Site
-) -> None:
+async def test_frame_readers_report_a_missing_element(opened: Opening, site: Site) -> None:
     site.answers["/plain"] = page("<h1>plain</h1>")
     async with opened() as booth:
         goto = do("goto", url=f"{site.url}/plain")
@@ -158,9 +150,7 @@ async def test_what_reads_a_whole_frame_tells_an_element_that_is_none(
     assert said == ("EXECUTION_ERROR", "the frame selector met an element that is no frame")
 
 
-async def test_an_expected_text_counts_line_breaks_and_spaces_as_one_space(
-    opened: Opening, site: Site
-) -> None:
+async def test_expected_texts_ignore_differences_of_whitespace(opened: Opening, site: Site) -> None:
     site.answers["/pre"] = page("<pre>All\n   done</pre>")
     async with opened() as booth:
         goto = do("goto", url=f"{site.url}/pre")

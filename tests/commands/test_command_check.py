@@ -140,9 +140,7 @@ def test_a_value_of_the_wrong_shape_is_refused(bad: dict[str, Any], path: str) -
         ({"variables": {"a": None}}, {"variables.a": "invalid_value"}),
     ],
 )
-def test_a_task_field_of_the_wrong_shape_is_refused(
-    fields: dict[str, Any], expected: dict[str, str]
-) -> None:
+def test_bad_task_fields_are_refused(fields: dict[str, Any], expected: dict[str, str]) -> None:
     assert refused({**task(GOTO), **fields}) == expected
 
 

@@ -154,9 +154,7 @@ async def test_a_command_on_a_stopped_browser_says_how_long_it_took(
     assert abs(float(told[1]) - took_s) < 2
 
 
-async def test_a_cancel_of_a_thousand_commands_is_settled_as_quickly(
-    opened: Opening, site: Site
-) -> None:
+async def test_cancelling_a_thousand_commands_is_quick(opened: Opening, site: Site) -> None:
     async with opened() as booth:
         record = await booth.start(
             do("goto", url=f"{site.url}/static/1"), FOREVER, *[do("reload")] * 998
@@ -168,7 +166,7 @@ async def test_a_cancel_of_a_thousand_commands_is_settled_as_quickly(
     assert states(found) == ["success", *["skipped"] * 999]
 
 
-async def test_a_cancel_while_the_browser_starts_is_settled_and_leaves_no_process(
+async def test_a_cancel_during_launch_leaves_no_process(
     opened: Opening,
 ) -> None:
     async with opened() as booth:
@@ -181,9 +179,7 @@ async def test_a_cancel_while_the_browser_starts_is_settled_and_leaves_no_proces
     await until(lambda: not living())
 
 
-async def test_a_task_that_waits_is_queued_and_cancelled_with_all_its_commands_skipped(
-    opened: Opening, site: Site
-) -> None:
+async def test_cancelling_a_queued_task_skips_all_commands(opened: Opening, site: Site) -> None:
     async with opened(slots=1) as booth:
         first = await booth.start(do("goto", url=f"{site.url}/static/1"), FOREVER)
         second = await booth.start(do("goto", url=f"{site.url}/static/2"), do("reload"))
@@ -215,9 +211,7 @@ async def test_a_browser_that_dies_ends_the_command_at_once(opened: Opening, sit
     assert again["status"] == "completed"  # the next task gets a new browser
 
 
-async def test_a_task_whose_instance_is_closed_before_its_turn_is_disconnected(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_queued_task_of_a_closed_instance_disconnects(opened: Opening, site: Site) -> None:
     async with opened() as booth:
         instance = await booth.engine.instances.launch(instance_options(site))
         first = await booth.start(FOREVER, instanceId=instance.id)
@@ -230,9 +224,7 @@ async def test_a_task_whose_instance_is_closed_before_its_turn_is_disconnected(
     assert codes == ["INSTANCE_DISCONNECTED", "INSTANCE_DISCONNECTED"]
 
 
-async def test_without_any_browser_the_task_says_where_it_looked(
-    opened: Opening, tmp_path: Path
-) -> None:
+async def test_a_missing_browser_lists_the_searched_paths(opened: Opening, tmp_path: Path) -> None:
     async with opened() as booth:
         booth.engine._browser._path = str(tmp_path / "nothing")
         found = await booth.run(do("goto", url="http://example.com/"), do("reload"))

@@ -91,9 +91,7 @@ async def test_text_and_html_hold_open_shadow_roots(opened: Opening, site: Site)
     assert plain["html"] == '<p id="plain">plain <b>words</b></p>'
 
 
-async def test_clicks_are_counted_and_take_a_button_and_keys_that_are_held(
-    opened: Opening, site: Site
-) -> None:
+async def test_clicks_take_a_count_a_button_and_modifiers(opened: Opening, site: Site) -> None:
     site.answers["/log"] = page("<button id=b>b</button><input id=field>" + LOG)
     async with opened() as booth:
         *_, said = await results(
@@ -131,9 +129,7 @@ BOXES = """
 STATES = "[...document.querySelectorAll('label input')].map((box) => box.checked)"
 
 
-async def test_boxes_are_checked_and_unchecked_once_however_often_it_is_asked_for(
-    opened: Opening, site: Site
-) -> None:
+async def test_check_and_uncheck_are_idempotent(opened: Opening, site: Site) -> None:
     site.answers["/boxes"] = page(BOXES)
     async with opened() as booth:
         done = await results(
@@ -163,9 +159,7 @@ async def test_boxes_are_checked_and_unchecked_once_however_often_it_is_asked_fo
             assert reason in said
 
 
-async def test_a_key_that_is_pressed_into_a_field_is_kept_no_more_than_what_is_typed(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_pressed_key_is_masked_like_typed_text(opened: Opening, site: Site) -> None:
     site.answers["/log"] = page("<input id=field oninput='log.textContent = value'><p id=log></p>")
     async with opened() as booth:
         done = await booth.run(
@@ -268,9 +262,7 @@ INNER = """<h2>Inner</h2><input id=name><button onclick="out.textContent = 'hi '
 FAR = "<button id=deep onclick=\"this.textContent='pressed'\">deep</button>"
 
 
-async def test_commands_act_in_frames_of_the_same_and_of_another_site(
-    opened: Opening, site: Site
-) -> None:
+async def test_commands_act_in_frames_of_any_site(opened: Opening, site: Site) -> None:
     far = f"http://localhost:{site.port}"
     site.answers["/outer"] = page(OUTER)
     site.answers["/near"] = page(INNER.format(far=far))
@@ -305,9 +297,7 @@ async def test_commands_act_in_frames_of_the_same_and_of_another_site(
     assert said == ("EXECUTION_ERROR", "the frame selector met an element that is no frame")
 
 
-async def test_several_frames_and_targets_are_told_and_a_missing_frame_is_told_as_such(
-    opened: Opening, site: Site
-) -> None:
+async def test_ambiguous_and_missing_frames_are_reported(opened: Opening, site: Site) -> None:
     site.answers["/frames"] = page("<iframe class=f src=/inner></iframe>" * 2)
     site.answers["/inner"] = page("<p>one</p><p>two</p><iframe srcdoc='<b>deep</b>'></iframe>")
     goto = do("goto", url=f"{site.url}/frames")
@@ -342,9 +332,7 @@ async def test_several_frames_and_targets_are_told_and_a_missing_frame_is_told_a
         await too_late(booth, goto, missing, "#none (it is not there or hidden)")
 
 
-async def test_nothing_is_gone_from_a_frame_that_was_never_there(
-    opened: Opening, site: Site
-) -> None:
+async def test_wait_for_gone_fails_for_a_missing_frame(opened: Opening, site: Site) -> None:
     site.answers["/frame"] = page(
         """<iframe id=f srcdoc="<p>in</p><iframe class=deep srcdoc='<b>deep</b>'></iframe>">
         </iframe><button onclick=f.remove()>close</button>"""
@@ -369,9 +357,7 @@ async def test_nothing_is_gone_from_a_frame_that_was_never_there(
         await results(booth, goto, do("expect", title="t", frame="#typo"))
 
 
-async def test_a_frame_that_comes_late_is_waited_for_before_anything_in_it_is_gone(
-    opened: Opening, site: Site
-) -> None:
+async def test_wait_for_gone_waits_for_a_late_frame(opened: Opening, site: Site) -> None:
     late = """setTimeout(() => { const f = document.createElement("iframe");
       f.srcdoc = "<b>in</b>"; f.onload = () => setTimeout(() => f.remove(), 300);
       document.body.append(f) }, 300)"""
@@ -552,9 +538,7 @@ UNMET: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_an_expectation_waits_and_fails_with_what_was_there(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_failed_expectation_reports_the_actual_value(opened: Opening, site: Site) -> None:
     site.answers["/later"] = page(LATER)
     goto = do("goto", url=f"{site.url}/later")
     async with opened() as booth:
@@ -639,9 +623,7 @@ async def test_dragging_works_with_drops_and_with_pointers(opened: Opening, site
     assert said == {"text": "the card 120 px"}
 
 
-async def test_an_option_is_chosen_by_its_value_its_label_or_its_place(
-    opened: Opening, site: Site
-) -> None:
+async def test_options_are_selected_by_value_label_or_index(opened: Opening, site: Site) -> None:
     site.answers["/sizes"] = page(
         "<select><option value=s>Small<option value=l>Large<option value=x>Huge</select>"
     )

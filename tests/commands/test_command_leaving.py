@@ -75,9 +75,7 @@ def editor(site: Site) -> Site:
 
 
 @pytest.mark.case("R69")
-async def test_a_task_leaves_pages_that_ask_to_stay_and_the_form_is_sent(
-    opened: Opening, editor: Site
-) -> None:
+async def test_beforeunload_dialogs_do_not_block_navigation(opened: Opening, editor: Site) -> None:
     async with opened() as booth:
         for name in WAYS:
             before = editor.hits["/saved"]
@@ -128,9 +126,7 @@ async def test_a_page_that_is_told_to_stay_stays_and_the_command_that_would_leav
     assert not editor.hits["/saved"]
 
 
-async def test_a_page_that_asks_nothing_is_left_whatever_it_is_told(
-    opened: Opening, editor: Site
-) -> None:
+async def test_a_page_without_beforeunload_is_left(opened: Opening, editor: Site) -> None:
     async with opened() as booth:
         await results(
             booth,

@@ -21,9 +21,7 @@ def leaving(site: Site, delay_ms: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return do("goto", url=f"{site.url}/restless"), do("goto", url=f"{site.url}/plain")
 
 
-async def test_an_address_is_opened_from_a_page_that_redirects_itself(
-    opened: Opening, site: Site
-) -> None:
+async def test_goto_works_from_a_page_that_redirects(opened: Opening, site: Site) -> None:
     async with opened() as booth:
         for delay_ms in (30, 5, 120):
             restless, plain = leaving(site, delay_ms)
@@ -42,9 +40,7 @@ async def test_the_next_task_of_the_instance_opens_its_address(opened: Opening, 
             assert (at["status"], text["text"]) == (200, "new")
 
 
-async def test_an_answer_without_a_page_is_told_once_and_the_old_page_stays(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_download_answer_keeps_the_old_page(opened: Opening, site: Site) -> None:
     site.answers["/plain"] = page("<h1>old</h1>")
     site.answers["/empty"] = Answer(b"", status=204)
     site.answers["/file"] = Answer(

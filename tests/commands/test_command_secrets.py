@@ -33,9 +33,7 @@ async def pictures(booth: Booth, site: Site, text: str, **args: Any) -> list[byt
 
 
 @pytest.mark.case("R81")
-async def test_what_was_typed_is_painted_over_wherever_the_page_repeats_it(
-    opened: Opening, site: Site
-) -> None:
+async def test_repeated_typed_text_is_masked(opened: Opening, site: Site) -> None:
     site.answers["/echo"] = ECHO
     async with opened() as booth:
         one = await pictures(booth, site, "Ada7ovelace")
@@ -45,9 +43,7 @@ async def test_what_was_typed_is_painted_over_wherever_the_page_repeats_it(
     assert all(shown != hidden for shown, hidden in zip(kept, other, strict=True))
 
 
-async def test_what_one_task_typed_into_an_instance_no_later_one_repeats(
-    opened: Opening, site: Site
-) -> None:
+async def test_later_tasks_mask_texts_typed_by_earlier_ones(opened: Opening, site: Site) -> None:
     site.answers["/echo"] = ECHO
     async with opened() as booth:
         options = InstanceOptions(policy=Policy.for_start(site.url))
@@ -60,9 +56,7 @@ async def test_what_one_task_typed_into_an_instance_no_later_one_repeats(
         assert "hunter2-x" not in str(later)
 
 
-async def test_over_a_network_face_a_task_may_reach_what_the_operators_list_has(
-    opened: Opening, site: Site
-) -> None:
+async def test_network_requests_may_use_the_operators_list(opened: Opening, site: Site) -> None:
     place = site.url.partition("//")[2]
     async with opened(route="http", allow_private=(place,)) as booth:
         done = await booth.run(do("goto", url=f"{site.url}/static/1"))
@@ -70,9 +64,7 @@ async def test_over_a_network_face_a_task_may_reach_what_the_operators_list_has(
 
 
 @pytest.mark.case("R81")
-async def test_markup_is_kept_without_what_stands_in_a_password_field(
-    opened: Opening, site: Site
-) -> None:
+async def test_stored_markup_has_no_password_values(opened: Opening, site: Site) -> None:
     site.answers["/login"] = Answer(b"<form><input type=password value=s3cretvalue><b>Log in</b>")
     async with opened() as booth:
         whole, part = do("get_html"), do("get_html", selector="form")

@@ -13,9 +13,7 @@ OPENER = """<title>Opener</title><a id=blank href=/popup target=_blank>popup</a>
 POPUP = Answer(b"<!doctype html><title>Popup</title><p id=out>popup</p>")
 
 
-async def test_a_window_that_a_click_opens_is_reached_read_and_closed(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_window_opened_by_a_click_is_a_tab(opened: Opening, site: Site) -> None:
     site.answers["/opener"] = Answer(OPENER.format(port=9).encode())
     site.answers["/popup"] = site.answers["/popup?by=script"] = POPUP
     out = do("get_text", selector="#out")
@@ -52,9 +50,7 @@ async def test_a_window_that_a_click_opens_is_reached_read_and_closed(
     assert [one["title"] for one in done[15]["tabs"]] == ["Opener", "Field notes 1"]
 
 
-async def test_a_new_tab_is_held_to_the_same_policy_as_the_first(
-    opened: Opening, site: Site
-) -> None:
+async def test_the_policy_applies_to_new_tabs(opened: Opening, site: Site) -> None:
     with Site() as other:
         port = other.port
         # Put together in the page: an address that stands in a task may be opened.
@@ -101,9 +97,7 @@ ASKS = """<button id=ask onclick="out.textContent = confirm('Delete Ada?')">ask<
 <script>onbeforeunload = (event) => event.preventDefault()</script>"""
 
 
-async def test_dialogs_are_answered_as_told_and_what_they_said_is_kept(
-    opened: Opening, site: Site
-) -> None:
+async def test_dialogs_are_answered_and_recorded(opened: Opening, site: Site) -> None:
     site.answers["/asks"] = page(ASKS)
     out = do("get_text", selector="#out")
     async with opened(environ={"WHO": "correct-horse"}) as booth:

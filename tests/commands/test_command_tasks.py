@@ -51,9 +51,7 @@ async def test_a_whole_task_answers_in_the_shape_of_the_seed(opened: Opening, si
     }  # fmt: skip
 
 
-async def test_tasks_of_one_instance_run_one_after_another_and_instances_in_parallel(
-    opened: Opening, site: Site
-) -> None:
+async def test_instances_run_in_parallel_their_tasks_in_order(opened: Opening, site: Site) -> None:
     async with opened(slots=8) as booth:
         one = await booth.engine.instances.launch(instance_options(site))
         two = await booth.engine.instances.launch(instance_options(site))
@@ -76,9 +74,7 @@ async def test_tasks_of_one_instance_run_one_after_another_and_instances_in_para
 
 
 @pytest.mark.case("R74")
-async def test_a_page_that_one_task_left_in_a_loop_does_not_hold_up_the_next(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_looping_page_does_not_block_the_next_task(opened: Opening, site: Site) -> None:
     async with opened() as booth:
         instance = await booth.engine.instances.launch(instance_options(site))
         go = do("goto", url=f"{site.url}/static/1")
@@ -89,7 +85,7 @@ async def test_a_page_that_one_task_left_in_a_loop_does_not_hold_up_the_next(
     assert second["status"] == "completed"
 
 
-async def test_an_instance_that_is_not_there_is_refused_and_nothing_is_written(
+async def test_an_unknown_instance_is_refused_without_a_trace(
     opened: Opening,
 ) -> None:
     async with opened() as booth:
@@ -124,7 +120,7 @@ async def test_metadata_comes_back_untouched_from_everywhere(opened: Opening, si
     assert meta["engine"]["metadata"] == {"a": {"token": "x"}}
 
 
-async def test_a_task_is_repeated_with_its_metadata_unless_something_was_not_kept(
+async def test_a_rerun_keeps_metadata_unless_values_are_missing(
     opened: Opening,
 ) -> None:
     async with opened() as booth:
@@ -244,9 +240,7 @@ async def test_neither_typed_text_nor_a_secret_nor_a_variable_is_in_any_file(
             assert form not in caplog.text
 
 
-async def test_what_was_typed_is_covered_in_pictures_unless_it_may_be_kept(
-    opened: Opening, site: Site
-) -> None:
+async def test_typed_text_is_masked_in_screenshots(opened: Opening, site: Site) -> None:
     site.answers["/field"] = Answer(b"<input id=a style='font-size:40px'>")
 
     async def picture(text: str, **more: Any) -> bytes:

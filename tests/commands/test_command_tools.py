@@ -101,9 +101,7 @@ async def test_acting_on_a_page(opened: Opening, site: Site) -> None:
     assert "n e w" in done[12]["text"]  # typed key by key: pages listen to that
 
 
-async def test_scrolling_counts_pixels_and_a_viewport_if_nothing_is_said(
-    opened: Opening, site: Site
-) -> None:
+async def test_scroll_defaults_to_one_viewport(opened: Opening, site: Site) -> None:
     site.answers["/tall"] = page("<div style='width:5000px;height:9000px'>x</div>")
     site.answers["/box"] = page(
         "<style>html,body{margin:0;height:100%;overflow:hidden}</style>"
@@ -200,9 +198,7 @@ async def test_scripts_may_return_be_an_expression_or_wait(opened: Opening, site
     assert [each["value"] for each in done[1:]] == [value for _, value in SCRIPTS]
 
 
-async def test_a_value_of_any_size_or_shape_is_stored_in_bounds(
-    opened: Opening, site: Site
-) -> None:
+async def test_stored_values_are_bounded(opened: Opening, site: Site) -> None:
     async with opened() as booth:
         long, wide, round_, deep, node, text = await results(
             booth,
@@ -324,9 +320,7 @@ async def test_an_address_that_cannot_be_opened_says_why(
                 assert reason in said[1]
 
 
-async def test_a_private_place_that_was_not_written_down_is_refused(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_private_address_off_the_list_is_refused(opened: Opening, site: Site) -> None:
     with Site() as other:
         script = f"location.href = 'http://127.0.0.1:' + {other.port}; 1"
         async with opened() as booth:
@@ -339,17 +333,13 @@ async def test_a_private_place_that_was_not_written_down_is_refused(
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest/", "http://[fd00:ec2::254]/"])
-async def test_the_addresses_of_a_cloud_are_refused_even_when_written_down(
-    opened: Opening, url: str
-) -> None:
+async def test_cloud_metadata_addresses_are_always_refused(opened: Opening, url: str) -> None:
     async with opened() as booth:
         code, reason = await failure(booth, do("goto", url=url, timeout=30_000))
     assert (code, reason) == ("EXECUTION_ERROR", "blocked: metadata address")
 
 
-async def test_over_a_network_face_nothing_written_down_opens_a_private_place(
-    opened: Opening, site: Site
-) -> None:
+async def test_network_requests_cannot_list_private_addresses(opened: Opening, site: Site) -> None:
     async with opened(route="http") as booth:
         code, reason = await failure(booth, do("goto", url=f"{site.url}/static/1"))
     assert (code, reason) == ("EXECUTION_ERROR", "blocked: private address")
@@ -367,9 +357,7 @@ async def test_user_and_password_of_an_address_answer_its_challenge_and_are_kept
     assert b"s3cret" not in kept
 
 
-async def test_instances_are_launched_listed_told_of_and_closed(
-    opened: Opening, site: Site
-) -> None:
+async def test_instances_are_launched_listed_and_closed(opened: Opening, site: Site) -> None:
     async with opened() as booth:
         made, listed, status, own = await results(
             booth,

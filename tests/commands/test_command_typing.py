@@ -49,9 +49,7 @@ def typing(selector: str, text: str, **more: Any) -> dict[str, Any]:
     return do("type", selector=selector, text=text, **more)
 
 
-async def test_a_field_that_holds_something_else_fails_the_command(
-    opened: Opening, site: Site
-) -> None:
+async def test_typing_fails_when_the_field_has_another_value(opened: Opening, site: Site) -> None:
     site.answers["/fields"] = page(FIELDS)
     goto = do("goto", url=f"{site.url}/fields")
     held = {"max": "abc", "clears": "", "late": "", "doubles": "aabbccddeeff", "number": ""}
@@ -68,9 +66,7 @@ async def test_a_field_that_holds_something_else_fails_the_command(
         )
 
 
-async def test_a_page_that_formats_what_was_typed_gets_a_warning(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_reformatted_value_gives_a_warning(opened: Opening, site: Site) -> None:
     site.answers["/fields"] = page(FIELDS)
     async with opened() as booth:
         _, upper, phone, secret = await results(
@@ -112,9 +108,7 @@ async def test_what_was_typed_as_it_should_be_has_no_warning(opened: Opening, si
     assert not [one for one in done if "warning" in one and "matches" not in one], done
 
 
-async def test_a_field_that_goes_away_when_it_is_complete_is_not_a_failure(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_field_may_disappear_when_complete(opened: Opening, site: Site) -> None:
     site.answers["/fields"] = page(FIELDS)
     leaves = "<input id=f oninput=\"if (value.length == 4) location = '/fields'\">"
     site.answers["/leaves"] = page(leaves)
@@ -139,9 +133,7 @@ async def shot(booth: Booth, *commands: dict[str, Any], **fields: Any) -> tuple[
     return done, (booth.folder(record.task_id) / path).read_bytes()
 
 
-async def test_a_secret_that_the_page_leads_to_another_field_stays_out_of_it(
-    opened: Opening, site: Site
-) -> None:
+async def test_a_secret_is_not_typed_into_another_field(opened: Opening, site: Site) -> None:
     site.answers["/moves"] = page(MOVES)
     site.answers["/none"] = page("<p>none</p>")
     goto = do("goto", url=f"{site.url}/moves")
@@ -163,9 +155,7 @@ async def test_a_secret_that_the_page_leads_to_another_field_stays_out_of_it(
         assert not [data for data in files if b"unter" in data or b"hunte" in data]
 
 
-async def test_boxes_for_one_character_each_take_a_code_and_are_masked(
-    opened: Opening, site: Site
-) -> None:
+async def test_one_character_boxes_take_a_code_and_are_masked(opened: Opening, site: Site) -> None:
     site.answers["/boxes"] = page(BOXES)
     goto = do("goto", url=f"{site.url}/boxes")
     first = "input >> nth=0"
@@ -183,9 +173,7 @@ async def test_boxes_for_one_character_each_take_a_code_and_are_masked(
     assert value["value"] == 6
 
 
-async def test_a_text_that_goes_over_several_fields_has_a_warning_and_a_secret_fails(
-    opened: Opening, site: Site
-) -> None:
+async def test_text_across_fields_warns_and_a_secret_fails(opened: Opening, site: Site) -> None:
     site.answers["/fields"] = page(FIELDS)
     goto = do("goto", url=f"{site.url}/fields")
     async with opened() as booth:

@@ -36,9 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return inside
 
 
-async def test_files_reach_a_field_its_label_and_a_chooser(
-    opened: Opening, site: Site, folder: Path
-) -> None:
+async def test_uploads_reach_fields_and_choosers(opened: Opening, site: Site, folder: Path) -> None:
     site.answers["/form"] = Answer(FORM)
     async with opened(allow_files=folder) as booth:
         done = await results(
@@ -108,9 +106,7 @@ def test_a_name_that_leads_elsewhere_is_a_mistake_of_its_own(name: Any) -> None:
     assert mistakes(caught.value) == {"commands[0].args.files": "invalid_value"}
 
 
-def test_a_file_that_became_a_link_is_not_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upload_follows_no_link(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uploads = Uploads(folder)
     uploads.check("sub/b.json")
     place = uploads._place("sub/b.json")

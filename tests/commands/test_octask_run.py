@@ -155,9 +155,7 @@ def test_the_mistakes_of_all_files_are_told_and_nothing_starts(octask: Octask, p
         (["--headed"], "--headed"),
     ],
 )
-def test_bad_usage_is_told_before_anything_starts(
-    octask: Octask, words: list[str], path: str
-) -> None:
+def test_wrong_usage_starts_nothing(octask: Octask, words: list[str], path: str) -> None:
     listed = octask.file("list.json", [1])
     words = [word.format(tmp=octask.folder, list=listed) for word in words]
     ran = octask("run", octask.file("a.json", task(do("list"))), *words, code=2)
@@ -192,9 +190,7 @@ def test_values_of_variables_and_secrets_are_kept_nowhere(octask: Octask, site: 
         assert planted not in kept
 
 
-def test_the_report_has_a_case_for_each_command_with_pictures_by_path(
-    octask: Octask, site: Site
-) -> None:
+def test_the_junit_report_has_a_case_for_each_command(octask: Octask, site: Site) -> None:
     document = task(
         do("goto", url=f"{site.url}/static/1"),
         do("screenshot"),
@@ -266,9 +262,7 @@ def commands_of(octask: Octask) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C cannot be sent to one child there")
-def test_ctrl_c_cancels_in_the_middle_of_a_command_and_keeps_what_is_done(
-    octask: Octask, site: Site
-) -> None:
+def test_ctrl_c_cancels_and_keeps_finished_commands(octask: Octask, site: Site) -> None:
     document = task(do("goto", url=f"{site.url}/static/1"), FOREVER, do("reload"))
     report = octask.folder / "report.xml"
     running = octask.start("run", octask.file("a.json", document), "--junit", str(report))
@@ -281,9 +275,7 @@ def test_ctrl_c_cancels_in_the_middle_of_a_command_and_keeps_what_is_done(
     assert Xml.parse(report).getroot().get("skipped") == "2"
 
 
-def test_a_task_whose_process_was_killed_reads_as_failed_once_reaped(
-    octask: Octask, site: Site
-) -> None:
+def test_the_task_of_a_killed_process_is_reaped_as_failed(octask: Octask, site: Site) -> None:
     document = task(do("goto", url=f"{site.url}/static/1"), FOREVER, do("reload"))
     running = octask.start("run", octask.file("a.json", document))
     until(lambda: commands_of(octask)[1:2] == ["running"])
@@ -303,9 +295,7 @@ def test_a_task_whose_process_was_killed_reads_as_failed_once_reaped(
 
 
 @pytest.mark.case("R81")
-def test_a_detached_task_looks_its_secrets_up_itself_and_takes_its_variables_by_pipe(
-    octask: Octask, site: Site
-) -> None:
+def test_a_detached_task_reads_its_secrets_and_variables(octask: Octask, site: Site) -> None:
     document = task(
         do("goto", url="{{site}}/login"),
         do("type", selector="#email", text="{{who}}"),
@@ -328,9 +318,7 @@ def test_a_detached_task_looks_its_secrets_up_itself_and_takes_its_variables_by_
     assert b"user@example.com" not in kept
 
 
-def test_the_operator_names_the_folder_whose_files_may_be_uploaded(
-    octask: Octask, site: Site
-) -> None:
+def test_uploads_come_from_the_operators_folder(octask: Octask, site: Site) -> None:
     site.answers["/form"] = Answer(b"<!doctype html><title>t</title><input type=file>")
     (octask.folder / "files").mkdir()
     (octask.folder / "files" / "a.txt").write_text("first")
@@ -385,9 +373,7 @@ def test_commands_are_done_again_with_their_variables_and_the_folder_of_their_fi
     assert "COMPLETED" in octask("wait", detached.stdout.strip()).stdout
 
 
-def test_a_typed_text_that_was_not_kept_is_a_reason_only_where_it_is_typed_again(
-    octask: Octask, site: Site
-) -> None:
+def test_a_missing_typed_text_prevents_a_rerun(octask: Octask, site: Site) -> None:
     site.answers["/form"] = Answer(b"<!doctype html><title>t</title><input>")
     typed = [do("goto", url=f"{site.url}/form"), do("type", selector="input", text="planted")]
     missing = do("click", selector="#none", timeout=300)

@@ -105,9 +105,7 @@ async def _open(fetcher: Fetcher, url: str, options: PageOptions = OPTIONS) -> s
 
 
 @pytest.mark.case("R65", "R61")
-async def test_no_kind_of_request_reaches_a_private_place(
-    world: World, public_trap: HostileSite
-) -> None:
+async def test_no_request_reaches_a_private_host(world: World, public_trap: HostileSite) -> None:
     async with world.browser() as session, contextlib.AsyncExitStack() as stack:
         opening = []
         for start in _starts(public_trap):
@@ -140,9 +138,7 @@ async def test_rarer_ways_out_lead_nowhere_either(world: World, public_trap: Hos
 
 
 @pytest.mark.case("R65")
-async def test_the_traps_reach_the_canary_where_it_is_allowed(
-    world: World, public_trap: HostileSite
-) -> None:
+async def test_the_traps_reach_an_allowed_canary(world: World, public_trap: HostileSite) -> None:
     """Else the tests above would show nothing."""
     start = START.rstrip("/")
     policy = world.policy(start, allow_private=[public_trap.canary])
@@ -176,9 +172,7 @@ async def test_a_redirect_to_a_private_place_is_refused_with_its_reason(
 
 
 @pytest.mark.case("R66")
-async def test_a_redirect_to_what_is_not_of_the_web_is_no_page(
-    world: World, public_trap: HostileSite
-) -> None:
+async def test_a_redirect_to_a_non_web_scheme_fails(world: World, public_trap: HostileSite) -> None:
     names = ("file", "script", "data", "chrome", "view-source", "broken")
     async with (
         world.browser() as session,
@@ -192,9 +186,7 @@ async def test_a_redirect_to_what_is_not_of_the_web_is_no_page(
 
 
 @pytest.mark.case("R65")
-async def test_no_spelling_of_this_machine_is_let_through_by_the_browser(
-    world: World, public_trap: HostileSite
-) -> None:
+async def test_every_localhost_spelling_is_blocked(world: World, public_trap: HostileSite) -> None:
     """The browser reads the spellings in its own way, the proxy what the browser made of them."""
     port = public_trap.canary.rpartition(":")[2]
     asks = "".join(
@@ -212,9 +204,7 @@ async def test_no_spelling_of_this_machine_is_let_through_by_the_browser(
 
 
 @pytest.mark.case("R65")
-async def test_a_name_that_turns_inwards_later_stays_outside(
-    world: World, public_trap: HostileSite
-) -> None:
+async def test_dns_rebinding_is_blocked(world: World, public_trap: HostileSite) -> None:
     """DNS rebinding: a script asks its own name again, on the canary's port, until it turns."""
     port = int(public_trap.canary.rpartition(":")[2])
     now = [0.0]

@@ -128,7 +128,7 @@ async def test_the_connection_goes_to_the_address_that_was_judged(world: World) 
     assert world.asked == ["trap.example"]
 
 
-async def test_one_connection_serves_requests_to_one_place_and_changes_for_another(
+async def test_a_connection_is_reused_for_one_host_only(
     world: World,
 ) -> None:
     world.names["other.example"] = [OTHER]
@@ -270,9 +270,7 @@ async def test_a_server_that_sends_interim_heads_without_end_is_let_go(world: Wo
             await ended.wait()
 
 
-async def test_too_many_connections_are_turned_away(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_extra_connections_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "MOST_CONNECTIONS", 2)
     async with (
         serving(world, echo),
@@ -327,9 +325,7 @@ async def test_a_crowd_of_strangers_is_refused_where_the_system_tells_whose_they
         await answer(ours[0])
 
 
-async def test_a_head_that_comes_drop_by_drop_is_not_waited_for(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_request_head_times_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "ROUND_S", 0.05)
     async with laned(world) as (listener, _), client(listener) as (reader, writer):
         with contextlib.suppress(OSError):
@@ -385,9 +381,7 @@ async def test_a_lane_allows_what_one_of_its_policies_does(world: World) -> None
             assert not first.blocked_requests.counts
 
 
-async def test_the_next_address_is_tried_while_the_first_is_silent(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_silent_address_is_raced(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "STAGGER_S", 0.01)
     world.names["trap.example"] = [f"11.0.0.9 {PUBLIC}"]
     through = world.through

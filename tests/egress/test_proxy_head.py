@@ -91,16 +91,12 @@ def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
 
 
 @given(st.binary(max_size=3_000), st.binary(max_size=20), st.data())
-def test_a_body_of_a_length_ends_there_however_it_comes(
-    body: bytes, after: bytes, data: st.DataObject
-) -> None:
+def test_a_body_ends_at_its_length(body: bytes, after: bytes, data: st.DataObject) -> None:
     assert _followed(Body(len(body)), body + after, data) == len(body)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=400), max_size=6), st.binary(max_size=9), st.data())
-def test_a_body_in_chunks_ends_with_its_last_one(
-    chunks: list[bytes], after: bytes, data: st.DataObject
-) -> None:
+def test_a_chunked_body_ends(chunks: list[bytes], after: bytes, data: st.DataObject) -> None:
     coded = b"".join(b"%x;ext=1\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
     coded += b"0\r\nTrailer: x\r\n\r\n"
     assert _followed(Body(CHUNKED), coded + after, data) == len(coded)

@@ -80,9 +80,7 @@ def names(head: bytes) -> set[bytes]:
     return {line.partition(b":")[0] for line in head.split(b"\r\n")[1:]}
 
 
-async def test_a_server_cannot_tell_the_fenced_browser_from_a_free_one(
-    world: World, site: Site
-) -> None:
+async def test_servers_see_no_difference_through_the_proxy(world: World, site: Site) -> None:
     async with served(world, site), world.browser() as session:
         for start in (START, f"http://127.0.0.1:{site.port}/"):
             async with session.fetcher(FetcherOptions(world.policy(start))) as fetcher:
@@ -99,9 +97,7 @@ async def test_a_server_cannot_tell_the_fenced_browser_from_a_free_one(
     assert world.reached == [(PUBLIC, 80)], "the start of this machine needs no proxy"
 
 
-async def test_sockets_large_answers_and_uploads_come_through_whole(
-    world: World, site: Site
-) -> None:
+async def test_sockets_and_large_bodies_pass_the_proxy(world: World, site: Site) -> None:
     script = """async () => {
       const said = new Promise((resolve) => {
         const socket = new WebSocket('ws://trap.example/socket');

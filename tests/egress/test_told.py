@@ -41,9 +41,7 @@ async def done(home: Path, kind: str, args: dict[str, Any]) -> list[dict[str, An
 
 @pytest.mark.case("R61", "R65")
 @pytest.mark.parametrize("kind", ["crawl", "oc_evidence_bundle", "commands"])
-async def test_the_events_say_once_what_was_refused_and_why(
-    home: Path, trap: HostileSite, kind: str
-) -> None:
+async def test_blocked_requests_are_one_event(home: Path, trap: HostileSite, kind: str) -> None:
     url = f"{trap.url}/reach/fetch"
     # What stands literally in a command task may be reached by it, so here it does not.
     script = """fetch('http://169.254.169.254/').catch(() => fetch('/redirect/canary'))

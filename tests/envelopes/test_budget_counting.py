@@ -134,9 +134,7 @@ def test_counting_call_by_call_is_the_same_as_looking_at_the_whole_story(
     ),
     call=calls,
 )
-def test_no_record_of_another_program_can_break_the_counting(
-    meta: dict[str, Any], call: ToolCall
-) -> None:
+def test_foreign_records_do_not_break_counting(meta: dict[str, Any], call: ToolCall) -> None:
     changed = after(meta, call)
     assert changed["budget_status"] in ("ok", "warning", "exceeded")
     assert changed["counters"]["toolCalls"] >= 1

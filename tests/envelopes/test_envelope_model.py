@@ -64,9 +64,7 @@ def asked(envelopes: Envelopes, ledger: Ledger, task_id: str, name: str, value: 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(story=st.lists(STEPS, max_size=10))
-def test_an_envelope_goes_as_the_model_goes(
-    tmp_path_factory: Any, story: list[tuple[str, Any]]
-) -> None:
+def test_envelopes_match_the_model(tmp_path_factory: Any, story: list[tuple[str, Any]]) -> None:
     root: Path = tmp_path_factory.mktemp("home") / "tasks"
     lease = Lease.acquire(root)
     try:

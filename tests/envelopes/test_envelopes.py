@@ -53,9 +53,7 @@ def events(ledger: Ledger, task_id: str, kind: str = "") -> list[Any]:
     return [event.data for event in found if event.kind == kind] if kind else list(found)
 
 
-def test_start_opens_an_envelope_that_runs_at_once_with_every_counter_at_zero(
-    envelopes: Envelopes, ledger: Ledger
-) -> None:
+def test_a_new_envelope_runs_with_all_counters_zero(envelopes: Envelopes, ledger: Ledger) -> None:
     record = envelopes.start(
         EnvelopeRequest("buy a ticket", policy={"maxToolCalls": 9}, phase="act")
     )
@@ -73,9 +71,7 @@ def test_start_opens_an_envelope_that_runs_at_once_with_every_counter_at_zero(
     ]
 
 
-def test_an_envelope_is_written_as_openchrome_writes_one(
-    envelopes: Envelopes, ledger: Ledger, root: Path
-) -> None:
+def test_envelopes_have_openchromes_form(envelopes: Envelopes, ledger: Ledger, root: Path) -> None:
     corpus = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome" / "tasks"
     theirs = json.loads((corpus / "16171a1480277486" / "meta.json").read_text("utf-8"))
     ours = ledger.read_raw(envelopes.start(EnvelopeRequest("lanes")).task_id)
@@ -84,7 +80,7 @@ def test_an_envelope_is_written_as_openchrome_writes_one(
         assert ours[name] == theirs[name]
 
 
-def test_its_process_is_the_one_that_was_named_and_no_lease_of_ours_ends_it(
+def test_an_envelope_belongs_to_the_named_process(
     ledger: Ledger,
 ) -> None:
     record = Envelopes(ledger, pid=os.getppid()).start(EnvelopeRequest("outlive the command"))
@@ -156,9 +152,7 @@ def test_get_tells_counters_phase_budget_and_what_to_do_next(envelopes: Envelope
     assert [event["tool"] for event in state.recent_events] == ["find"] * 3
 
 
-def test_an_edge_is_told_once_and_again_only_when_it_is_crossed_again(
-    envelopes: Envelopes, ledger: Ledger
-) -> None:
+def test_each_budget_edge_is_one_event(envelopes: Envelopes, ledger: Ledger) -> None:
     task_id = envelopes.start(EnvelopeRequest("fail", policy={"maxFailureStreak": 1})).task_id
     for ok in (False, False, False, True, False):
         envelopes.record(task_id, ToolCall(f"tool{ok}", ok=ok))
@@ -180,9 +174,7 @@ def test_going_over_a_budget_ends_and_refuses_nothing(envelopes: Envelopes, ledg
     assert raw["counters"]["toolCalls"] == 20
 
 
-def test_update_changes_the_phase_and_keeps_a_note_without_any_call(
-    envelopes: Envelopes, ledger: Ledger
-) -> None:
+def test_update_sets_the_phase_and_counts_no_call(envelopes: Envelopes, ledger: Ledger) -> None:
     task_id = envelopes.start(EnvelopeRequest("steps")).task_id
     envelopes.update(task_id, phase="verify", note="price seen")
     raw = ledger.read_raw(task_id)
@@ -210,9 +202,7 @@ def test_finish_closes_the_envelope_with_its_outcome_and_last_word(
     assert events(ledger, task_id, outcome) == [{"note": "that was it"}]
 
 
-def test_what_has_ended_takes_no_call_no_update_and_no_second_end(
-    envelopes: Envelopes, root: Path
-) -> None:
+def test_an_ended_envelope_refuses_every_change(envelopes: Envelopes, root: Path) -> None:
     task_id = envelopes.start(EnvelopeRequest("end")).task_id
     envelopes.finish(task_id, "completed")
     before = (root / task_id / "meta.json").read_bytes()
@@ -249,9 +239,7 @@ def test_an_unknown_or_impossible_id_is_told_apart(envelopes: Envelopes) -> None
     [{"phase": "sleep"}, {"note": 3}, {}],
     ids=["unknown phase", "a note that is no text", "nothing"],
 )
-def test_an_update_with_a_mistake_changes_nothing(
-    envelopes: Envelopes, root: Path, asked: dict[str, Any]
-) -> None:
+def test_a_bad_update_is_refused(envelopes: Envelopes, root: Path, asked: dict[str, Any]) -> None:
     task_id = envelopes.start(EnvelopeRequest("end")).task_id
     before = (root / task_id / "meta.json").read_bytes()
     with pytest.raises(InvalidArguments):
@@ -261,9 +249,7 @@ def test_an_update_with_a_mistake_changes_nothing(
     assert (root / task_id / "meta.json").read_bytes() == before
 
 
-def test_secrets_are_written_nowhere_and_nothing_is_kept_at_length(
-    envelopes: Envelopes, root: Path
-) -> None:
+def test_stored_envelopes_have_no_secrets(envelopes: Envelopes, root: Path) -> None:
     secret = "hunter2hunter2"
     task_id = envelopes.start(EnvelopeRequest(f"log in with password={secret}")).task_id
     envelopes.update(task_id, note=f"token={secret} " + "n" * 2_000)
@@ -320,9 +306,7 @@ def test_time_runs_out_between_two_calls_and_the_next_update_tells_it(ledger: Le
     assert [data["to"] for data in events(ledger, task_id, "budget")] == ["exceeded"]
 
 
-def test_calls_of_several_processes_and_threads_all_count(
-    envelopes: Envelopes, ledger: Ledger, root: Path
-) -> None:
+def test_concurrent_calls_all_count(envelopes: Envelopes, ledger: Ledger, root: Path) -> None:
     task_id, each = envelopes.start(EnvelopeRequest("together")).task_id, 25
     command = [sys.executable, "-c", COUNT_CALLS, str(root), task_id, str(each)]
     here = Path(__file__).resolve().parents[2]

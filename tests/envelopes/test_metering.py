@@ -68,9 +68,7 @@ async def test_enforced_it_ends_failed_with_its_pages_kept(home: Path, site: Any
     assert run.status == "failed"
 
 
-async def test_time_that_runs_out_ends_an_enforced_task_also_while_a_page_hangs(
-    home: Path, site: Any
-) -> None:
+async def test_the_time_budget_ends_a_task_with_a_hung_page(home: Path, site: Any) -> None:
     terms = Terms(policy={"maxWallMs": 300}, enforce=True)
     async with opened(home) as engine:
         args = {"url": f"{site.url}/hang", **CRAWL, "timeout_ms": 600_000}
@@ -203,9 +201,7 @@ def test_failures_of_units_make_the_streak(ledger: Ledger) -> None:
     assert ledger.read_raw(task_id)["counters"]["failureCalls"] == 5
 
 
-async def test_a_body_is_stopped_at_the_first_look_at_a_budget_that_is_over(
-    home: Path, site: Any
-) -> None:
+async def test_an_exceeded_budget_stops_the_body(home: Path, site: Any) -> None:
     """Two seconds are promised, of which no test may be sure; the page would take ten minutes."""
     terms = Terms(policy={"maxWallMs": 1}, enforce=True)
     async with opened(home) as engine:

@@ -56,9 +56,7 @@ def told(contract: Contract, notes: list[Note]) -> tuple[Contract, dict[str, Wor
 
 @given(CONTRACTS, NOTES)
 @pytest.mark.case("R87")
-def test_the_guard_accepts_if_and_only_if_the_rule_says_so(
-    contract: Contract, notes: list[Note]
-) -> None:
+def test_the_completion_guard_follows_the_rule(contract: Contract, notes: list[Note]) -> None:
     contract, words = told(contract, notes)
     counts = Counter(words.values())
     expected = contract.expected_total
@@ -161,9 +159,7 @@ def test_each_refusal_has_its_sentence_and_the_first_rule_speaks(
     ("failed", "policy", "allowed"),
     [(0, "allow", True), (1, "allow", True), (0, "block", True), (1, "block", False)],
 )
-def test_what_a_failed_item_means_is_said_by_the_policy(
-    failed: int, policy: str, allowed: bool
-) -> None:
+def test_the_policy_decides_about_failed_items(failed: int, policy: str, allowed: bool) -> None:
     found = answer(
         expected_total=3, completed_total=3 - failed, failed_total=failed, failed_policy=policy
     )

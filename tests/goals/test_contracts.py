@@ -300,9 +300,7 @@ def test_what_the_other_program_recorded_counts_on_with_ours(corpus: Goals, home
     assert json.loads(summary(home, made).read_text("utf-8"))["theirs"] == [1]
 
 
-def test_a_contract_that_cannot_be_read_is_listed_with_the_reason(
-    corpus: Goals, home: Path
-) -> None:
+def test_an_unreadable_contract_is_listed_with_its_reason(corpus: Goals, home: Path) -> None:
     bad = "00000000000000bb"
     summary(home, bad).write_text('{"contract_id": "00000000000000bb", "completed": 7}')
     listed = corpus.contracts.list()

@@ -100,9 +100,7 @@ async def test_a_crawl_that_falls_short_fails_with_everything_kept(home: Path, s
 
 
 @pytest.mark.parametrize(("pages", "status"), [(4, Status.FAILED), (60, Status.COMPLETED)])
-async def test_a_crawl_says_itself_that_it_has_visited_all(
-    home: Path, site: Any, pages: int, status: Status
-) -> None:
+async def test_a_crawl_reports_its_end(home: Path, site: Any, pages: int, status: Status) -> None:
     async with opened(home) as engine:
         terms = {"stop_condition": "no page is left"}
         record = await crawl(engine, site.url, terms, max_pages=pages, max_depth=1)
@@ -141,9 +139,7 @@ async def test_named_items_are_levelled_as_the_crawl_does(home: Path, site: Any)
         ({"expected_total": 1, "run_id": "0" * 16}, "contract.run_id"),
     ],
 )
-async def test_a_malformed_contract_starts_nothing(
-    home: Path, site: Any, contract: Any, field: str
-) -> None:
+async def test_bad_contracts_are_refused(home: Path, site: Any, contract: Any, field: str) -> None:
     async with opened(home) as engine:
         with pytest.raises(InvalidArguments) as refused:
             await crawl(engine, site.url, contract, max_pages=0)
@@ -161,9 +157,7 @@ async def test_only_crawls_and_envelopes_carry_a_contract(home: Path, site: Any)
             )
 
 
-async def test_a_task_that_is_refused_leaves_no_contract(
-    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_refusals_add_nothing(home: Path, site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(home) as engine:
 
         def full(*_: object, **__: object) -> None:
@@ -247,9 +241,7 @@ async def test_a_crawl_that_was_asked_to_stop_is_not_forced(home: Path, site: An
 
 
 @pytest.mark.parametrize("contract", [None, {"expected_total": 1}])
-async def test_a_running_crawl_is_completed_by_nobody_but_itself(
-    home: Path, site: Any, contract: Any
-) -> None:
+async def test_a_running_crawl_completes_itself(home: Path, site: Any, contract: Any) -> None:
     async with opened(home) as engine:
         record = await slow_crawl(engine, site, contract)
         with pytest.raises(CannotComplete):

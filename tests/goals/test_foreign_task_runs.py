@@ -26,9 +26,7 @@ def corpus(home: Path) -> Goals:
 
 
 @pytest.mark.parametrize("entry", INDEX["task_runs"], ids=lambda entry: Path(entry["path"]).name)
-def test_the_other_programs_runs_are_read_as_it_wrote_them(
-    corpus: Goals, entry: dict[str, Any]
-) -> None:
+def test_foreign_task_runs_are_read(corpus: Goals, entry: dict[str, Any]) -> None:
     found = corpus.runs.get(Path(entry["path"]).name, events=True)
     assert found.raw == entry["meta"]
     assert found.events[0].kind == "started"

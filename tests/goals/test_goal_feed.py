@@ -55,9 +55,7 @@ def elsewhere(home: Path) -> Goals:
     return Goals(home, lambda: Ledger(home / "tasks"))
 
 
-async def test_runs_are_rows_with_their_goal_their_items_and_their_own_state(
-    home: Path, elsewhere: Goals
-) -> None:
+async def test_task_runs_are_rows_of_the_list(home: Path, elsewhere: Goals) -> None:
     given = {"goal": "Visit them all", "ledger_task_ids": ["0" * 16]}
     run_id = elsewhere.runs.start(given, {"expected_total": 120}).run_id
     elsewhere.runs.update(
@@ -79,9 +77,7 @@ async def test_runs_are_rows_with_their_goal_their_items_and_their_own_state(
         await rows.close()
 
 
-async def test_a_call_for_help_of_another_process_is_heard_and_needs_attention_first(
-    home: Path, elsewhere: Goals
-) -> None:
+async def test_a_foreign_help_request_is_listed_first(home: Path, elsewhere: Goals) -> None:
     run_id = elsewhere.runs.start({"goal": "Log in"}).run_id
     async with opened(home) as engine:
         rows = Rows(engine)
@@ -99,9 +95,7 @@ async def test_a_call_for_help_of_another_process_is_heard_and_needs_attention_f
         await rows.close()
 
 
-async def test_cancelling_a_run_ends_it_with_the_reason_in_its_events(
-    home: Path, elsewhere: Goals
-) -> None:
+async def test_a_cancelled_run_has_the_reason_in_its_events(home: Path, elsewhere: Goals) -> None:
     run_id = elsewhere.runs.start({"goal": "Log in"}).run_id
     async with opened(home) as engine:
         rows = Rows(engine)
@@ -123,9 +117,7 @@ async def test_what_is_neither_a_task_nor_a_run_cannot_be_cancelled(home: Path) 
             await engine.commands.cancel("0" * 16)
 
 
-async def test_what_ended_long_ago_is_no_row_and_what_is_damaged_says_why(
-    home: Path, elsewhere: Goals
-) -> None:
+async def test_old_runs_are_omitted_and_damaged_ones_shown(home: Path, elsewhere: Goals) -> None:
     old, new, torn = (elsewhere.runs.start({"goal": name}).run_id for name in ("a", "b", "c"))
     for run_id in (old, new):
         elsewhere.completing.run(run_id, {})
@@ -141,9 +133,7 @@ async def test_what_ended_long_ago_is_no_row_and_what_is_damaged_says_why(
         await rows.close()
 
 
-async def test_runs_that_come_after_the_folder_itself_are_seen(
-    home: Path, elsewhere: Goals
-) -> None:
+async def test_runs_of_a_new_folder_are_listed(home: Path, elsewhere: Goals) -> None:
     async with opened(home) as engine:
         rows = Rows(engine)
         waiting = asyncio.ensure_future(rows.next())

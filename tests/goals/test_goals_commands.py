@@ -85,9 +85,7 @@ def test_a_contract_on_its_own(octask: Octask) -> None:
         (("complete", "0" * 16, "--status", "paused"), 2, "status: "),
     ],
 )
-def test_each_mistake_has_its_code_and_writes_nothing(
-    home: Path, words: tuple[str, ...], code: int, says: str
-) -> None:
+def test_mistakes_have_a_code(home: Path, words: tuple[str, ...], code: int, says: str) -> None:
     ran = CliRunner().invoke(octask_command, [*words, "--home", str(home)])
     assert (ran.exit_code, says in ran.output) == (code, True), ran.output
     assert os.listdir(home) == []

@@ -128,9 +128,7 @@ def test_a_damaged_record_says_what_is_wrong_and_is_left_alone(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")
-def test_a_link_in_a_records_place_is_not_followed(
-    record_store: RecordStore, tmp_path: Path
-) -> None:
+def test_record_links_are_not_followed(record_store: RecordStore, tmp_path: Path) -> None:
     record_store.create(ONE, {})
     outside = tmp_path / "outside.json"
     outside.write_text('{"secret": 1}')
@@ -155,9 +153,7 @@ def test_a_file_in_the_folders_place_is_said(home: Path) -> None:
         RecordStore(home / "records", "record").ids()
 
 
-def test_a_full_disk_leaves_the_old_record_whole(
-    record_store: RecordStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_atomic(record_store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
     record_store.create(ONE, {"a": 1})
 
     def full(*_: object) -> None:
@@ -179,9 +175,7 @@ def test_what_a_dead_writer_staged_stands_in_nobodys_way(record_store: RecordSto
 
 
 @pytest.mark.case("R50")
-def test_a_folder_that_may_not_be_written_says_so(
-    home: Path, record_store: RecordStore, read_only
-) -> None:
+def test_a_read_only_folder_is_reported(home: Path, record_store: RecordStore, read_only) -> None:
     record_store.create(ONE, {"a": 1})
     read_only(record_store.folder)
     with pytest.raises(LedgerReadOnly):

@@ -76,9 +76,7 @@ def test_a_run_without_a_contract_ends_as_it_always_did(home: Path, goals: Goals
         ([], ""),
     ],
 )
-def test_a_malformed_start_is_refused_with_its_field(
-    home: Path, goals: Goals, given: Any, field: str
-) -> None:
+def test_bad_starts_name_the_field(home: Path, goals: Goals, given: Any, field: str) -> None:
     with pytest.raises(InvalidArguments) as refused:
         goals.runs.start(given, {"expected_total": -1})
     paths = [problem.path for problem in refused.value.problems]
@@ -98,9 +96,7 @@ def test_a_malformed_start_is_refused_with_its_field(
         ({"goal": "another"}, "goal"),
     ],
 )
-def test_a_malformed_update_changes_nothing(
-    home: Path, goals: Goals, given: Any, field: str
-) -> None:
+def test_bad_updates_change_nothing(home: Path, goals: Goals, given: Any, field: str) -> None:
     run = started(goals)
     before = meta(home, run.run_id)
     with pytest.raises(InvalidArguments) as refused:
@@ -119,9 +115,7 @@ def test_a_malformed_update_changes_nothing(
         ("PAUSED", "Unknown TaskRun status: PAUSED"),
     ],
 )
-def test_an_update_enters_no_state_but_running(
-    home: Path, goals: Goals, status: str, sentence: str
-) -> None:
+def test_updates_enter_running_only(home: Path, goals: Goals, status: str, sentence: str) -> None:
     run = started(goals)
     before = meta(home, run.run_id)
     with pytest.raises(InvalidRunStep, match=sentence):
@@ -244,9 +238,7 @@ def test_a_force_that_was_not_needed_is_no_force(goals: Goals) -> None:
     assert goals.contracts.get(link(run)).contract.forced is None
 
 
-def test_a_force_that_could_not_end_the_run_is_taken_back(
-    goals: Goals, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_force_is_rolled_back(goals: Goals, monkeypatch: pytest.MonkeyPatch) -> None:
     run = started(goals, expected_total=3)
 
     def full(*_: object, **__: object) -> None:
@@ -260,9 +252,7 @@ def test_a_force_that_could_not_end_the_run_is_taken_back(
     assert goals.contracts.get(link(run)).contract.forced is None
 
 
-def test_a_lost_contract_lets_nothing_complete_unless_it_is_forced(
-    home: Path, goals: Goals
-) -> None:
+def test_a_lost_contract_prevents_completion(home: Path, goals: Goals) -> None:
     run = started(goals, expected_total=3)
     (home / "progress-contracts" / f"{link(run)}.json").unlink()
     with pytest.raises(ContractNotFound):
@@ -286,9 +276,7 @@ def test_a_late_contract_takes_over_what_the_run_has_done(goals: Goals) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"a": 1, "a": 2}', None])
-def test_a_damaged_run_is_shown_with_its_reason_and_never_written(
-    home: Path, goals: Goals, content: bytes | None
-) -> None:
+def test_a_damaged_run_is_read_only(home: Path, goals: Goals, content: bytes | None) -> None:
     run_id = started(goals).run_id
     path = home / "task-runs" / run_id / "meta.json"
     path.unlink()
@@ -307,9 +295,7 @@ def test_what_is_no_run_is_said(goals: Goals) -> None:
         goals.runs.get("../tasks")
 
 
-def test_a_folder_that_may_not_be_written_refuses(
-    home: Path, goals: Goals, read_only: Callable[[Path], None]
-) -> None:
+def test_read_only_is_refused(home: Path, goals: Goals, read_only: Callable[[Path], None]) -> None:
     run = started(goals, expected_total=1)
     read_only(home)
     with pytest.raises(LedgerReadOnly):

@@ -90,9 +90,7 @@ async def test_markup_in_an_error_is_shown_as_it_is(home: Path) -> None:
         assert "<img src=file:///etc/passwd>" in shown.toPlainText()
 
 
-def test_a_death_is_noticed_once_at_the_next_start(
-    tmp_path: Path, monkeypatch, qapp: QApplication
-) -> None:
+def test_a_crash_is_reported_once(tmp_path: Path, monkeypatch, qapp: QApplication) -> None:
     file = tmp_path / "monitor.crash"
     monkeypatch.setattr(alarms, "crash_file", lambda: file)
     memory = Memory(tmp_path / "window.ini")

@@ -82,7 +82,7 @@ def asked(dialog: StartDialog) -> list[tuple[str, Mapping[str, Any]]]:
     return seen
 
 
-def test_nothing_can_be_started_without_an_address_and_the_tooltip_says_why(
+def test_start_is_disabled_without_an_address(
     dialog: StartDialog,
 ) -> None:
     seen = asked(dialog)
@@ -215,7 +215,7 @@ def test_a_selection_is_sorted_by_what_a_cancel_does_to_each_task() -> None:
     assert [fate(one) in REACHED for one in VIEWS] == [True] * 4 + [False] * 5
 
 
-def test_a_task_driven_from_outside_ends_at_once_also_without_its_owner(
+def test_an_envelope_without_owner_is_cancelled_at_once(
     qapp: QApplication,
 ) -> None:
     record = TaskRecord(ID, kind="browser_task", status="RUNNING", created_at=1)
@@ -245,9 +245,7 @@ def words_of(dialog: Question) -> str:
     return "\n".join(label.text() for label in dialog.findChildren(QLabel))
 
 
-def test_the_cancel_dialog_counts_and_keeps_running_by_default(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_the_cancel_dialog_counts_tasks(qapp: QApplication, qtbot: Any) -> None:
     dialog = CancelDialog(plan_cancel(VIEWS))
     qtbot.addWidget(dialog)
     said = words_of(dialog)
@@ -274,9 +272,7 @@ def test_the_reason_is_optional_and_trimmed(qapp: QApplication, qtbot: Any) -> N
     assert dialog.reason == "wrong site"
 
 
-def test_every_label_of_the_dialogs_shows_plain_text(
-    qapp: QApplication, qtbot: Any, dialog: StartDialog
-) -> None:
+def test_dialog_labels_are_plain_text(qapp: QApplication, qtbot: Any, dialog: StartDialog) -> None:
     cancel = CancelDialog(plan_cancel(VIEWS))
     qtbot.addWidget(cancel)
     labels = [*dialog.findChildren(QLabel), *cancel.findChildren(QLabel)]
@@ -292,9 +288,7 @@ def test_tab_leads_from_the_last_field_to_what_is_folded_away(dialog: StartDialo
     assert dialog.form.is_unfolded
 
 
-def test_enter_presses_the_focused_button_and_never_discards_what_is_typed(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_enter_presses_the_focused_button(qapp: QApplication, qtbot: Any) -> None:
     question = Question()
     qtbot.addWidget(question)
     question.ask("Stop", "Stop all?")

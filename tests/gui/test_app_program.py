@@ -123,9 +123,7 @@ def test_the_first_paint_needs_neither_playwright_nor_watchdog() -> None:
         ({}, "win32", {}),
     ],
 )
-def test_without_a_screen_an_invisible_one_is_used(
-    environ: dict[str, str], platform: str, told: dict[str, str]
-) -> None:
+def test_no_screen_is_needed(environ: dict[str, str], platform: str, told: dict[str, str]) -> None:
     assert platform_for(environ, platform) == told
 
 
@@ -140,9 +138,7 @@ def test_without_a_screen_an_invisible_one_is_used(
         ({"QT_QPA_PLATFORM": "xcb"}, "offscreen", True),
     ],
 )
-def test_only_where_a_screen_is_spoken_of_its_lack_is_an_error(
-    environ: dict[str, str], drawn_on: str, fails: bool
-) -> None:
+def test_a_named_screen_must_exist(environ: dict[str, str], drawn_on: str, fails: bool) -> None:
     wanted = wanted_screens(environ, "linux")
     with pytest.raises(NoScreen) if fails else nullcontext():
         check_screen(wanted, drawn_on)
@@ -187,9 +183,7 @@ def test_a_picture_needs_no_screen_also_where_one_is_spoken_of(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("platform", "bare"), [("darwin", True), ("linux", False)])
-def test_menus_are_without_pictures_where_all_menus_are(
-    qapp: QApplication, platform: str, bare: bool
-) -> None:
+def test_menu_icons_follow_the_platform(qapp: QApplication, platform: str, bare: bool) -> None:
     hidden = Qt.ApplicationAttribute.AA_DontShowIconsInMenus
     try:
         keep_customs(qapp, platform)

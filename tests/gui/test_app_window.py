@@ -55,9 +55,7 @@ async def test_what_another_process_writes_appears_while_the_window_is_open(home
         assert session.window.area.state == "table"
 
 
-async def test_a_crawl_is_started_from_the_dialog_and_its_pages_are_on_disk(
-    home: Path, site: Site
-) -> None:
+async def test_the_start_dialog_starts_a_crawl(home: Path, site: Site) -> None:
     async with opened(home) as session:
         window = session.window
         window.acts["new"].trigger()
@@ -87,9 +85,7 @@ async def test_a_refused_request_stays_in_its_dialog_with_its_mistakes(home: Pat
         dialog.reject()
 
 
-async def test_a_started_task_that_the_filter_hides_is_named_and_can_be_shown(
-    home: Path, site: Site
-) -> None:
+async def test_a_started_task_hidden_by_the_filter_is_offered(home: Path, site: Site) -> None:
     await asyncio.to_thread(written_by_another, home, 2)
     async with opened(home) as session:
         window = session.window
@@ -180,9 +176,7 @@ async def test_ids_and_rows_are_copied(home: Path) -> None:
         assert all("\t" in line for line in lines)
 
 
-async def test_keys_of_the_list_mean_nothing_to_it_while_the_events_have_the_focus(
-    home: Path, site: Site
-) -> None:
+async def test_list_keys_do_nothing_in_the_events(home: Path, site: Site) -> None:
     async with opened(home) as session:
         window = session.window
         window.activateWindow()

@@ -12,7 +12,7 @@ from tests.support.engines import until
 from tests.support.task_folders import task_id, write_meta
 
 
-async def test_it_is_answered_once_the_ledger_is_open_and_no_trouble_is_told(
+async def test_early_calls_wait_for_the_ledger(
     tmp_path: Path,
 ) -> None:
     write_meta(tmp_path / "tasks", 1, "COMPLETED")

@@ -101,7 +101,7 @@ async def test_the_keys_go_to_what_was_just_started_unless_somebody_types(home: 
         assert window.focusWidget() is box_of(window.filter_bar)
 
 
-async def test_a_run_that_waits_for_help_has_the_colour_and_the_sign_of_attention(
+async def test_a_run_that_needs_help_is_marked_for_attention(
     home: Path,
 ) -> None:
     goals = Goals(home, lambda: Ledger(home / "tasks"))

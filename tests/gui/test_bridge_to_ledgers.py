@@ -70,9 +70,7 @@ def nas(tmp_path: Path) -> Path:
 THERE = f"{task_id(1)}@nas"
 
 
-async def test_what_was_wanted_before_the_own_ledger_is_open_is_there_with_it(
-    own: Path, nas: Path
-) -> None:
+async def test_early_requests_wait_for_the_own_ledger(own: Path, nas: Path) -> None:
     async with bridged(own, Beside(nas, "nas")) as (bridge, heard):
         assert heard.states[0] == (LedgerState("nas", nas),)  # before it was opened
         await until(lambda: heard.status(THERE) == "COMPLETED", bridge.batch)
@@ -98,9 +96,7 @@ async def test_ledgers_come_and_go_without_a_restart(own: Path, nas: Path) -> No
         bridge.rescan()
 
 
-async def test_a_ledger_can_be_called_something_else_and_be_let_changed(
-    own: Path, nas: Path
-) -> None:
+async def test_a_ledger_can_be_renamed_and_made_writable(own: Path, nas: Path) -> None:
     write_meta(nas, 2, "PENDING")
     async with bridged(own, Beside(nas, "nas")) as (bridge, heard):
         await until(lambda: heard.status(THERE), bridge.batch)
@@ -120,9 +116,7 @@ async def test_a_ledger_can_be_called_something_else_and_be_let_changed(
         assert "PENDING" not in (nas / task_id(2) / "meta.json").read_text()
 
 
-async def test_before_the_own_ledger_is_open_they_can_be_changed_too(
-    own: Path, nas: Path, tmp_path: Path
-) -> None:
+async def test_ledgers_can_change_before_opening(own: Path, nas: Path, tmp_path: Path) -> None:
     bridge = Bridge(Settings.at(home=own), accepts=False)
     bridge.add_ledger(Beside(nas, "nas"))
     with pytest.raises(BadLabel):
@@ -152,9 +146,7 @@ async def test_events_of_a_task_beside_are_followed_as_they_grow(own: Path, nas:
         bridge.follow_events(None)
 
 
-async def test_the_own_ledger_may_go_while_those_beside_stay(
-    own: Path, nas: Path, tmp_path: Path
-) -> None:
+async def test_other_ledgers_outlive_the_own(own: Path, nas: Path, tmp_path: Path) -> None:
     async with bridged(own, Beside(nas, "nas")) as (bridge, heard):
         await until(lambda: heard.status(THERE), bridge.batch)
         (own / "tasks").rename(tmp_path / "away")

@@ -62,18 +62,14 @@ async def connected(address: str) -> AsyncIterator[Bus]:
         b"OK 1\r\n" + b"\xff" * 99,
     ],
 )
-async def test_a_bus_that_does_not_want_us_is_an_error_of_its_own(
-    tmp_path: Path, greeting: bytes
-) -> None:
+async def test_a_refusing_bus_raises_an_error(tmp_path: Path, greeting: bytes) -> None:
     async with a_socket(tmp_path, greeting) as address:
         with pytest.raises(BusError):
             await Bus.connect(address)
 
 
 @sockets
-async def test_a_bus_that_says_nothing_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_silent_bus_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bus_module, "CONNECT_S", 0.2)
     async with a_socket(tmp_path, None) as address:
         with pytest.raises(BusError, match="does not answer"):
@@ -128,9 +124,7 @@ async def test_values_keep_the_type_that_was_given_to_them(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("sign", "value"), [("u", -1), ("u", 2**32), ("u", "7"), ("u", None), ("s", "\ud800")]
 )
-async def test_a_value_that_does_not_fit_is_an_error_and_the_line_stays(
-    tmp_path: Path, sign: str, value: object
-) -> None:
+async def test_a_bad_value_keeps_the_connection(tmp_path: Path, sign: str, value: object) -> None:
     async with (
         a_bus(tmp_path) as address,
         Desktop.on(address, "x.Test") as other,
@@ -143,9 +137,7 @@ async def test_a_value_that_does_not_fit_is_an_error_and_the_line_stays(
 
 
 @needs_bus
-async def test_who_never_answers_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_silent_peer_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with (
         a_bus(tmp_path) as address,
         Desktop.on(address, "x.Test") as other,

@@ -102,9 +102,7 @@ def test_after_a_paint_there_is_other_work_for_many_times_as_long(
     calm.hear(read(TOTAL))
 
 
-def test_a_reading_that_stands_still_keeps_nothing_from_being_painted(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_a_stalled_read_does_not_block_painting(qapp: QApplication, qtbot: Any) -> None:
     owner, widget = QObject(), Counted()
     calm = RepaintThrottle(lambda: (widget,), owner)
     qtbot.addWidget(widget)

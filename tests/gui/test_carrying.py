@@ -72,7 +72,7 @@ def middle_of(session: Session, number: int) -> QPoint:
     return table.visualRect(table.tasks.index(row, 2)).center()
 
 
-async def test_chosen_rows_carry_their_ids_and_the_results_of_those_that_ended(
+async def test_dragged_rows_have_ids_and_results(
     three: Path,
 ) -> None:
     async with opened(three) as session:
@@ -112,7 +112,7 @@ async def test_pulling_at_a_row_that_is_not_chosen_chooses_rows_as_ever(three: P
         assert not table.findChildren(QDrag)
 
 
-async def test_all_that_match_are_carried_as_ids_without_looking_at_a_thousand_folders(
+async def test_a_large_drag_has_ids_and_reads_no_folder(
     home: Path,
 ) -> None:
     for number in range(1, 560):

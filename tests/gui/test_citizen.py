@@ -110,9 +110,7 @@ async def test_a_session_that_ends_asks_nothing(home: Path, site: Site) -> None:
         assert await leaving is None
 
 
-async def test_a_session_that_ends_while_nothing_is_asked_ends_the_window(
-    home: Path, site: Site
-) -> None:
+async def test_the_end_of_the_session_ends_the_window(home: Path, site: Site) -> None:
     async with opened(home) as session:
         await running(session, f"{site.url}/hang")
         leaving = asyncio.ensure_future(session.ended())
@@ -166,9 +164,7 @@ async def a_desktop(folder: Path, session: Session, *names: str) -> AsyncIterato
 
 
 @needs_bus
-async def test_a_pop_up_is_plain_and_a_click_on_it_leads_to_its_tasks(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_a_click_on_a_notification_selects_its_tasks(home: Path, tmp_path: Path) -> None:
     async with opened(home) as session, a_desktop(tmp_path, session, NOTES) as (desktop, line):
         desktop.answers["GetCapabilities"] = lambda _: ("as", (["body", "body-markup"],))
         desktop.answers["Notify"] = lambda _: ("u", (7,))
@@ -222,9 +218,7 @@ async def until_shown(popups: Popups, number: int) -> None:
 
 
 @needs_bus
-async def test_the_machine_is_kept_awake_while_tasks_run_and_no_longer(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_the_machine_is_kept_awake_while_tasks_run(home: Path, tmp_path: Path) -> None:
     async with opened(home) as session, a_desktop(tmp_path, session, POWER) as (desktop, line):
         desktop.answers["Inhibit"] = lambda _: ("u", (42,))
         desktop.answers["UnInhibit"] = lambda _: ("", ())
@@ -258,9 +252,7 @@ async def test_who_holds_no_sleep_off_is_not_told_to_let_it_go(home: Path, tmp_p
 
 
 @needs_bus
-async def test_a_desktop_that_knows_only_gnomes_way_is_asked_that_way(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_gnomes_inhibitor_is_the_fallback(home: Path, tmp_path: Path) -> None:
     gnome = "org.gnome.SessionManager"
     async with opened(home) as session, a_desktop(tmp_path, session, gnome) as (desktop, line):
         desktop.answers["Inhibit"] = lambda _: ("u", (1,))

@@ -73,9 +73,7 @@ async def test_nothing_is_made_while_the_window_is_hidden(tmp_path: Path) -> Non
         assert is_ready(session, "host")
 
 
-async def test_nothing_is_made_while_the_window_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_prefetch_waits_for_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_prefetch, "BUSY_SHARE", -1.0)
     async with opened(ledger(tmp_path)) as session:
         prefetch, turns = prefetch_of(session), list[None]()

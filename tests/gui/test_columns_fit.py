@@ -57,9 +57,7 @@ def tall_order() -> st.SearchStrategy[list[tuple[str, bool]]]:
 
 
 @given(tall_order(), st.sampled_from("abc"), st.booleans())
-def test_an_order_always_has_a_key_and_each_column_once(
-    keys: list[tuple[str, bool]], key: str, further: bool
-) -> None:
+def test_orders_have_unique_columns(keys: list[tuple[str, bool]], key: str, further: bool) -> None:
     found = next_order(tuple(keys), key, further=further)
     names = [name for name, _ in found]
     assert names
@@ -161,9 +159,7 @@ def test_a_column_that_was_asked_for_or_sorted_by_does_not_give_way(table: TaskT
 
 
 @pytest.mark.parametrize("key", [column.key for column in COLUMNS if not column.hidden])
-def test_in_the_smallest_window_no_order_has_to_be_scrolled_sideways(
-    table: TaskTable, key: str
-) -> None:
+def test_orders_fit_into_the_smallest_window(table: TaskTable, key: str) -> None:
     # of all columns that there may be; a kind in full and the ledger are 23 pixels too many
     table.header().show_several(key != "kind")
     table.resize(900 - 208, 300)  # beside the states

@@ -14,7 +14,7 @@ from tests.gui.test_result_tabs import settled
 from tests.gui.windows import opened
 
 
-async def test_the_column_follows_the_contract_and_says_no_numbers_that_nobody_knows(
+async def test_the_column_shows_only_known_contract_counts(
     home: Path,
 ) -> None:
     goals = Goals(home, lambda: Ledger(home / "tasks"))

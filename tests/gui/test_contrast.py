@@ -100,9 +100,7 @@ def test_how_full_a_gauge_is_can_be_seen(palette: QPalette) -> None:
 
 
 @pytest.mark.parametrize("palette", PALETTES)
-def test_the_frame_of_the_field_that_has_the_keys_can_be_seen(
-    palette: QPalette, qapp: QApplication, qtbot: QtBot
-) -> None:
+def test_the_focus_frame_has_contrast(palette: QPalette, qapp: QApplication, qtbot: QtBot) -> None:
     field = QLineEdit()
     qtbot.addWidget(field)
     field.setPalette(palette)

@@ -89,9 +89,7 @@ def test_a_state_has_one_number_wherever_it_is_counted(views: list[TaskView]) ->
 @pytest.mark.usefixtures("qapp")
 @settings(max_examples=60)
 @given(TASKS, st.sets(st.integers(1, 6).map(task_id)))
-def test_what_can_be_run_again_is_what_the_dry_run_starts(
-    views: list[TaskView], remembered: set[str]
-) -> None:
+def test_rerunnable_matches_the_dry_run(views: list[TaskView], remembered: set[str]) -> None:
     model = TaskModel(now_ms=lambda: NOW)
     model.facets.ledgers = ("nas", "ci")
     model.put_many(views)
@@ -139,7 +137,7 @@ def buttons_of(dialog: RerunDialog) -> list[str]:
     return [button.text() for button in dialog.findChildren(QPushButton)]
 
 
-def test_a_copy_in_another_ledger_starts_once_unless_that_is_taken_back(
+def test_a_copy_in_another_ledger_starts_once(
     qapp: QApplication,
 ) -> None:
     here = placed(a_view(1), "", EngineFields(host="here"))
@@ -155,9 +153,7 @@ def test_a_copy_in_another_ledger_starts_once_unless_that_is_taken_back(
     assert RerunDialog(repeats([here, alone])).once.isHidden()
 
 
-async def test_a_copy_of_the_own_ledger_beside_starts_nothing_twice(
-    tmp_path: Path, site: Site
-) -> None:
+async def test_a_copy_of_the_own_ledger_starts_nothing_twice(tmp_path: Path, site: Site) -> None:
     urls = [f"{site.url}/static/?{number}" for number in range(2)]
     old = await asyncio.to_thread(ended_here, tmp_path / "own", urls)
     copy = tmp_path / "backup" / "tasks"
@@ -180,9 +176,7 @@ async def test_a_copy_of_the_own_ledger_beside_starts_nothing_twice(
         assert window.beside.own_tasks == 4
 
 
-async def test_what_starts_from_all_that_match_is_neither_chosen_nor_started_again(
-    home: Path, site: Site
-) -> None:
+async def test_bulk_starts_are_not_selected_or_repeated(home: Path, site: Site) -> None:
     urls = [f"{site.url}/static/?{number}" for number in range(3)]
     old = await asyncio.to_thread(ended_here, home, urls)
     async with opened(home) as session:

@@ -74,9 +74,7 @@ async def test_del_takes_an_ended_task_out_of_sight_and_undo_brings_it_back(home
     assert (home / "tasks" / ids[0]).exists()
 
 
-async def test_what_was_let_go_is_in_the_trash_when_the_window_has_closed(
-    home: Path, trash: Path
-) -> None:
+async def test_deleted_tasks_are_in_the_trash_after_closing(home: Path, trash: Path) -> None:
     ids = await asyncio.to_thread(ended, home, 2)
     async with opened(home) as session:
         session.window.table.select_ids(ids[:1])
@@ -100,9 +98,7 @@ async def test_one_that_cannot_go_comes_back_with_the_reason(home: Path) -> None
         assert window.model.view_of(ids[0]) is not None
 
 
-async def test_closing_the_bar_is_as_good_as_letting_the_time_for_an_undo_go_by(
-    home: Path, trash: Path
-) -> None:
+async def test_closing_the_undo_bar_commits_the_deletion(home: Path, trash: Path) -> None:
     ids = await asyncio.to_thread(ended, home, 2)
     async with opened(home) as session:
         window, deleting = session.window, deleting_of(session)
@@ -117,9 +113,7 @@ async def test_closing_the_bar_is_as_good_as_letting_the_time_for_an_undo_go_by(
         assert not deleting.bar.isVisible()
 
 
-async def test_shift_del_deletes_for_good_after_a_question_and_only_in_the_list(
-    home: Path, trash: Path
-) -> None:
+async def test_shift_del_asks_before_it_deletes_for_good(home: Path, trash: Path) -> None:
     ids = await asyncio.to_thread(ended, home, 2)
     async with opened(home) as session:
         window = session.window
@@ -141,7 +135,7 @@ async def test_shift_del_deletes_for_good_after_a_question_and_only_in_the_list(
     assert not trash.exists()
 
 
-async def test_what_another_program_let_go_meanwhile_does_not_come_back_by_undo(
+async def test_undo_does_not_restore_tasks_deleted_elsewhere(
     home: Path,
 ) -> None:
     ids = await asyncio.to_thread(ended, home, 2)
@@ -158,7 +152,7 @@ async def test_what_another_program_let_go_meanwhile_does_not_come_back_by_undo(
         assert window.model.view_of(ids[1]) is not None
 
 
-async def test_a_task_that_went_before_it_could_be_let_go_is_no_failure_and_no_row(
+async def test_deleting_a_vanished_task_is_no_failure(
     home: Path,
 ) -> None:
     ids = await asyncio.to_thread(ended, home)
@@ -220,7 +214,7 @@ async def test_many_go_only_after_a_question(home: Path) -> None:
         assert window.model.total == len(views)
 
 
-async def test_del_cancels_where_something_runs_and_lets_go_only_where_all_has_ended(
+async def test_del_cancels_running_and_deletes_ended_tasks(
     home: Path,
 ) -> None:
     async with opened(home) as session:
@@ -252,9 +246,7 @@ def test_what_runs_and_what_tells_of_a_goal_is_never_let_go() -> None:
     assert not can_go(None)
 
 
-async def test_the_engine_lets_go_only_of_what_nobody_writes_any_more(
-    home: Path, trash: Path
-) -> None:
+async def test_the_engine_deletes_only_ended_tasks(home: Path, trash: Path) -> None:
     (one,) = await asyncio.to_thread(ended, home)
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()

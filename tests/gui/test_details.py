@@ -154,7 +154,7 @@ def test_folder_and_id_are_at_hand(details: Details, qtbot: QtBot) -> None:
 
 
 @pytest.mark.case("R65")
-def test_what_the_browser_was_refused_stands_in_the_overview_and_among_the_events(
+def test_blocked_requests_are_in_overview_and_events(
     details: Details,
 ) -> None:
     details.show_view(a_view(1))

@@ -136,7 +136,7 @@ def test_scrolling_back_to_the_end_follows_again(events: Details) -> None:
     assert events.events.follow.isChecked()
 
 
-def test_a_key_that_scrolls_up_ends_following_and_the_last_event_begins_it_again(
+def test_scrolling_up_stops_following_until_the_last_event(
     events: Details,
 ) -> None:
     table = events.events.table
@@ -195,7 +195,7 @@ def test_older_events_come_in_front_and_what_is_read_stays_in_sight(
     assert model.rowCount() == 101
 
 
-def test_the_last_of_the_older_events_take_the_line_away_that_counted_them(
+def test_the_count_of_older_events_disappears(
     events: Details,
 ) -> None:
     model = events.events.model
@@ -212,9 +212,7 @@ def test_of_a_line_that_is_too_long_the_head_and_the_size_are_shown(events: Deta
     assert len(text) < 400
 
 
-def test_what_is_read_stays_where_it_is_while_older_events_go(
-    events: Details, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pruning_keeps_scroll_position(events: Details, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_model, "KEPT", 110)
     scroll(events, QAbstractSlider.SliderAction.SliderToMinimum)
     bar, model = events.events.table.verticalScrollBar(), events.events.model
@@ -224,7 +222,7 @@ def test_what_is_read_stays_where_it_is_while_older_events_go(
     assert model.row_at(bar.value()) == read
 
 
-def test_a_strangers_kinds_share_a_switch_and_fit_into_the_smallest_window(
+def test_unknown_event_kinds_share_one_switch(
     events: Details,
 ) -> None:
     odd = [TaskEvent(NOW, f"kind number {n} of a stranger", {}) for n in range(300)]

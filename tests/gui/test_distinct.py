@@ -31,9 +31,7 @@ def seen(colour: QColor, rows: tuple[tuple[float, ...], ...]) -> list[float]:
 
 @pytest.mark.parametrize("blind", BLIND)
 @pytest.mark.parametrize("dark", [False, True])
-def test_good_bad_and_care_keep_apart_for_every_kind_of_colour_blindness(
-    blind: str, dark: bool
-) -> None:
+def test_state_colours_differ_for_colour_blind_users(blind: str, dark: bool) -> None:
     palette = palette_of(dark, apart=True)
     colours = [tone(name, palette) for name in ("completed", "failed", "attention")]
     for one, other in combinations([seen(colour, BLIND[blind]) for colour in colours], 2):

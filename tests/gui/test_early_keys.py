@@ -47,7 +47,7 @@ def dialogs(window: MainWindow, kind: type[QDialog]) -> list[QDialog]:
     return [one for one in window.findChildren(kind) if one.isVisible()]
 
 
-async def test_ctrl_n_pressed_over_the_outline_opens_the_form_once_tasks_can_be_started(
+async def test_an_early_ctrl_n_opens_the_form_once_possible(
     home: Path,
 ) -> None:
     def act(window: MainWindow) -> None:
@@ -87,9 +87,7 @@ async def test_the_palette_and_the_filter_are_reached_by_early_keys(home: Path) 
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_A, Qt.Key.Key_C])
-async def test_keys_that_mean_something_in_the_list_only_do_nothing_later(
-    home: Path, key: Qt.Key
-) -> None:
+async def test_early_list_keys_are_dropped(home: Path, key: Qt.Key) -> None:
     put_task(home, 1)
     QApplication.clipboard().setText("mine")
 

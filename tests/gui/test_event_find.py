@@ -124,9 +124,7 @@ async def test_what_the_file_grows_by_is_found_as_well(tmp_path: Path) -> None:
         await until(lambda: told(tab) == "1 found", tab.finder.changed)
 
 
-async def test_a_search_can_be_stopped_and_says_how_far_it_came(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_search_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.ledger.event_search._BLOCK", 4000)
     monkeypatch.setattr("engine.ledger.event_search.find.__defaults__", (0, 1000))
     planted(tmp_path / "home")

@@ -59,9 +59,7 @@ async def test_a_result_is_exported_by_the_keyboard_alone(home: Path, tmp_path: 
         assert session.window.desk.preferences.get("export.format", str) == "jsonl"
 
 
-async def test_the_arrows_choose_a_format_and_a_name_of_another_one_wins(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_arrow_keys_select_the_export_format(home: Path, tmp_path: Path) -> None:
     put_pages(put_task(home, 1), page(0))
     async with opened(home) as session:
         choose_rows(session, 1)
@@ -93,9 +91,7 @@ async def test_a_folder_as_a_zip_is_told_by_the_files_in_it(home: Path, tmp_path
         assert f"1 zip with {len(names)} files" in dialog._headline.text()
 
 
-async def test_several_results_become_a_file_each_and_one_without_is_named(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_each_result_is_exported_to_its_own_file(home: Path, tmp_path: Path) -> None:
     for number in (1, 2):
         put_pages(put_task(home, number), page(0))
     put_task(home, 3)
@@ -214,9 +210,7 @@ async def test_escape_starts_nothing(home: Path) -> None:
         assert len(await session.bridge.engine.tasks.list()) == 1
 
 
-def test_a_folder_that_is_there_is_proposed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_existing_folders_are_proposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last one, the documents, else the home folder: a chooser must open somewhere."""
     places = {"DocumentsLocation": tmp_path / "Documents", "HomeLocation": tmp_path}
 

@@ -75,7 +75,7 @@ def test_a_row_is_found_by_what_finds_its_task(view: TaskView, query: str) -> No
 
 
 @given(st.lists(st.tuples(VIEWS, st.booleans()), max_size=25))
-def test_counts_kept_meanwhile_are_what_counting_anew_finds(
+def test_incremental_counts_equal_a_full_count(
     steps: list[tuple[TaskView, bool]],
 ) -> None:
     order = TaskOrder()
@@ -148,9 +148,7 @@ def test_a_cell_stands_for_a_condition(column: str, given: dict[str, Any], condi
         ("parent", EngineFields(parent_task_id=task_id(2)), f"parent:{task_id(2)}"),
     ],
 )
-def test_a_cell_of_what_the_engine_keeps_stands_for_a_condition(
-    column: str, fields: EngineFields, condition: str
-) -> None:
+def test_cells_convert_to_conditions(column: str, fields: EngineFields, condition: str) -> None:
     view = a_view(1, "FAILED")
     view = msgspec.structs.replace(view, entry=msgspec.structs.replace(view.entry, engine=fields))
     assert condition_of(make_row(view, None, NOW), column, NOW) == condition

@@ -334,9 +334,7 @@ async def test_a_view_that_is_saved_while_views_are_counted_is_counted_too(tasks
         await soon(lambda: item_of(session.window, key).data(0, spoken))
 
 
-async def test_a_rest_of_the_machine_does_not_put_the_next_count_off(
-    tasks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_suspend_delays_no_count(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(tasks) as session:
         (views,) = session.window.findChildren(Views)
         await soon(lambda: not views._counting.is_busy)

@@ -77,9 +77,7 @@ def test_it_says_what_is_missing_in_numbers_and_names(qapp: QApplication, qtbot:
     assert QGuiApplication.clipboard().text().splitlines() == list(MISSING)
 
 
-def test_it_can_be_forced_only_with_a_reason_and_by_who_understands(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_forcing_needs_a_reason_and_a_confirmation(qapp: QApplication, qtbot: Any) -> None:
     dialog = shown(qtbot, short_of_76())
     assert not dialog.force.isEnabled()
     QTest.keyClicks(dialog.reason.field, "too short")
@@ -93,9 +91,7 @@ def test_it_can_be_forced_only_with_a_reason_and_by_who_understands(
     assert f"11/{MOST_REASON}" in said_in(dialog)
 
 
-def test_enter_leads_from_the_reason_to_the_tick_and_never_forces(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_enter_never_forces(qapp: QApplication, qtbot: Any) -> None:
     dialog = shown(qtbot, short_of_76())
     dialog.activateWindow()
     dialog.reason.field.setFocus()
@@ -124,9 +120,7 @@ def test_what_needs_no_force_asks_for_no_reason(qapp: QApplication, qtbot: Any) 
 
 
 @pytest.mark.parametrize("bar", list(CompletionObstacle))
-def test_what_can_never_be_completed_says_why(
-    qapp: QApplication, qtbot: Any, bar: CompletionObstacle
-) -> None:
+def test_refusals_have_a_reason(qapp: QApplication, qtbot: Any, bar: CompletionObstacle) -> None:
     dialog = shown(
         qtbot, CompletionCheck(subject=ONE, verdict=CompletionVerdict.NEVER, obstacle=bar)
     )
@@ -134,9 +128,7 @@ def test_what_can_never_be_completed_says_why(
     assert "“shop 1” cannot be completed" in said_in(dialog)
 
 
-def test_many_share_one_reason_and_the_list_says_what_each_misses(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_bulk_forcing_lists_the_missing_items(qapp: QApplication, qtbot: Any) -> None:
     never = CompletionCheck(
         subject=task_id(4), verdict=CompletionVerdict.NEVER, obstacle=CompletionObstacle.ENDED
     )
@@ -231,9 +223,7 @@ async def test_to_continue_instead_changes_nothing(home: Path) -> None:
         ).verdict is CompletionVerdict.FORCE
 
 
-def test_an_open_question_follows_what_is_missing_and_offers_what_that_calls_for(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_an_open_dialog_updates_the_missing_items(qapp: QApplication, qtbot: Any) -> None:
     dialog = shown(qtbot, short_of_76())
     QTest.keyClicks(dialog.reason.field, REASON)
     assert "Force-complete" in buttons(dialog)

@@ -19,9 +19,7 @@ WORDS = st.text("abcdefghij", min_size=1, max_size=8)
         ("fold", "Open folder", "Unfolded"),
     ],
 )
-def test_what_begins_with_it_stands_before_what_only_contains_it(
-    typed: str, better: str, worse: str
-) -> None:
+def test_prefix_matches_precede_other_matches(typed: str, better: str, worse: str) -> None:
     first, second = score(typed, better), score(typed, worse)
     assert first is not None
     assert second is None or first > second

@@ -30,9 +30,7 @@ def test_each_file_is_drawn_in_one_colour_and_inside_its_edges(qtbot: QtBot, nam
     assert max(edge) == 0
 
 
-def test_an_icon_has_the_colours_of_the_palette_when_it_is_made(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_icons_use_the_current_palette(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     palette = QPalette(QApplication.palette())
     role = QPalette.ColorRole.ButtonText
     palette.setColor(QPalette.ColorGroup.Active, role, RED)

@@ -59,9 +59,7 @@ def test_the_signs_of_an_open_dialog_are_drawn_anew_with_the_theme(qtbot: QtBot)
 
 
 @pytest.mark.parametrize("number", [2, 9])
-def test_buttons_that_do_not_fit_side_by_side_stand_one_above_the_other(
-    qtbot: QtBot, number: int
-) -> None:
+def test_buttons_are_stacked_in_narrow_windows(qtbot: QtBot, number: int) -> None:
     question = Question()
     qtbot.addWidget(question)
     question.ask("Quit", "3 tasks of this window have not ended.")

@@ -33,7 +33,7 @@ def with_a_task(home: Path) -> str:
 
 @pytest.mark.case("R49")
 @pytest.mark.skipif(os.name != "posix", reason="modes mean nothing on this system")
-async def test_a_ledger_that_others_can_write_is_told_in_the_status_bar_and_still_works(
+async def test_a_ledger_writable_by_others_shows_a_warning(
     home: Path,
 ) -> None:
     with_a_task(home)

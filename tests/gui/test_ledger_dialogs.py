@@ -64,9 +64,7 @@ def enabled(part: LedgersPart) -> set[str]:
     return {one.text() for one in part.findChildren(QPushButton) if one.isEnabled()}
 
 
-async def test_the_page_lists_every_ledger_as_it_is_and_guards_the_own(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_the_page_lists_and_protects_ledgers(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         part = await page_of(session)
         own = str(tmp_path / "own" / "tasks")
@@ -87,9 +85,7 @@ async def test_the_page_lists_every_ledger_as_it_is_and_guards_the_own(
         assert laptop.path.is_dir()
 
 
-async def test_a_page_that_was_closed_hears_no_more_of_the_ledgers(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_a_closed_page_gets_no_updates(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         part = await page_of(session)
         part.window().close()
@@ -99,9 +95,7 @@ async def test_a_page_that_was_closed_hears_no_more_of_the_ledgers(
         assert session.window.beside.states == ()
 
 
-async def test_another_label_goes_along_with_what_was_narrowed_and_seen(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_a_renamed_ledger_keeps_its_filters(tmp_path: Path, laptop: Beside) -> None:
     put_task(tmp_path / LAPTOP, 9, status="FAILED", ended_at=_now_ms(), created_at=_now_ms())
     async with side_by_side(tmp_path, laptop) as session:
         window = session.window
@@ -131,9 +125,7 @@ def _now_ms() -> float:
     return time.time() * 1000
 
 
-async def test_a_folder_is_added_by_its_home_and_is_there_at_the_next_start(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_an_added_folder_is_kept(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path) as session:
         window = session.window
         actions = window.findChild(LedgerActions)
@@ -171,9 +163,7 @@ def test_a_label_that_cannot_be_is_explained(label: str, trouble: str, qtbot: Qt
 
 
 @pytest.mark.parametrize("answer", ["Beside this one", "Instead of this one", "Cancel"])
-async def test_a_dropped_folder_of_tasks_asks_what_is_meant(
-    answer: str, tmp_path: Path, laptop: Beside
-) -> None:
+async def test_a_dropped_ledger_folder_asks(answer: str, tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path) as session:
         window, instead, other = session.window, list[Path](), list[int]()
         window.folder_wanted.disconnect()
@@ -224,9 +214,7 @@ async def test_how_the_tasks_of_a_new_ledger_stand_is_no_news(tmp_path: Path) ->
         assert window.model.counts()["attention"] == 2
 
 
-async def test_what_happens_in_a_ledger_beside_is_news_with_its_name(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_news_names_the_other_ledger(tmp_path: Path, laptop: Beside) -> None:
     folder = put_task(tmp_path / LAPTOP, 9, status="RUNNING", engine={"name": "Shop"})
     async with side_by_side(tmp_path, laptop) as session:
         found = session.window.findChild(News)
@@ -253,9 +241,7 @@ async def test_a_cancel_names_the_ledger_that_the_task_is_in(tmp_path: Path) -> 
         dialog.reject()
 
 
-async def test_what_was_kept_is_shown_and_a_facet_of_none_is_left(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_saved_filters_survive_without_matches(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         window = session.window
         window.sidebar.select([f"{ROOT}:laptop"])

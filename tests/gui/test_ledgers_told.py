@@ -44,9 +44,7 @@ def labels(widget: Any) -> list[str]:
     return [label.text() for label in widget.findChildren(QLabel)]
 
 
-async def test_an_export_names_the_ledger_of_what_it_left_out(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_export_notes_name_the_ledger(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         window = session.window
         window.table.select_ids([task_id(1), qualified(task_id(1), LAPTOP)])
@@ -71,9 +69,7 @@ async def test_what_was_refused_is_listed_with_its_ledger(tmp_path: Path, laptop
         assert names == ["http://own.test/1", "http://laptop.test/1 at laptop"]
 
 
-async def test_a_ledger_of_one_session_is_not_kept_because_it_may_be_changed(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_session_ledgers_are_not_saved(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path) as session:
         window = session.window
         window.beside.visit([laptop.path])
@@ -97,9 +93,7 @@ async def test_a_ledger_of_one_session_is_not_kept_because_it_may_be_changed(
         press(card, "Cancel")
 
 
-async def test_a_lost_ledger_has_a_sign_and_a_word_where_its_number_was(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_a_lost_ledger_is_marked(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         window = session.window
         key = f"root:{LAPTOP}"
@@ -122,7 +116,7 @@ def _cell(window: Any, key: str) -> tuple[str, str, str]:
     return item.text(0), str(item.data(0, COUNT) or ""), str(item.data(0, SIGN) or "")
 
 
-async def test_the_contract_column_counts_also_beside_where_the_home_is_known(
+async def test_contracts_of_other_ledgers_are_counted(
     tmp_path: Path,
 ) -> None:
     goals = Goals(tmp_path / LAPTOP, lambda: Ledger(tmp_path / LAPTOP / "tasks"))
@@ -142,7 +136,7 @@ async def test_the_contract_column_counts_also_beside_where_the_home_is_known(
         await settled(lambda: said() == "open: 2/120")
 
 
-async def test_where_nobody_knows_a_ledgers_home_its_contracts_are_not_called_missing(
+async def test_contracts_without_a_known_home_are_not_missing(
     tmp_path: Path,
 ) -> None:
     put_task(tmp_path / "x", 9, "browser_task", "RUNNING", engine={"contract_id": "0" * 16})
@@ -198,9 +192,7 @@ async def test_copies_in_two_ledgers_are_completed_each_where_it_is(tmp_path: Pa
         )
 
 
-async def test_while_the_own_ledger_cannot_be_opened_it_is_said_what_waits_for_it(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_pending_work_of_a_closed_ledger_is_shown(tmp_path: Path, laptop: Beside) -> None:
     own = tmp_path / "own" / "tasks"
     own.parent.mkdir()
     own.write_text("no folder")

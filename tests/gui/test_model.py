@@ -56,7 +56,7 @@ def test_the_newest_task_is_on_top(model: TaskModel) -> None:
     assert ids(model) == [task_id(1), task_id(2), task_id(3)]
 
 
-def test_a_task_that_arrives_later_takes_its_place_without_moving_the_others(
+def test_a_later_task_is_inserted_in_order(
     model: TaskModel,
 ) -> None:
     model.put_many([a_view(1, age=1 * HOUR), a_view(3, age=3 * HOUR)])
@@ -200,9 +200,7 @@ def test_silence_becomes_a_stall_by_time_alone(model: TaskModel, clock: Clock) -
     assert cell(model, 1, "rate") == ""
 
 
-def test_a_stall_out_of_sight_is_counted_and_passes_its_filter(
-    model: TaskModel, clock: Clock
-) -> None:
+def test_hidden_stalls_are_counted_and_matched(model: TaskModel, clock: Clock) -> None:
     model.put_many(
         [a_view(n, "RUNNING", done=3, total=9, quiet=1000, age=n * SECOND) for n in (1, 2, 3)]
     )
@@ -236,9 +234,7 @@ def test_table_and_details_call_the_same_silence_a_stall(model: TaskModel, clock
         assert sentence.startswith("No progress") is stalled
 
 
-def test_an_old_failure_stops_asking_for_attention_by_time_alone(
-    model: TaskModel, clock: Clock
-) -> None:
+def test_attention_for_a_failure_expires(model: TaskModel, clock: Clock) -> None:
     model.put_many([a_view(1, "FAILED", age=HOUR)])
     assert model.counts()["attention"] == 1
     clock.now_ms += DAY
@@ -246,9 +242,7 @@ def test_an_old_failure_stops_asking_for_attention_by_time_alone(
     assert model.counts()["attention"] == 0
 
 
-def test_time_repaints_only_what_reads_otherwise_than_before(
-    model: TaskModel, clock: Clock
-) -> None:
+def test_a_clock_tick_repaints_changed_cells_only(model: TaskModel, clock: Clock) -> None:
     model.put_many([a_view(1, "RUNNING", quiet=0, age=HOUR), a_view(2, age=5 * SECOND)])
     model.tick()
     seen = Repaints(model)

@@ -55,9 +55,7 @@ def the_filter(asked: dict[str, Any]) -> Filter:
 
 
 @given(steps=STEPS)
-def test_whatever_happens_the_list_is_what_a_fresh_model_would_show(
-    qapp: object, steps: list[tuple[str, Any]]
-) -> None:
+def test_the_list_equals_a_fresh_model(qapp: object, steps: list[tuple[str, Any]]) -> None:
     model, known = TaskModel(now_ms=Clock()), dict[str, TaskView]()
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
     asked: dict[str, Any] = {"filter": "", "facets": [], "sort": []}

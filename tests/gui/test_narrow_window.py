@@ -45,9 +45,7 @@ async def test_a_lost_ledger_takes_no_room_from_the_sidebar(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("letters", [30, 60, 90, 200])
-def test_the_buttons_of_a_banner_stand_beside_its_words_or_below_them(
-    qtbot: QtBot, letters: int
-) -> None:
+def test_banner_buttons_wrap_below_the_text(qtbot: QtBot, letters: int) -> None:
     bar = Banner()
     qtbot.addWidget(bar)
     choices = tuple(Choice(words, lambda: None) for words in ("Look again", "Take it away"))
@@ -66,7 +64,7 @@ def test_the_buttons_of_a_banner_stand_beside_its_words_or_below_them(
 
 
 @pytest.mark.usefixtures("german")
-async def test_what_is_said_beside_the_events_widens_nothing_and_leaves_the_field_its_room(
+async def test_event_notes_do_not_widen_the_panel(
     tmp_path: Path,
 ) -> None:
     async with side_by_side(tmp_path) as session:

@@ -59,7 +59,7 @@ def test_progress_that_nobody_has_read_counts_for_the_filter(model: TaskModel) -
     assert shown(model) == [task_id(1)]
 
 
-def test_typing_on_and_taking_back_shows_the_same_as_a_filter_from_scratch(
+def test_incremental_filtering_equals_a_fresh_filter(
     model: TaskModel,
 ) -> None:
     model.put_many([a_view(number, ("FAILED", "COMPLETED")[number % 2]) for number in range(1, 30)])
@@ -88,9 +88,7 @@ def test_a_filter_of_ages_is_asked_again_by_itself(
     qtbot.waitUntil(lambda: model.rowCount() == 1, timeout=60_000)
 
 
-def test_facets_and_text_of_a_view_come_into_force_in_one_step(
-    qtbot: QtBot, model: TaskModel
-) -> None:
+def test_a_view_applies_facets_and_text_at_once(qtbot: QtBot, model: TaskModel) -> None:
     sidebar, bar = Sidebar(), FilterBar()
     qtbot.addWidget(sidebar)
     qtbot.addWidget(bar)

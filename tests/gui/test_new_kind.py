@@ -96,7 +96,7 @@ def test_the_start_dialog_has_a_form_for_the_kind(qapp: QApplication, qtbot: Any
     assert form.asked.args == {"up_to": 7, "doubled": False}
 
 
-def test_a_task_of_the_kind_is_started_by_the_command_line_runs_and_is_exported(
+def test_the_command_line_starts_and_exports_the_kind(
     tmp_path: Path,
 ) -> None:
     home, out = ["--home", str(tmp_path)], tmp_path / "numbers.csv"

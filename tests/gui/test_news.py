@@ -73,7 +73,7 @@ def test_a_task_that_came_and_went_between_two_looks_is_told() -> None:
     assert watch.hear([old], NOW + 10) == []
 
 
-async def test_what_a_killed_program_had_left_running_is_told_when_the_ledger_is_opened(
+async def test_orphans_of_a_killed_program_are_news(
     tmp_path: Path,
 ) -> None:
     root = tmp_path / "home" / "tasks"
@@ -260,9 +260,7 @@ async def test_who_answers_a_dialog_of_the_window_is_not_interrupted(home: Path)
         assert pops == []
 
 
-async def test_the_list_says_literally_what_happened_and_leads_there_by_keyboard(
-    home: Path, qapp: QApplication
-) -> None:
+async def test_the_news_list_opens_tasks_by_keyboard(home: Path, qapp: QApplication) -> None:
     async with opened(home, **NO_BROWSER) as session:
         news = news_of(session)
         changed_ = heard(news.changed)

@@ -36,9 +36,7 @@ def says(tab: Result, text: str) -> bool:
         ({}, NO_UNITS),
     ],
 )
-async def test_the_result_tab_says_what_became_of_it(
-    home: Path, meta: dict[str, Any], said: str
-) -> None:
+async def test_the_tab_explains_no_result(home: Path, meta: dict[str, Any], said: str) -> None:
     put_pages(put_task(home, 1, status="CANCELLED", **meta), page(0), result=False)
     if said is EARLY:
         (home / "tasks" / f"{1:016x}" / "pages.jsonl").unlink()

@@ -55,9 +55,7 @@ def typed(box: QSpinBox, text: str) -> str:
     ("key", "one", "ten"),
     [("retention.days", "1 day", "10 days"), ("retention.keep", "1 task", "10 tasks")],
 )
-def test_a_number_of_the_settings_has_its_singular(
-    place: QWidget, key: str, one: str, ten: str
-) -> None:
+def test_settings_numbers_have_singulars(place: QWidget, key: str, one: str, ten: str) -> None:
     box = number_of(place, key)
     assert typed(box, "1") == one
     assert typed(box, "10") == ten, "a 1 on the way to it must not be in the way"

@@ -90,9 +90,7 @@ async def test_how_long_ago_goes_on_for_a_task_that_has_ended(qtbot: QtBot) -> N
 @pytest.mark.parametrize(
     ("phase", "said"), [("verify", "Phase: verify"), ("dreams\u202e", "Phase: dreams\ufffd")]
 )
-def test_a_phase_is_spoken_and_an_unknown_one_shown_as_it_is(
-    qtbot: QtBot, phase: str, said: str
-) -> None:
+def test_unknown_phases_are_shown_unchanged(qtbot: QtBot, phase: str, said: str) -> None:
     steps = PhaseSteps()
     qtbot.addWidget(steps)
     steps.show_phase(phase)
@@ -171,7 +169,7 @@ async def test_pages_that_may_not_be_what_they_should_are_told(tmp_path: Path) -
         ]
 
 
-async def test_pages_that_the_site_has_not_got_are_told_from_those_that_did_not_come(
+async def test_missing_pages_differ_from_failed_pages(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
@@ -205,7 +203,7 @@ async def test_a_picture_fits_and_one_that_is_none_is_not_shown(tmp_path: Path) 
         assert overview.picture.isHidden()
 
 
-async def test_relatives_lead_to_each_other_also_when_the_filter_hides_them(
+async def test_links_between_reruns_work_with_a_filter(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"
@@ -223,7 +221,7 @@ async def test_relatives_lead_to_each_other_also_when_the_filter_hides_them(
         assert details.task_id == task_id(1)
 
 
-async def test_alt_and_a_digit_choose_a_tab_and_the_choice_outlives_tasks_without_it(
+async def test_alt_digit_selects_a_tab_that_is_remembered(
     tmp_path: Path,
 ) -> None:
     home = tmp_path / "home"

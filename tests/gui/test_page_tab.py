@@ -68,9 +68,7 @@ async def seen(session: Session) -> PageTab:
         await asyncio.sleep(0.05)
 
 
-async def test_the_page_of_a_running_task_is_seen_with_its_address(
-    tmp_path: Path, green: str
-) -> None:
+async def test_the_live_page_shows_its_address(tmp_path: Path, green: str) -> None:
     async with crawling(tmp_path / "home", green) as (session, task_id):
         act = session.window.acts["watch_page"]
         assert act.isEnabled()
@@ -85,9 +83,7 @@ async def test_the_page_of_a_running_task_is_seen_with_its_address(
             await asyncio.sleep(0.02)
 
 
-async def test_nothing_is_asked_of_the_browser_while_another_tab_is_shown(
-    tmp_path: Path, green: str
-) -> None:
+async def test_hidden_live_views_request_nothing(tmp_path: Path, green: str) -> None:
     async with crawling(tmp_path / "home", green) as (session, _):
         watched = [task.get_name() for task in asyncio.all_tasks()]
         assert not any("watch a page" in name for name in watched)

@@ -78,7 +78,7 @@ async def test_every_action_of_the_window_is_in_it(tmp_path: Path) -> None:
         assert {key for key in session.window.acts if key != "palette"} <= keys
 
 
-async def test_a_task_is_found_by_its_id_and_shown_also_when_the_filter_hid_it(
+async def test_the_palette_shows_a_filtered_task_by_id(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path / "home") as session:

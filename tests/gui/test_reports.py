@@ -45,7 +45,7 @@ def tell(reports: Reports, *errors: EngineError, done: int = 0, left: int = 0) -
     reports.tell("Some could not be re-run", refused, outcome)
 
 
-async def test_a_partly_refused_act_tells_how_many_went_well_and_why_the_others_did_not(
+async def test_a_partial_refusal_reports_counts_and_reasons(
     home: Path,
 ) -> None:
     async with opened(home) as session:

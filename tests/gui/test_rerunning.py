@@ -87,9 +87,7 @@ def words_of(dialog: RerunDialog) -> list[str]:
     return [label.text() for label in dialog.findChildren(QLabel)]
 
 
-def test_the_dry_run_counts_and_names_and_starts_nothing_by_default(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_the_dry_run_starts_nothing_by_default(qapp: QApplication, qtbot: Any) -> None:
     dialog = RerunDialog(repeats(MIXED))
     qtbot.addWidget(dialog)
     said = words_of(dialog)
@@ -103,17 +101,13 @@ def test_the_dry_run_counts_and_names_and_starts_nothing_by_default(
     assert dialog.answer == "leave"
 
 
-def test_where_nothing_can_be_started_there_is_no_button_for_it(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_the_start_button_is_hidden_without_tasks(qapp: QApplication, qtbot: Any) -> None:
     dialog = RerunDialog(repeats(MIXED[7:]))
     qtbot.addWidget(dialog)
     assert [button.text() for button in dialog.findChildren(QPushButton)] == ["Close"]
 
 
-def test_a_long_list_shows_its_beginning_and_copies_all_of_it(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_a_long_list_is_cut_but_copied_in_full(qapp: QApplication, qtbot: Any) -> None:
     rows = [(f"<b>task {number}</b>", "will\nstart") for number in range(MOST + 50)]
     shown = TaskList(("Task", "What"), rows)
     qtbot.addWidget(shown)
@@ -174,9 +168,7 @@ def offspring(session: Session) -> list[str]:
     )
 
 
-async def test_one_task_is_run_again_by_its_key_and_the_new_one_is_chosen(
-    home: Path, site: Site
-) -> None:
+async def test_the_rerun_key_selects_the_new_task(home: Path, site: Site) -> None:
     (old,) = await asyncio.to_thread(ended_here, home, [f"{site.url}/static/"])
     async with opened(home) as session:
         window = session.window
@@ -218,7 +210,7 @@ async def test_a_dry_run_that_is_left_starts_nothing(home: Path) -> None:
         assert len(await session.bridge.engine.tasks.list()) == 2
 
 
-async def test_a_request_with_secrets_opens_the_start_dialog_with_what_is_known(
+async def test_rerun_with_secrets_opens_the_start_dialog(
     home: Path,
 ) -> None:
     (old,) = await asyncio.to_thread(ended_here, home, ["https://a.invalid/"], HIDDEN)

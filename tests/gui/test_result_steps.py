@@ -33,7 +33,7 @@ async def viewer_at(session: Any, task: str, unit: Any) -> ResultWindow:
     return viewer
 
 
-async def test_a_result_that_is_opened_at_a_page_stands_on_it_and_so_does_the_next(
+async def test_results_open_at_the_selected_page(
     home: Path,
 ) -> None:
     folder = put_task(home, 1)

@@ -37,7 +37,7 @@ async def viewer_of(session: Session, number: int) -> ResultWindow:
     return viewer
 
 
-async def test_pages_tell_response_and_render_apart_and_are_narrowed_by_answer(
+async def test_pages_are_filtered_by_status(
     home: Path,
 ) -> None:
     put_pages(put_task(home, 1), page(0), page(1, status=404, error="HTTP 404"))
@@ -175,9 +175,7 @@ def units(number: int, make: Callable[[int], dict[str, Any]] = page) -> list[Uni
     return [unit_of(make(at), at) for at in range(number)]
 
 
-def test_a_long_table_is_filtered_in_slices_and_sorted_by_any_column(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_tables_are_filtered_in_slices(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gui.details.unit_list._SLICE_MS", 0.0)  # for a machine of any pace
     model = UnitModel(PAGE_COLUMNS)
     QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
@@ -196,9 +194,7 @@ def test_a_long_table_is_filtered_in_slices_and_sorted_by_any_column(
     assert model.unit_at(0).number == 777
 
 
-def test_units_that_come_while_a_table_is_filtered_are_judged_too(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_units_are_filtered_as_well(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gui.details.unit_list._SLICE_MS", 0.0)
     model = UnitModel(PAGE_COLUMNS)
     model.add(units(200))

@@ -33,9 +33,7 @@ async def seen(session: Session, run_id: str, status: str) -> None:
     await until(lambda: status_of(session, run_id) == status, session.bridge.batch)
 
 
-async def test_a_run_that_asks_for_help_says_what_for_and_goes_on_when_it_came(
-    home: Path, elsewhere: Goals
-) -> None:
+async def test_a_run_shows_and_resolves_its_help_request(home: Path, elsewhere: Goals) -> None:
     run_id = elsewhere.runs.start({"goal": "Buy the lot"}).run_id
     async with opened(home) as session:
         window = session.window

@@ -51,9 +51,7 @@ ERRORS: tuple[EngineError, ...] = (
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
 @pytest.mark.parametrize("code", ["en", "de"])
-def test_a_banner_and_a_card_say_a_title_once(
-    qapp: QApplication, qtbot: Any, error: EngineError, code: str
-) -> None:
+def test_titles_appear_once(qapp: QApplication, qtbot: Any, error: EngineError, code: str) -> None:
     language.speak(qapp, code)
     try:
         title, told = language.title(error), language.told(error)

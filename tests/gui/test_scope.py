@@ -172,7 +172,7 @@ def bar_of(window: MainWindow) -> Any:
     return window.findChild(BulkBar)
 
 
-async def test_the_bar_comes_with_the_second_task_and_counts_what_could_be_done(
+async def test_the_bulk_bar_appears_with_the_second_task(
     home: Path,
 ) -> None:
     async with opened(home) as session:

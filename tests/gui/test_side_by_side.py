@@ -75,9 +75,7 @@ async def test_with_one_ledger_nothing_of_it_is_to_be_seen(tmp_path: Path) -> No
         assert not any(item is not None and "root:" in item.text(0) for item in shown)
 
 
-async def test_a_second_ledger_brings_column_facet_title_and_a_sign(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_a_second_ledger_adds_column_and_facet(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         window = session.window
         assert not window.table.isColumnHidden(ROOT)
@@ -103,9 +101,7 @@ def _separator() -> str:
     return str(Path("a/b"))[1]
 
 
-async def test_removing_takes_everything_away_and_touches_no_file(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_removing_a_ledger_deletes_no_file(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         window = session.window
         before = files_in(laptop.path)
@@ -152,9 +148,7 @@ async def test_ids_are_read_copied_and_linked_plain(tmp_path: Path, laptop: Besi
         assert window.details.overview.text_of("ledger") == place
 
 
-async def test_a_list_is_exported_with_plain_ids_and_the_ledger_of_each(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_exported_lists_name_each_ledger(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         views = [*views_of(session, ""), *views_of(session, LAPTOP)]
         exports = session.bridge.engine.exports
@@ -177,9 +171,7 @@ async def test_a_link_opens_a_task_of_a_ledger_beside(tmp_path: Path, laptop: Be
         assert window.table.selected_ids() == [f"{1:016x}"]
 
 
-async def test_folders_of_one_session_are_shown_and_not_kept(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_session_folders_are_not_saved(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path) as session:
         patient(session)
         window = session.window
@@ -210,9 +202,7 @@ async def test_what_is_only_watched_is_grey_and_says_why(tmp_path: Path, laptop:
         assert "watched" not in window.acts["cancel"].toolTip()
 
 
-async def test_running_it_again_starts_here_after_a_dialog_that_says_so(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_reruns_start_in_the_own_ledger(tmp_path: Path, laptop: Beside) -> None:
     put_task(tmp_path / LAPTOP, 9, "browser_task", engine={"host": "x"}, objective="look")
     async with side_by_side(tmp_path, laptop) as session:
         window, own = session.window, str(tmp_path / "own" / "tasks")
@@ -239,9 +229,7 @@ async def test_running_it_again_starts_here_after_a_dialog_that_says_so(
         start.reject()
 
 
-async def test_a_lost_ledger_has_a_line_of_its_own_and_the_others_go_on(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_other_ledgers_work_when_one_is_lost(tmp_path: Path, laptop: Beside) -> None:
     ci = Beside(a_ledger(tmp_path / CI, 20, 2), CI)
     async with side_by_side(tmp_path, laptop, ci) as session:
         window = session.window
@@ -289,9 +277,7 @@ def test_whatever_was_kept_gives_ledgers_that_can_be_shown(values: list[object])
     assert len({one.label for one in found}) == len(found)
 
 
-async def test_the_own_folder_may_go_and_those_beside_stay_in_the_list(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_other_ledgers_stay_without_the_own(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         window, trouble = session.window, session.window.findChild(LedgerTrouble)
         assert trouble is not None
@@ -308,9 +294,7 @@ async def test_the_own_folder_may_go_and_those_beside_stay_in_the_list(
         assert trouble.bar.title == ""
 
 
-async def test_when_every_folder_is_gone_nobody_says_there_are_no_tasks_yet(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_lost_folders_differ_from_empty_ones(tmp_path: Path, laptop: Beside) -> None:
     async with side_by_side(tmp_path, laptop) as session:
         area = session.window.area
         (tmp_path / "own").rename(tmp_path / "away")

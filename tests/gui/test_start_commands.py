@@ -172,9 +172,7 @@ def test_a_task_that_was_given_says_at_once_why_it_cannot_start(dialog: StartDia
 
 
 @pytest.mark.parametrize(("tool", "action"), ACTIONS)
-def test_every_action_can_be_chosen_and_shows_what_it_takes(
-    dialog: StartDialog, tool: str, action: str
-) -> None:
+def test_every_action_shows_its_arguments(dialog: StartDialog, tool: str, action: str) -> None:
     form = form_of(dialog)
     form.add()
     combo = form.one.tool.editor
@@ -187,7 +185,7 @@ def test_every_action_can_be_chosen_and_shows_what_it_takes(
     assert refused == []
 
 
-def test_variables_are_given_by_name_and_value_hidden_where_they_are_secret(
+def test_secret_variables_are_hidden(
     dialog: StartDialog,
 ) -> None:
     dialog.form.show_request(Asked("commands", {**LOGIN, "variables": {"user": "ann"}}), whole=True)

@@ -42,9 +42,7 @@ def dialog(qapp: QApplication, qtbot: Any) -> Iterator[StartDialog]:
 
 
 @pytest.mark.parametrize("kind", FLAT)
-def test_an_untouched_form_asks_for_what_the_engine_does_by_itself(
-    dialog: StartDialog, kind: str
-) -> None:
+def test_an_untouched_form_has_the_engines_defaults(dialog: StartDialog, kind: str) -> None:
     dialog.form.choose(kind)
     dialog.form.fill(least(kind))
     assert KINDS[kind].parse(dialog.form.asked.args) == KINDS[kind].parse(least(kind))
@@ -62,9 +60,7 @@ def test_no_argument_of_a_kind_is_left_out_of_its_form(qapp: QApplication, kind:
 
 
 @pytest.mark.parametrize("kind", startable())
-def test_every_control_of_a_form_has_a_name_and_every_label_is_plain(
-    dialog: StartDialog, kind: str
-) -> None:
+def test_controls_are_named_and_labels_are_plain(dialog: StartDialog, kind: str) -> None:
     dialog.form.choose(kind)
     nameless = [
         widget
@@ -98,9 +94,7 @@ def test_tab_goes_through_a_form_and_comes_back(dialog: StartDialog, kind: str) 
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FLAT if "password" in inputs(kind)])
-def test_a_password_is_hidden_while_it_is_typed_and_may_be_a_reference(
-    dialog: StartDialog, kind: str
-) -> None:
+def test_a_password_is_hidden_and_may_be_a_reference(dialog: StartDialog, kind: str) -> None:
     dialog.form.choose(kind)
     editor = dialog.form["password"].editor
     assert isinstance(editor, QLineEdit)
@@ -135,9 +129,7 @@ def test_scrolling_the_form_turns_no_number(dialog: StartDialog) -> None:
     assert dialog.form["max_pages"].value == 20
 
 
-def test_a_mistake_that_is_folded_away_is_named_and_a_click_leads_to_it(
-    dialog: StartDialog, qtbot: Any
-) -> None:
+def test_a_click_opens_a_folded_mistake(dialog: StartDialog, qtbot: Any) -> None:
     dialog.form["url"].value = "https://example.com/"
     assert not dialog.footer.reason.isVisible()
     field = dialog.form["wait_for"]
@@ -156,9 +148,7 @@ def test_a_mistake_that_is_folded_away_is_named_and_a_click_leads_to_it(
     assert not reason.isVisible()
 
 
-def test_a_mistake_that_is_scrolled_away_is_named_and_a_click_leads_to_it(
-    dialog: StartDialog, qtbot: Any
-) -> None:
+def test_a_click_scrolls_to_a_mistake(dialog: StartDialog, qtbot: Any) -> None:
     assert not dialog.footer.reason.isVisible()  # nobody has typed: the field is in sight
     dialog.form.budgets.unfold()
     dialog.form.contract.unfold()
@@ -187,9 +177,7 @@ def test_a_mistake_of_the_budgets_is_named_and_unfolded(dialog: StartDialog, qtb
     qtbot.waitUntil(lambda: dialog.form.is_in_sight(place), timeout=60_000)
 
 
-def test_a_mistake_of_a_command_that_is_not_edited_is_chosen_by_a_click(
-    dialog: StartDialog, qtbot: Any
-) -> None:
+def test_a_click_selects_the_command_with_a_mistake(dialog: StartDialog, qtbot: Any) -> None:
     goto = {"action": "goto", "url": "https://example.com/"}
     one = {"tool_name": "browser_navigate", "intention": "go", "args": goto}
     two = {**one, "args": {"action": "goto", "url": "nowhere"}}
@@ -249,7 +237,7 @@ def test_json_that_is_none_stays_in_sight_with_its_line(dialog: StartDialog) -> 
     assert not dialog.start.isEnabled()
 
 
-def test_a_mistake_in_json_is_told_with_its_line_and_the_cursor_goes_there(
+def test_a_json_mistake_moves_the_cursor_to_its_line(
     dialog: StartDialog,
 ) -> None:
     dialog.tabs.setCurrentIndex(JSON)
@@ -261,7 +249,7 @@ def test_a_mistake_in_json_is_told_with_its_line_and_the_cursor_goes_there(
     assert dialog.json.text.textCursor().blockNumber() == 2
 
 
-def test_what_a_form_cannot_show_is_shown_as_a_mistake_and_not_dropped(
+def test_values_without_a_field_are_reported(
     dialog: StartDialog,
 ) -> None:
     dialog.tabs.setCurrentIndex(JSON)
@@ -296,7 +284,7 @@ def test_budgets_are_presets_until_a_number_is_changed(qapp: QApplication, qtbot
         assert form.policy["maxToolCalls"] == 777
 
 
-def test_budgets_and_contract_are_made_when_they_are_unfolded_and_tab_goes_through_them(
+def test_budget_and_contract_fields_are_created_on_unfold(
     dialog: StartDialog,
 ) -> None:
     dialog.form.fill(least("crawl"))

@@ -68,9 +68,7 @@ def test_presets_and_recent_ones_hold_no_secret_and_survive_damage(tmp_path: Pat
     assert len(Presets(Preferences(file)).presets) == 1
 
 
-def test_a_preset_fills_the_form_and_asks_for_what_was_secret(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_a_preset_fills_the_form_without_secrets(qapp: QApplication, qtbot: Any) -> None:
     presets = Presets(Preferences())
     presets.keep("Login", Asked("commands", with_typing(TASK)))
     dialog = StartDialog(lambda _: (), presets)
@@ -91,9 +89,7 @@ def test_a_preset_fills_the_form_and_asks_for_what_was_secret(
     dialog.close()
 
 
-def test_enter_on_a_recent_one_fills_the_form_and_starts_nothing(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_enter_on_a_recent_request_starts_nothing(qapp: QApplication, qtbot: Any) -> None:
     presets = Presets(Preferences())
     presets.remember(Asked("crawl", {"url": "https://example.com/"}, "again"))
     dialog = StartDialog(lambda _: (), presets)
@@ -138,9 +134,7 @@ def took(number: int, minutes: int) -> TaskView:
     return a_view(number, age=1, done=10, args=url, ended_at=NOW + minutes * 60_000)
 
 
-def test_what_a_ledger_held_counts_once_it_is_read_the_newest_first(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_recent_requests_come_from_the_ledger(qapp: QApplication, qtbot: Any) -> None:
     estimate = Estimate(Bridge(Settings.at(home=Path("/nowhere"))))
     asked = Asked("crawl", {"url": "https://host.example/a"})
     newest, oldest = [took(at, 1) for at in range(10)], [took(at, 90) for at in range(10, 300)]
@@ -179,9 +173,7 @@ def test_the_star_keeps_the_form_under_a_name(qapp: QApplication, qtbot: Any) ->
     dialog.close()
 
 
-def test_escape_in_the_name_of_a_preset_leaves_the_form_as_it_is(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_escape_in_a_preset_name_keeps_the_form(qapp: QApplication, qtbot: Any) -> None:
     presets = Presets(Preferences())
     dialog = StartDialog(lambda _: (), presets)
     qtbot.addWidget(dialog)
@@ -198,9 +190,7 @@ def test_escape_in_the_name_of_a_preset_leaves_the_form_as_it_is(
     assert not dialog.isVisible()
 
 
-def test_a_preset_that_takes_the_place_of_another_one_says_so(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_replacing_a_preset_is_announced(qapp: QApplication, qtbot: Any) -> None:
     presets = Presets(Preferences())
     dialog = StartDialog(lambda _: (), presets)
     qtbot.addWidget(dialog)
@@ -216,9 +206,7 @@ def test_a_preset_that_takes_the_place_of_another_one_says_so(
     dialog.close()
 
 
-def test_a_text_that_is_no_request_is_not_kept_and_that_is_said(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_invalid_text_is_not_saved_as_a_preset(qapp: QApplication, qtbot: Any) -> None:
     presets = Presets(Preferences())
     dialog = StartDialog(lambda _: (), presets)
     qtbot.addWidget(dialog)
@@ -266,9 +254,7 @@ def test_f2_gives_a_preset_another_name(qapp: QApplication, qtbot: Any) -> None:
     dialog.close()
 
 
-def test_when_there_is_no_room_for_another_preset_it_is_told_and_none_goes(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_a_full_preset_list_refuses_another(qapp: QApplication, qtbot: Any) -> None:
     presets = Presets(Preferences())
     for number in range(MOST_PRESETS):
         presets.keep(f"Preset {number}", Asked("crawl", {"url": "https://a.example/"}))

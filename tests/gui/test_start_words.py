@@ -98,9 +98,7 @@ STRANGE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("key", STRANGE)
-def test_what_is_no_value_of_a_field_is_shown_as_it_was_written(
-    dialog: StartDialog, key: str
-) -> None:
+def test_invalid_field_values_are_shown_unchanged(dialog: StartDialog, key: str) -> None:
     given, words = STRANGE[key]
     as_json(dialog, kind="crawl", args={"url": "https://a.example/", key: given})
     field = dialog.form[key]
@@ -114,7 +112,7 @@ def test_what_is_no_value_of_a_field_is_shown_as_it_was_written(
     assert json.loads(dialog.json.text.toPlainText())["args"][key] == given
 
 
-def test_a_number_typed_over_a_word_takes_its_place_also_the_least_and_the_usual(
+def test_a_typed_number_replaces_the_word_of_a_field(
     dialog: StartDialog,
 ) -> None:
     for number in (1, 20, 7):
@@ -179,9 +177,7 @@ def test_a_list_is_one_recent_entry_and_comes_back_whole(qapp: QApplication, qtb
     dialog.close()
 
 
-def test_lists_hold_no_secret_and_do_not_fill_the_preferences(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_saved_lists_are_bounded_and_have_no_secrets(qapp: QApplication, qtbot: Any) -> None:
     presets = Presets(Preferences())
     secret = "https://a.example/?token=abcdef123456"
     presets.put(list_entry([Asked("crawl", {"url": url}) for url in (secret, "https://b.example")]))
@@ -213,7 +209,7 @@ def list_of(session: Session, number: int) -> StartDialog:
     return dialog
 
 
-async def test_a_list_that_is_being_started_cannot_be_changed_and_is_remembered(
+async def test_a_starting_list_is_locked_and_remembered(
     home: Path,
 ) -> None:
     async with opened(home, slots=1) as session:

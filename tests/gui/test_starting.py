@@ -109,9 +109,7 @@ async def test_pasted_words_open_an_empty_form(home: Path) -> None:
         dialog.reject()
 
 
-async def test_a_dropped_task_says_what_it_may_do_and_runs_nothing(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_a_dropped_task_shows_its_abilities(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "task <b>.json"
     file.write_text(json.dumps(TASK))
     async with opened(home) as session:
@@ -134,9 +132,7 @@ async def session_dialog(session: Session) -> StartDialog:
     return started(session)
 
 
-async def test_a_dropped_file_that_is_no_task_is_refused_in_words(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_a_dropped_non_task_file_is_refused(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "broken.json"
     file.write_text('{"kind": ')
     async with opened(home) as session:
@@ -192,9 +188,7 @@ def views_of(session: Session) -> list[Any]:
     return [session.window.model.view_of(one) for one in session.window.model.ids]
 
 
-async def test_a_list_that_cannot_be_started_whole_keeps_the_rest(
-    home: Path, monkeypatch: Any
-) -> None:
+async def test_a_partly_started_list_keeps_the_rest(home: Path, monkeypatch: Any) -> None:
     async with opened(home, slots=1) as session:
         dialog = list_of(session, 5)
         real, count = session.bridge.engine.requests.start, 0

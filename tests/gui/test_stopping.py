@@ -31,9 +31,7 @@ async def crawls(session: Session, site: Site, number: int) -> list[str]:
     return [str(one) for one in ids]
 
 
-async def test_all_that_are_listed_are_cancelled_after_a_question_that_names_them(
-    home: Path, site: Site
-) -> None:
+async def test_cancel_all_listed_asks_first(home: Path, site: Site) -> None:
     async with opened(home, slots=1) as session:
         patient(session)
         window = session.window
@@ -54,9 +52,7 @@ async def test_all_that_are_listed_are_cancelled_after_a_question_that_names_the
         await settled(lambda: "3 waiting tasks" in window.undo_bar.title)
 
 
-async def test_what_refuses_to_be_cancelled_is_listed_and_the_others_are(
-    home: Path, site: Site
-) -> None:
+async def test_refused_cancels_are_listed(home: Path, site: Site) -> None:
     async with opened(home, slots=1) as session:
         window = session.window
         ids = await crawls(session, site, 2)
@@ -72,9 +68,7 @@ async def test_what_refuses_to_be_cancelled_is_listed_and_the_others_are(
         await until(lambda: status_of(session, ids[0]) == "CANCELLED", session.bridge.batch)
 
 
-def test_a_long_piece_of_work_says_how_far_it_is_and_can_be_stopped(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_long_work_shows_progress_and_can_stop(qapp: QApplication, qtbot: Any) -> None:
     work: Work[Any] = Work([str(number) for number in range(1200)], lambda *_: None)  # type: ignore[arg-type,return-value]
     bar = WorkBar("Asking to stop: {0} of {1} tasks", work)
     qtbot.addWidget(bar)

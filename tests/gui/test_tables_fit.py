@@ -36,9 +36,7 @@ def shown(qtbot: Any, width: int) -> PlainTable:
 
 
 @pytest.mark.parametrize("characters", [60, 75, 90, 140])
-def test_there_is_nothing_to_scroll_to_at_the_side(
-    qapp: QApplication, qtbot: Any, characters: int
-) -> None:
+def test_tables_need_no_side_scroll(qapp: QApplication, qtbot: Any, characters: int) -> None:
     table = shown(qtbot, 300)
     table.resize(characters * table.fontMetrics().averageCharWidth() + 40, 200)
     header = table.horizontalHeader()
@@ -47,9 +45,7 @@ def test_there_is_nothing_to_scroll_to_at_the_side(
     assert all(header.sectionSize(at) > 16 for at in range(header.count()))
 
 
-def test_columns_come_back_when_there_is_room_and_stay_as_they_were_dragged(
-    qapp: QApplication, qtbot: Any
-) -> None:
+def test_hidden_columns_return_with_their_width(qapp: QApplication, qtbot: Any) -> None:
     table = shown(qtbot, 1400)
     header = table.horizontalHeader()
     wide = [header.sectionSize(at) for at in range(header.count())]

@@ -86,9 +86,7 @@ async def test_the_walk_finds_markup_in_a_label_that_guesses(texts: dict[str, st
 
 
 @pytest.mark.case("R83", "R36")
-async def test_every_task_is_shown_letter_by_letter(
-    hostile_home: Path, texts: dict[str, str]
-) -> None:
+async def test_task_texts_are_literal(hostile_home: Path, texts: dict[str, str]) -> None:
     async with opened(hostile_home) as session:
         window = session.window
         window.resize(1400, 1000)
@@ -103,9 +101,7 @@ async def test_every_task_is_shown_letter_by_letter(
 
 
 @pytest.mark.case("R83")
-async def test_a_name_with_an_ampersand_shows_it_and_makes_no_shortcut(
-    hostile_home: Path, texts: dict[str, str]
-) -> None:
+async def test_ampersands_are_literal(hostile_home: Path, texts: dict[str, str]) -> None:
     async with opened(hostile_home) as session:
         window = session.window
         number = list(texts).index("ampersand") + 1
@@ -136,9 +132,7 @@ async def test_every_dialog_shows_what_it_is_about_letter_by_letter(
 
 
 @pytest.mark.case("R83")
-async def test_the_desktops_folder_dialog_renders_no_name_either(
-    hostile_home: Path, texts: dict[str, str]
-) -> None:
+async def test_folder_dialogs_show_plain_names(hostile_home: Path, texts: dict[str, str]) -> None:
     async with opened(hostile_home) as session:
         (hostile_home / "tasks" / texts["almost markup"]).mkdir()
         ask_folder(session.window, "Open", str(hostile_home / "tasks"), print)
@@ -251,9 +245,7 @@ class Desktop(QObject):
 
 @pytest.mark.case("R86")
 @pytest.mark.parametrize("name", ["a'b\"c", "$(touch x)", "`id`", "a;b|c&d", "50%20#x?y", "-rf ~"])
-def test_a_folder_is_shown_by_its_very_name_and_by_nothing_else(
-    qapp: QApplication, tmp_path: Path, name: str
-) -> None:
+def test_a_folder_opens_by_its_exact_name(qapp: QApplication, tmp_path: Path, name: str) -> None:
     desktop, folder = Desktop(), tmp_path / name
     QDesktopServices.setUrlHandler("file", desktop, "take")  # type: ignore[arg-type]
     try:

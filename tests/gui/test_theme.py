@@ -123,9 +123,7 @@ def test_who_asks_for_more_contrast_gets_it_and_can_give_it_back(qapp: QApplicat
 @pytest.mark.parametrize(
     ("dark", "high"), [(True, False), (True, True), (False, True), (False, False)]
 )
-def test_a_box_to_tick_can_be_seen_before_it_is_ticked(
-    qapp: QApplication, dark: bool, high: bool
-) -> None:
+def test_unchecked_boxes_are_visible(qapp: QApplication, dark: bool, high: bool) -> None:
     box = QCheckBox("x")
     qapp.setProperty(MORE_CONTRAST, high)
     try:

@@ -39,7 +39,7 @@ def test_a_leading_throttle_delays_the_second_call_only(qtbot: QtBot) -> None:
     assert (calls.number, throttle.is_pending) == (1, True)
 
 
-def test_further_requests_do_not_postpone_a_throttled_call_but_a_debounced_one(
+def test_only_debounce_is_postponed_by_further_requests(
     qtbot: QtBot,
 ) -> None:
     throttled, debounced = _Calls(), _Calls()

@@ -65,7 +65,7 @@ def test_commands_tell_both_ends_and_their_events_nothing_new() -> None:
     assert (found[0].name, found[0].text) == ("browser_navigate goto", "open it")
 
 
-def test_events_without_a_time_and_those_beyond_the_newest_are_left_out(
+def test_events_without_time_are_omitted(
     monkeypatch: object,
 ) -> None:
     odd = [event_row(TaskEvent(float("nan"), "log", {}))]
@@ -86,9 +86,7 @@ MOMENTS = st.lists(st.integers(0, 100_000), min_size=2, max_size=20, unique=True
 
 
 @given(moments=MOMENTS, fold=st.floats(0.001, 0.2), at=st.lists(st.integers(-10, 100_010)))
-def test_a_scale_keeps_the_order_of_times_and_leads_back(
-    moments: list[int], fold: float, at: list[int]
-) -> None:
+def test_a_scale_is_monotonic_and_inverts(moments: list[int], fold: float, at: list[int]) -> None:
     idle = [(float(a), float(b)) for a, b in zip(moments[1::2], moments[2::2], strict=False)]
     scale = Scale(moments[0], moments[-1], idle, fold)
     lengths = [scale.length(ts) for ts in sorted(at)]
@@ -101,7 +99,7 @@ def test_a_scale_keeps_the_order_of_times_and_leads_back(
 
 
 @given(starts=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 20)), max_size=30).map(sorted))
-def test_what_ran_side_by_side_has_lanes_of_its_own_while_there_are_some(
+def test_parallel_spans_get_separate_lanes(
     starts: list[tuple[int, int]],
 ) -> None:
     spans = [Span(start, start + took, "", "") for start, took in starts]
@@ -119,9 +117,7 @@ PIECES = st.lists(
 
 
 @given(pieces=PIECES, a=st.integers(0, 130_000), b=st.integers(0, 130_000))
-def test_what_was_under_way_in_a_time_is_all_that_touches_it(
-    pieces: list[tuple[int, int]], a: int, b: int
-) -> None:
+def test_a_range_finds_overlapping_spans(pieces: list[tuple[int, int]], a: int, b: int) -> None:
     units = [UnitTime("unit", took, NOW + start) for start, took in pieces]
     picture = picture_of((), units, None, "Idle")
     assert picture is not None

@@ -64,9 +64,7 @@ def names_of(entry: Entry) -> tuple[str, str]:
     return entry.text.partition(" (")[0], entry.name.partition(" (")[0]
 
 
-async def test_every_command_is_found_by_its_words_of_both_languages(
-    tmp_path: Path, qapp: QApplication
-) -> None:
+async def test_commands_are_found_in_both_languages(tmp_path: Path, qapp: QApplication) -> None:
     spoken: dict[str, dict[str, tuple[str, str]]] = {}
     entries: dict[str, list[Entry]] = {}
     try:

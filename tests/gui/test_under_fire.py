@@ -71,7 +71,7 @@ async def test_every_hostile_folder_has_its_row_and_can_be_looked_at(home: Path)
 
 
 @pytest.mark.case("R52")
-async def test_a_deleted_ledger_empties_the_table_and_says_so_until_it_is_there_again(
+async def test_a_deleted_ledger_empties_the_list_until_it_returns(
     home: Path,
 ) -> None:
     root = home / "tasks"
@@ -108,9 +108,7 @@ async def test_after_a_flood_of_rewrites_the_table_is_what_is_on_disk(home: Path
 
 
 @pytest.mark.case("R59")
-async def test_two_windows_on_one_ledger_show_the_same_and_run_each_task_once(
-    home: Path, site: Site
-) -> None:
+async def test_two_windows_share_one_ledger(home: Path, site: Site) -> None:
     args = {"url": site.url, "engine": "static", "max_pages": 2, "delay_ms": 0}
     async with opened(home) as one, opened(home) as other:
         made = [
@@ -142,7 +140,7 @@ async def told_to_the_end(session: Session, task_id: str) -> list[str]:
 
 
 @pytest.mark.case("R60")
-async def test_the_first_of_thousands_of_rows_are_there_before_the_last_are_read(
+async def test_the_first_rows_appear_while_others_load(
     home: Path,
 ) -> None:
     await asyncio.to_thread(written, home / "tasks", 2_000)
@@ -191,9 +189,7 @@ sys.exit(app.main(["--home", home, "--new-window"]))
 
 
 @pytest.mark.case("R78")
-def test_a_window_closed_in_the_middle_of_a_crawl_leaves_a_cancelled_task_and_no_process(
-    home: Path, site: Site
-) -> None:
+def test_closing_during_a_crawl_cancels_it(home: Path, site: Site) -> None:
     args = {"url": site.url, "delay_ms": 0, "max_pages": 1000, "max_depth": 100}
     words = [sys.executable, "-X", "dev", "-c", CLOSED_MID_CRAWL, str(home), json.dumps(args)]
     mark = f"closed-mid-crawl-{home}"

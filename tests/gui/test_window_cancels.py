@@ -44,9 +44,7 @@ async def test_keep_running_keeps_it_running(home: Path, site: Site) -> None:
         assert record.cancel_requested_at is None
 
 
-async def test_a_waiting_task_is_cancelled_at_once_and_can_be_brought_back(
-    home: Path, site: Site
-) -> None:
+async def test_a_cancelled_pending_task_can_be_undone(home: Path, site: Site) -> None:
     async with opened(home, slots=1) as session:
         patient(session)
         window = session.window

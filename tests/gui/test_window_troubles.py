@@ -65,7 +65,7 @@ async def test_a_root_that_disappears_is_trouble_until_it_returns(home: Path) ->
         await until(lambda: window.area.state == "table", window.area.populated)
 
 
-async def test_a_list_that_failed_is_followed_again_without_what_went_meanwhile(
+async def test_a_failed_feed_restarts_without_removed_tasks(
     home: Path,
 ) -> None:
     ids = await asyncio.to_thread(written_by_another, home, 3)
@@ -139,9 +139,7 @@ async def test_where_no_browser_is_found_one_can_be_chosen(home: Path) -> None:
 
 
 @pytest.mark.case("R94")
-async def test_a_running_task_whose_ledger_is_away_stays_in_sight_and_says_that_it_waits(
-    home: Path, site: Any
-) -> None:
+async def test_a_running_task_stays_while_its_ledger_is_away(home: Path, site: Any) -> None:
     root, aside = home / "tasks", home / "aside"
     async with opened(home) as session:
         window, model = session.window, session.window.model
@@ -165,9 +163,7 @@ async def test_a_running_task_whose_ledger_is_away_stays_in_sight_and_says_that_
 
 @pytest.mark.case("R95")
 @pytest.mark.parametrize("what", ["ledger", "task"])
-async def test_a_task_whose_folder_stays_away_ends_with_the_reason_in_sight(
-    home: Path, site: Any, what: str
-) -> None:
+async def test_a_task_with_a_lost_folder_fails(home: Path, site: Any, what: str) -> None:
     root, aside = home / "tasks", home / "aside"
     async with opened(home, away_s=0.3) as session:
         window = session.window

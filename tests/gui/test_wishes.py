@@ -56,9 +56,7 @@ def test_a_link_to_a_task_leads_back_to_it() -> None:
 
 
 @given(st.lists(st.text(), max_size=20), st.text(max_size=50))
-def test_whatever_is_typed_survives_the_way_to_another_process(
-    words: list[str], token: str
-) -> None:
+def test_arguments_survive_the_launch_request(words: list[str], token: str) -> None:
     wish = wish_of(words, Path("/here"), token)
     assert wish_in(wish.message()) == wish
 
@@ -140,9 +138,7 @@ async def test_a_link_shows_its_task_once_the_list_is_read(home: Path, tmp_path:
         assert window.isActiveWindow()
 
 
-async def test_a_link_to_no_task_of_this_ledger_offers_another_folder(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_a_link_to_an_unknown_task_offers_folders(home: Path, tmp_path: Path) -> None:
     async with opened(home) as session:
         banner = session.window.banner
         session.called(wish_of([link_to(TASK)], tmp_path).message())
@@ -153,9 +149,7 @@ async def test_a_link_to_no_task_of_this_ledger_offers_another_folder(
             (await told).close()
 
 
-async def test_an_address_is_shown_in_the_start_dialog_and_nothing_runs(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_an_address_only_fills_the_start_dialog(home: Path, tmp_path: Path) -> None:
     async with opened(home) as session:
         session.called(wish_of(["https://example.com/"], tmp_path).message())
         fields = dialog_of(session).findChildren(QLineEdit)

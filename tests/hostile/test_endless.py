@@ -114,9 +114,7 @@ async def test_spellings_of_one_page_are_taken_once(trapped, path, most):
         ("none", 429, None),
     ],
 )
-async def test_a_busy_server_is_waited_for_to_the_cap_and_then_failed(
-    trapped, name, status, waits_s
-):
+async def test_a_busy_server_is_retried_up_to_the_cap(trapped, name, status, waits_s):
     ctx = Patient()
     url = f"{trapped.url}/busy/{name}"
     _, pages = await static(url, ctx, respect_robots=False, retries=1)

@@ -17,7 +17,7 @@ from fixtures.hostile_ledger import plant, traps
 
 
 @pytest.mark.case("R46")
-async def test_budgets_and_force_of_a_task_never_reach_the_task_whose_id_it_carries(
+async def test_a_borrowed_id_does_not_affect_the_other_task(
     home: Path,
 ) -> None:
     engine = Engine(Settings.at(home=home), accepts=True)

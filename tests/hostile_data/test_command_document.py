@@ -27,9 +27,7 @@ MEMBERS = st.dictionaries(st.sampled_from(sorted(NAMES)), ANYTHING)
 
 
 @given(MEMBERS, st.lists(MEMBERS, max_size=3) | ANYTHING)
-def test_whatever_a_command_document_holds_it_is_shown_or_refused(
-    task: dict[str, Any], commands: Any
-) -> None:
+def test_any_command_document_is_shown_or_refused(task: dict[str, Any], commands: Any) -> None:
     data = json.dumps({**task, "commands": commands}).encode()
     try:
         found = task_in(data)

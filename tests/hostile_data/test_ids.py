@@ -74,9 +74,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
 @pytest.mark.skipif(not CAN_FORK, reason="this system has no fork")
 @pytest.mark.case("R41")
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
-def test_the_program_refuses_what_is_no_id_with_exit_code_2(
-    tmp_path: Path, octask: Loaded, verb: tuple[str, ...]
-) -> None:
+def test_invalid_ids_exit_with_2(tmp_path: Path, octask: Loaded, verb: tuple[str, ...]) -> None:
     for given_id in ("0123456789ABCDEF", "0123456789abcdef\n", "../../etc/passwd", "\u0660" * 16):
         answer = octask(verb[0], given_id, *verb[1:], "--json", "--home", str(tmp_path / "home"))
         assert answer.code == 2, answer.said

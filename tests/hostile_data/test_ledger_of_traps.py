@@ -95,9 +95,7 @@ LISTS = (
 @forks
 @pytest.mark.case("R32", "R85")
 @pytest.mark.parametrize("words", LISTS, ids=lambda words: " ".join(words[:3]))
-def test_the_program_lists_a_hostile_home_and_changes_no_file(
-    world: World, octask: Loaded, words: tuple[str, ...]
-) -> None:
+def test_listing_changes_no_file(world: World, octask: Loaded, words: tuple[str, ...]) -> None:
     before = tree(world.home)
     for terminal in (False, True):
         answer = octask(*words, "--home", str(world.home), terminal=terminal)
@@ -131,9 +129,7 @@ def test_the_list_names_each_corrupt_folder_and_no_other(world: World, octask: L
 
 @forks
 @pytest.mark.case("R32", "R36")
-def test_one_hostile_task_after_another_is_shown_exported_and_waited_for(
-    world: World, octask: Loaded
-) -> None:
+def test_hostile_tasks_are_shown_and_exported(world: World, octask: Loaded) -> None:
     before = tree(world.home)
     formats = [name for name, form in FORMATS.items() if form.text]
     for number, task_id in enumerate(list(world.planted.by_id)[::40]):

@@ -85,9 +85,7 @@ def test_a_report_that_cannot_be_written_is_told_in_its_own_words(tmp_path: Path
 @forks
 @pytest.mark.case("R85", "R36")
 @pytest.mark.parametrize("name", [name for name, said in HOSTILE_TEXTS.items() if len(said) < 100])
-def test_a_hostile_task_is_text_on_a_terminal_and_in_json(
-    tmp_path: Path, octask: Loaded, name: str
-) -> None:
+def test_hostile_tasks_are_printed_as_text(tmp_path: Path, octask: Loaded, name: str) -> None:
     said = HOSTILE_TEXTS[name]
     home = hostile_home(tmp_path, said)
     task_id = "0123456789abcdef"
@@ -117,9 +115,7 @@ NAMES = ("$(touch owned)", "`touch owned`", "a'b\"c", "a;touch owned", "x\x1b]0;
 @forks
 @pytest.mark.case("R86", "R85")
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
-def test_a_folder_of_any_name_is_a_folder_and_no_command(
-    tmp_path: Path, octask: Loaded, name: str
-) -> None:
+def test_folder_names_are_never_commands(tmp_path: Path, octask: Loaded, name: str) -> None:
     home = hostile_home(tmp_path / name, "x")
     task_id = "0123456789abcdef"
     (home / "tasks" / task_id / "result.json").write_text('{"pages": [{"url": "x"}]}')

@@ -88,9 +88,7 @@ async def test_without_routes_one_page_is_taken_as_typed_and_what_was_left_out_i
     assert ("put away" in page["content"], page["engine_used"]) == (True, "browser")
 
 
-async def test_evidence_and_snapshot_show_the_route_that_was_asked_for(
-    home: Path, site: Site, start: str
-) -> None:
+async def test_evidence_and_snapshot_keep_the_route(home: Path, site: Site, start: str) -> None:
     routes = ["#/orders/5", "#/about", BANG, "#/orders/1"]
     async with opened(home) as engine:
         bundle = await done(engine, "oc_evidence_bundle", url=f"{start}#/orders/5", include=["dom"])
@@ -147,9 +145,7 @@ async def test_an_agent_and_a_command_go_to_the_route(home: Path, site: Site, st
     assert ["#/about" in str(agent[0]), "#/orders" in str(agent[1])] == [True, True]
 
 
-async def test_a_route_that_failed_is_tried_again_as_itself(
-    home: Path, site: Site, start: str
-) -> None:
+async def test_a_failed_route_is_retried_unchanged(home: Path, site: Site, start: str) -> None:
     site.answers[PATH] = Answer(b"<p>later", 503)
     site.robots = "User-agent: *\nDisallow: /*about\n"  # robots.txt knows no fragment
     async with opened(home) as engine:
@@ -166,9 +162,7 @@ async def test_a_route_that_failed_is_tried_again_as_itself(
     assert (page["url"], "by hand" in page["content"]) == (typed, True)
 
 
-async def test_a_secret_in_a_fragment_is_opened_and_kept_nowhere(
-    home: Path, site: Site, start: str
-) -> None:
+async def test_a_secret_in_a_fragment_is_not_stored(home: Path, site: Site, start: str) -> None:
     script = "<p id=p></p><script>p.textContent = location.hash.length</script>"
     site.answers["/landed"] = Answer(script.encode())
     secret = "Xk7vQ9z2LmWp4Rt8"

@@ -139,9 +139,7 @@ async def test_given_addresses_are_written_down_as_they_are_and_not_opened(home,
     assert "\u202e" not in result["tabs"][1]["title"]
 
 
-async def test_addresses_are_opened_where_that_is_asked_for_and_one_failing_costs_no_other(
-    home, site
-):
+async def test_visited_addresses_fail_independently(home, site):
     async with opened(home, site) as engine:
         record, result, folder = await snapped(
             engine,

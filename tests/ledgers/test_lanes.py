@@ -59,7 +59,7 @@ async def test_a_lane_that_hangs_or_is_closed_leaves_the_others_alone(lane: Lane
         await asyncio.wait(hanging)
 
 
-async def test_a_lane_gives_back_what_came_of_it_and_uses_three_threads_at_most(
+async def test_a_lane_returns_results_and_uses_three_threads(
     lane: Lane,
 ) -> None:
     asyncio.get_running_loop().set_default_executor(Lanes(1))

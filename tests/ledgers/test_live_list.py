@@ -116,9 +116,7 @@ async def test_removed_halfway_and_added_again_no_row_is_lost(own: Path, nas: Pa
         assert len(reader.views) == 1500
 
 
-async def test_a_folder_that_goes_takes_its_rows_along_and_brings_them_back(
-    own: Path, nas: Path, tmp_path: Path
-) -> None:
+async def test_rows_follow_a_vanishing_folder(own: Path, nas: Path, tmp_path: Path) -> None:
     async with side_by_side(own, Beside(nas, "nas")) as engine, reading(engine) as reader:
         await _complete(reader, 2)
         nas.rename(tmp_path / "away")
@@ -133,9 +131,7 @@ async def test_a_folder_that_goes_takes_its_rows_along_and_brings_them_back(
         await until(lambda: _state(engine).state == "live")
 
 
-async def test_what_cannot_be_opened_holds_nobody_up_and_is_opened_when_it_can_be(
-    own: Path, tmp_path: Path
-) -> None:
+async def test_an_unopenable_ledger_is_retried(own: Path, tmp_path: Path) -> None:
     lost = tmp_path / "a" / "b" / "tasks"
     async with side_by_side(own, Beside(lost, "nas")) as engine, reading(engine) as reader:
         await _complete(reader, 1)

@@ -132,7 +132,7 @@ async def _answers(engine: Engine, home: Home, label: str) -> dict[str, Any]:
     }
 
 
-async def test_every_look_at_another_ledger_says_what_its_own_engine_says(
+async def test_queries_equal_those_of_the_owning_engine(
     tops: tuple[Path, Path, Path],
 ) -> None:
     own, _, nas = await _three(tops)
@@ -178,9 +178,7 @@ async def test_two_runs_of_two_ledgers_can_be_compared(tops: tuple[Path, Path, P
         assert (same.changed, same.same) == (0, 1)
 
 
-async def test_an_export_of_a_task_beside_is_never_put_into_a_ledger(
-    tops: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+async def test_exports_stay_outside_ledgers(tops: tuple[Path, Path, Path], tmp_path: Path) -> None:
     own, copy, nas = await _three(tops)
     besides = Beside(copy.root, "copy"), Beside(nas.root, "nas")
     async with side_by_side(own.top, *besides) as engine:
@@ -196,9 +194,7 @@ async def test_an_export_of_a_task_beside_is_never_put_into_a_ledger(
             assert not (root / "out.csv").exists()
 
 
-async def test_an_id_of_a_ledger_that_is_not_there_is_refused(
-    tops: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
+async def test_unknown_ledgers_are_refused(tops: tuple[Path, Path, Path], tmp_path: Path) -> None:
     own = await furnished(tops[0])
     async with side_by_side(own.top, Beside(tmp_path / "no" / "such" / "tasks", "lost")) as engine:
         with pytest.raises(NoSuchLedger, match="'nas'"):

@@ -131,9 +131,7 @@ async def test_for_any_verbs_only_the_ledger_that_the_id_names_is_written(
 
 
 @pytest.mark.parametrize("label", LABELS[1:])
-async def test_every_ledger_beside_can_be_acted_on(
-    houses: Houses, tmp_path: Path, label: str
-) -> None:
+async def test_other_ledgers_accept_commands(houses: Houses, tmp_path: Path, label: str) -> None:
     """Else the rule above would hold for an engine that does nothing at all."""
     mine = _moved(houses, tmp_path / "base")
     async with side_by_side(mine.homes[OWN].top, *mine.besides(watch_only=False)) as engine:
@@ -156,9 +154,7 @@ async def test_every_ledger_beside_can_be_acted_on(
 
 
 @pytest.mark.parametrize("label", ["copy", "nas"])
-async def test_a_run_and_a_contract_of_another_home_are_completed_there(
-    houses: Houses, tmp_path: Path, label: str
-) -> None:
+async def test_foreign_runs_complete_in_place(houses: Houses, tmp_path: Path, label: str) -> None:
     mine = _moved(houses, tmp_path / "base")
     before = mine.stand()
     async with side_by_side(mine.homes[OWN].top, *mine.besides(watch_only=False)) as engine:

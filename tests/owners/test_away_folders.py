@@ -132,9 +132,7 @@ async def test_a_run_waits_for_a_folder_that_is_away_and_goes_on(
 
 
 @pytest.mark.case("R94")
-async def test_a_cancel_while_the_folder_is_away_ends_the_run_when_it_is_back(
-    home: Path, site: Any
-) -> None:
+async def test_a_cancel_waits_for_an_away_folder(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         folder = await crawling(engine, max_pages=1_000_000)
         back = moved(folder.parent)
@@ -154,9 +152,7 @@ async def test_a_cancel_while_the_folder_is_away_ends_the_run_when_it_is_back(
 
 
 @pytest.mark.case("R94")
-async def test_a_ledger_that_is_away_holds_up_no_run_of_another(
-    home: Path, tmp_path: Path, site: Any
-) -> None:
+async def test_an_away_ledger_delays_no_other_run(home: Path, tmp_path: Path, site: Any) -> None:
     async with opened(home) as engine, opened(tmp_path / "other") as other:
         folder = await crawling(engine)
         beside = await crawling(other)
@@ -171,9 +167,7 @@ async def test_a_ledger_that_is_away_holds_up_no_run_of_another(
 
 
 @pytest.mark.case("R95")
-async def test_a_folder_that_is_away_for_good_ends_the_run_with_the_reason(
-    home: Path, site: Any
-) -> None:
+async def test_a_folder_away_for_good_fails_the_run(home: Path, site: Any) -> None:
     async with opened(home, away_s=0.5) as engine:
         folder = await crawling(engine, max_pages=1_000_000)
         back = moved(folder.parent)
@@ -190,9 +184,7 @@ async def test_a_folder_that_is_away_for_good_ends_the_run_with_the_reason(
 
 
 @pytest.mark.case("R95")
-async def test_a_program_that_closes_while_its_ledger_is_away_waits_no_more(
-    home: Path, site: Any
-) -> None:
+async def test_closing_does_not_wait_for_an_away_ledger(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         folder = await crawling(engine, max_pages=1_000_000)
         back = moved(folder.parent)
@@ -207,9 +199,7 @@ async def test_a_program_that_closes_while_its_ledger_is_away_waits_no_more(
 
 
 @pytest.mark.case("R95")
-async def test_a_task_that_is_removed_while_its_root_stands_ends_at_once_and_says_so(
-    home: Path, site: Any
-) -> None:
+async def test_a_removed_task_ends_at_once(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         folder = await crawling(engine, max_pages=1_000_000)
         gone = folder.with_name(".gone")
@@ -224,9 +214,7 @@ async def test_a_task_that_is_removed_while_its_root_stands_ends_at_once_and_say
 
 
 @pytest.mark.case("R95")
-async def test_a_run_that_its_program_has_no_more_is_ended_though_its_lease_is_held(
-    home: Path, site: Any
-) -> None:
+async def test_a_lost_run_is_reaped_despite_its_held_lease(home: Path, site: Any) -> None:
     """Its lease alone would have kept it RUNNING for as long as the program lives."""
     async with opened(home) as engine:
         lease = engine._maintenance.lease
@@ -241,9 +229,7 @@ async def test_a_run_that_its_program_has_no_more_is_ended_though_its_lease_is_h
 
 
 @pytest.mark.case("R96")
-async def test_an_older_copy_that_comes_back_is_told_and_not_taken_for_all(
-    home: Path, site: Any
-) -> None:
+async def test_an_older_copy_of_a_folder_fails_the_run(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         folder = await crawling(engine, max_pages=1_000_000)
         older = folder.with_name("older")

@@ -95,9 +95,7 @@ async def test_a_task_of_a_program_that_may_run_others_is_never_ended(home: Path
 @pytest.mark.parametrize(
     "changes", [{"status": "COMPLETED"}, {"engine": {}}, {"engine": {"runner": "x", "host": "y"}}]
 )
-async def test_what_no_worker_of_this_machine_runs_is_refused(
-    home: Path, changes: dict[str, Any]
-) -> None:
+async def test_force_stop_needs_a_local_worker(home: Path, changes: dict[str, Any]) -> None:
     fields = {"engine": EngineFields(**changes["engine"])} if "engine" in changes else changes
     record = TaskRecord("0" * 16, "crawl", **{"status": "RUNNING", **fields, "pid": os.getpid()})
     with pytest.raises(CannotForceStop):

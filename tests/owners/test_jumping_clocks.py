@@ -136,9 +136,7 @@ def metered(ledger: Ledger, clocks: Clocks, limit_ms: int) -> tuple[str, BudgetO
 
 @pytest.mark.case("R30")
 @pytest.mark.parametrize("jump_ms", [DAY_MS, -DAY_MS])
-def test_a_jump_uses_up_none_of_a_runs_time_and_gives_none_either(
-    ledger: Ledger, jump_ms: int
-) -> None:
+def test_a_clock_jump_does_not_change_a_run_s_time(ledger: Ledger, jump_ms: int) -> None:
     clocks = Clocks()
     task_id, meter = metered(ledger, clocks, 1_000)
     clocks.work(500)
@@ -250,9 +248,7 @@ def test_a_living_process_is_no_other_because_the_clock_was_set(
 
 
 @pytest.mark.case("R30")
-def test_a_jump_ends_no_envelope_whose_host_may_come_back(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_jump_ends_no_envelope(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     task_id = write_foreign(ledger.root, 0)
     meta = ledger.root / task_id / "meta.json"
     # As it was an hour before the clock was set a day ahead.
@@ -286,9 +282,7 @@ def test_a_lock_that_is_watched_while_the_clock_is_set_is_not_stolen(
 
 
 @pytest.mark.case("R30")
-def test_a_jump_lets_no_task_go_that_is_not_old(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_jump_prunes_no_new_task(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     old = ledger.claim(ledger.create("crawl", {}).task_id).task_id
     ledger.finish(old, Status.COMPLETED)
     long_ago = machine.wall_ms() - 40 * DAY_MS
@@ -307,7 +301,7 @@ def test_a_jump_lets_no_task_go_that_is_not_old(
 
 
 @pytest.mark.case("R29")
-def test_the_order_of_the_list_stays_and_a_time_to_come_is_on_top_and_flagged(
+def test_future_times_are_flagged_and_keep_the_order(
     ledger: Ledger,
 ) -> None:
     now = machine.wall_ms()
@@ -324,7 +318,7 @@ def test_the_order_of_the_list_stays_and_a_time_to_come_is_on_top_and_flagged(
     assert words.age(now - 30_000, now) == "30 s"
 
 
-def test_the_careful_clock_follows_a_step_back_and_ignores_one_ahead(
+def test_the_careful_clock_only_steps_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def tells(behind_ms: int) -> bool:

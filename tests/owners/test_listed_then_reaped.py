@@ -80,9 +80,7 @@ async def test_an_orphan_stands_until_the_list_is_read_and_is_ended_then(tmp_pat
 @pytest.mark.parametrize(
     ("kind", "asked"), [("crawl", CRAWL), ("browser_task", {"objective": "look around"})]
 )
-async def test_no_task_is_accepted_before_orphans_are_ended(
-    tmp_path: Path, kind: str, asked: dict[str, object]
-) -> None:
+async def test_reaping_precedes_starts(tmp_path: Path, kind: str, asked: dict[str, object]) -> None:
     root = tmp_path / "tasks"
     write_meta(root, 1, "RUNNING", pid=NO_PROCESS)
     async with window_like(tmp_path) as engine:
@@ -101,9 +99,7 @@ async def test_without_a_list_and_without_a_task_it_is_reaped_in_its_time(tmp_pa
         await until(lambda: status(root, 1) == "FAILED")
 
 
-async def test_a_ledger_of_few_tasks_is_reaped_before_it_is_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_small_ledgers_reap_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "FEW", 2)
     write_meta(tmp_path / "tasks", 1, "RUNNING", pid=NO_PROCESS)
     write_meta(tmp_path / "tasks", 2, "COMPLETED")
@@ -136,9 +132,7 @@ def read_by_a_list(root: Path, large: bool) -> Feed:
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(STATES), st.booleans()), max_size=5), st.booleans())
-def test_what_the_list_read_changes_nothing_of_who_is_ended(
-    tasks: list[tuple[str, bool]], large: bool
-) -> None:
+def test_listing_does_not_change_reaping(tasks: list[tuple[str, bool]], large: bool) -> None:
     with tempfile.TemporaryDirectory() as place:
         ways = [Path(place) / "one", Path(place) / "two"]
         ways[0].mkdir()
@@ -170,7 +164,7 @@ def test_only_what_has_ended_for_good_is_passed_over(tmp_path: Path, large: bool
     assert ended == {task_id(0), task_id(1), task_id(2)}
 
 
-def test_what_became_an_orphan_or_ended_behind_the_list_is_judged_as_it_is_now(
+def test_reaping_uses_the_current_state_of_a_task(
     tmp_path: Path,
 ) -> None:
     write_meta(tmp_path, 1, "RUNNING", pid=NO_PROCESS)

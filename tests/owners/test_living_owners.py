@@ -151,9 +151,7 @@ def test_what_stands_in_the_place_of_a_lease_keeps_no_dead_task_and_ends_no_livi
 
 
 @pytest.mark.parametrize("how", ["the file", "the folder", "another folder"])
-def test_a_lease_that_somebody_took_away_costs_no_living_process_its_task(
-    ledger: Ledger, beside: Beside, how: str
-) -> None:
+def test_a_removed_lease_ends_no_living_task(ledger: Ledger, beside: Beside, how: str) -> None:
     holder = beside(LEDGER + HOLD, ledger.root)
     word = heard(holder)
     taken_away(ledger.root, how)
@@ -179,9 +177,7 @@ def test_a_new_task_puts_its_owners_lease_back(ledger: Ledger, beside: Beside) -
 
 
 @pytest.mark.parametrize("how", ["the file", "the folder", "another folder"])
-def test_a_death_after_its_lease_was_taken_away_is_still_seen(
-    ledger: Ledger, beside: Beside, how: str
-) -> None:
+def test_a_death_without_lease_is_detected(ledger: Ledger, beside: Beside, how: str) -> None:
     holder = beside(LEDGER + HOLD, ledger.root)
     task_id = heard(holder)["task_id"]
     taken_away(ledger.root, how)
@@ -193,9 +189,7 @@ def test_a_death_after_its_lease_was_taken_away_is_still_seen(
     assert record.error.message == f"orphaned: process {holder.pid} is gone"
 
 
-def test_a_task_of_this_very_process_ends_with_its_lease_and_not_with_the_process(
-    root: Path, ledger: Ledger
-) -> None:
+def test_a_task_of_this_process_ends_with_its_lease(root: Path, ledger: Ledger) -> None:
     gone = Lease.acquire(root)
     task_id = Ledger(root, lease=gone).create("crawl", {}).task_id
     taken_away(root, "the file")
@@ -204,9 +198,7 @@ def test_a_task_of_this_very_process_ends_with_its_lease_and_not_with_the_proces
     assert owner(ledger, task_id).dead
 
 
-def test_a_lease_is_put_back_in_the_root_that_stands_in_the_place_of_another(
-    root: Path, lease: Lease
-) -> None:
+def test_a_lease_is_restored_in_a_replaced_root(root: Path, lease: Lease) -> None:
     root.rename(root.with_name("moved"))
     assert lease.renew() is False
     assert not root.exists()
@@ -259,9 +251,7 @@ def test_a_run_in_a_container_whose_lease_was_removed_is_not_ended_from_outside(
 
 @pytest.mark.case("R28")
 @pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux'")
-def test_two_containers_of_one_name_end_none_of_each_others_tasks(
-    ledger: Ledger, task_id: str, beside: Beside
-) -> None:
+def test_same_named_containers_do_not_reap(ledger: Ledger, task_id: str, beside: Beside) -> None:
     """The same host name and boot, but no process of the other is to be seen."""
     script = LEDGER + (
         "from engine.ledger.reaper import Reaper\n"
@@ -283,9 +273,7 @@ def test_two_containers_of_one_name_end_none_of_each_others_tasks(
     assert [record.task_id for record in Reaper(ledger).reap()] == [word["task_id"]]
 
 
-def test_where_no_boot_can_be_told_the_lease_alone_decides(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_boot_id_the_lease_decides(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "boot_id", lambda: "")
     here, gone = Lease.acquire(root), Lease.acquire(root)
     ledger = Ledger(root, lease=here)
@@ -298,7 +286,7 @@ def test_where_no_boot_can_be_told_the_lease_alone_decides(
 
 
 @pytest.mark.case("R23")
-def test_the_message_of_a_task_whose_owners_pid_is_another_process_names_the_reuse(
+def test_the_message_names_a_reused_pid(
     ledger: Ledger,
 ) -> None:
     began_ms = psutil.Process().create_time() * 1_000
@@ -326,9 +314,7 @@ def test_pids_that_were_really_given_to_others_keep_no_orphan_alive() -> None:
 
 
 @pytest.mark.case("R21", "R22")
-def test_an_engine_ends_what_the_dead_left_before_it_takes_anything(
-    home: Path, ledger: Ledger, beside: Beside
-) -> None:
+def test_orphans_are_reaped_before_any_start(home: Path, ledger: Ledger, beside: Beside) -> None:
     holder = beside(LEDGER + HOLD, ledger.root)
     running = heard(holder)["task_id"]
     told(holder, "create")
@@ -356,7 +342,7 @@ def test_the_fields_that_tell_an_owner_are_all_written(ledger: Ledger, lease: Le
     assert record.engine.owner_started_at == machine.own_start_ms(os.getpid())
 
 
-def test_programs_that_start_at_once_on_a_home_that_is_not_there_all_get_their_lease(
+def test_concurrent_starts_on_a_new_home_all_get_a_lease(
     home: Path,
 ) -> None:
     rounds, number = 60, 8
@@ -378,9 +364,7 @@ def test_programs_that_start_at_once_on_a_home_that_is_not_there_all_get_their_l
     assert len(taken) == rounds * number
 
 
-def test_a_ledger_that_came_back_as_a_copy_has_the_same_living_owners(
-    root: Path, ledger: Ledger, task_id: str
-) -> None:
+def test_a_copied_ledger_keeps_living_owners(root: Path, ledger: Ledger, task_id: str) -> None:
     """In the copy nobody holds their leases, until each makes its own again."""
     aside = root.with_name("aside")
     root.rename(aside)

@@ -120,9 +120,7 @@ async def test_a_start_waits_for_no_lock_and_each_orphan_is_ended_without_a_rest
         assert record.status == "PENDING"
 
 
-async def test_a_living_lock_is_left_alone_and_its_task_ended_once_it_is_free(
-    tmp_path: Path, soon_dead: None
-) -> None:
+async def test_a_locked_orphan_is_reaped_when_free(tmp_path: Path, soon_dead: None) -> None:
     root = tmp_path / "tasks"
     place = locked(orphan(root, 1), 0)
     dead = locked(orphan(root, 2), 0)

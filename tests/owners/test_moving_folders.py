@@ -109,9 +109,7 @@ def address(monkeypatch: pytest.MonkeyPatch, site: Any) -> None:
         monkeypatch.setitem(args, "url", url)
 
 
-async def test_the_browser_of_a_crawl_whose_folder_goes_is_free_for_the_next(
-    home: Path, site: Any
-) -> None:
+async def test_a_removed_crawl_frees_its_browser(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         folder = await crawling(engine, ENDLESS)
         deleted(folder)
@@ -129,9 +127,7 @@ async def test_the_browser_of_a_crawl_whose_folder_goes_is_free_for_the_next(
 
 @pytest.mark.case("R58")
 @pytest.mark.parametrize("change", [deleted, renamed, linked], ids=lambda one: one.__name__)
-async def test_who_waits_for_a_task_that_goes_is_told_so(
-    home: Path, site: Any, change: Change
-) -> None:
+async def test_waiting_for_a_removed_task_ends(home: Path, site: Any, change: Change) -> None:
     async with opened(home, away_s=1.0) as engine:
         folder = await crawling(engine, STATIC)
         waiting = asyncio.create_task(engine.tasks.wait(folder.name, timeout_ms=90_000))
@@ -145,9 +141,7 @@ async def test_who_waits_for_a_task_that_goes_is_told_so(
         await engine.tasks.join(folder.name)
 
 
-async def test_pruning_with_all_its_might_takes_nothing_from_a_runner(
-    home: Path, site: Any
-) -> None:
+async def test_pruning_removes_no_running_task(home: Path, site: Any) -> None:
     """Also by a clock that is an hour ahead, and beside a run that ends meanwhile."""
     root = home / "tasks"
 

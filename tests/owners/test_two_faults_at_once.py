@@ -99,9 +99,7 @@ def judge(disk: Disk, status: str) -> None:
 
 
 @pytest.mark.case("R99")
-def test_a_disk_that_fills_while_the_ledger_is_away_is_waited_for_or_told(
-    crawl: subprocess.Popen[str], disk: Disk
-) -> None:
+def test_a_full_disk_of_an_away_ledger(crawl: subprocess.Popen[str], disk: Disk) -> None:
     assert crawl.stderr is not None
     disk.away()
     said = said_until(crawl.stderr, "The ledger folder is away, waiting.")

@@ -28,7 +28,7 @@ def living(octask: Octask) -> str:
 
 
 @pytest.mark.case("R58")
-def test_the_command_line_tells_an_unknown_task_a_limit_and_a_removal_apart(
+def test_wait_has_exit_codes_for_unknown_limit_and_removal(
     octask: Octask,
 ) -> None:
     task_id = living(octask)
@@ -41,9 +41,7 @@ def test_the_command_line_tells_an_unknown_task_a_limit_and_a_removal_apart(
 
 @pytest.mark.case("R58")
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to look in")
-def test_a_task_that_is_deleted_ends_the_waiting_command(
-    octask: Octask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deleted_task_ends_wait(octask: Octask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OC_LEDGER_AWAY_S", "0.5")
     task_id = living(octask)
     folder = octask.home / "tasks" / task_id
@@ -57,9 +55,7 @@ def test_a_task_that_is_deleted_ends_the_waiting_command(
 
 
 @pytest.mark.case("R58")
-async def test_a_watcher_that_takes_long_to_open_holds_up_no_limit(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_watcher_delays_no_limit(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, opening, closed = threading.Event(), threading.Event(), threading.Event()
 
     class Slow:

@@ -190,9 +190,7 @@ def like(value: str, quoted: bool, text: str, part: bool = False) -> bool:
 
 @settings(max_examples=500)
 @given(MODEL_TREES, RECORDS, UNITS)
-def test_a_filter_decides_as_its_words_say(
-    tree: Node, record: TaskRecord, units: Units | None
-) -> None:
+def test_filters_match_their_words(tree: Node, record: TaskRecord, units: Units | None) -> None:
     view = TaskView(record, units)
     test = Filter.of(written(tree))
     said = says(tree, view)
@@ -227,8 +225,6 @@ SHOWN = st.builds(
 
 @settings(max_examples=400)
 @given(SHOWN, st.integers(NOW - 1, NOW + 86_400_001), st.sampled_from([30_000, 90_000]))
-def test_attention_by_query_is_the_attention_of_the_sidebar(
-    view: TaskView, now_ms: int, after_ms: int
-) -> None:
+def test_query_and_sidebar_attention_agree(view: TaskView, now_ms: int, after_ms: int) -> None:
     one = subject(view, after_ms)
     assert needs_attention(one, now_ms) == bool(reasons(view, now_ms, after_ms))

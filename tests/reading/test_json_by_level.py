@@ -62,9 +62,7 @@ def test_any_json_read_level_by_level_is_the_same_json(
 
 
 @given(st.binary(max_size=60), st.integers(1, 9))
-def test_what_is_no_json_ends_with_a_place_and_not_with_anything_else(
-    data: bytes, block: int
-) -> None:
+def test_invalid_json_reports_the_position(data: bytes, block: int) -> None:
     for walk in (
         lambda: members(Scan(reader(data, block)), "array", 0, 50),
         lambda: Search(Scan(reader(data, block)), "a").hits(),
@@ -114,9 +112,7 @@ async def test_a_long_list_comes_in_parts(reading: TaskFileReader, with_file: Wi
     assert [one.preview for one in more if isinstance(one, Node)] == [*map(str, range(500, 1200))]
 
 
-async def test_json_inside_of_a_text_is_opened_too(
-    reading: TaskFileReader, with_file: WithFile
-) -> None:
+async def test_json_in_text_is_expanded(reading: TaskFileReader, with_file: WithFile) -> None:
     inner = json.dumps({"pages": [{"url": 'a "b"'}]})
     where = with_file("result.json", {"content": [{"text": inner}]}), "result.json"
     node = ROOT
@@ -128,9 +124,7 @@ async def test_json_inside_of_a_text_is_opened_too(
     assert json.loads(value) == {"url": 'a "b"'}
 
 
-async def test_lines_are_the_members_of_a_file_of_lines(
-    reading: TaskFileReader, with_file: WithFile
-) -> None:
+async def test_jsonl_lines_are_members(reading: TaskFileReader, with_file: WithFile) -> None:
     where = with_file("more.jsonl", '{"a": 1}\n{torn\n[2]\n'), "more.jsonl"
     found = await kids(reading, where, Node("$", "lines", 0, ""))
     assert [one.kind for one in found if isinstance(one, Node)] == ["object", "object", "array"]
@@ -156,9 +150,7 @@ async def test_what_stands_before_the_end_of_half_a_file_is_still_shown(
     st.sampled_from(["a", "0", "tru", "é", "\\", '"', "ab c"]),
     st.booleans(),
 )
-def test_passing_over_whole_objects_misses_no_hit(
-    value: dict[str, Any], needle: str, ascii_only: bool
-) -> None:
+def test_skipping_objects_keeps_hits(value: dict[str, Any], needle: str, ascii_only: bool) -> None:
     data = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "replace")
     quick, slow = (Search(Scan(reader(data, 64)), needle) for _ in range(2))
     slow._bytes = b""

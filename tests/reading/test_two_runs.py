@@ -14,9 +14,7 @@ def crawl(ledger: Ledger, *pages: dict[str, Any]) -> str:
     return task_id
 
 
-async def test_two_runs_differ_in_what_came_went_and_changed(
-    reading: TaskFileReader, ledger: Ledger
-) -> None:
+async def test_two_runs_are_compared(reading: TaskFileReader, ledger: Ledger) -> None:
     before = crawl(ledger, {"url": "/same"}, {"url": "/gone"}, {"url": "/x"}, {"url": "/t"})
     after = crawl(
         ledger,

@@ -33,9 +33,7 @@ def crawl(ledger: Ledger, *pages: dict[str, Any]) -> str:
     return task_id
 
 
-async def test_each_page_is_a_row_that_leads_back_to_the_page(
-    reading: TaskFileReader, ledger: Ledger
-) -> None:
+async def test_each_row_links_to_its_page(reading: TaskFileReader, ledger: Ledger) -> None:
     task_id = crawl(ledger, PAGE, {**PAGE, "url": "http://site.test/2", "content": "all of it"})
     first, second = await units(reading, task_id)
     assert (first.name, first.code, first.state) == ("http://site.test/", 200, "done")
@@ -54,9 +52,7 @@ async def test_what_a_running_task_adds_is_read_from_where_the_last_look_ended(
     assert (new.number, new.name) == (1, "http://site.test/new")
 
 
-async def test_units_of_a_wrapped_result_are_found(
-    reading: TaskFileReader, with_file: WithFile
-) -> None:
+async def test_wrapped_results_have_units(reading: TaskFileReader, with_file: WithFile) -> None:
     inner = json.dumps({"pages": [PAGE, {**PAGE, "error": "HTTP 500", "status": 500}]})
     task_id = with_file("result.json", {"content": [{"type": "text", "text": inner}]})
     found = await units(reading, task_id)
@@ -66,9 +62,7 @@ async def test_units_of_a_wrapped_result_are_found(
     assert whole["error"] == "HTTP 500"
 
 
-async def test_a_result_that_breaks_off_says_where(
-    reading: TaskFileReader, with_file: WithFile
-) -> None:
+async def test_truncation_is_located(reading: TaskFileReader, with_file: WithFile) -> None:
     task_id = with_file("result.json", '{"pages": [{"url": "a"}, {"url": ')
     with pytest.raises(TaskUnreadable) as caught:
         await units(reading, task_id)
@@ -92,9 +86,7 @@ async def test_no_file_outside_of_the_task_is_opened(
             await reading.part(task_id, name, 0, 100)
 
 
-async def test_words_in_a_file_are_found_over_the_edges_of_blocks(
-    reading: TaskFileReader, with_file: WithFile
-) -> None:
+async def test_search_crosses_block_edges(reading: TaskFileReader, with_file: WithFile) -> None:
     task_id = with_file("big.txt", "a" * (1024 * 1024 - 3) + "Needle" + "b" * 100)
     told: list[tuple[int, int]] = []
     at = await reading.find(task_id, "big.txt", "nEEDLE", 0, lambda *one: told.append(one))

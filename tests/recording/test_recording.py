@@ -28,9 +28,7 @@ def told(actions: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
     return [tuple(one.get(name) for name in names) for one in actions]
 
 
-async def test_clicks_typing_and_what_came_of_them_are_told_in_order(
-    recording: Any, site: Any
-) -> None:
+async def test_actions_and_results_are_recorded_in_order(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/") as running:
         operator = running.operator
         await operator.type("[name=q]", "whistle")
@@ -52,9 +50,7 @@ async def test_clicks_typing_and_what_came_of_them_are_told_in_order(
         ]
 
 
-async def test_back_forward_reload_and_a_typed_address_are_told_apart(
-    recording: Any, site: Any
-) -> None:
+async def test_kinds_of_navigation_are_distinguished(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/") as running:
         operator = running.operator
         page = operator.page
@@ -77,9 +73,7 @@ async def test_back_forward_reload_and_a_typed_address_are_told_apart(
         ]
 
 
-async def test_going_back_by_script_is_what_came_of_a_click_and_no_action(
-    recording: Any, site: Any
-) -> None:
+async def test_history_back_by_script_is_no_action(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/") as running:
         operator = running.operator
         await operator.click("text=Order")
@@ -97,9 +91,7 @@ async def test_going_back_by_script_is_what_came_of_a_click_and_no_action(
         ]
 
 
-async def test_an_address_that_a_script_writes_is_told_as_in_the_page(
-    recording: Any, site: Any
-) -> None:
+async def test_scripted_addresses_are_recorded(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/thing/1") as running:
         operator = running.operator
         await operator.click(".add")
@@ -130,9 +122,7 @@ async def test_choosing_checking_and_keys_that_matter_are_told(recording: Any, s
         ]
 
 
-async def test_a_word_is_one_action_and_a_scroll_is_one_however_many_turns_it_took(
-    recording: Any, site: Any
-) -> None:
+async def test_a_word_or_scroll_is_one_action(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/long") as running:
         operator = running.operator
         await operator.page.mouse.move(300, 300)
@@ -229,9 +219,7 @@ async def test_the_network_is_counted_without_any_query(recording: Any, site: An
         assert "s3cretvalue" not in (running.folder / "result.json").read_text()
 
 
-async def test_a_start_address_that_cannot_be_opened_fails_with_the_reason(
-    home: Path, site: Any, recording: Any
-) -> None:
+async def test_a_failed_start_address_is_reported(home: Path, site: Any, recording: Any) -> None:
     async with recording(f"{site.url}/shop/") as running:
         engine = running.engine
         args = {"url": "http://127.0.0.1:9/", "headless": True}
@@ -256,9 +244,7 @@ async def test_only_a_recording_can_be_stopped_and_only_once(recording: Any, sit
         assert (running.folder / "meta.json").read_bytes() == before
 
 
-async def test_a_recording_that_has_not_begun_is_cancelled_by_a_stop(
-    recording: Any, site: Any
-) -> None:
+async def test_a_stop_cancels_a_pending_recording(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/") as running:
         engine = running.engine
         args = {"url": f"{site.url}/shop/", "headless": True}

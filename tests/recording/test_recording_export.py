@@ -172,9 +172,7 @@ async def replayed(running: Running, task: dict[str, Any]) -> Any:
     return read_state(last["result"]["value"])
 
 
-async def test_a_replay_without_its_values_is_refused_before_it_begins(
-    recording: Any, site: Any, tmp_path: Path
-) -> None:
+async def test_a_replay_needs_its_values(recording: Any, site: Any, tmp_path: Path) -> None:
     async with recording(f"{site.url}/shop/") as running:
         await running.operator.type("[name=q]", "whistle")
         await running.operator.heard()
@@ -221,9 +219,7 @@ async def test_an_export_replaces_nothing_and_goes_nowhere_into_the_ledger(
         assert zipfile.is_zipfile(place)
 
 
-async def test_something_else_than_a_recording_cannot_become_a_task(
-    recording: Any, site: Any, tmp_path: Path
-) -> None:
+async def test_only_recordings_become_tasks(recording: Any, site: Any, tmp_path: Path) -> None:
     async with recording(f"{site.url}/shop/order") as running:
         record = await running.engine.requests.start(
             "crawl", {"url": f"{site.url}/static/1", "max_pages": 1, "respect_robots": False}

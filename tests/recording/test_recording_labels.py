@@ -42,7 +42,5 @@ def test_a_label_of_nothing_but_signs_stays() -> None:
         (Action(1, "check", 1, "", name="Gift", on=False), "uncheck Gift"),
     ],
 )
-def test_an_action_is_told_in_words_with_how_often_and_by_which_button(
-    action: Action, words: str
-) -> None:
+def test_labels_name_count_and_button_of_clicks(action: Action, words: str) -> None:
     assert action.words() == words

@@ -69,9 +69,7 @@ async def test_windows_that_do_not_open_and_files_that_are_dropped_are_named(
     ]
 
 
-async def test_hosts_whose_style_sheets_cannot_be_read_are_named_once(
-    recording: Any, pages: str, tmp_path: Path
-) -> None:
+async def test_unreadable_sheets_are_noted_once(recording: Any, pages: str, tmp_path: Path) -> None:
     async with recording(f"{pages}/left") as running:
         operator = running.operator
         await operator.click("#zone")
@@ -89,9 +87,7 @@ async def test_hosts_whose_style_sheets_cannot_be_read_are_named_once(
     assert host in said["why"]
 
 
-async def test_the_mouse_goes_first_to_what_shows_a_list_to_choose_from(
-    recording: Any, pages: str
-) -> None:
+async def test_hover_precedes_a_choice_in_a_menu(recording: Any, pages: str) -> None:
     async with recording(f"{pages}/rows") as running:
         operator = running.operator
         await operator.page.locator("#first").hover()
@@ -107,9 +103,7 @@ async def test_the_mouse_goes_first_to_what_shows_a_list_to_choose_from(
     ]
 
 
-async def test_a_double_click_on_what_the_mouse_shows_says_so_once(
-    recording: Any, pages: str, tmp_path: Path
-) -> None:
+async def test_a_double_click_has_one_hover(recording: Any, pages: str, tmp_path: Path) -> None:
     async with recording(f"{pages}/rows") as running:
         operator = running.operator
         await operator.page.locator("#first").hover()
@@ -121,9 +115,7 @@ async def test_a_double_click_on_what_the_mouse_shows_says_so_once(
     assert did[1:3] == [("hover", None), ("click", 2)]
 
 
-async def test_what_a_script_changed_and_what_changed_nothing_is_no_action(
-    recording: Any, pages: str
-) -> None:
+async def test_scripted_or_empty_changes_are_no_action(recording: Any, pages: str) -> None:
     async with recording(f"{pages}/nothing") as running:
         operator, mouse = running.operator, running.operator.page.mouse
         await operator.click("#own")

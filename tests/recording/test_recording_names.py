@@ -145,9 +145,7 @@ WITHIN = [
 ]
 
 
-async def test_a_nameless_or_repeated_control_is_named_by_its_entry_or_its_part_of_the_page() -> (
-    None
-):
+async def test_unnamed_controls_are_named_by_their_context() -> None:
     async with showing(ITEMS) as page:
         for element, selector in WITHIN:
             told = await named(page, f"document.querySelector({element!r})")
@@ -236,7 +234,7 @@ def every_name(told: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("markup", [PAGE, ITEMS], ids=["page", "items"])
-async def test_every_name_of_every_element_is_found_again_by_playwright_and_means_it_alone(
+async def test_every_recorded_locator_is_unique_in_playwright(
     markup: str,
 ) -> None:
     async with showing(markup) as page:

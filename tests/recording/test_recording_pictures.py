@@ -26,9 +26,7 @@ async def last_picture(recording: Any, site: Any, field: str, text: str, **args:
         return (running.folder / path).read_bytes()
 
 
-async def test_a_page_that_repeats_what_was_typed_gives_the_same_picture_for_any_text(
-    recording: Any, site: Any
-) -> None:
+async def test_screenshots_do_not_depend_on_typed_text(recording: Any, site: Any) -> None:
     one = await last_picture(recording, site, "#f", "Ada7ovelace")
     other = await last_picture(recording, site, "#f", "Zvo9acheqxy")
     kept = await last_picture(recording, site, "#f", "Zvo9acheqxy", keep_text=True)
@@ -36,17 +34,13 @@ async def test_a_page_that_repeats_what_was_typed_gives_the_same_picture_for_any
     assert kept != other
 
 
-async def test_a_repeated_password_is_painted_over_even_where_texts_are_kept(
-    recording: Any, site: Any
-) -> None:
+async def test_passwords_are_masked_with_keep_text(recording: Any, site: Any) -> None:
     one = await last_picture(recording, site, "#p", "Ada7ovelace", keep_text=True)
     other = await last_picture(recording, site, "#p", "Zvo9acheqxy", keep_text=True)
     assert one == other
 
 
-async def test_over_a_network_face_only_the_operators_list_may_be_recorded(
-    home: Any, site: Any
-) -> None:
+async def test_network_requests_record_listed_hosts_only(home: Any, site: Any) -> None:
     from engine.model.config import Settings
     from engine.service.engine import Engine
 

@@ -55,9 +55,7 @@ def test_stop_ends_a_recording_of_another_process_in_good_order(octask: Octask, 
     assert "There is no task" in octask("stop", "00000000000000ab", code=4)
 
 
-def test_a_killed_recording_keeps_its_actions_and_can_be_exported(
-    octask: Octask, site: Any, tmp_path: Path
-) -> None:
+def test_a_killed_recording_is_exportable(octask: Octask, site: Any, tmp_path: Path) -> None:
     program, folder = begin(octask, f"{site.url}/shop/")
     actions = read_lines(folder / "pages.jsonl")
     children = psutil.Process(program.pid).children(recursive=True)
@@ -84,9 +82,7 @@ def test_a_killed_recording_keeps_its_actions_and_can_be_exported(
         (["--args", '{"lable": "x"}'], "did you mean label?"),
     ],
 )
-def test_every_mistake_in_a_recordings_arguments_is_named(
-    octask: Octask, words: list[str], problem: str
-) -> None:
+def test_all_argument_mistakes_are_named(octask: Octask, words: list[str], problem: str) -> None:
     given = ["start", "recording", "http://a.example/", "--headless", *words]
     assert problem in octask(*given, code=2)
 
@@ -103,7 +99,7 @@ def test_without_a_screen_a_window_is_refused_with_the_way_out(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there a program may have no screen")
-async def test_a_window_without_a_screen_keeps_no_headless_browser_from_starting(
+async def test_headless_browsers_start_without_a_screen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
@@ -141,9 +137,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.terminate()
 
 
-async def test_closing_the_window_ends_a_recording_in_good_order(
-    screen: str, recording: Any, site: Any
-) -> None:
+async def test_closing_the_window_ends_a_recording(screen: str, recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/order", headless=False) as running:
         await running.operator.click("text=By bird")
         await running.operator.recorded("check")
@@ -155,9 +149,7 @@ async def test_closing_the_window_ends_a_recording_in_good_order(
         assert [one["type"] for one in result["actions"]] == ["navigate", "check"]
 
 
-async def test_what_is_done_in_a_second_window_is_told_with_its_tab(
-    screen: str, recording: Any, site: Any
-) -> None:
+async def test_actions_of_a_second_window_name_tab(screen: str, recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/", headless=False) as running:
         instance = running.engine.instances.living()[-1]
         second = await instance.new_page()

@@ -34,9 +34,7 @@ async def use_the_list(operator: Operator) -> None:
     await operator.recorded("check", 2)
 
 
-async def test_a_checkbox_is_named_as_it_was_before_the_page_answered(
-    recording: Any, pages: str
-) -> None:
+async def test_checkboxes_keep_their_former_name(recording: Any, pages: str) -> None:
     async with recording(f"{pages}/todo") as running:
         await use_the_list(running.operator)
         await running.stop()
@@ -50,9 +48,7 @@ async def test_a_checkbox_is_named_as_it_was_before_the_page_answered(
     assert [one["selector"] for one in double] == [f'text="{entry}}}}}"']
 
 
-async def test_what_the_page_takes_away_at_the_press_is_clicked_nevertheless(
-    recording: Any, pages: str
-) -> None:
+async def test_elements_removed_on_press_are_clicked(recording: Any, pages: str) -> None:
     async with recording(f"{pages}/tabs") as running:
         operator = running.operator
         await operator.click("text=Billing")
@@ -121,9 +117,7 @@ async def use_what_shows_under_the_mouse(operator: Operator) -> None:
     await operator.recorded("click", 3)
 
 
-async def test_what_the_mouse_had_to_be_over_is_recorded_before_the_click(
-    recording: Any, pages: str
-) -> None:
+async def test_a_needed_hover_is_recorded_before_the_click(recording: Any, pages: str) -> None:
     async with recording(f"{pages}/hover") as running:
         await use_what_shows_under_the_mouse(running.operator)
         await running.operator.click("h1")

@@ -55,9 +55,7 @@ def everything(home: Path) -> bytes:
 
 
 @pytest.mark.case("R81")
-async def test_without_keep_text_nothing_that_was_typed_is_anywhere_on_disk(
-    recording: Any, site: Any, home: Path
-) -> None:
+async def test_typed_text_is_not_stored_by_default(recording: Any, site: Any, home: Path) -> None:
     async with recording(f"{site.url}/shop/order", screenshots="each") as running:
         await fill(running.operator)
         await running.stop()
@@ -157,9 +155,7 @@ for (const name of Object.getOwnPropertyNames(window)) {
 """
 
 
-async def test_a_page_can_neither_see_the_recorder_nor_speak_in_its_name(
-    recording: Any, site: Any
-) -> None:
+async def test_pages_cannot_detect_or_forge_the_recorder(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/order") as running:
         operator = running.operator
         before = "Object.getOwnPropertyNames(window).filter((name) => /tell_|record/.test(name))"
@@ -188,9 +184,7 @@ async def test_a_page_that_overwrites_what_scripts_are_made_of_does_not_reach_th
         assert checked["selector"] == 'role=checkbox[name="As a gift"]'
 
 
-async def test_a_document_that_was_written_anew_is_still_listened_to(
-    recording: Any, site: Any
-) -> None:
+async def test_rewritten_documents_are_recorded(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/") as running:
         await running.operator.page.evaluate(
             "document.open(); document.write('<h1>New</h1><button>Go on</button>');document.close()"

@@ -39,9 +39,7 @@ def pages() -> Iterator[str]:
         yield url
 
 
-async def test_a_replay_uploads_the_files_of_the_same_names(
-    recording: Any, pages: str, tmp_path: Path
-) -> None:
+async def test_replays_upload_the_named_files(recording: Any, pages: str, tmp_path: Path) -> None:
     folder = tmp_path / "for uploads"
     folder.mkdir()
     for name in ("a.txt", "b.txt", "c.txt"):
@@ -69,9 +67,7 @@ async def test_a_replay_uploads_the_files_of_the_same_names(
     ("files", "count"),
     [([], 0), (["[redacted].txt"], 1), (["a"], 2), (["../a"], 1), (["a"] * 21, 21)],
 )
-def test_files_without_a_usable_name_are_left_out_of_an_export(
-    files: list[str], count: int
-) -> None:
+def test_exports_omit_files_without_a_usable_name(files: list[str], count: int) -> None:
     upload = {"n": 2, "type": "upload", "selector": "#a", "files": files, "count": count}
     task = command_task({}, [{"n": 1, "type": "click", "selector": "#b", "url": ""}, upload])
     assert task is not None

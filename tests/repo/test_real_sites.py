@@ -23,9 +23,7 @@ def test_text_is_equal_byte_for_byte_but_for_as_many_redactions_as_the_page_coun
     assert is_text_equal({**kept, "redacted": 1}, seen)
 
 
-def test_text_of_shadow_roots_is_wanted_in_any_order_and_each_letter_as_often_as_it_is_there() -> (
-    None
-):
+def test_shadow_text_counts_in_any_order() -> None:
     seen = _seen("one two", shadow="two three")
     assert is_text_equal({"content": "one two three\ntwo"}, seen)
     assert not is_text_equal({"content": "one two three"}, seen)

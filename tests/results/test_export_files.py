@@ -53,9 +53,7 @@ def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(ledger, crawled,
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_a_file_that_comes_while_we_write_is_kept(
-    ledger, crawled, tmp_path, monkeypatch, links
-) -> None:
+def test_a_concurrent_file_is_kept(ledger, crawled, tmp_path, monkeypatch, links) -> None:
     """Also on a file system without hard links, where the place is taken another way."""
     if not links:
         monkeypatch.setattr(os, "link", raises(OSError(errno.EPERM, "no links here")))
@@ -67,9 +65,7 @@ def test_a_file_that_comes_while_we_write_is_kept(
     assert sorted(os.listdir(tmp_path)) == ["home", "out.csv"]
 
 
-def test_a_file_system_without_links_gets_its_file_too(
-    ledger, crawled, tmp_path, monkeypatch
-) -> None:
+def test_exports_work_without_hard_links(ledger, crawled, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(os, "link", raises(OSError(errno.EPERM, "no links here")))
     exported(ledger, crawled(page(1)), tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text().startswith("url,")
@@ -100,9 +96,7 @@ def test_a_damaged_result_leaves_no_half_file(ledger, with_result, tmp_path, for
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("call", ["fsync", "link"])
-def test_a_full_disk_leaves_no_file_and_says_so(
-    ledger, crawled, tmp_path, monkeypatch, form, call
-) -> None:
+def test_a_full_disk_leaves_no_file(ledger, crawled, tmp_path, monkeypatch, form, call) -> None:
     out = tmp_path / "out"
     out.mkdir()
     task_id = crawled(page(1))
@@ -112,9 +106,7 @@ def test_a_full_disk_leaves_no_file_and_says_so(
     assert os.listdir(out) == []
 
 
-def test_a_full_disk_while_a_workbook_is_packed_says_so(
-    ledger, crawled, tmp_path, monkeypatch
-) -> None:
+def test_a_full_disk_fails_a_workbook(ledger, crawled, tmp_path, monkeypatch) -> None:
     import zipfile
 
     monkeypatch.setattr(zipfile.ZipFile, "write", raises(OSError(errno.ENOSPC, "disk full")))
@@ -123,9 +115,7 @@ def test_a_full_disk_while_a_workbook_is_packed_says_so(
     assert os.listdir(tmp_path) == ["home"]
 
 
-def test_a_workbook_leaves_nothing_in_the_temporary_folder(
-    ledger, crawled, tmp_path, monkeypatch
-) -> None:
+def test_workbooks_leave_no_temporary_file(ledger, crawled, tmp_path, monkeypatch) -> None:
     import tempfile
 
     place = tmp_path / "temporary"

@@ -160,9 +160,7 @@ def test_what_cannot_be_exported_says_why(ledger, crawled, with_result) -> None:
     ("status", "told"),
     [(None, "still RUNNING"), (Status.FAILED, "FAILED"), (Status.CANCELLED, "CANCELLED")],
 )
-def test_a_part_says_that_it_is_one_in_every_format(
-    ledger, crawled, tmp_path, status, told
-) -> None:
+def test_partial_exports_say_so(ledger, crawled, tmp_path, status, told) -> None:
     task_id = crawled(*PAGES, status=status)
     word = status or "RUNNING"
     assert {row["task_status"] for row in csv_rows(streamed(ledger, task_id, "csv"))} == {word}
@@ -329,9 +327,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("shape", ["pages.jsonl", "result.json"])
 @pytest.mark.parametrize("form", FORMATS)
-def test_no_planted_secret_comes_through(
-    ledger, crawled, with_result, tmp_path, form, shape
-) -> None:
+def test_exports_have_no_secret(ledger, crawled, with_result, tmp_path, form, shape) -> None:
     bad = page(1, **SECRETS)
     head = {"summary": {"note": "token=PLANTEDsecret10"}}
     if shape == "pages.jsonl":
@@ -354,9 +350,7 @@ def test_what_a_page_published_is_exported_as_it_is(ledger, crawled, form) -> No
     assert PUBLISHED["content"] in told
 
 
-def test_what_earlier_attempts_failed_of_stands_beside_the_error_that_counted(
-    ledger, crawled
-) -> None:
+def test_earlier_errors_have_a_column(ledger, crawled) -> None:
     earlier = {"attempts": 3, "earlier_errors": ["page used too much memory", "HTTP 503"]}
     task_id = crawled(page(1), {**page(2), **earlier})
     rows = csv_rows(streamed(ledger, task_id, "csv"))

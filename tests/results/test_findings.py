@@ -64,9 +64,7 @@ def test_each_kind_has_its_units_under_its_own_name(ledger, with_result, kind, k
         (b'{"content": [{"type": "text", "text": "Error: no"}], "isError": true}', None),
     ],
 )
-def test_a_kind_that_nobody_knows_is_read_as_well_as_can_be(
-    ledger, with_result, result, rows
-) -> None:
+def test_unknown_kinds_are_readable(ledger, with_result, result, rows) -> None:
     found = list(Findings(ledger, with_result("stranger", result), "stranger").rows())
     assert found == (rows if rows is not None else [{"text": "Error: no", "isError": True}])
 

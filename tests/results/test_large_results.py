@@ -93,9 +93,7 @@ def test_what_reads_through_us_gets_the_same_bytes_as_of_a_small_one(
         assert now.read() == before.read()
 
 
-def test_any_part_of_a_large_result_is_read_without_what_stands_before_it(
-    ledger: Ledger, small_limit: None
-) -> None:
+def test_parts_of_a_large_result_are_read_alone(ledger: Ledger, small_limit: None) -> None:
     task_id = large(ledger)
     pages = lines_of(ledger.root, task_id)
     with (ledger.root / task_id / "pages.jsonl").open("ab") as file:
@@ -109,9 +107,7 @@ def test_any_part_of_a_large_result_is_read_without_what_stands_before_it(
             assert file.read(7) == whole[start : start + 7]
 
 
-async def test_the_tree_and_the_search_of_a_large_result_know_its_pages(
-    ledger: Ledger, small_limit: None
-) -> None:
+async def test_tree_and_search_read_large_results(ledger: Ledger, small_limit: None) -> None:
     task_id, reading = large(ledger), TaskFileReader(ledger.root)
     root = Node("$", "object", 0, "")
     found = [one async for part in reading.members(task_id, "result.json", root) for one in part]
@@ -125,9 +121,7 @@ async def test_the_tree_and_the_search_of_a_large_result_know_its_pages(
     assert part.data.decode() == "é 2"
 
 
-def test_without_its_pages_a_large_result_is_told_as_it_stands(
-    ledger: Ledger, small_limit: None
-) -> None:
+def test_a_large_result_may_lack_its_pages(ledger: Ledger, small_limit: None) -> None:
     task_id = large(ledger)
     (ledger.root / task_id / "pages.jsonl").unlink()
     with ledger.whole_result(task_id) as file:
@@ -140,9 +134,7 @@ def test_another_programs_result_refers_to_nothing(ledger: Ledger, with_result) 
         assert file.read() == said
 
 
-def test_the_command_line_tells_and_exports_a_large_result_whole(
-    home: Path, ledger: Ledger, small_limit: None
-) -> None:
+def test_large_results_are_exported_whole(home: Path, ledger: Ledger, small_limit: None) -> None:
     task_id = large(ledger)
     pages = lines_of(ledger.root, task_id)
     plain = octask(home, "get", task_id, "--result").stdout
@@ -153,9 +145,7 @@ def test_the_command_line_tells_and_exports_a_large_result_whole(
     assert (exported["pages"], exported["about"]["summary"]) == (pages, HEAD["summary"])
 
 
-async def test_a_cancelled_crawl_leaves_its_pages_apart_too(
-    home: Path, site: Site, small_limit: None
-) -> None:
+async def test_cancelled_crawls_keep_page_files(home: Path, site: Site, small_limit: None) -> None:
     async with opened(home) as engine:
         args = {"url": f"{site.url}/static/1", **FAST, "delay_ms": 60_000}
         task_id = (await engine.requests.start("crawl", args)).task_id

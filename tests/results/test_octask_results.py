@@ -63,9 +63,7 @@ def test_a_part_is_said_to_be_one_beside_the_rows(home, crawled) -> None:
         (("--format", "csv", "-o", "{there}"), 1, "--force"),
     ],
 )
-def test_every_refusal_has_a_sentence_and_a_code(
-    home, crawled, tmp_path, words, code, said
-) -> None:
+def test_refusals_have_text_and_code(home, crawled, tmp_path, words, code, said) -> None:
     there = tmp_path / "there.csv"
     there.write_text("mine")
     words = [word.format(there=there) for word in words]

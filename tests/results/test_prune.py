@@ -48,9 +48,7 @@ def ids(tasks) -> list[str]:
     return [one.task_id for one in tasks]
 
 
-def test_the_preview_changes_nothing_and_pruning_does_what_it_showed(
-    ledger, crawled, trash
-) -> None:
+def test_pruning_removes_what_its_preview_listed(ledger, crawled, trash) -> None:
     old = [crawled(page(1)) for _ in range(3)]
     shown = preview(ledger, ALL, later())
     assert sorted(ids(shown.tasks)) == sorted(old)
@@ -98,9 +96,7 @@ def test_what_is_no_task_is_not_touched(ledger, crawled, tmp_path) -> None:
     assert preview(ledger, ALL, later()).tasks == ()
 
 
-def test_a_link_that_takes_the_folders_place_is_not_followed(
-    ledger, crawled, tmp_path, trash
-) -> None:
+def test_pruning_follows_no_swapped_link(ledger, crawled, tmp_path, trash) -> None:
     task_id = crawled(page(1))
     shown = preview(ledger, ALL, later())
     elsewhere = tmp_path / "elsewhere"

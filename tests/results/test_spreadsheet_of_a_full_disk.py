@@ -38,7 +38,7 @@ class Filled:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_disk_that_is_full_at_any_byte_leaves_no_error_that_nobody_catches(
+def test_a_disk_full_at_any_byte_is_a_caught_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(report, "_Sheets", Filled)

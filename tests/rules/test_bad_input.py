@@ -196,9 +196,7 @@ WORDS: tuple[tuple[int, tuple[str, ...]], ...] = (
 
 
 @pytest.mark.parametrize(("code", "words"), WORDS, ids=lambda words: str(words)[:40])
-def test_the_program_refuses_with_its_exit_code_and_no_traceback(
-    octask: Octask, code: int, words: tuple[str, ...]
-) -> None:
+def test_bad_input_has_an_exit_code(octask: Octask, code: int, words: tuple[str, ...]) -> None:
     octask(*words, code=code)
     left = [path.name for path in octask.home.rglob("*") if path.is_file()]
     assert [name for name in left if not name.startswith((".", "lock"))] == []

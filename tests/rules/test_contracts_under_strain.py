@@ -62,7 +62,7 @@ def record_of(bench: Bench, task_id: TaskId) -> TaskRecord:
     return record
 
 
-async def test_a_crawl_goes_on_while_its_contract_is_held_and_is_judged_once_it_is_free(
+async def test_a_locked_contract_does_not_stop_its_crawl(
     bench: Bench,
 ) -> None:
     task_id = bench.submit("run-1", {"expected_total": 3})
@@ -74,7 +74,7 @@ async def test_a_crawl_goes_on_while_its_contract_is_held_and_is_judged_once_it_
     assert bench.contract(task_id).completed == tuple(page["url"] for page in THREE)
 
 
-async def test_a_crawl_is_cancelled_within_two_seconds_while_its_contract_is_held(
+async def test_a_locked_contract_does_not_delay_a_cancel(
     bench: Bench,
 ) -> None:
     task_id = bench.submit("run-1", {"expected_total": 3}, (*THREE, *HANGS))
@@ -89,7 +89,7 @@ async def test_a_crawl_is_cancelled_within_two_seconds_while_its_contract_is_hel
     assert bench.ends(task_id) == ["cancelled"]
 
 
-async def test_pages_that_wait_for_a_held_contract_are_recorded_however_the_crawl_ends(
+async def test_pages_are_recorded_after_a_contract_lock_ends(
     bench: Bench,
 ) -> None:
     task_id = bench.submit("run-1", pages=(*THREE, *HANGS))
@@ -158,7 +158,7 @@ async def test_only_named_items_count_however_they_are_spelled_or_reached(bench:
     assert record_of(bench, fewer).status == Status.FAILED  # four pages, but only two of the items
 
 
-async def test_a_page_that_was_forced_to_end_before_it_was_there_leaves_an_empty_result(
+async def test_forcing_before_the_first_page_gives_an_empty_result(
     bench: Bench,
 ) -> None:
     task_id = bench.submit("run-1", pages=HANGS)
@@ -187,7 +187,7 @@ def test_a_task_whose_contract_cannot_name_it_is_started_all_the_same(
     assert bench.goals.accept("crawl", {"expected_total": 3}, None, create).is_live
 
 
-async def test_a_force_is_stronger_than_a_budget_that_runs_out_at_the_same_moment(
+async def test_a_force_precedes_an_exceeded_budget(
     bench: Bench,
 ) -> None:
     task_id = bench.submit("run-1", pages=HANGS)

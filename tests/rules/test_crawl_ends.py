@@ -47,9 +47,7 @@ async def alone(bench: Bench, number: int) -> float:
 
 
 @pytest.mark.parametrize("acts", [("force",), ("cancel",), ("force", "cancel"), ("force", "force")])
-async def test_however_a_crawl_with_a_contract_is_ended_all_records_agree(
-    bench: Bench, acts: tuple[str, ...]
-) -> None:
+async def test_all_records_agree_on_a_crawl_end(bench: Bench, acts: tuple[str, ...]) -> None:
     chance = random.Random(7)
     seen: Counter[str] = Counter()
     for number in range(ROUNDS):

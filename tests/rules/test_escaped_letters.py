@@ -69,9 +69,7 @@ def test_a_value_wholly_in_escapes_is_found(way: str, value: str) -> None:
 @settings(max_examples=10)
 @given(value=st.from_regex(r"[A-Za-z0-9!?*~_. -]{4,30}[A-Za-z0-9]", fullmatch=True))
 @pytest.mark.parametrize("way", ["json", "hex", "decimal", "reference", "percent"])
-def test_so_is_one_that_is_encoded_once_more(
-    way: str, after: Callable[[str], str], value: str
-) -> None:
+def test_double_encoding_is_found(way: str, after: Callable[[str], str], value: str) -> None:
     written = after("".join(map(WAYS[way], value)))
     assert kept(value.strip(), f"<{written}>").strip("<>\\ ") in (MARK, f"&#32;{MARK}") or (
         value != value.strip()
@@ -89,9 +87,7 @@ def test_so_is_one_in_which_only_some_letters_are_escaped(value: str, seed: int)
 
 
 @given(value=VALUES, before=st.binary(max_size=9), after=st.binary(max_size=9))
-def test_a_value_in_base64_or_hex_is_found_wherever_it_stands_in_it(
-    value: str, before: bytes, after: bytes
-) -> None:
+def test_base64_and_hex_values_are_found(value: str, before: bytes, after: bytes) -> None:
     data = before + value.encode() + after
     for encoded in (b64encode(data), urlsafe_b64encode(data), b64encode(data).rstrip(b"=")):
         clean = kept(value, f"<{encoded.decode()}>")

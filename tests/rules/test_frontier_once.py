@@ -58,9 +58,7 @@ def told_apart(url: str) -> tuple[str, str, str, tuple[str, ...]]:
 
 @settings(max_examples=300)
 @given(st.lists(PAGES, min_size=1, max_size=6), st.data())
-def test_no_page_is_visited_twice_however_its_links_are_spelled(
-    pages: list[Page], data: st.DataObject
-) -> None:
+def test_link_spellings_are_one_page(pages: list[Page], data: st.DataObject) -> None:
     frontier = Frontier(max_depth=5, max_queued=1000, wanted=lambda _: True)
     start = address_of(data.draw(spelled(pages[0])))
     assert start is not None

@@ -91,9 +91,7 @@ def test_what_is_not_said_is_as_promised(
     ("name", "least", "most"),
     [("max_depth", 0, 100), ("max_pages", 1, 1_000_000), ("concurrency", 1, 16)],
 )
-def test_a_number_is_taken_up_to_its_bounds_and_not_beyond(
-    name: str, least: int, most: int
-) -> None:
+def test_numbers_are_bounded(name: str, least: int, most: int) -> None:
     for fits in (least, most):
         assert getattr(parse_crawl({"url": URL, name: fits}), name) == fits
     for beyond in (least - 1, most + 1):
@@ -102,7 +100,7 @@ def test_a_number_is_taken_up_to_its_bounds_and_not_beyond(
 
 
 @pytest.mark.parametrize("parse", [parse_crawl, parse_sitemap])
-def test_what_a_task_is_started_under_is_no_argument_that_would_do_nothing(
+def test_terms_are_no_arguments(
     parse: Callable[[dict[str, Any]], Any],
 ) -> None:
     terms = {"enforce": True, "policy": {"maxToolCalls": 1}, "contract": {}, "phase": "act"}

@@ -127,9 +127,7 @@ def test_two_completions_of_a_task_run_and_a_cancel_against_one_are_one_end(
         assert [e.kind for e in view.events if e.kind in ENDS] == [view.status.lower()]
 
 
-def test_a_forced_completion_against_a_refused_one_is_one_end_with_its_reason(
-    home: Path, ledger: Ledger
-) -> None:
+def test_concurrent_completions_give_one_end(home: Path, ledger: Ledger) -> None:
     one, two = Goals(home, lambda: ledger), Goals(home, lambda: ledger)
     ids: list[str] = []
     for _ in range(ROUNDS):
@@ -174,9 +172,7 @@ def test_cancel_against_the_finish_of_an_envelope_ends_once(ledger: Ledger) -> N
         assert ends_of(ledger, task_id) == [raw["status"].lower()]
 
 
-def test_cancel_against_a_forced_crawl_ends_once_whatever_its_runner_finds(
-    home: Path, ledger: Ledger
-) -> None:
+def test_cancel_and_force_give_one_end(home: Path, ledger: Ledger) -> None:
     """The word of either is on disk first; the runner's end obeys it."""
     goals = Goals(home, lambda: ledger)
     other = Ledger(ledger.root)

@@ -72,9 +72,7 @@ async def test_auto_takes_the_browser_only_where_a_script_could_matter(
         assert marker(1) in late[0]["content"]
 
 
-async def test_screenshots_lie_in_the_tasks_own_folder(
-    engine_at: Callable[[], Any], site: Site
-) -> None:
+async def test_screenshots_are_artifacts(engine_at: Callable[[], Any], site: Site) -> None:
     async with engine_at() as engine:
         record, pages = await crawled(engine, site.url, max_pages=2, screenshot="all")
         folder = engine.settings.root / record.task_id
@@ -84,9 +82,7 @@ async def test_screenshots_lie_in_the_tasks_own_folder(
         assert shot.read_bytes().startswith(b"\x89PNG")
 
 
-async def test_pages_that_end_at_once_have_a_screenshot_each(
-    engine_at: Callable[[], Any], site: Site
-) -> None:
+async def test_parallel_pages_have_screenshots(engine_at: Callable[[], Any], site: Site) -> None:
     async with engine_at() as engine:
         url = site.url + "/static/"
         _, pages = await crawled(engine, url, max_pages=16, concurrency=8, screenshot="all")
@@ -94,9 +90,7 @@ async def test_pages_that_end_at_once_have_a_screenshot_each(
     assert len({page["screenshot"] for page in pages}) == 16
 
 
-async def test_a_crawl_is_not_led_to_another_private_address(
-    engine_at: Callable[[], Any], site: Site
-) -> None:
+async def test_crawls_open_no_private_redirect(engine_at: Callable[[], Any], site: Site) -> None:
     with Site(pages=3) as canary:
         async with engine_at() as engine:
             start = f"{site.url}/redirect/to?url={canary.url}/static/1"

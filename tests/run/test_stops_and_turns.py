@@ -120,9 +120,7 @@ def bench(home: Path) -> Any:
 
 
 @pytest.mark.parametrize("reason", WHY_ENDS)
-async def test_the_reason_of_a_stop_says_how_the_task_ends(
-    bench: Bench, reason: StopReason
-) -> None:
+async def test_the_stop_reason_decides_the_state(bench: Bench, reason: StopReason) -> None:
     record = await bench.run(kind(), 50, Companion(stop_after=3, reason=reason))
     status, code = WHY_ENDS[reason]
     assert record.status == status
@@ -225,7 +223,7 @@ async def test_a_request_in_the_tasks_own_fields_ends_it_in_order(bench: Bench, 
     assert bench.result(record)["ended"] == ("stopped" if field[0] == "s" else "forced")
 
 
-async def test_jobs_of_one_queue_run_one_after_another_and_others_pass_them(
+async def test_jobs_of_one_queue_run_in_order(
     bench: Bench,
 ) -> None:
     running: set[str] = set()

@@ -98,9 +98,7 @@ def test_starting_a_running_run_returns_it_as_it_is(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("state", ["completed", "aborted", "failed"])
-def test_starting_a_run_that_has_ended_is_the_seeds_error_in_its_words(
-    runs: Runs, state: str
-) -> None:
+def test_starting_an_ended_run_is_the_seeds_error(runs: Runs, state: str) -> None:
     run_id = brought_to(runs, state)
     with pytest.raises(LifecycleTransitionError) as refused:
         runs.start_run("thread-1", run_id=run_id)
@@ -146,9 +144,7 @@ def test_completing_works_from_running_and_is_a_no_op_on_completed(runs: Runs, s
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("target", ["aborted", "failed"])
-def test_aborting_and_failing_are_no_ops_from_every_terminal_state(
-    runs: Runs, state: str, target: str
-) -> None:
+def test_abort_and_fail_do_nothing_after_an_end(runs: Runs, state: str, target: str) -> None:
     run_id = brought_to(runs, state)
     before = runs.get_run(run_id)
     end = runs.abort_run if target == "aborted" else runs.fail_run
@@ -182,9 +178,7 @@ def test_an_unknown_run_is_said_to_be_unknown(runs: Runs, operation: str) -> Non
 @pytest.mark.parametrize(
     "run_id", ["", "..", "../up", "a/b", "a\\b", ".hidden", "con", "NUL", "a" * 129, "a.json", "ä"]
 )
-def test_an_id_that_could_lead_elsewhere_touches_no_file(
-    runs: Runs, home: Path, run_id: str
-) -> None:
+def test_unsafe_ids_touch_no_file(runs: Runs, home: Path, run_id: str) -> None:
     for ask in (
         lambda: runs.get_run(run_id),
         lambda: runs.complete_run(run_id),
@@ -219,9 +213,7 @@ steps = st.lists(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
-def test_any_story_of_operations_goes_as_the_model_goes(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
-) -> None:
+def test_runs_match_the_model(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
     runs = Runs(tmp_path_factory.mktemp("home"))
     run_id, state = "run-1", ""
     for step in steps:

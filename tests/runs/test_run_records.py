@@ -46,9 +46,7 @@ def test_each_transition_is_a_line_in_the_linked_audit_session(runs: Runs, home:
     }
 
 
-def test_a_run_outlives_the_program_and_fields_of_others_outlive_our_writes(
-    runs: Runs, home: Path
-) -> None:
+def test_runs_and_their_unknown_fields_persist(runs: Runs, home: Path) -> None:
     run = runs.start_run("thread-1")
     place = home / "comet-runs" / f"{run.run_id}.json"
     place.write_text(json.dumps({**stored(home, run.run_id), "theirs": {"x": 1}}))

@@ -102,9 +102,7 @@ async def test_a_run_is_healed_whose_task_another_program_has_ended(home: Path) 
         assert only_run(home)["status"] == "completed"
 
 
-async def test_healing_reads_no_run_that_has_ended(
-    home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_healing_skips_ended_runs(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = home / "comet-runs"
     folder.mkdir()
     for number in range(200):  # each of them would be told of if it were read
@@ -128,9 +126,7 @@ async def test_a_run_whose_task_was_removed_is_aborted(home: Path, ledger: Ledge
     assert linked.heal(ledger) == 0
 
 
-def test_the_runs_of_another_ledger_are_left_to_whoever_opens_that(
-    home: Path, ledger: Ledger, tmp_path: Path
-) -> None:
+def test_runs_of_other_ledgers_are_not_healed(home: Path, ledger: Ledger, tmp_path: Path) -> None:
     runs = Runs(home)
     record = ledger.create("crawl", {"url": "http://a.test/"}, engine=EngineFields(run_id="run-1"))
     LinkedRuns(runs, home, ledger.root).accept(record, {})

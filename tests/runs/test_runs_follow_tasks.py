@@ -35,9 +35,7 @@ def steps(home: Path) -> list[tuple[str | None, str]]:
     return [(line["from"], line["to"]) for line in lines]
 
 
-async def test_a_crawls_run_goes_along_with_it_from_its_acceptance_to_its_end(
-    home: Path, site: Any
-) -> None:
+async def test_a_run_follows_its_crawl(home: Path, site: Any) -> None:
     async with opened(home, route="cli", agent_id="agent-7") as engine:
         record = await engine.requests.start("crawl", {"url": site.url, **CRAWL})
         ended = await engine.tasks.wait(record.task_id)
@@ -90,9 +88,7 @@ async def test_a_task_that_fails_leaves_a_failed_run_with_its_reason(home: Path,
     assert (run["status"], run["failureReason"]) == ("failed", ended.error.message)
 
 
-async def test_a_cancel_from_another_process_ends_the_run_of_what_had_not_begun(
-    home: Path, ledger: Ledger
-) -> None:
+async def test_a_foreign_cancel_ends_a_pending_run(home: Path, ledger: Ledger) -> None:
     record = ledger.create("crawl", {"url": "http://a.test/"}, engine=EngineFields(run_id="run-1"))
     async with opened(home, accepts=False) as engine:
         await engine.commands.cancel(record.task_id, "not today")
@@ -102,9 +98,7 @@ async def test_a_cancel_from_another_process_ends_the_run_of_what_had_not_begun(
     assert run.task_thread_id == record.task_id
 
 
-async def test_a_running_task_that_is_cancelled_leaves_an_aborted_run(
-    home: Path, site: Any
-) -> None:
+async def test_cancelling_a_running_task_aborts_its_run(home: Path, site: Any) -> None:
     slow = {**CRAWL, "delay_ms": 60_000, "max_pages": 50}
     async with opened(home) as engine:
         record = await engine.requests.start("crawl", {"url": site.url, **slow})
@@ -132,9 +126,7 @@ async def running(engine: Engine, task_id: str) -> None:
     ("outcome", "status"),
     [("completed", "completed"), ("failed", "failed"), ("cancelled", "aborted")],
 )
-async def test_an_envelopes_run_is_running_at_once_and_ends_with_it(
-    home: Path, outcome: str, status: str
-) -> None:
+async def test_a_run_follows_its_envelope(home: Path, outcome: str, status: str) -> None:
     async with opened(home) as engine:
         record = await engine.requests.start("browser_task", {"objective": "look"})
         assert only_run(home)["status"] == "running"
@@ -186,9 +178,7 @@ async def test_the_command_lines_run_and_the_services_differ_in_route_ids_and_ti
         assert ours[name] == theirs[name], name
 
 
-def test_of_a_cancel_and_a_finish_at_once_one_stands_and_the_run_agrees(
-    home: Path, ledger: Ledger
-) -> None:
+def test_the_run_agrees_after_a_race_of_two_ends(home: Path, ledger: Ledger) -> None:
     """One terminal state, one terminal event, aborted exactly when CANCELLED."""
     runs = Runs(home)
     linked = LinkedRuns(runs, home, ledger.root)
@@ -233,9 +223,7 @@ def raced(at_once: threading.Barrier, act: Callable[[], TaskRecord]) -> None:
         act()
 
 
-def test_what_goes_wrong_with_a_run_never_stands_in_the_way_of_its_task(
-    home: Path, ledger: Ledger
-) -> None:
+def test_failing_runs_do_not_affect_their_task(home: Path, ledger: Ledger) -> None:
     def broken(record: TaskRecord) -> None:
         raise EngineError(message="no room")
 

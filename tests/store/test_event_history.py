@@ -33,7 +33,7 @@ def ts(event: TaskEvent, place: int = 0) -> float:
 
 
 @pytest.mark.case("R39")
-def test_the_newest_thousand_come_first_and_the_lines_before_them_are_counted(
+def test_the_newest_thousand_events_come_first(
     tmp_path: Path,
 ) -> None:
     with kept(tmp_path, b"".join(line(n) + b"\n" for n in range(200_000))) as folder:
@@ -85,9 +85,7 @@ def test_back_and_forth_tell_the_same_and_leave_nothing_out(
     assert at == end == data.rfind(b"\n") + 1
 
 
-def test_a_file_without_one_line_end_is_passed_over_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_line_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_search, "FAR", 4 * LINE_CAP)
     monkeypatch.setattr(event_search, "_BLOCK", LINE_CAP)
     with kept(tmp_path, bytes(20 * LINE_CAP)) as folder:

@@ -32,9 +32,7 @@ def names(ledger: Ledger) -> list[str]:
 @pytest.mark.case("R03", "R20")
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
-def test_a_failed_change_leaves_the_old_record_whole(
-    ledger: Ledger, task_id: str, monkeypatch, call: str, code: int
-):
+def test_a_failed_change_is_atomic(ledger: Ledger, task_id: str, monkeypatch, call: str, code: int):
     path = ledger.root / task_id / "meta.json"
     before, listed = path.read_bytes(), names(ledger)
     with monkeypatch.context() as fault:
@@ -67,9 +65,7 @@ def test_a_lease_that_cannot_be_taken_leaves_nothing_open_and_nothing_behind(
 @pytest.mark.case("R03")
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("call", ["mkdir", "write", "fsync", "rename"])
-def test_a_task_that_cannot_be_written_down_is_not_there(
-    ledger: Ledger, monkeypatch, call: str, code: int
-):
+def test_an_unwritable_task_does_not_exist(ledger: Ledger, monkeypatch, call: str, code: int):
     before = names(ledger)
     with monkeypatch.context() as fault:
         fault.setattr(os, call, raising(code))
@@ -106,9 +102,7 @@ def test_a_torn_event_costs_itself_only(ledger: Ledger, task_id: str, monkeypatc
 
 
 @pytest.mark.case("R06")
-def test_a_change_that_is_on_disk_stands_without_its_event(
-    ledger: Ledger, task_id: str, monkeypatch
-):
+def test_a_change_holds_without_its_event(ledger: Ledger, task_id: str, monkeypatch):
     events = ledger.root / task_id / "events.jsonl"
     events.unlink()
     events.mkdir()  # nothing can be appended there
@@ -122,9 +116,7 @@ def test_a_record_never_grows_beyond_what_can_be_read(ledger: Ledger, task_id: s
 
 
 @pytest.mark.case("R19")
-def test_a_transition_is_flushed_before_its_rename_and_its_folder_after(
-    ledger: Ledger, task_id: str, monkeypatch
-):
+def test_a_transition_flushes_file_and_folder(ledger: Ledger, task_id: str, monkeypatch):
     steps: list[str] = []
     fsync, replace = os.fsync, os.replace
 

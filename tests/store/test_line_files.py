@@ -90,9 +90,7 @@ def test_a_line_that_is_still_being_written_is_left_for_later(ledger: Ledger, ta
     assert [event.ts for event in ledger.read_events(task_id, found.next_offset).events] == [1]
 
 
-def test_the_tail_tells_progress_and_reads_64_kib_at_most(
-    ledger: Ledger, task_id: str, monkeypatch
-):
+def test_the_tail_reads_at_most_64_kib(ledger: Ledger, task_id: str, monkeypatch):
     for number in range(2_000):
         ledger.append_event(task_id, "progress", {"unitsDone": number, "unitsTotal": 9_999})
     ledger.append_event(task_id, "log", {"note": "last"})
@@ -116,9 +114,7 @@ def test_the_tail_tells_progress_and_reads_64_kib_at_most(
 
 
 @pytest.mark.parametrize("call", ["open", "read"])
-def test_events_that_are_kept_back_tell_nothing_and_break_nothing(
-    ledger: Ledger, task_id: str, monkeypatch, call: str
-):
+def test_delayed_events_break_nothing(ledger: Ledger, task_id: str, monkeypatch, call: str):
     place, real = os.stat(events_file(ledger, task_id)), getattr(os, call)
 
     def kept_back(what, *rest, **named):

@@ -93,9 +93,7 @@ DATES = {"an hour ago": 3_600, "now": 0, "in two hours": -7_200, "in a year": -3
 
 @pytest.mark.case("R15")
 @pytest.mark.parametrize("age_s", DATES.values(), ids=DATES)
-def test_a_dead_peers_lock_is_taken_whatever_its_date(
-    folder: Folder, clock: LockClock, age_s: int
-) -> None:
+def test_a_dead_peers_lock_is_taken(folder: Folder, clock: LockClock, age_s: int) -> None:
     peers(folder).mkdir()
     clock.aged(peers(folder), age_s)
     with TaskLock(folder, "t"):
@@ -182,9 +180,7 @@ def test_what_is_no_lock_is_put_aside_and_kept(folder: Folder, clock: LockClock,
     assert len(list(in_the_way.parent.glob(".lock.lock.dead-*"))) == 1
 
 
-def test_a_lock_that_was_taken_from_us_is_noticed_and_the_change_made_again(
-    ledger: Ledger, task_id: str
-):
+def test_a_stolen_lock_repeats_the_change(ledger: Ledger, task_id: str):
     place = ledger.root / task_id / ".lock.lock"
     tries = []
 
@@ -220,9 +216,7 @@ with Folder.at(sys.argv[1]) as folder, TaskLock(folder, "t"):
 
 @pytest.mark.case("R16")
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_after_one_of_us_died_inside_the_next_goes_on_at_once(
-    ledger: Ledger, task_id: str, clock: LockClock
-) -> None:
+def test_a_lock_is_free_after_a_death(ledger: Ledger, task_id: str, clock: LockClock) -> None:
     place = ledger.root / task_id
     died = subprocess.run([sys.executable, "-c", DIE_INSIDE, str(place)], check=False, timeout=150)
     assert died.returncode == -signal.SIGKILL
@@ -232,9 +226,7 @@ def test_after_one_of_us_died_inside_the_next_goes_on_at_once(
     assert not (place / ".lock.lock").exists()
 
 
-def test_a_record_of_ours_does_not_condemn_a_peer_with_the_same_inode(
-    folder: Folder, clock: LockClock
-):
+def test_a_reused_inode_does_not_free_a_living_lock(folder: Folder, clock: LockClock):
     """File systems use an inode again at once: the time must be ours, too."""
     with TaskLock(folder, "t"):
         pass

@@ -155,9 +155,7 @@ def test_a_mac_that_joins_another_network_is_the_same_machine(monkeypatch, syste
 
 @pytest.mark.parametrize("time", TIMES, ids=lambda time: f"{time!s:.8}")
 @pytest.mark.parametrize("kind", ["crawl", "browser_task"])
-def test_a_time_that_is_none_proves_nothing_and_keeps_no_other_task_waiting(
-    ledger: Ledger, kind: str, time: object
-):
+def test_an_invalid_start_time_proves_no_death(ledger: Ledger, kind: str, time: object):
     times = {"created_at": time, "started_at": time, "last_activity_at": time}
     living, dead = (foreign(ledger, pid, kind=kind, **times) for pid in (os.getpid(), 0))
     other = foreign(ledger, 0)
@@ -188,9 +186,7 @@ def test_a_defect_in_one_task_is_named_and_the_others_are_reaped(ledger: Ledger)
 
 @pytest.mark.case("R24")
 @pytest.mark.parametrize("pid", [0, -1, 2**31, 2**70, "1", 3.5, True, None, [1], 1e300])
-def test_what_is_no_pid_is_never_asked_about_and_its_task_is_reaped(
-    ledger: Ledger, pid: object, monkeypatch
-):
+def test_a_task_with_an_invalid_pid_is_reaped(ledger: Ledger, pid: object, monkeypatch):
     def asked(*_: object) -> None:
         raise AssertionError("a system call was made for it")
 
@@ -278,9 +274,7 @@ def test_a_result_is_assembled_without_touching_the_pages():
     assert nothing == {"summary": summary, "pages": []}
 
 
-def test_many_orphans_are_ended_side_by_side(
-    root: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-):
+def test_orphans_end_concurrently(root: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
     """A start waits for all of them, and each end waits for the disk."""
     for _ in range(8):
         foreign(ledger, 0)

@@ -73,9 +73,7 @@ def test_every_line_that_holds_a_text_is_found_once_whatever_the_slices(
     ],
 )
 @pytest.mark.parametrize("plain", [True, False])
-def test_a_text_is_found_however_json_writes_it(
-    tmp_path: Path, text: str, data: object, plain: bool
-) -> None:
+def test_search_ignores_json_escapes(tmp_path: Path, text: str, data: object, plain: bool) -> None:
     line = json.dumps({"ts": 1, "data": data}, ensure_ascii=plain, separators=(",", ":"))
     (tmp_path / NAME).write_bytes(event(1, "first") + line.encode() + b"\n")
     with Folder.at(str(tmp_path)) as folder:

@@ -79,9 +79,7 @@ def test_a_broken_meta_is_shown_with_its_reason_and_left_alone(ledger: Ledger, c
         (text(x=json.loads("[" * 65 + "]" * 65)), "nested deeper than 64"),
     ],
 )
-def test_what_two_programs_could_read_differently_is_listed_but_not_opened(
-    ledger: Ledger, data: bytes, reason: str
-):
+def test_ambiguous_records_are_listed_unreadable(ledger: Ledger, data: bytes, reason: str):
     planted(ledger, data)
     assert isinstance(ledger.list()[0], TaskRecord)
     opened = ledger.read(ID)
@@ -106,9 +104,7 @@ def test_fields_of_an_unusable_shape_are_named_and_the_rest_is_read(ledger: Ledg
 
 
 @pytest.mark.parametrize("status", [[], {}, 7, None, True])
-def test_a_status_that_is_no_text_is_refused_in_words_and_left_alone(
-    ledger: Ledger, status: object
-):
+def test_an_invalid_status_is_refused_and_kept(ledger: Ledger, status: object):
     path = planted(ledger, text(status=status)) / "meta.json"
     before = path.read_bytes()
     for change in (
@@ -155,9 +151,7 @@ def test_a_linked_task_folder_is_passed_over(ledger: Ledger, tmp_path: Path):
 
 @pytest.mark.case("R45")
 @pytest.mark.parametrize("name", ["meta.json", "events.jsonl", "result.json", "lock", ".lock.lock"])
-def test_a_link_in_a_task_is_neither_read_nor_written_through(
-    ledger: Ledger, task_id: str, tmp_path: Path, name: str
-):
+def test_task_links_are_not_followed(ledger: Ledger, task_id: str, tmp_path: Path, name: str):
     outside = tmp_path / "outside"
     outside.write_bytes(text())
     place = ledger.root / task_id / name

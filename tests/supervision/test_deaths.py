@@ -116,9 +116,7 @@ async def test_what_stands_still_is_given_up_and_its_page_is_not_called_slow(
 
 @pytest.mark.case("R73")
 @pytest.mark.usefixtures("patience")
-async def test_a_browser_that_stops_for_a_moment_only_makes_its_page_late(
-    place: Place, browser: Running
-) -> None:
+async def test_a_paused_browser_only_delays_its_page(place: Place, browser: Running) -> None:
     if sys.platform == "win32":
         pytest.skip("a process cannot be stopped there")
     place.pages = {"/": "<p>fine</p>"}
@@ -145,9 +143,7 @@ LATE = """<script>const ask = async () => {
 
 
 @pytest.mark.usefixtures("patience")
-async def test_new_pages_go_to_a_fresh_browser_while_the_worn_one_finishes_its_own(
-    place: Place, browser: Running
-) -> None:
+async def test_recycling_lets_old_pages_finish(place: Place, browser: Running) -> None:
     place.pages = {"/": "<p>fine</p>", "/late": LATE, "/may-end": "no"}
     late_options = PageOptions(wait_for="#late", timeout_ms=100_000)
     limits = Limits(browser_pages=2, driver_pages=2, look_s=0.05)

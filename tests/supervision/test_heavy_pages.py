@@ -79,9 +79,7 @@ def command(tool: str, action: str, **args: Any) -> Step:
     )
 
 
-async def test_the_next_page_is_not_blamed_for_what_the_last_one_left_in_its_tab(
-    place: Place, browser: Running
-) -> None:
+async def test_leftovers_of_a_page_do_not_fail_the_next(place: Place, browser: Running) -> None:
     place.pages["/large"] = (
         "<script>window.kept = new Uint8Array(200 << 20).fill(1)</script><p>large</p>"
     )
@@ -101,9 +99,7 @@ async def test_the_next_page_is_not_blamed_for_what_the_last_one_left_in_its_tab
             assert await asyncio.to_thread(until, ended)
 
 
-async def test_a_tab_that_crashed_while_nobody_used_it_is_not_used_again(
-    place: Place, browser: Running
-) -> None:
+async def test_a_crashed_idle_tab_is_not_reused(place: Place, browser: Running) -> None:
     place.pages["/"] = "<p>fine</p>"
     async with browser() as session:
         options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)

@@ -210,9 +210,7 @@ async def test_a_site_that_refuses_without_cookies_is_asked_once(
     assert made.hits["refused"] == 1
 
 
-async def test_a_page_that_hangs_alone_too_is_asked_for_no_third_time(
-    home: Path, place: Place, browser: Running
-) -> None:
+async def test_a_hanging_page_has_two_attempts(home: Path, place: Place, browser: Running) -> None:
     place.pages["/"] = place.links("/loop", *HONEST[:2])
     place.pages |= dict.fromkeys(HONEST[:2], "<p>fine</p>")
     place.pages["/loop"] = "<p>loop</p><script>for (;;);</script>"
@@ -324,9 +322,7 @@ async def test_a_page_that_holds_the_connections_of_its_site_costs_no_other_page
 
 
 @pytest.mark.case("R93")
-async def test_a_page_that_never_comes_to_rest_by_itself_is_asked_for_once(
-    home: Path, browser: Running
-) -> None:
+async def test_a_page_that_never_settles_has_one_attempt(home: Path, browser: Running) -> None:
     place = Place(BEHIND)
     waits = """<p>page</p><script>fetch("/never").catch(() => 0)</script>"""
     place.pages = {"/": place.links("/waits", HONEST[0]), "/waits": waits, HONEST[0]: "fine"}
@@ -383,9 +379,7 @@ async def test_a_server_that_sends_interim_heads_without_end_costs_no_page_besid
 
 @pytest.mark.case("R93")
 @pytest.mark.parametrize(("shared", "times"), [(True, 2), (False, 4)])
-async def test_a_silent_browser_loses_its_busiest_page_sooner_when_others_wait_for_it(
-    shared: bool, times: int
-) -> None:
+async def test_a_silent_browser_drops_its_busiest_page(shared: bool, times: int) -> None:
     silent = Silent()
     silent.shared = shared
     upkeep = BrowserRecycler(Limits(look_s=0.01), lambda: [cast("Chromium", silent)])

@@ -133,9 +133,7 @@ CRAWL = """
 
 @pytest.mark.case("R31")
 @pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be stopped there")
-def test_pages_that_were_late_because_everything_stood_still_are_loaded_again(
-    home: Path, place: Place
-) -> None:
+def test_pages_late_by_a_suspend_are_retried(home: Path, place: Place) -> None:
     from tests.hard.kill_program import reaped
 
     paths = [f"/{number}" for number in range(1, 4)]
@@ -162,7 +160,7 @@ def test_pages_that_were_late_because_everything_stood_still_are_loaded_again(
 
 
 @pytest.mark.case("R31")
-async def test_a_stop_of_the_process_shows_and_a_busy_loop_of_some_length_does_not(
+async def test_stops_differ_from_busy_loops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
@@ -178,7 +176,7 @@ async def test_a_stop_of_the_process_shows_and_a_busy_loop_of_some_length_does_n
 
 
 @pytest.mark.case("R31")
-async def test_a_sleep_of_the_machine_shows_although_its_monotonic_clock_stood(
+async def test_suspend_shows_with_a_stopped_clock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     slept = [10.0]

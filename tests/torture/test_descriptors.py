@@ -95,7 +95,7 @@ asyncio.run(main())
 
 
 @pytest.mark.case("R54")
-def test_five_hundred_tasks_without_a_free_descriptor_are_slower_and_none_is_lost(
+def test_500_tasks_survive_a_lack_of_descriptors(
     home: Path,
 ) -> None:
     done = subprocess.run(

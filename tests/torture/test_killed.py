@@ -25,9 +25,7 @@ def test_kills_at_any_instant_lose_nothing_that_was_acknowledged() -> None:
 
 
 @pytest.mark.case("R02", "R04", "R06")
-def test_a_kill_at_any_call_of_an_end_leaves_it_as_it_was_or_whole(
-    stage: Stage, tmp_path: Path
-) -> None:
+def test_a_kill_at_any_call_of_an_end_is_atomic(stage: Stage, tmp_path: Path) -> None:
     _, calls = traced(stage, "complete", tmp_path / "home", tmp_path / "trace")
     wrong = []
     for call in points(calls, tmp_path / "home"):
@@ -39,9 +37,7 @@ def test_a_kill_at_any_call_of_an_end_leaves_it_as_it_was_or_whole(
 
 @pytest.mark.case("R03", "R20")
 @pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EDQUOT", "EROFS", "EMFILE"])
-def test_an_error_at_any_call_of_an_end_is_told_and_leaves_the_old_record(
-    stage: Stage, tmp_path: Path, error: str
-) -> None:
+def test_an_error_at_any_call_is_atomic(stage: Stage, tmp_path: Path, error: str) -> None:
     _, calls = traced(stage, "fail", tmp_path / "home", tmp_path / "trace")
     told = 0
     for call in within(calls, tmp_path / "home"):
@@ -52,7 +48,5 @@ def test_an_error_at_any_call_of_an_end_is_told_and_leaves_the_old_record(
 
 
 @pytest.mark.case("R03")
-def test_a_failing_call_ends_octask_with_a_sentence_and_a_code(
-    stage: Stage, tmp_path: Path, site: Any
-) -> None:
+def test_a_failing_call_has_an_exit_code(stage: Stage, tmp_path: Path, site: Any) -> None:
     assert list(failed_starts(tmp_path, site.url, ["ENOSPC", "EIO"], 2, seed=3)) == []

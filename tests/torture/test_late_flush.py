@@ -40,9 +40,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows flushes no f
 
 
 @pytest.mark.case("R20")
-def test_a_claim_is_told_as_failed_and_is_ours_when_we_ask_again(
-    ledger: Ledger, folders_fail: Fail
-) -> None:
+def test_a_claim_can_be_repeated_after_a_failure(ledger: Ledger, folders_fail: Fail) -> None:
     task_id = ledger.create("crawl", {"url": "http://site.test/"}).task_id
     folders_fail()
     with pytest.raises(LedgerWriteFailed, match="Input/output error"):
@@ -53,9 +51,7 @@ def test_a_claim_is_told_as_failed_and_is_ours_when_we_ask_again(
 
 
 @pytest.mark.case("R20")
-def test_an_end_is_told_as_failed_and_ends_once_when_we_ask_again(
-    ledger: Ledger, task_id: str, folders_fail: Fail
-) -> None:
+def test_a_failed_end_can_be_repeated(ledger: Ledger, task_id: str, folders_fail: Fail) -> None:
     folders_fail()
     with pytest.raises(LedgerWriteFailed):
         ledger.finish(task_id, Status.COMPLETED)
@@ -84,9 +80,7 @@ def test_an_end_by_another_is_not_taken_for_ours_after_a_request_that_was_not_fl
 
 
 @pytest.mark.case("R20")
-def test_another_process_does_not_take_a_claim_that_was_not_flushed(
-    ledger: Ledger, root: Path, folders_fail: Fail
-) -> None:
+def test_unflushed_claims_are_not_taken(ledger: Ledger, root: Path, folders_fail: Fail) -> None:
     task_id = ledger.create("crawl", {"url": "http://site.test/"}).task_id
     folders_fail()
     with pytest.raises(LedgerWriteFailed):
@@ -106,9 +100,7 @@ def test_a_task_that_is_told_as_failed_is_not_there(ledger: Ledger, folders_fail
 
 
 @pytest.mark.case("R03")
-def test_a_task_whose_name_could_not_be_flushed_is_taken_back(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unflushed_tasks_are_removed(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync, root = os.fsync, os.stat(ledger.root).st_ino
 
     def flush(fd: int) -> None:

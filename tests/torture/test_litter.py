@@ -49,9 +49,7 @@ def test_hundreds_of_temp_files_are_in_nobodys_list_and_go_when_they_are_old(
 
 
 @pytest.mark.case("R18")
-async def test_a_program_that_is_left_alone_tidies_by_itself(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_idle_program_tidies(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.service.maintenance.OLD_S", 0.0)
     engine = Engine(Settings(home=home, root=home / "tasks", reap_s=0.05), accepts=True)
     await engine.open()
@@ -118,9 +116,7 @@ def test_a_temp_file_that_is_put_in_place_meanwhile_keeps_no_other_from_going(
 
 
 @pytest.mark.case("R05")
-def test_the_next_process_ends_a_torn_line_before_it_writes_its_own(
-    ledger: Ledger, task_id: str, root: Path
-) -> None:
+def test_a_torn_line_is_ended_by_the_next(ledger: Ledger, task_id: str, root: Path) -> None:
     with open(root / task_id / "events.jsonl", "ab") as events:
         events.write(b'{"ts":1,"kind":"prog')
     lease = Lease.acquire(root)

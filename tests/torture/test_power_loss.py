@@ -56,9 +56,7 @@ def traces(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 @pytest.mark.case("R19")
 @pytest.mark.parametrize("scene", BY_NAME)
-def test_no_file_takes_its_place_before_it_is_flushed(
-    traces: dict[str, list[Call]], scene: str
-) -> None:
+def test_files_are_flushed_before_rename(traces: dict[str, list[Call]], scene: str) -> None:
     assert list(renamed_unflushed(traces[scene])) == []
 
 
@@ -72,7 +70,7 @@ def test_what_is_acknowledged_is_in_a_folder_that_was_flushed_before(
 
 
 @pytest.mark.case("R19")
-def test_a_result_is_on_disk_with_its_name_before_the_record_says_that_it_is_whole(
+def test_the_result_is_durable_before_the_record(
     traces: dict[str, list[Call]],
 ) -> None:
     calls = traces["complete"]
@@ -85,7 +83,7 @@ def test_a_result_is_on_disk_with_its_name_before_the_record_says_that_it_is_who
 
 
 @pytest.mark.case("R19")
-def test_the_order_of_one_transition_is_write_flush_rename_flush_word(
+def test_a_transition_writes_flushes_and_renames(
     traces: dict[str, list[Call]],
 ) -> None:
     steps = [

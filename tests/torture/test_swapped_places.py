@@ -105,9 +105,7 @@ def hammer(ledger: Ledger, task_id: str) -> int:
 
 
 @pytest.mark.case("R47", "R45")
-def test_links_planted_while_we_work_are_not_followed(
-    ledger: Ledger, task_id: str, outside: Path
-) -> None:
+def test_planted_links_are_not_followed(ledger: Ledger, task_id: str, outside: Path) -> None:
     before = content(outside)
     folder = ledger.root / task_id
 
@@ -123,9 +121,7 @@ def test_links_planted_while_we_work_are_not_followed(
 
 
 @pytest.mark.case("R47", "R44")
-def test_a_task_folder_that_is_swapped_for_a_link_leads_nowhere(
-    ledger: Ledger, task_id: str, outside: Path
-) -> None:
+def test_a_folder_swapped_for_a_link(ledger: Ledger, task_id: str, outside: Path) -> None:
     before = content(outside)
     with swapping(lambda _: swapped(ledger.root / task_id, outside)):
         hammer(ledger, task_id)
@@ -134,9 +130,7 @@ def test_a_task_folder_that_is_swapped_for_a_link_leads_nowhere(
 
 
 @pytest.mark.case("R47")
-def test_a_task_folder_that_is_swapped_for_anothers_gets_none_of_its_changes(
-    ledger: Ledger, task_id: str
-) -> None:
+def test_a_swapped_folder_receives_no_change(ledger: Ledger, task_id: str) -> None:
     other = ledger.create("crawl", {"url": "http://other.test/"}).task_id
     folder, theirs, aside = (ledger.root / name for name in (task_id, other, ".aside"))
 

@@ -48,9 +48,7 @@ def started(root: Path, policy: dict[str, int]) -> str:
 
 @pytest.mark.case("R90")
 @pytest.mark.parametrize("key", CALLS)
-def test_a_budget_of_calls_is_exceeded_above_its_limit_and_a_restart_forgets_nothing(
-    home: Path, key: str
-) -> None:
+def test_the_call_budget_survives_a_restart(home: Path, key: str) -> None:
     root = home / "tasks"
     task_id = started(root, {key: LIMIT})
     found = []
@@ -63,7 +61,7 @@ def test_a_budget_of_calls_is_exceeded_above_its_limit_and_a_restart_forgets_not
 
 
 @pytest.mark.case("R90")
-def test_a_budget_of_time_is_exceeded_above_its_limit_and_a_restart_starts_no_new_time(
+def test_the_time_budget_survives_a_restart(
     home: Path,
 ) -> None:
     root = home / "tasks"

@@ -56,9 +56,7 @@ def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("which", requests("http://x.test"))
-async def test_a_site_is_told_who_asks_and_nothing_of_it_is_written_down(
-    home: Path, private: Private, which: str
-) -> None:
+async def test_credentials_are_sent_not_stored(home: Path, private: Private, which: str) -> None:
     kind, args = requests(f"http://127.0.0.1:{private.server.port}")[which]
     given = {"username": "ann", "password": {"secret": f"env:{NAME}"}}
     async with opened(home, environ={NAME: PASSWORD}) as engine:
@@ -71,9 +69,7 @@ async def test_a_site_is_told_who_asks_and_nothing_of_it_is_written_down(
     assert leaks(home) == []
 
 
-async def test_a_password_that_was_typed_has_to_be_given_again(
-    home: Path, private: Private
-) -> None:
+async def test_a_typed_password_prevents_a_rerun(home: Path, private: Private) -> None:
     kind, args = requests(f"http://127.0.0.1:{private.server.port}")["static"]
     async with opened(home) as engine:
         given = {**args, "username": "ann", "password": PASSWORD}

@@ -75,9 +75,7 @@ def test_a_clock_in_the_past_is_named(home: Path, monkeypatch: pytest.MonkeyPatc
     assert (found["clock"].state, "2001-09-09" in found["clock"].text) == ("warning", True)
 
 
-def test_a_disk_whose_clock_is_another_one_is_named(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_with_another_clock_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Octask(home)("reap")
     monkeypatch.setattr(environment, "wall_ms", lambda: machine.wall_ms() + 60_000)
     found = {one.subject: one for one in environment.locks(Settings.at(home=home))}
@@ -86,7 +84,7 @@ def test_a_disk_whose_clock_is_another_one_is_named(
 
 
 @pytest.mark.case("R50")
-def test_a_ledger_that_cannot_be_written_is_a_problem_and_the_exit_code_says_so(
+def test_an_unwritable_ledger_has_an_exit_code(
     home: Path,
 ) -> None:
     Octask(home)("reap")
@@ -110,9 +108,7 @@ def test_a_root_that_is_a_file_is_a_problem_with_its_path(tmp_path: Path) -> Non
 
 
 @pytest.mark.case("R55")
-def test_watches_that_are_used_up_are_a_warning_with_what_to_raise(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exhausted_watches_are_a_warning(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left() -> None:
         raise OSError(28, "No space left on device")
 

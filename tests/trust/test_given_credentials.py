@@ -148,9 +148,7 @@ async def test_a_password_that_is_a_word_of_our_records_leaves_them_whole(
     assert all({"url", "status", "title", "content"} <= page.keys() for page in pages)
 
 
-async def test_a_password_that_is_the_port_leaves_addresses_as_they_are(
-    home: Path, repeating: Repeating
-) -> None:
+async def test_a_port_as_password_keeps_addresses(home: Path, repeating: Repeating) -> None:
     port = str(repeating.server.port)
     front = repeating.front.replace(quote(PASSWORD, safe=""), port)
     async with opened(home) as engine:

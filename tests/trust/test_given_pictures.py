@@ -84,9 +84,7 @@ def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("which", requests("http://x.test"))
-async def test_a_picture_is_the_same_whatever_the_password_on_it(
-    home: Path, repeating: Repeating, which: str
-) -> None:
+async def test_passwords_do_not_show(home: Path, repeating: Repeating, which: str) -> None:
     taken = []
     async with opened(home) as engine:
         for password in (ONE, OTHER):

@@ -51,7 +51,7 @@ def open_root(home: Path, request: pytest.FixtureRequest) -> tuple[Path, str]:
 
 @posix
 @pytest.mark.case("R49")
-def test_a_ledger_that_others_can_write_is_named_by_doctor_with_the_way_out(
+def test_doctor_reports_a_ledger_writable_by_others(
     open_root: tuple[Path, str],
 ) -> None:
     root, words = open_root
@@ -61,7 +61,7 @@ def test_a_ledger_that_others_can_write_is_named_by_doctor_with_the_way_out(
 
 @posix
 @pytest.mark.case("R49")
-async def test_such_a_ledger_can_be_used_and_its_health_says_what_is_wrong(
+async def test_a_writable_ledger_is_used_with_a_warning(
     open_root: tuple[Path, str],
 ) -> None:
     root, words = open_root
@@ -135,9 +135,7 @@ def test_of_two_disks_at_one_place_the_one_on_top_counts(tmp_path: Path) -> None
 
 
 @pytest.mark.case("R53")
-def test_where_nothing_is_known_of_a_disk_no_notice_is_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_disks_need_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("psutil.disk_partitions", lambda all: [])
     assert "does not tell of every change" in unreliable_notices(tmp_path)
     assert concerns(tmp_path, tmp_path)

@@ -80,9 +80,7 @@ def test_everything_that_is_made_is_its_owners_alone(user: Path, umask: int) -> 
 
 @pytest.mark.case("R48")
 @pytest.mark.parametrize("umask", [0o000, 0o077])
-def test_log_crash_file_settings_and_the_windows_lock_are_their_owners_alone(
-    user: Path, umask: int
-) -> None:
+def test_log_settings_and_lock_files_are_private(user: Path, umask: int) -> None:
     window = subprocess.Popen(
         [sys.executable, "-c", WINDOW, str(user)],
         env={**surroundings(user), "QT_QPA_PLATFORM": "offscreen"},
@@ -103,9 +101,7 @@ def test_log_crash_file_settings_and_the_windows_lock_are_their_owners_alone(
 
 
 @pytest.mark.case("R48")
-def test_an_export_is_the_users_own_file_and_keeps_to_the_umask(
-    user: Path, site: Site, tmp_path: Path
-) -> None:
+def test_exports_follow_the_umask(user: Path, site: Site, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     octask = [sys.executable, "-m", "engine.cli"]
     start = [*octask, "start", "crawl", site.url, *FAST, "--max-pages", "1", "--json"]

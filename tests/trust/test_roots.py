@@ -54,9 +54,7 @@ def test_a_root_that_is_no_folder_is_one_sentence_with_the_path_and_what_to_do(
 
 
 @pytest.mark.case("R51")
-def test_such_a_root_takes_no_task_and_is_left_as_it_is(
-    bad_root: tuple[Path, str], home: Path
-) -> None:
+def test_an_unusable_root_stays_unchanged(bad_root: tuple[Path, str], home: Path) -> None:
     root, _ = bad_root
     before = sorted(root.parent.parent.rglob("*")) if root.parent.is_dir() else []
     ran = run_plainly(home, *ENVELOPE, "--root", str(root))
@@ -67,7 +65,7 @@ def test_such_a_root_takes_no_task_and_is_left_as_it_is(
 
 
 @pytest.mark.case("R51")
-def test_a_root_that_is_only_not_made_yet_lists_nothing_and_is_made_by_the_first_task(
+def test_the_first_task_creates_the_root(
     home: Path,
 ) -> None:
     octask, root = Octask(home), home / "tasks"
@@ -84,7 +82,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.case("R51")
-def test_a_root_on_a_full_disk_says_so_with_the_path_and_can_still_be_listed(
+def test_a_root_on_a_full_disk_can_be_listed(
     full_disk: Path,
 ) -> None:
     ran = run_plainly(full_disk, *ENVELOPE)
@@ -96,9 +94,7 @@ def test_a_root_on_a_full_disk_says_so_with_the_path_and_can_still_be_listed(
 
 
 @pytest.mark.case("R50")
-def test_a_read_only_root_is_listed_and_takes_no_task(
-    home: Path, read_only: Callable[[Path], None]
-) -> None:
+def test_a_read_only_root_takes_no_task(home: Path, read_only: Callable[[Path], None]) -> None:
     root = home / "tasks"
     ledger = Ledger(root, lease=Lease.acquire(root))
     task_id = ledger.create("crawl", {"url": "http://x.test/"}).task_id
@@ -147,9 +143,7 @@ def test_a_root_that_may_not_be_read_says_so(home: Path) -> None:
         ({"HOME": ""}, "HOME must be an absolute path"),
     ],
 )
-def test_an_environment_that_names_no_usable_folder_is_refused(
-    given: dict[str, Any], words: str
-) -> None:
+def test_unusable_folders_of_the_environment(given: dict[str, Any], words: str) -> None:
     if "HOME" in given and os.name != "posix":
         pytest.skip("HOME means nothing on this system")
     with pytest.raises(LedgerUnusable, match=words):

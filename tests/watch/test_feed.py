@@ -174,7 +174,7 @@ async def test_looking_writes_nothing_and_makes_no_events_of_its_own(tmp_path: P
     assert after == before
 
 
-async def test_a_burst_over_many_tasks_ends_with_the_picture_that_is_on_disk(
+async def test_a_burst_ends_with_the_state_on_disk(
     tmp_path: Path,
 ) -> None:
     script = """

@@ -54,7 +54,7 @@ async def test_rows_go_when_a_file_takes_the_place_of_the_root(tmp_path: Path) -
         await until(lambda: watch.reason == f"{root}: this is a file, not a folder")
 
 
-async def test_rows_stay_while_no_file_can_be_opened_and_are_right_afterwards(
+async def test_rows_survive_a_lack_of_descriptors(
     tmp_path: Path,
 ) -> None:
     resource = pytest.importorskip("resource")

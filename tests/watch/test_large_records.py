@@ -72,7 +72,7 @@ def test_large_records_are_looked_at_without_holding_all_of_them(tmp_path: Path,
     assert most < 30_000_000  # 60 of them take 70
 
 
-def test_a_record_of_common_size_is_kept_whole_and_so_is_one_for_who_asks_for_it(
+def test_records_of_common_size_are_kept_whole(
     tmp_path: Path,
 ) -> None:
     for number, text in ((1, "z" * 20_000), (2, HUGE)):

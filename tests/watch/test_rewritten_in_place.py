@@ -31,9 +31,7 @@ async def views_of(engine: Engine, number: int, seen: list[TaskView]) -> None:
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "COMPLETED"])
-async def test_a_list_never_loses_the_last_good_value_and_settles_soon(
-    tmp_path: Path, status: str
-) -> None:
+async def test_a_list_keeps_the_last_good_value(tmp_path: Path, status: str) -> None:
     write_meta(tmp_path / "tasks", 1, status, pid=os.getpid())
     path = tmp_path / "tasks" / task_id(1) / "meta.json"
     engine = Engine(Settings.at(home=tmp_path), accepts=False)
@@ -58,9 +56,7 @@ async def test_a_list_never_loses_the_last_good_value_and_settles_soon(
     assert settled_s < 4  # before the look that comes every 5 s
 
 
-def test_what_stays_broken_is_unreadable_in_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lasting_damage_is_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_meta(tmp_path, 1, "COMPLETED")
     shown = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
     shown.load(shown.survey()[0])
@@ -98,9 +94,7 @@ def test_one_look_waits_until_a_file_that_is_being_written_is_whole(
             assert [type(entry) for entry in ledger.list()] == [TaskRecord]
 
 
-def test_what_was_broken_long_ago_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_damage_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_meta(tmp_path, 1, "COMPLETED")
     path = tmp_path / task_id(1) / "meta.json"
     path.write_text("{")

@@ -287,7 +287,7 @@ async def test_a_root_that_goes_and_comes_back_is_watched_again(
         await heard(watch, 7)
 
 
-async def test_a_root_made_again_at_once_is_watched_again_even_with_the_same_inode(
+async def test_a_recreated_root_is_watched_again(
     tmp_path: Path,
 ) -> None:
     root = tmp_path / "tasks"

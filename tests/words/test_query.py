@@ -73,9 +73,7 @@ def test_the_text_searched_holds_id_address_name_and_error() -> None:
 
 
 @given(THINGS, st.lists(KEYS, min_size=1, max_size=3))
-def test_the_order_is_that_of_its_keys_with_the_valueless_last(
-    things: list[Thing], keys: list[tuple[str, bool]]
-) -> None:
+def test_missing_values_sort_last(things: list[Thing], keys: list[tuple[str, bool]]) -> None:
     orders = [order_of(*key) for key in keys]
     ordered = in_order(things, orders)
     places = [place(orders, thing) for thing in ordered]

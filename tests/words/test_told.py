@@ -55,9 +55,7 @@ def test_no_fact_is_lost_in_between(recognised: ReasonTranslator) -> None:
 
 
 @pytest.mark.parametrize("reason", [*WHOLE, *map(os.strerror, SYSTEM)])
-def test_what_is_put_together_and_what_the_system_says_has_them_too(
-    recognised: ReasonTranslator, reason: str
-) -> None:
+def test_composed_texts_are_translated(recognised: ReasonTranslator, reason: str) -> None:
     assert recognised(reason) != reason
 
 

@@ -305,7 +305,7 @@ async def test_a_site_sees_one_user_agent_whichever_engine_asks(home: Path) -> N
     assert "OpenChromeMonitor/" in agents[0]
 
 
-async def test_both_engines_tell_the_same_of_a_site_whose_script_changes_every_page(
+async def test_both_engines_agree_on_scripted_pages(
     home: Path,
 ) -> None:
     script = (

@@ -51,7 +51,7 @@ async def test_a_page_of_5017_links_leads_to_5017_pages() -> None:
     assert "links_over_limit" not in summary
 
 
-async def test_the_browser_hands_over_every_link_and_counts_those_beyond_the_limit(
+async def test_links_beyond_the_limit_are_counted(
     site: Any,
 ) -> None:
     site.answers["/all"] = Answer(listing(LINKS).encode())

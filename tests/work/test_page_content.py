@@ -164,9 +164,7 @@ def test_a_link_that_needs_no_look_at_it_has_no_secret(text: str):
 
 
 @pytest.mark.parametrize("switch", [True, False])
-async def test_a_crawl_keeps_what_pages_say_and_counts_what_it_took_out(
-    home: Path, site: Site, switch: bool
-) -> None:
+async def test_a_crawl_counts_redactions(home: Path, site: Site, switch: bool) -> None:
     words = "AuthType Basic AuthName, password1 != password2: raise X"
     echo = f"{html.escape(PASSWORD)} {TOKEN}"
     body = f"<title>{words}</title><p>{words}</p><p>{KEYS[0]}</p><p>{echo}</p>"

@@ -195,7 +195,7 @@ async def test_a_retry_comes_after_the_rest_of_its_level() -> None:
         assert ctx.pages[-1]["url"] == f"{site.url}/1"
 
 
-async def test_a_stop_during_a_wait_is_prompt_and_keeps_the_last_failure(
+async def test_a_stop_during_a_wait_is_prompt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waits, put_off = asyncio.Event(), Frontier.put_off
@@ -217,7 +217,7 @@ async def test_a_stop_during_a_wait_is_prompt_and_keeps_the_last_failure(
         assert "attempts" not in last  # it was made once
 
 
-async def test_a_stop_keeps_a_great_many_waiting_pages_and_then_tells_of_them(
+async def test_a_stop_keeps_many_waiting_pages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("engine.kinds.crawl.crawl.KEPT_SINGLY", 3)
