@@ -351,5 +351,5 @@ def slices(items: Iterable[Item], size: int = AT_ONCE) -> Iterator[tuple[Item, .
     while part := tuple(islice(source, size)):
         yield part
         if time.perf_counter() >= until:
-            time.sleep(REST_S)
+            time.sleep(REST_S)  # leaves the GIL to other threads
             until = time.perf_counter() + BUSY_S

@@ -188,6 +188,7 @@ class TaskLock:
         waited_s = time.monotonic() - began
         if waited_s > self._timeout_s:
             raise LockTimeout(task_id=self._task_id, waited_s=waited_s)
+        # The peer's lock is a folder, which nothing announces.
         time.sleep(random.uniform(least_s, most_s))
 
     def _yield_to_peer(self) -> None:
@@ -201,7 +202,7 @@ class TaskLock:
         if not 0 <= now - last < YIELD_S or not now - since >= 0:
             since = now
         if now - since > BUSY_S:
-            time.sleep(YIELD_S)
+            time.sleep(YIELD_S)  # lets other processes take the lock
             since = time.monotonic()
         self._record["since"] = since
 

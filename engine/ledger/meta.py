@@ -347,7 +347,7 @@ def read_stable(
     for _ in range(TRIES):
         if is_whole(found) or quiet == QUIET or not any(map(_is_fresh, before)):
             break
-        time.sleep(PAUSE_S)
+        time.sleep(PAUSE_S)  # the writer that rewrites in place sends no notice
         after = marks()
         quiet = quiet + 1 if after == before else 0
         before, found = after, read()

@@ -99,7 +99,7 @@ class Reaper:
         until = time.monotonic() + limit_s
         ended = self.reap()
         while self.busy and time.monotonic() < until:
-            time.sleep(BUSY_RETRY_S)
+            time.sleep(BUSY_RETRY_S)  # foreign locks are freed without notice
             ended += self.retry()
         return ended
 

@@ -110,7 +110,7 @@ def routed(
             part = there.part(self.part_name)
             return await there.ask(operation(part, plain_id(task_id), *args, **kwargs))
 
-        call.access = access  # type: ignore[attr-defined]
+        call.access = access  # type: ignore[attr-defined]  # an attribute on a function
         return call
 
     return decorate
@@ -129,5 +129,5 @@ def routed_parts(
         part = there.part(self.part_name)
         return there.each(operation(part, plain_id(task_id), *args, **kwargs))
 
-    call.access = "read"  # type: ignore[attr-defined]
+    call.access = "read"  # type: ignore[attr-defined]  # an attribute on a function
     return call

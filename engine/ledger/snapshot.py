@@ -179,6 +179,7 @@ class LedgerSnapshot:
             }
             if others:
                 loaded |= self._read_live(others)
+            # Dicts are invariant in their values.
             self._views.update(loaded)  # type: ignore[arg-type]
             views += loaded.values()
         return Difference(tuple(views))

@@ -268,7 +268,7 @@ def locked(file: Path) -> Iterator[None]:
         if time.monotonic() > end:
             log.warning("%s is saved without its lock, which another program holds", file)
             break
-        time.sleep(_LOCK_LOOK_S)
+        time.sleep(_LOCK_LOOK_S)  # QLockFile has no signal
     if held:
         with suppress(OSError):  # Qt leaves its mode to the umask
             place.chmod(0o600)

@@ -107,6 +107,7 @@ def main(argv: list[str]) -> None:
         return
     found = {f"{TASKS} tasks": once(), f"only {FEWER} watches": limited()}
     rows = [
+        # Rows are of mixed types.
         (name, TASKS * TURNS, one["renames_per_s"], ", ".join(one["states"]), one["late_s"])  # type: ignore[arg-type]
         if one
         else (name, "", "", "cannot be limited here", "")

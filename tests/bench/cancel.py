@@ -35,7 +35,7 @@ def _cancel_from_outside(root: str) -> None:
         while json.loads(Path(path).read_bytes())["status"] == "RUNNING":
             if time.monotonic() - began > 60:
                 break
-            time.sleep(0.002)
+            time.sleep(0.002)  # no event to wait for: another process changes it
         print(time.monotonic() - began, flush=True)
 
 

@@ -93,6 +93,7 @@ def prepare(side: str) -> None:
 
     pool.open_context = open_context
     if side == "open":
+        # A property in the place of another.
         ProxyListener.bypass = property(lambda self: "*")  # type: ignore[assignment]
     if side == "fenced":
         Policy.loopback_places = lambda self: ()

@@ -60,7 +60,7 @@ def _watched(program: psutil.Popen) -> tuple[float, float]:
             cpu = sum(program.cpu_times()[:2])
         except (psutil.Error, OSError):
             break
-        time.sleep(LOOK_S)
+        time.sleep(LOOK_S)  # the period of the measurement
     return peak, cpu
 
 

@@ -24,7 +24,7 @@ import random
 root, count, tasks = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 times = []
 for number in range(count):
-    time.sleep(random.uniform(0.005, 0.08))
+    time.sleep(random.uniform(0.005, 0.08))  # arrivals at random times
     fresh = number % 10 == 9  # now and then a task that was not there before
     times.append(now_ns())
     write_meta(root, tasks + number if fresh else random.randrange(tasks), objective=str(number))

@@ -39,7 +39,7 @@ while True:
         line["data"] = {"unitsDone": at, "unitsTotal": 1000}
         with (root / task_id(number) / "events.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\\n")
-    time.sleep(1.0)
+    time.sleep(1.0)  # the period of the other program's writes
 """
 PAINTED = """
 import os, resource, sys, time

@@ -73,7 +73,7 @@ def made_views(count: int, now_ms: float) -> list[TaskView]:
             args_summary={"url": f"https://host{dice.randrange(50)}.example/{dice.random()}"},
         )
         views.append(TaskView(record, units=Units(dice.randrange(50), 100)))
-    return sorted(views, key=lambda view: -view.entry.created_at)  # type: ignore[union-attr]
+    return sorted(views, key=lambda view: -view.entry.created_at)
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
@@ -213,7 +213,7 @@ class Bench:
             ]
             busy.append(self.turn(partial(self.model.put_many, news)))
             rest = wall + (flush + 1) / FLUSH_HZ - time.perf_counter()
-            time.sleep(max(0.0, rest))
+            time.sleep(max(0.0, rest))  # the frame rate of the flood
         busy = busy[WARM_UP:]
         self.note("flood, busy a flush", "flood_busy", busy)
         key = f"flood_{self.count // 1000}k"

@@ -22,7 +22,7 @@ for line in sys.stdin:
     number = int(line)
     for count in range({REPLACES}):
         write_meta(root, number, at=count)
-        time.sleep(random.uniform(0, 0.03))
+        time.sleep(random.uniform(0, 0.03))  # changes at random times
     began = now_ns()
     write_meta(root, number, "COMPLETED")
     print(began, flush=True)

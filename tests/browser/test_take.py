@@ -322,6 +322,7 @@ async def test_screenshots_are_made_as_asked(browsing: Making, site: Site) -> No
     async with browsing(site.url) as made:
         good, bad = f"{site.url}/static/1", f"{site.url}/status/404"
         for shots, wanted in (("none", (0, 0)), ("failed", (0, 1)), ("all", (1, 1))):
+            # A literal in the parametrization.
             options = PageOptions(screenshot=shots)  # type: ignore[arg-type]
             taken = [(await made.fetcher.fetch(url, options)).screenshot for url in (good, bad)]
             assert tuple(int(bool(shot)) for shot in taken) == wanted

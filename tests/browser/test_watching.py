@@ -87,7 +87,7 @@ async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, page
 
 async def test_a_task_that_does_not_run_shows_nothing() -> None:
     showing = LiveViews()
-    showing.show(TASK, object())  # type: ignore[arg-type]
+    showing.show(TASK, object())  # type: ignore[arg-type]  # any object serves as a page
     assert [sight async for sight in showing.watch(TASK)] == []
     assert showing.pages(TASK) == ()
 

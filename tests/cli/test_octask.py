@@ -226,7 +226,7 @@ def drain(terminal: int) -> None:
     try:
         os.read(terminal, 4096)
     except OSError:
-        time.sleep(0.01)
+        time.sleep(0.01)  # the terminal has no readiness event
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="shells differ")

@@ -275,7 +275,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(opened: Opening, sit
     )
     clock = Clock(now_ms=lambda: 1_700_000_000_000)
     async with opened() as booth:
-        booth.engine.own.executor._clock = clock  # type: ignore[union-attr]
+        booth.engine.own.executor._clock = clock  # type: ignore[union-attr]  # never None here
         tools: Tools = booth.engine._tools
         record = await booth.engine.requests.start("commands", document)
         await booth.engine.tasks.wait(record.task_id)

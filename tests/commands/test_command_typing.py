@@ -140,6 +140,7 @@ async def test_a_secret_is_not_typed_into_another_field(opened: Opening, site: S
     async with opened(environ={"WORD": SECRET}) as booth:
         options = InstanceOptions(policy=Policy.for_start(site.url))
         there = {"instanceId": (await booth.engine.instances.launch(options)).id}
+        # `there` has the names of optional arguments.
         record = await booth.start(goto, typing("#word", {"secret": "env:WORD"}), **there)  # type: ignore[arg-type]
         await booth.engine.tasks.wait(record.task_id)
         done = await booth.look(record.task_id)

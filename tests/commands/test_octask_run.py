@@ -252,7 +252,7 @@ def until(condition: Any) -> Any:
     deadline = time.monotonic() + 90
     while not (found := condition()):
         assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)
+        time.sleep(0.02)  # no event to wait for: another process changes it
     return found
 
 

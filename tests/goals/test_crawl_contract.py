@@ -267,7 +267,7 @@ async def test_an_envelope_is_guarded_by_its_contract_and_forced_with_a_reason(h
         assert kept is not None
         assert kept.reason == REASON
         failed = await engine.contracts.complete(second.task_id, status=Status.FAILED)
-        assert failed.status == Status.FAILED  # type: ignore[union-attr]
+        assert failed.status == Status.FAILED
         engine.goals.contracts.update(link(third), {"completed": ["a", "b"]})
         ended = await engine.contracts.complete(third.task_id, force=force_of(REASON, "ann"))
         assert ended.status == Status.COMPLETED

@@ -46,7 +46,7 @@ class Rows:
         return entry
 
     async def close(self) -> None:
-        await self._changes.aclose()  # type: ignore[attr-defined]
+        await self._changes.aclose()
 
 
 @pytest.fixture

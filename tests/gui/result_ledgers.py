@@ -69,6 +69,6 @@ def put_picture(folder: Path, name: str, width: int = 40, height: int = 30) -> N
     image.fill(QColor("#4488cc"))
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    image.save(buffer, "PNG")  # type: ignore[call-overload]
+    image.save(buffer, "PNG")  # type: ignore[call-overload]  # PySide6's stub omits this overload
     (folder / "artifacts").mkdir(exist_ok=True)
     (folder / "artifacts" / name).write_bytes(bytes(buffer.data().data()))

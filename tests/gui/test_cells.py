@@ -20,7 +20,7 @@ from tests.gui.watched_lists import Clock
 
 
 def with_engine(view: TaskView, **given: Any) -> TaskView:
-    entry = msgspec.structs.replace(view.entry, engine=EngineFields(**given))  # type: ignore[type-var]
+    entry = msgspec.structs.replace(view.entry, engine=EngineFields(**given))
     return msgspec.structs.replace(view, entry=entry)
 
 

@@ -160,7 +160,9 @@ async def test_only_what_failed_is_started_again_after_a_question(home: Path) ->
         (new,) = (one for one in model.ids if one != f"{1:016x}")
         view = model.view_of(new)
         assert view is not None
+        # Never unreadable here.
         assert str(view.entry.args_summary["url"]).endswith("/bad")  # type: ignore[union-attr]
+        # Never unreadable here.
         assert view.entry.engine.parent_task_id == f"{1:016x}"  # type: ignore[union-attr]
 
 

@@ -205,6 +205,7 @@ async def test_many_are_completed_with_force_only_where_it_is_needed(home: Path)
             lambda: {status_of(session, one) for one in ids} == {"COMPLETED"}, session.bridge.batch
         )
         records = [window.model.view_of(one) for one in ids]
+        # Never unreadable here.
         forced = [view.entry.engine.forced_at is not None for view in records if view]  # type: ignore[union-attr]
         assert forced == [True, False]
 

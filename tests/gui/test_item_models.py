@@ -96,6 +96,7 @@ async def test_the_models_of_the_viewer_while_it_reads_and_narrows(home: Path) -
     async with opened(home) as session:
         session.window.table.select_ids([task_id(1)])
         testers = Watchers()
+        # The type variable is bound to QDialog.
         with appearing(ResultWindow) as told:  # type: ignore[type-var]
             session.window.acts["open_result"].trigger()
             viewer = await told

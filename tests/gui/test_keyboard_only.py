@@ -117,6 +117,7 @@ async def find_and_read(session: Session, url: str) -> None:
     press(KEY.Key_Home, CONTROL)
     (one,) = window.model.ids
     await settled(lambda: window.details.task_id == one)
+    # The type variable is bound to QDialog.
     with appearing(ResultWindow) as told:  # type: ignore[type-var]
         press(KEY.Key_Return, CONTROL)
         viewer: Any = await told

@@ -207,7 +207,7 @@ async def test_how_the_tasks_of_a_new_ledger_stand_is_no_news(tmp_path: Path) ->
         window, news = session.window, list[object]()
         found = window.findChild(News)
         assert found is not None
-        found._take = news.extend  # type: ignore[method-assign, assignment]
+        found._take = news.extend  # type: ignore[assignment]  # records the news
         window.beside.add(Beside(tmp_path / LAPTOP / "tasks", LAPTOP))
         await all_read(session)
         assert news == []

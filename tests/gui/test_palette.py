@@ -26,7 +26,7 @@ def opened_palette(session: Session) -> PaletteDialog:
 
 
 def shown(dialog: PaletteDialog) -> list[str]:
-    model = dialog.findChild(QTreeView).model()  # type: ignore[union-attr]
+    model = dialog.findChild(QTreeView).model()  # type: ignore[union-attr]  # never None here
     return [str(model.index(at, 0).data()) for at in range(model.rowCount())]
 
 

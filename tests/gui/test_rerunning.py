@@ -132,7 +132,7 @@ async def test_work_that_is_stopped_finishes_what_is_under_way_and_begins_no_mor
         return one
 
     work: Work[str] = Work([f"id {number}" for number in range(50)], act)
-    outcome = await work.run(None)  # type: ignore[arg-type]
+    outcome = await work.run(None)  # type: ignore[arg-type]  # this work uses no bridge
     assert len(begun) < 12
     assert outcome.tried == len(begun)
     assert [one.task_id for one in outcome.refused] == ["id 1"]

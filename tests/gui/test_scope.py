@@ -40,6 +40,7 @@ def test_chosen_tasks_stay_chosen_whatever_comes(model: TaskModel) -> None:
     scope.choose([task_id(1), task_id(3)])
     model.put_many([a_view(20, age=1), a_view(1, "CANCELLED")])
     assert scope.ids() == [task_id(1), task_id(3)]
+    # Never unreadable here.
     assert [view.entry.status for view in scope.views()] == ["CANCELLED", "FAILED"]  # type: ignore[union-attr]
     assert scope.describes() == "2 selected tasks"
 
@@ -144,6 +145,7 @@ async def test_a_marks_what_is_chosen_as_seen_and_the_next_window_knows(home: Pa
         press(session, Qt.Key.Key_A, CONTROL)
         press(session, Qt.Key.Key_A)
         assert window.model.counts()["attention"] == 0
+        # Never None here.
         assert window.model.row_by_id(task_id(3)).quiet  # type: ignore[union-attr]
         assert not window.acts["next_attention"].isEnabled()
         window.close()  # asks for an end, and keeps what is to be kept

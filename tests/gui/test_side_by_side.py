@@ -220,7 +220,7 @@ async def test_reruns_start_in_the_own_ledger(tmp_path: Path, laptop: Beside) ->
         (new,) = {view.task_id for view in views_of(session, "")} - {f"{n:016x}" for n in (1, 2)}
         view = window.model.view_of(new)
         assert isinstance(view and view.entry, TaskRecord)
-        assert view.entry.objective == "look"  # type: ignore[union-attr]
+        assert view.entry.objective == "look"  # type: ignore[union-attr]  # never unreadable here
         assert len(views_of(session, LAPTOP)) == 4
         with appearing(StartDialog) as began:
             window.acts["new"].trigger()

@@ -56,6 +56,7 @@ def test_a_click_replaces_and_ctrl_adds_and_takes_away(sidebar: Sidebar) -> None
     click(sidebar, Facet.RUNNING)
     click(sidebar, Facet.FAILED, CTRL)
     click(sidebar, Facet.RUNNING, CTRL)
+    # Facets are typed as objects.
     assert [set(keys) for keys in said] == [  # type: ignore[call-overload]
         {"failed"},
         {"running"},

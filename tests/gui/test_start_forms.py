@@ -183,9 +183,9 @@ def test_a_click_selects_the_command_with_a_mistake(dialog: StartDialog, qtbot: 
     two = {**one, "args": {"action": "goto", "url": "nowhere"}}
     args = {"task_name": "a", "task_intention": "b", "commands": [one, two]}
     dialog.show_request(Asked("commands", args), whole=True)
-    assert dialog.form.body.current == 0  # type: ignore[union-attr]
+    assert dialog.form.body.current == 0  # type: ignore[union-attr]  # never None here
     QTest.mouseClick(dialog.footer.reason, Qt.MouseButton.LeftButton)
-    assert dialog.form.body.current == 1  # type: ignore[union-attr]
+    assert dialog.form.body.current == 1  # type: ignore[union-attr]  # never None here
     place = dialog.form.field_of("commands[1].args.url")
     assert place is not None
     qtbot.waitUntil(lambda: dialog.form.is_in_sight(place), timeout=60_000)

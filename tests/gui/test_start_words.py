@@ -67,7 +67,7 @@ def test_enter_on_a_bad_address_says_what_is_wrong_under_the_field(dialog: Start
     assert address.accessibleDescription() == dialog.form["url"].mistake
     assert wanted == []
     assert dialog.isVisible()
-    address.selectAll()  # type: ignore[attr-defined]
+    address.selectAll()  # type: ignore[attr-defined]  # the editor's class depends on the field
     QTest.keyClicks(address, "example.com")
     assert dialog.form["url"].mistake == ""
     QTest.keyClick(address, Qt.Key.Key_Enter, Qt.KeyboardModifier.KeypadModifier)
@@ -104,6 +104,7 @@ def test_invalid_field_values_are_shown_unchanged(dialog: StartDialog, key: str)
     field = dialog.form[key]
     assert dialog.form.asked.args[key] == given
     editor = field.editor
+    # The editor's class depends on the field.
     box = editor if isinstance(editor, QSpinBox | QComboBox) else editor.target  # type: ignore[attr-defined]
     text = box.placeholderText() if isinstance(box, QComboBox) else box.text()
     assert text == words
@@ -144,6 +145,7 @@ def test_a_budget_that_is_no_number_is_not_lost(dialog: StartDialog) -> None:
     as_json(dialog, kind="crawl", args={"url": "https://a.example/"}, policy=policy)
     assert dialog.form.asked.terms == Terms(policy=policy)
     field = dialog.form.budgets._fields["maxToolCalls"]
+    # The editor's class depends on the field.
     assert field.editor.text() == "lots"  # type: ignore[attr-defined]
     assert field.mistake
     dialog.form.budgets.preset.value = "careful"

@@ -57,6 +57,7 @@ async def test_refused_cancels_are_listed(home: Path, site: Site) -> None:
         window = session.window
         ids = await crawls(session, site, 2)
         views = [window.model.view_of(one) for one in ids]
+        # Never unreadable here.
         gone = replace(views[1].entry, task_id="0" * 15 + "9")  # type: ignore[union-attr]
         with appearing(CancelDialog) as asked:
             window.requests.cancel([*(one for one in views if one), TaskView(gone)])
@@ -69,7 +70,8 @@ async def test_refused_cancels_are_listed(home: Path, site: Site) -> None:
 
 
 def test_long_work_shows_progress_and_can_stop(qapp: QApplication, qtbot: Any) -> None:
-    work: Work[Any] = Work([str(number) for number in range(1200)], lambda *_: None)  # type: ignore[arg-type,return-value]
+    # The callback's result is unused.
+    work: Work[Any] = Work([str(number) for number in range(1200)], lambda *_: None)  # type: ignore[arg-type]
     bar = WorkBar("Asking to stop: {0} of {1} tasks", work)
     qtbot.addWidget(bar)
     work.outcome.done.extend(range(312))

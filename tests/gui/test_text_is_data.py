@@ -247,6 +247,7 @@ class Desktop(QObject):
 @pytest.mark.parametrize("name", ["a'b\"c", "$(touch x)", "`id`", "a;b|c&d", "50%20#x?y", "-rf ~"])
 def test_a_folder_opens_by_its_exact_name(qapp: QApplication, tmp_path: Path, name: str) -> None:
     desktop, folder = Desktop(), tmp_path / name
+    # PySide6's stub wants bytes.
     QDesktopServices.setUrlHandler("file", desktop, "take")  # type: ignore[arg-type]
     try:
         show_folder(folder)

@@ -25,7 +25,7 @@ def told(spans: list[Span]) -> list[tuple[float, float, bool, str]]:
 
 def test_a_call_tells_its_time_and_a_page_its_own() -> None:
     found = spans_of(
-        rows(  # type: ignore[arg-type]
+        rows(  # type: ignore[arg-type]  # rows stand in for events and commands
             (0, "started", {}),
             (500, "tool_call", {"tool": "navigate", "ok": False, "durationMs": 300}),
             (900, "progress", {"unitsDone": 1, "message": "https://a.test/"}),
@@ -43,7 +43,7 @@ def test_a_call_tells_its_time_and_a_page_its_own() -> None:
 
 def test_where_only_an_end_is_told_it_began_at_the_latest_after_what_came_before() -> None:
     found = spans_of(
-        rows(  # type: ignore[arg-type]
+        rows(  # type: ignore[arg-type]  # rows stand in for events and commands
             (0, "started", {}),
             (400, "progress", {"unitsDone": 1, "message": "one"}),
             (500, "log", {"note": "x"}),
@@ -60,6 +60,7 @@ def test_where_only_an_end_is_told_it_began_at_the_latest_after_what_came_before
 
 def test_commands_tell_both_ends_and_their_events_nothing_new() -> None:
     command = UnitTime("browser_navigate goto", 40, NOW + 10, about="open it")
+    # Rows stand in for events and commands.
     found = spans_of(rows((60, "progress", {"unitsDone": 1})), [command])  # type: ignore[arg-type]
     assert told(found) == [(10, 50, True, "running")]
     assert (found[0].name, found[0].text) == ("browser_navigate goto", "open it")
@@ -70,6 +71,7 @@ def test_events_without_time_are_omitted(
 ) -> None:
     odd = [event_row(TaskEvent(float("nan"), "log", {}))]
     many = rows(*((n, "log", {}) for n in range(timeline_spans.MOST + 5)))
+    # Rows stand in for events and commands.
     found = spans_of([*odd, *many], [])  # type: ignore[list-item]
     assert len(found) == timeline_spans.MOST
     assert found[0].start == NOW + 5

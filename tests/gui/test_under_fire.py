@@ -210,7 +210,7 @@ def test_closing_during_a_crawl_cancels_it(home: Path, site: Site) -> None:
     until_s = time.monotonic() + 60  # what was killed needs a moment
     while left := [one for one in psutil.process_iter() if _mark_of(one) == mark]:
         assert time.monotonic() < until_s, left
-        time.sleep(0.05)
+        time.sleep(0.05)  # no event to wait for: another process changes it
 
 
 def _mark_of(process: psutil.Process) -> str:

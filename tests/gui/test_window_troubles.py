@@ -77,7 +77,7 @@ async def test_a_failed_feed_restarts_without_removed_tasks(
             raise ValueError("a defect")
 
         (feed,) = bridge.engine.tasks._feeds
-        feed._snapshot.survey = fail  # type: ignore[method-assign,assignment]
+        feed._snapshot.survey = fail  # type: ignore[assignment]  # injects a failure
         bridge.rescan()
         await told
         shutil.rmtree(home / "tasks" / ids[0])

@@ -106,7 +106,7 @@ def play(home: Path, url: str, plan: dict[str, Any]) -> list[str]:
         )
         try:
             wait_for(lambda: pages_of(root) >= 1)
-            time.sleep(plan["after_s"])
+            time.sleep(plan["after_s"])  # the length of the fault is what is tested
             found = absent(root, program, plan)
             return [*found, *judged(root, plan)]
         finally:
@@ -118,7 +118,7 @@ def absent(root: Path, program: subprocess.Popen[bytes], plan: dict[str, Any]) -
     """Let the folder go and come back, and what is to happen happen; wait for the end."""
     (folder,) = [one for one in root.iterdir() if one.name[0] != "."]
     back = HOW[plan["how"]](root if plan["what"] == "ledger" else folder)
-    time.sleep(plan["away_s"])
+    time.sleep(plan["away_s"])  # the length of the fault is what is tested
     if plan["then"] == "kill":
         program.send_signal(signal.SIGKILL)
         program.wait()

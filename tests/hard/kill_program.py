@@ -33,7 +33,7 @@ def wait_for(condition: Callable[[], object], limit_s: float = 150.0) -> float:
     while time.monotonic() - began < limit_s:
         if condition():
             return time.monotonic() - began
-        time.sleep(0.02)
+        time.sleep(0.02)  # no event to wait for: another process changes it
     return limit_s
 
 

@@ -122,7 +122,7 @@ def _flooded(
     left = list(windows)
     while left and time.monotonic() - began < PATIENCE_S:
         left = [window for window in left if window.ask() != truth]
-        time.sleep(0.02)
+        time.sleep(0.02)  # no event to wait for: another process changes it
     return time.monotonic() - began, truth
 
 
@@ -138,7 +138,7 @@ def _calmest(windows: list[Window], seconds: float) -> list[float]:
 def _idle_percent(windows: list[Window], seconds: float) -> list[float]:
     time.sleep(3)  # what the flood left to do is done by then
     before = [window.cpu_s() for window in windows]
-    time.sleep(seconds)
+    time.sleep(seconds)  # the length of the flood
     after = [window.cpu_s() for window in windows]
     return [round(100 * (b - a) / seconds, 2) for a, b in zip(before, after, strict=True)]
 

@@ -59,7 +59,7 @@ def reap(root: Path, seconds: float) -> None:
     while not looks or time.monotonic() < until:
         ended += [record.task_id for record in reaper.reap()]
         looks += 1
-        time.sleep(PAUSE_S)
+        time.sleep(PAUSE_S)  # the period of the reapers
     lease.release()
     say({"looks": looks, "ended": ended})
 

@@ -16,13 +16,13 @@ def rewrite(path: Path, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         path.write_bytes(data[: len(data) // 2])
-        time.sleep(PERIOD_S)
+        time.sleep(PERIOD_S)  # the gap between two writes is what is tested
         path.unlink()
-        time.sleep(PERIOD_S)
+        time.sleep(PERIOD_S)  # the gap between two writes is what is tested
         path.write_bytes(b"")
-        time.sleep(PERIOD_S)
+        time.sleep(PERIOD_S)  # the gap between two writes is what is tested
         path.write_bytes(data)
-        time.sleep(PERIOD_S)
+        time.sleep(PERIOD_S)  # the gap between two writes is what is tested
     stage = path.with_name(".whole.tmp")
     stage.write_bytes(data)
     os.replace(stage, path)

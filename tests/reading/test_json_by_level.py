@@ -117,6 +117,7 @@ async def test_json_in_text_is_expanded(reading: TaskFileReader, with_file: With
     where = with_file("result.json", {"content": [{"text": inner}]}), "result.json"
     node = ROOT
     for _ in range(5):
+        # A child has another type than the root.
         node = (await kids(reading, where, node))[0]  # type: ignore[assignment]
     assert (node.step, node.preview) == (0, '{"url": "a \\"b\\""}')
     value = await reading.value(*where, node)

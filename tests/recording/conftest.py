@@ -94,7 +94,7 @@ class Running:
         self.engine = engine
         self.task_id = record.task_id
         self.folder = home / "tasks" / record.task_id
-        self.operator: Operator = None  # type: ignore[assignment]
+        self.operator: Operator = None  # type: ignore[assignment]  # set before any use
 
     def actions(self) -> list[dict[str, Any]]:
         return read_lines(self.folder / "pages.jsonl")

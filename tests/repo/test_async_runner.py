@@ -37,6 +37,7 @@ async def test_a_property_may_be_a_coroutine(number: int) -> None:
 
 def test_a_task_left_running_fails_the_test(run: Callable[..., None]) -> None:
     async def leaves_one() -> None:
+        # An attribute of a function keeps the task alive.
         leaves_one.kept = asyncio.create_task(asyncio.sleep(30), name="left over")  # type: ignore[attr-defined]
 
     with pytest.raises(AssertionError, match="left over"):

@@ -21,7 +21,7 @@ TASK = "0123456789abcdef"
 
 def test_the_desktop_file_hands_links_and_files_to_the_program() -> None:
     entry = configparser.ConfigParser(interpolation=None, delimiters="=")
-    entry.optionxform = str  # type: ignore[assignment]
+    entry.optionxform = str  # type: ignore[assignment]  # configparser's way to keep the case
     entry.read(PLACE / "linux" / f"{DESKTOP_ID}.desktop", "utf-8")
     main = entry["Desktop Entry"]
     assert main["Exec"] == f"{APP_NAME} -- %U"

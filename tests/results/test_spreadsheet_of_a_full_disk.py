@@ -44,5 +44,6 @@ def test_a_disk_full_at_any_byte_is_a_caught_error(
     monkeypatch.setattr(report, "_Sheets", Filled)
     for room in (0, 40, 300, 1_000, 4_000, 7_000, 9_000):
         with pytest.raises(OSError, match="No space left"):
+            # A file and a table in place of the real ones.
             report.write_xlsx(Full(room), SimpleNamespace())  # type: ignore[arg-type]
         gc.collect()

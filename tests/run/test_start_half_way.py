@@ -24,6 +24,7 @@ def crawl_of(site: Any) -> dict[str, Any]:
 def left(home: Path) -> list[str]:
     """The states of all tasks in the home."""
     ledger = Ledger(home / "tasks")
+    # Never unreadable here.
     return [str(record.status) for record in ledger.list(limit=None)]  # type: ignore[union-attr]
 
 

@@ -120,7 +120,7 @@ def test_only_a_running_run_can_be_updated_and_it_keeps_its_state(runs: Runs, st
             runs.update_run(run_id, workflow_id="flow-9")
         return
     facts = {"audit_session_id": "mine", "tab_group_id": "g", "workflow_id": "w"}
-    run = runs.update_run(run_id, **facts, metadata={"a": 1})  # type: ignore[typeddict-item]
+    run = runs.update_run(run_id, **facts, metadata={"a": 1})
     run = runs.update_run(run_id, metadata={"b": 2})
     assert (run.status, run.audit_session_id, run.tab_group_id) == ("running", "mine", "g")
     assert run.workflow_id == "w"
@@ -191,6 +191,7 @@ def test_unsafe_ids_touch_no_file(runs: Runs, home: Path, run_id: str) -> None:
 
 def test_every_mistake_in_the_facts_is_named(runs: Runs, home: Path) -> None:
     with pytest.raises(InvalidArguments) as refused:
+        # Wrong types on purpose.
         runs.start_run("", route="ftp", metadata=[1], audit_session_id="../x")  # type: ignore[arg-type]
     assert {problem.path for problem in refused.value.problems} == {
         *("task_thread_id", "route", "metadata", "audit_session_id")

@@ -71,6 +71,7 @@ def test_a_write_that_fails_leaves_the_old_record_whole_and_no_litter(
     assert stored(home, run.run_id) == before
     assert not list((home / "comet-runs").glob(".*.tmp"))
     assert "No space left" in runs.notice
+    # Never None here.
     assert runs.get_run(run.run_id).status == "completed"  # type: ignore[union-attr]
 
 

@@ -133,7 +133,7 @@ def test_runs_of_other_ledgers_are_not_healed(home: Path, ledger: Ledger, tmp_pa
     ledger.request_cancel(record.task_id)
     other = LinkedRuns(runs, home, tmp_path / "elsewhere")
     assert other.heal(Ledger(tmp_path / "elsewhere")) == 0
-    assert runs.get_run("run-1").status == "pending"  # type: ignore[union-attr]
+    assert runs.get_run("run-1").status == "pending"  # type: ignore[union-attr]  # never None here
     assert LinkedRuns(runs, home, ledger.root).heal(ledger) == 1
 
 

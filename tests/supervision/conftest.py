@@ -129,5 +129,5 @@ def until(condition: Callable[[], object], limit_s: float = 60.0) -> bool:
     while not condition():
         if time.monotonic() > end:
             return False
-        time.sleep(0.02)
+        time.sleep(0.02)  # no event to wait for: another process changes it
     return True

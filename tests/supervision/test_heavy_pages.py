@@ -105,6 +105,7 @@ async def test_a_crashed_idle_tab_is_not_reused(place: Place, browser: Running) 
         options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
         async with session.fetcher(options) as fetcher:
             await fetcher.fetch(place.url, PageOptions())
+            # Reads private state.
             (tab,) = fetcher._crawl_context.free  # type: ignore[attr-defined]
             for process in renderers():
                 process.kill()

@@ -193,7 +193,7 @@ def _ended(child: int, limit_s: float) -> int | None:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
             return os.waitstatus_to_exitcode(status)
-        time.sleep(0.002)
+        time.sleep(0.002)  # no event to wait for: another process changes it
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None

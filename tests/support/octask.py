@@ -136,7 +136,7 @@ def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + 90
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)
+        time.sleep(0.02)  # no event to wait for: another process changes it
 
 
 def said_until(stream: IO[str], words: str) -> str:

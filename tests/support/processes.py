@@ -85,7 +85,7 @@ def until(condition: Callable[[], object], limit_s: float = 90.0) -> None:
     deadline = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.01)
+        time.sleep(0.01)  # no event to wait for: another process changes it
 
 
 def open_files(pid: int) -> set[str]:

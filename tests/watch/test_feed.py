@@ -157,7 +157,8 @@ async def test_looking_writes_nothing_and_makes_no_events_of_its_own(tmp_path: P
                 bundles.append(taken)
             return taken
 
-        reader.feed.watch._queue.next_bundle = counted  # type: ignore[method-assign,assignment]
+        # Replaces a method to count its calls.
+        reader.feed.watch._queue.next_bundle = counted  # type: ignore[assignment]
         write_meta(tmp_path, 40)
         await reader.until(lambda: reader.is_(40, "RUNNING"))
         count = len(reader.batches)

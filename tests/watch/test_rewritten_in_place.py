@@ -61,6 +61,7 @@ def test_lasting_damage_is_unreadable(tmp_path: Path, monkeypatch: pytest.Monkey
     shown = LedgerSnapshot(LedgerReader(tmp_path), lambda _: False)
     shown.load(shown.survey()[0])
     (tmp_path / task_id(1) / "meta.json").write_text("{")
+    # A view, not a removed id.
     (first,) = shown.refresh([task_id(1)]).views  # type: ignore[list-item]
     assert isinstance(first.entry, TaskRecord)
     assert words.marks(first) == ["being rewritten, as last read"]

@@ -58,6 +58,7 @@ def pairs(spoken: dict[str, dict[str, object]]) -> list[tuple[str, str]]:
     found = [(wanted["messages"][key], text) for key, text in spoken["messages"].items()]
     found += [(source, text) for source, text in spoken["window"].items()]
     for code, parts in wanted["errors"].items():
+        # The file is typed as nested objects.
         found += [(text, spoken["errors"][code][part]) for part, text in parts.items()]  # type: ignore[index]
     return [(source, str(text)) for source, text in found]
 
@@ -76,6 +77,7 @@ def test_nothing_is_left_over(spoken: dict[str, dict[str, object]]) -> None:
     for part in ("messages", "errors", "window"):
         assert set(spoken[part]) - set(wanted[part]) == set()
     for code, told in spoken["errors"].items():
+        # The file is typed as nested objects.
         assert set(told) == set(wanted["errors"][code]), code  # type: ignore[call-overload]
 
 

@@ -22,7 +22,7 @@ def until(condition, limit_s=60.0):
     ends = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < ends, "it did not happen in time"
-        time.sleep(0.005)
+        time.sleep(0.005)  # no event to wait for: another process changes it
 
 
 def test_every_page_of_a_tree_is_reached_from_its_root():

@@ -434,7 +434,7 @@ def holds_alone(process: psutil.Process) -> int:
 
 def _busiest(processes: list[psutil.Process]) -> psutil.Process | None:
     before = {process: _spent_s(process) for process in processes}
-    time.sleep(_BUSY_S)
+    time.sleep(_BUSY_S)  # the interval over which CPU time is compared
     spent = {process: _spent_s(process) - began for process, began in before.items()}
     busiest = max(spent, key=spent.__getitem__, default=None)
     # On a crowded machine, or blocked by its own messages, even a busy renderer gets little CPU.

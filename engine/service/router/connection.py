@@ -61,6 +61,7 @@ class IdQualifier:
             if isinstance(answer, kind):
                 found: T = qualify(self, answer)
                 return found
+        # The type of the answer is that of the call.
         return [self.qualified(one) for one in answer] if isinstance(answer, list) else answer  # type: ignore[return-value]
 
     def record(self, record: TaskRecord) -> TaskRecord:
