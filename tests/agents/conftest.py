@@ -15,6 +15,7 @@ from engine.browser.chromium.browser_session import BrowserSession
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from tests.browser.conftest import Pages
+from tests.support.serving import running
 
 Opening = Callable[..., AbstractAsyncContextManager["Desk"]]
 Running = Callable[[], AbstractAsyncContextManager[Engine]]
@@ -55,19 +56,15 @@ class Desk:
 
 @pytest.fixture
 def pages() -> Iterator[Pages]:
-    made = Pages()
-    made.server.start()
-    yield made
-    made.server.stop()
+    with running(Pages()) as made:
+        yield made
 
 
 @pytest.fixture
 def elsewhere() -> Iterator[Pages]:
     """A second host and port."""
-    made = Pages()
-    made.server.start()
-    yield made
-    made.server.stop()
+    with running(Pages()) as made:
+        yield made
 
 
 @pytest.fixture

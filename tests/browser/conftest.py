@@ -18,6 +18,7 @@ from engine.model.errors import PageError
 from engine.pages.fetch import Fetched, Fetcher, PageOptions
 from engine.sample.server import Answer, Request, Server
 from tests.support.far_limits import be_patient
+from tests.support.serving import running
 
 Making = Callable[..., AbstractAsyncContextManager["Made"]]
 # For what is taken at its limit: a machine that does not come that far gets the next one.
@@ -105,16 +106,12 @@ class Pages:
 
 @pytest.fixture
 def pages() -> Iterator[Pages]:
-    made = Pages()
-    made.server.start()
-    yield made
-    made.server.stop()
+    with running(Pages()) as made:
+        yield made
 
 
 @pytest.fixture
 def canary() -> Iterator[Pages]:
     """A private service on another port: its `hits` must stay empty."""
-    made = Pages()
-    made.server.start()
-    yield made
-    made.server.stop()
+    with running(Pages()) as made:
+        yield made

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from engine.sample.server import Answer, Server
+from engine.sample.server import Answer
 from tests.support.octask import FAST, Octask
+from tests.support.serving import served
 
 CONTRACT = '{"expected_total": 9, "item_key": "url", "stop_condition": "all of them"}'
 
@@ -41,13 +42,9 @@ def test_a_crawl_reports_its_page_limit(octask: Octask, site: Any, most: int, to
 
 
 def test_a_crawl_tells_of_pages_that_show_nothing(octask: Octask) -> None:
-    server = Server(lambda _: Answer(b"<html><body></body></html>"), "127.0.0.1", 0)
-    server.start()
-    try:
+    with served(lambda _: Answer(b"<html><body></body></html>")) as url:
         words = ("--engine", "static", "--max-pages", "1", "--json")
-        ended = json.loads(octask("start", "crawl", f"http://127.0.0.1:{server.port}", *words))
-    finally:
-        server.stop()
+        ended = json.loads(octask("start", "crawl", url, *words))
     said = octask("get", ended["task_id"])
     assert "noticed:   1 page shows neither text nor link nor picture" in said
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from engine.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
 from engine.kinds.context import telling
 from engine.model.config import Settings
 from engine.model.errors import LedgerUnusable
-from engine.sample.server import Answer, Request, Server
+from engine.sample.server import Answer, Request
 from engine.service.engine import Engine
 from fixtures.hostile.site import HostileSite
-from tests.support.memory_context import MemoryContext
+from tests.support.serving import served
 
 LIMIT_MS = 60_000
 
@@ -82,13 +83,9 @@ async def test_the_static_engine_tells_it_as_well(home: Path, trap: HostileSite)
             return Answer(b"", 302, "", (("Location", f"http://user:secret@{trap.canary}/"),))
         return Answer(f"<title>t</title>{links}".encode())
 
-    server = Server(answer, "127.0.0.1", 0)
-    server.start()
-    try:
-        args = {"url": f"http://127.0.0.1:{server.port}/", "engine": "static", "max_pages": 5}
+    with served(answer) as url:
+        args = {"url": f"{url}/", "engine": "static", "max_pages": 5}
         events = await done(home, "crawl", args)
-    finally:
-        server.stop()
     assert [event["note"] for event in events] == [f"Refused {trap.canary}: private address"]
 
 

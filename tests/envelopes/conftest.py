@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from engine.budgets.envelopes import Envelopes
-from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
+from tests.support.owned_ledger import lease, ledger, root
 
-
-@pytest.fixture
-def root(home: Path) -> Path:
-    return home / "tasks"
-
-
-@pytest.fixture
-def ledger(root: Path) -> Iterator[Ledger]:
-    lease = Lease.acquire(root)
-    yield Ledger(root, lease=lease)
-    lease.release()
+__all__ = ["lease", "ledger", "root"]
 
 
 @pytest.fixture

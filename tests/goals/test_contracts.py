@@ -19,6 +19,8 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.record_store import NotAnId, RecordUnreadable
 from engine.model.errors import InvalidArguments, LedgerReadOnly, LedgerWriteFailed
 from engine.model.records import Unreadable
+from tests.goals.task_runs import again
+from tests.support.faults import disk_full
 
 CORPUS = Path(__file__).resolve().parents[2] / "fixtures" / "openchrome"
 INDEX = json.loads((CORPUS / "INDEX.json").read_text("utf-8"))
@@ -26,11 +28,6 @@ INDEX = json.loads((CORPUS / "INDEX.json").read_text("utf-8"))
 
 @pytest.fixture
 def goals(home: Path) -> Goals:
-    return Goals(home, lambda: Ledger(home / "tasks"))
-
-
-def again(home: Path) -> Goals:
-    """The same home in a process that knows nothing yet."""
     return Goals(home, lambda: Ledger(home / "tasks"))
 
 
@@ -243,11 +240,8 @@ def test_a_full_disk_leaves_the_summary_whole_and_a_retry_counts_once(
     made = goals.contracts.start({"expected_total": 2}).contract.contract_id
     before = summary(home, made).read_bytes()
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", full)
+        patch.setattr(os, "replace", disk_full)
         with pytest.raises(LedgerWriteFailed, match="No space left"):
             goals.contracts.update(made, {"completed": ["a"]})
     assert summary(home, made).read_bytes() == before

@@ -15,6 +15,7 @@ from engine.service.admission import Terms
 from engine.service.engine import Engine
 from tests.support.endless_site import endless
 from tests.support.engines import opened, until
+from tests.support.faults import disk_full
 
 STATIC = {"engine": "static", "delay_ms": 0}
 REASON = "seen enough of this site today"
@@ -159,11 +160,7 @@ async def test_only_crawls_and_envelopes_carry_a_contract(home: Path, site: Any)
 
 async def test_refusals_add_nothing(home: Path, site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(home) as engine:
-
-        def full(*_: object, **__: object) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr("engine.ledger.task_files.place_task", full)
+        monkeypatch.setattr("engine.ledger.task_files.place_task", disk_full)
         with pytest.raises(Exception, match="No space left"):
             await crawl(engine, site.url, {"expected_total": 1})
     left = os.listdir(home / "progress-contracts")

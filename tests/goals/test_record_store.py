@@ -17,6 +17,7 @@ from engine.ledger.record_store import (
     RecordUnreadable,
 )
 from engine.model.errors import LedgerReadOnly, LedgerUnusable, LedgerWriteFailed
+from tests.support.faults import disk_full
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
@@ -156,10 +157,7 @@ def test_a_file_in_the_folders_place_is_said(home: Path) -> None:
 def test_a_full_disk_is_atomic(record_store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
     record_store.create(ONE, {"a": 1})
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", disk_full)
     with pytest.raises(LedgerWriteFailed, match="No space left"):
         record_store.change(ONE, lambda raw: raw.update(a=2), durable=True)
     assert record_store.read(ONE) == {"a": 1}

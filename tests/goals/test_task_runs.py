@@ -25,6 +25,7 @@ from engine.ledger.record_store import NotAnId, RecordUnreadable
 from engine.model.errors import InvalidArguments, LedgerReadOnly
 from engine.model.records import Unreadable
 from tests.goals.task_runs import again
+from tests.support.faults import disk_full
 from tests.support.lock_retries import patiently
 
 REPO = Path(__file__).resolve().parents[2]
@@ -241,11 +242,8 @@ def test_a_force_that_was_not_needed_is_no_force(goals: Goals) -> None:
 def test_a_failed_force_is_rolled_back(goals: Goals, monkeypatch: pytest.MonkeyPatch) -> None:
     run = started(goals, expected_total=3)
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr("engine.contracts.task_run_folders.stage", full)
+        patch.setattr("engine.contracts.task_run_folders.stage", disk_full)
         with pytest.raises(Exception, match="No space left"):
             goals.completing.run(run.run_id, {}, force_of(REASON, "me"))
     assert goals.runs.get(run.run_id).status == "RUNNING"

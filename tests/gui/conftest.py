@@ -12,15 +12,22 @@ from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from engine.service.router.connection_state import Beside
 from gui.details.panel import Details
 from gui.i18n.language import current_language, speak
+from gui.start.presets import Presets
+from gui.start.start_dialog import StartDialog
 from gui.startup.crash_handler import is_a_pipes_end
 from gui.startup.loop import Loop
+from gui.state.preferences import Preferences
 from tests.gui.freezes import FreezeWatch
+from tests.gui.side_ledgers import LAPTOP, a_ledger
+from tests.gui.start_dialogs import judged
 
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 200.0  # catches what hangs; a crowded machine may take its time
@@ -177,3 +184,20 @@ async def _settle() -> None:
 async def _bounded(test: Any) -> None:
     async with asyncio.timeout(LIMIT_S):
         await test()
+
+
+@pytest.fixture
+def dialog(qapp: QApplication, qtbot: QtBot) -> Iterator[StartDialog]:
+    """A start dialog without a window, and with an empty clipboard."""
+    QGuiApplication.clipboard().clear()
+    dialog = StartDialog(judged, Presets(Preferences()))
+    qtbot.addWidget(dialog)
+    dialog.show()
+    yield dialog
+    dialog.close()
+
+
+@pytest.fixture
+def laptop(tmp_path: Path) -> Beside:
+    """A second ledger with two tasks."""
+    return Beside(a_ledger(tmp_path / LAPTOP, 1, 3), LAPTOP)

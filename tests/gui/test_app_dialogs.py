@@ -13,13 +13,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
 from engine.model.errors import InvalidArguments, LedgerWriteFailed, Problem
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
-from engine.service.commands import REACHED, fate
-from engine.service.requests import problems
-from engine.service.rerun import Asked
-from gui.commands.task_requests import CancelDialog, plan_cancel
-from gui.context.preferences import Preferences
+from gui.commands.task_requests import CancelDialog, can_be_cancelled, plan_cancel
 from gui.start.address import address_in, complete
-from gui.start.presets import Presets
 from gui.start.start_dialog import StartDialog
 from gui.style.dialogs import Question
 
@@ -62,18 +57,6 @@ def test_an_address_gets_the_scheme_that_was_meant(typed: str, meant: str) -> No
 )
 def test_only_what_is_an_address_is_offered_from_the_clipboard(copied: str, found: str) -> None:
     assert address_in(copied) == found
-
-
-def judged(asked: Asked) -> tuple[Problem, ...]:
-    return problems(asked.kind, asked.args, asked.name, asked.terms)
-
-
-@pytest.fixture
-def dialog(qapp: QApplication, qtbot: Any) -> StartDialog:
-    dialog = StartDialog(judged, Presets(Preferences()))
-    qtbot.addWidget(dialog)
-    dialog.show()
-    return dialog
 
 
 def asked(dialog: StartDialog) -> list[tuple[str, Mapping[str, Any]]]:
@@ -212,7 +195,7 @@ def test_a_selection_is_sorted_by_what_a_cancel_does_to_each_task() -> None:
     assert [len(group) for group in (plan.running, plan.pending, plan.foreign)] == [2, 1, 1]
     assert (plan.asked, plan.ended, plan.orphaned, plan.unreadable) == (1, 2, 1, 1)
     assert len(plan.ids) == 4
-    assert [fate(one) in REACHED for one in VIEWS] == [True] * 4 + [False] * 5
+    assert [can_be_cancelled(one) for one in VIEWS] == [True] * 4 + [False] * 5
 
 
 def test_an_envelope_without_owner_is_cancelled_at_once(
@@ -223,7 +206,7 @@ def test_an_envelope_without_owner_is_cancelled_at_once(
     plan = plan_cancel(outside)
     assert (len(plan.at_once), len(plan.ids), plan.orphaned) == (2, 2, 0)
     assert plan.needs_a_question
-    assert all(fate(one) in REACHED for one in outside)
+    assert all(map(can_be_cancelled, outside))
     assert "2 driven from outside: cancelled at once" in words_of(CancelDialog(plan))
 
 

@@ -29,14 +29,9 @@ from gui.startup.session import Session
 from gui.style.dialogs import Question
 from gui.tasks.facets import ROOT
 from tests.gui.result_ledgers import put_task
-from tests.gui.side_ledgers import LAPTOP, a_ledger, all_read, facet, side_by_side, views_of
+from tests.gui.side_ledgers import LAPTOP, all_read, facet, side_by_side, views_of
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, press, until
-
-
-@pytest.fixture
-def laptop(tmp_path: Path) -> Beside:
-    return Beside(a_ledger(tmp_path / LAPTOP, 1, 3), LAPTOP)
 
 
 async def page_of(session: Session) -> LedgersPart:

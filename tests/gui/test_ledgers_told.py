@@ -35,11 +35,6 @@ from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, opened, press, until
 
 
-@pytest.fixture
-def laptop(tmp_path: Path) -> Beside:
-    return Beside(a_ledger(tmp_path / LAPTOP, 1, 3), LAPTOP)
-
-
 def labels(widget: Any) -> list[str]:
     return [label.text() for label in widget.findChildren(QLabel)]
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from PySide6.QtWidgets import QLineEdit
 
-from engine.sample.server import Answer, Request, Server
+from engine.sample.server import Answer
 from gui.details.page_tab import PageTab, can_be_watched, has_page
 from gui.startup.session import Session
 from tests.gui.task_views import a_view
 from tests.gui.windows import heard, opened, until
+from tests.support.serving import served
 
 GREEN = b"<!doctype html><title>t</title><body style='background:#00c800'>"
 
@@ -23,14 +24,8 @@ GREEN = b"<!doctype html><title>t</title><body style='background:#00c800'>"
 @pytest.fixture
 def green() -> Iterator[str]:
     """The address of a green page."""
-
-    def answer(_: Request) -> Answer:
-        return Answer(GREEN)
-
-    server = Server(answer, "127.0.0.1", 0)
-    server.start()
-    yield f"http://127.0.0.1:{server.port}/"
-    server.stop()
+    with served(lambda _: Answer(GREEN)) as url:
+        yield f"{url}/"
 
 
 @asynccontextmanager

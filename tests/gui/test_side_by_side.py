@@ -6,7 +6,6 @@ import csv
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import Qt
@@ -45,11 +44,6 @@ from tests.gui.task_views import NOW, a_view
 from tests.gui.windows import appearing, patient, press, until
 
 ROOT = COLUMN_AT["root"]
-
-
-@pytest.fixture
-def laptop(tmp_path: Path) -> Beside:
-    return Beside(a_ledger(tmp_path / LAPTOP, 1, 3), LAPTOP)
 
 
 async def test_with_one_ledger_nothing_of_it_is_to_be_seen(tmp_path: Path) -> None:

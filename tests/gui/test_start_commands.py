@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,15 +9,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton
 
-from engine.model.errors import Problem
 from engine.service.drafts import lacks
-from engine.service.requests import problems
 from engine.service.rerun import Asked
-from gui.context.preferences import Preferences
 from gui.start.command_fields import ACTIONS
 from gui.start.command_form import CommandForm
 from gui.start.presets import Presets
 from gui.start.start_dialog import StartDialog
+from gui.context.preferences import Preferences
+from tests.gui.start_dialogs import judged
 
 
 def command(intention: str, tool: str, action: str, **args: Any) -> dict[str, Any]:
@@ -38,19 +36,11 @@ LOGIN: dict[str, Any] = {
 }
 
 
-def judged(asked: Asked) -> tuple[Problem, ...]:
-    return problems(asked.kind, asked.args, asked.name, asked.terms)
-
-
 @pytest.fixture
-def dialog(qapp: QApplication, qtbot: Any) -> Iterator[StartDialog]:
-    dialog = StartDialog(judged, Presets(Preferences()))
-    qtbot.addWidget(dialog)
-    dialog.show()
+def dialog(dialog: StartDialog) -> StartDialog:
     dialog.form.choose("commands")
     QAbstractItemModelTester(form_of(dialog).rows, dialog)
-    yield dialog
-    dialog.close()
+    return dialog
 
 
 def form_of(dialog: StartDialog) -> CommandForm:

@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
 
 from engine.kinds.registry import KINDS
-from engine.model.errors import Problem
 from engine.service.drafts import Terms, document
 from engine.service.forms import inputs, startable
-from engine.service.requests import problems
 from engine.service.rerun import Asked
 from gui.start.kind_form import FormWords
-from gui.start.presets import Presets
 from gui.start.request_form import BudgetForm
 from gui.start.request_tabs import JSON, line_and_column, places
 from gui.start.start_dialog import StartDialog
-from gui.context.preferences import Preferences
+from tests.gui.start_dialogs import judged
 from tests.support.kinds import FLAT, least
-
-
-def judged(asked: Asked) -> tuple[Problem, ...]:
-    return problems(asked.kind, asked.args, asked.name, asked.terms)
-
-
-@pytest.fixture
-def dialog(qapp: QApplication, qtbot: Any) -> Iterator[StartDialog]:
-    QGuiApplication.clipboard().clear()
-    dialog = StartDialog(judged, Presets(Preferences()))
-    qtbot.addWidget(dialog)
-    dialog.show()
-    yield dialog
-    dialog.close()
 
 
 @pytest.mark.parametrize("kind", FLAT)

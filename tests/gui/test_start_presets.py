@@ -8,40 +8,20 @@ from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QApplication, QPlainTextEdit
 
 from engine.model.config import Settings
 from engine.model.records import TaskView
 from engine.service.feed import Batch
 from engine.service.rerun import Asked
-from gui.context.preferences import Preferences
 from gui.engine_link.bridge import Bridge
 from gui.start.presets import MOST_PRESETS, MOST_RECENT, PresetName, Presets
 from gui.start.request_tabs import JSON
 from gui.start.start_dialog import StartDialog, StartFooter
 from gui.start.starting import Estimate
+from gui.context.preferences import Preferences
+from tests.gui.start_dialogs import LOOK_TASK, words_of
 from tests.gui.task_views import NOW, a_view
-
-TASK: dict[str, Any] = {
-    "task_name": "look",
-    "task_intention": "see <b>it</b>",
-    "commands": [
-        {
-            "tool_name": "browser_navigate",
-            "intention": "open",
-            "args": {"action": "goto", "url": "http://127.0.0.1:9/"},
-        },
-        {
-            "tool_name": "browser_execute",
-            "intention": "run",
-            "args": {"action": "evaluate", "script": "1"},
-        },
-    ],
-}
-
-
-def words_of(widget: QWidget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
 
 
 def test_presets_and_recent_ones_hold_no_secret_and_survive_damage(tmp_path: Path) -> None:
@@ -70,7 +50,7 @@ def test_presets_and_recent_ones_hold_no_secret_and_survive_damage(tmp_path: Pat
 
 def test_a_preset_fills_the_form_without_secrets(qapp: QApplication, qtbot: Any) -> None:
     presets = Presets(Preferences())
-    presets.keep("Login", Asked("commands", with_typing(TASK)))
+    presets.keep("Login", Asked("commands", with_typing(LOOK_TASK)))
     dialog = StartDialog(lambda _: (), presets)
     qtbot.addWidget(dialog)
     dialog.show()

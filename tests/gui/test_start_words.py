@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QSpinBox
 
-from engine.model.errors import Problem
 from engine.service.drafts import Terms
-from engine.service.requests import problems
 from engine.service.rerun import Asked
-from gui.context.preferences import Preferences
 from gui.start.presets import MOST_LISTED, MOST_RECENT, Presets, list_entry
 from gui.start.request_tabs import JSON
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
+from gui.context.preferences import Preferences
+from tests.gui.start_dialogs import judged
 from tests.gui.windows import dialog_of, heard, opened, until
 
 QUICK: dict[str, Any] = {"engine": "static", "max_pages": 1, "delay_ms": 0}
 WAIT_MS = 60_000
-
-
-def judged(asked: Asked) -> tuple[Problem, ...]:
-    return problems(asked.kind, asked.args, asked.name, asked.terms)
-
-
-@pytest.fixture
-def dialog(qapp: QApplication, qtbot: Any) -> Iterator[StartDialog]:
-    QGuiApplication.clipboard().clear()
-    dialog = StartDialog(judged, Presets(Preferences()))
-    qtbot.addWidget(dialog)
-    dialog.show()
-    yield dialog
-    dialog.close()
 
 
 def shown(dialog: StartDialog, key: str) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.model.errors import LedgerWriteFailed
 from engine.model.records import TaskRecord
@@ -20,35 +20,16 @@ from engine.service.rerun import Asked
 from fixtures.site.site import Site
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
+from tests.gui.start_dialogs import LOOK_TASK, words_of
 from tests.gui.windows import dialog_of, heard, opened, until
 
 QUICK: dict[str, Any] = {"engine": "static", "max_pages": 1, "delay_ms": 0}
-TASK: dict[str, Any] = {
-    "task_name": "look",
-    "task_intention": "see <b>it</b>",
-    "commands": [
-        {
-            "tool_name": "browser_navigate",
-            "intention": "open",
-            "args": {"action": "goto", "url": "http://127.0.0.1:9/"},
-        },
-        {
-            "tool_name": "browser_execute",
-            "intention": "run",
-            "args": {"action": "evaluate", "script": "1"},
-        },
-    ],
-}
 
 
 def started(session: Session) -> StartDialog:
     dialog = dialog_of(session)
     assert isinstance(dialog, StartDialog)
     return dialog
-
-
-def words_of(widget: QWidget) -> str:
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
 
 
 def copied(text: str = "", files: tuple[Path, ...] = ()) -> QMimeData:
@@ -97,8 +78,8 @@ async def test_pasted_addresses_are_a_list(home: Path) -> None:
 
 async def test_a_pasted_task_is_shown_as_it_is(home: Path) -> None:
     async with opened(home) as session:
-        dialog = pasted(session, json.dumps(TASK))
-        assert dialog.form.asked == Asked("commands", TASK)
+        dialog = pasted(session, json.dumps(LOOK_TASK))
+        assert dialog.form.asked == Asked("commands", LOOK_TASK)
         dialog.reject()
 
 
@@ -111,7 +92,7 @@ async def test_pasted_words_open_an_empty_form(home: Path) -> None:
 
 async def test_a_dropped_task_shows_its_abilities(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "task <b>.json"
-    file.write_text(json.dumps(TASK))
+    file.write_text(json.dumps(LOOK_TASK))
     async with opened(home) as session:
         assert drop(session.window, copied(files=(file,)))
         await session_dialog(session)

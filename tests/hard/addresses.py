@@ -25,6 +25,7 @@ from engine.pages.fetch import PageOptions
 from engine.pages.static_engine import open_static
 from engine.sample.server import Answer, Request, Server
 from tests.hard.figures import Figures
+from tests.support.serving import served
 
 TEXTS, SHORT_TEXTS = 20_000, 1_500
 SEED = 19
@@ -216,11 +217,9 @@ async def _asked_by_pages(page: Page) -> tuple[int, list[str]]:
         body = f"<!doctype html><title>t</title>{markup}".encode(charset, "xmlcharrefreplace")
         return Answer(body, content_type=f"text/html; charset={charset}")
 
-    server = Server(answer, "127.0.0.1", 0)
-    server.start()
     differing: list[str] = []
-    try:
-        start = f"http://127.0.0.1:{server.port}"
+    with served(answer) as url:
+        start = url
         async with open_static(Policy.for_start(start)) as fetcher:
             for number, (charset, markup) in enumerate(cases):
                 heard.clear()
@@ -231,8 +230,6 @@ async def _asked_by_pages(page: Page) -> tuple[int, list[str]]:
                 await fetcher.fetch(f"{start}/p/{number}", PageOptions(timeout_ms=15_000))
                 if {*heard} != theirs:
                     differing.append(f"{charset} {markup}: {heard}, Chromium for {sorted(theirs)}")
-    finally:
-        server.stop()
     return len(cases), differing
 
 

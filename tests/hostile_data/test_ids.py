@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -82,9 +81,3 @@ def test_invalid_ids_exit_with_2(tmp_path: Path, octask: Loaded, verb: tuple[str
         error = told["error"] if "error" in told else told["refused"][0]
         assert error["code"] in ("not_a_task_id", "bad_usage", "invalid_arguments"), error
         assert not list(tmp_path.rglob("*.json*"))
-
-
-@pytest.fixture(scope="module")
-def octask() -> Iterator[Loaded]:
-    with Loaded() as program:
-        yield program

@@ -174,9 +174,3 @@ def test_only_the_result_in_the_tasks_own_folder_is_ever_opened(tmp_path: Path) 
         (planted.root / task_id / "result.json").write_bytes(b'{"own": true}')
         with ledger.open_result(task_id) as result:
             assert result.read() == b'{"own": true}'
-
-
-@pytest.fixture(scope="module")
-def octask() -> Iterator[Loaded]:
-    with Loaded() as program:
-        yield program

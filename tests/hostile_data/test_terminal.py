@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import xml.etree.ElementTree as Xml
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -165,9 +164,3 @@ def test_a_mistake_on_the_command_line_is_told_in_text_or_in_json(
     assert error["code"]
     assert error["message"]
     assert told.err == b""
-
-
-@pytest.fixture(scope="module")
-def octask() -> Iterator[Loaded]:
-    with Loaded() as program:
-        yield program

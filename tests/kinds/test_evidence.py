@@ -10,16 +10,17 @@ from html import escape
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
+from engine.browser.page.evidence import distance
+from engine.kinds.context import MemoryContext
 from engine.kinds.evidence_kind import EVIDENCE, FILES, PARTS, parse_evidence
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, TaskFailed
 from engine.model.records import Status
-from engine.sample.server import Answer, Server
+from engine.sample.server import Answer
 from engine.service.engine import Engine
-from tests.kinds.hash_distance import distance
 from tests.support.far_limits import wait_for_answers
-from tests.support.memory_context import MemoryContext
+from tests.support.serving import served
 
 AWS_KEY, WORD = "AKIAZQ7XW4PLM2K9RTVB", "Zq7hunter2Xk"
 EVERYTHING = {"include": list(PARTS), "network_window_ms": 600}
@@ -88,14 +89,10 @@ async def test_the_page_is_taken_at_the_end_of_the_network_that_is_told(home):
     late = "setTimeout(() => fetch('/late').then(a => a.text()).then(t => document.title = t), 900)"
     answers = {"/": page("at first", f"{prose}<script>onload = () => {late}</script>")}
     answers["/late"] = Answer(b"at last", 200, "text/plain", delay_s=0.2)
-    served = Server(lambda asked: answers.get(asked.path, Answer(b"", 404)), "127.0.0.1", 0)
-    served.start()
-    try:
+    with served(lambda asked: answers.get(asked.path, Answer(b"", 404))) as url:
         async with bundling(home) as bundle:
             asked = {"include": ["dom", "network"], "network_window_ms": 3_000}
-            head, _, files = await bundle(url=f"http://127.0.0.1:{served.port}/", **asked)
-    finally:
-        served.stop()
+            head, _, files = await bundle(url=f"{url}/", **asked)
     assert (head["title"], head["settled"]) == ("at last", True)
     assert b"<title>at last</title>" in files["dom.html"]
     entries = json.loads(files["network.json"])["entries"]
@@ -218,7 +215,7 @@ async def test_a_page_that_does_not_open_still_leaves_its_network(home, site):
 
 
 async def test_only_what_was_typed_may_be_reached_and_over_mcp_only_the_operators_list(home, site):
-    from fixtures.site.site import Site
+    from engine.sample.site import Site
 
     with Site(pages=2) as other:
         async with bundling(home) as bundle:

@@ -1,26 +1,19 @@
 """Every kind, called directly and run as a task, leaves the same bytes with the same clock."""
 
 import json
-from itertools import count
 
 import msgspec
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.kinds.context import Clock
+from engine.kinds.context import MemoryContext
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.records import Units
 from engine.service.engine import Engine
 from engine.text import words
-from tests.support.memory_context import MemoryContext, direct_result
-
-
-def ticking():
-    """A clock that goes on by a quarter of a second at each look."""
-    looks = count()
-    return Clock(now_ms=lambda: 1_700_000_000_000, monotonic=lambda: next(looks) / 4)
+from tests.support.ticking import ticking
 
 
 def wanted(kind, site):
@@ -54,7 +47,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(home, site, name):
         head = await kind.body(kind.parse(args), context, Tools(settings, browser))
     finally:
         await browser.aclose()
-    direct = direct_result(kind, head, map(msgspec.json.encode, context.pages))
+    direct = kind.result(head, map(msgspec.json.encode, context.pages))
     folder = home / "tasks" / record.task_id
     assert (folder / "result.json").read_bytes() == direct
     for file, data in context.artifacts.items():

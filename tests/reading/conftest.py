@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.results.file_reader import TaskFileReader
+from tests.support.owned_ledger import lease, ledger, root
 
-
-@pytest.fixture
-def ledger(home: Path) -> Iterator[Ledger]:
-    root = home / "tasks"
-    root.mkdir()
-    lease = Lease.acquire(root)
-    yield Ledger(root, lease=lease)
-    lease.release()
+__all__ = ["lease", "ledger", "root"]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,6 @@ WAIT_S = 60.0
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch)
-
-
-def ticking() -> Clock:
-    """A clock that is the same for every run."""
-    looks = count()
-    return Clock(now_ms=lambda: 1_700_000_000_000, monotonic=lambda: next(looks) / 4)
 
 
 async def until(true: Callable[[], Any]) -> Any:

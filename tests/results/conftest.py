@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.result_assembly import assemble
 from engine.model.records import ErrorInfo, Status
+from tests.support.owned_ledger import lease, ledger, root
+
+__all__ = ["lease", "ledger", "root"]
 
 PAGE: dict[str, Any] = {
     "url": "http://site.test/",
@@ -32,15 +33,6 @@ PAGE: dict[str, Any] = {
 
 def page(number: int, **fields: Any) -> dict[str, Any]:
     return {**PAGE, "url": f"http://site.test/{number}", "depth": number % 3, **fields}
-
-
-@pytest.fixture
-def ledger(home: Path) -> Iterator[Ledger]:
-    root = home / "tasks"
-    root.mkdir()
-    lease = Lease.acquire(root)
-    yield Ledger(root, lease=lease)
-    lease.release()
 
 
 @pytest.fixture

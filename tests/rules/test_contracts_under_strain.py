@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,13 +21,6 @@ from tests.support.engines import until
 
 HELD_S = 180
 HANGS: tuple[dict[str, Any], ...] = ({},)
-
-
-@pytest.fixture
-def bench(home: Path) -> Iterator[Bench]:
-    made = Bench(home)
-    yield made
-    made.lease.release()
 
 
 @contextmanager

@@ -8,8 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,13 +20,6 @@ from tests.support.engines import until
 
 ROUNDS = 100
 RUN_OF = {"COMPLETED": "completed", "FAILED": "failed", "CANCELLED": "aborted"}
-
-
-@pytest.fixture
-def bench(home: Path) -> Any:
-    made = Bench(home)
-    yield made
-    made.lease.release()
 
 
 def tried(act: Callable[[str], TaskRecord], task_id: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +9,15 @@ import msgspec
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.kinds.context import Clock
+from engine.kinds.context import MemoryContext
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.service.engine import Engine
-from tests.support.memory_context import MemoryContext, direct_result
+from tests.support.ticking import ticking
 
 ARGS = {"respect_robots": False, "delay_ms": 0, "concurrency": 1, "max_pages": 6}
 MEASURED = ("response_ms", "render_ms")  # by the browser's own clock
-
-
-def ticking() -> Clock:
-    """A clock that goes on by a quarter of a second at each look."""
-    looks = count()
-    return Clock(now_ms=lambda: 1_700_000_000_000, monotonic=lambda: next(looks) / 4)
 
 
 def level(data: bytes, engine: str) -> bytes:
@@ -49,7 +42,7 @@ async def test_a_direct_crawl_and_a_task_give_the_same_bytes(
         head = await kind.body(kind.parse(args), context, Tools(settings, browser))
     finally:
         await browser.aclose()
-    direct = direct_result(kind, head, map(msgspec.json.encode, context.pages))
+    direct = kind.result(head, map(msgspec.json.encode, context.pages))
 
     running = Engine(settings, accepts=True, clock=ticking())
     await running.open()

@@ -13,6 +13,7 @@ from engine.sample.server import Answer, Request
 from engine.service.rerun import RequestHidden
 from tests.support.engines import opened
 from tests.support.octask import Octask
+from tests.support.serving import running
 from tests.trust.test_given_credentials import BASIC, FAST, PART, PASSWORD, Repeating, leaks
 
 NAME = "OF_THE_SITE"
@@ -38,10 +39,8 @@ class Private(Repeating):
 
 @pytest.fixture
 def private() -> Iterator[Private]:
-    made = Private()
-    made.server.start()
-    yield made
-    made.server.stop()
+    with running(Private()) as made:
+        yield made
 
 
 def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:

@@ -17,6 +17,7 @@ from engine.sample.server import HTML, Answer, Request, Server
 from engine.secrets.given_secrets import Scrub
 from tests.commands.conftest import do, task
 from tests.support.engines import opened
+from tests.support.serving import running
 from tests.trust.planted import unpacked
 
 PART: Final = "Zq7Winter"  # letters stay as they are in every spelling
@@ -75,10 +76,8 @@ f.onfocus = () => {{ throw new Error(me) }}; history.replaceState(null, "", "#" 
 
 @pytest.fixture
 def repeating() -> Iterator[Repeating]:
-    made = Repeating()
-    made.server.start()
-    yield made
-    made.server.stop()
+    with running(Repeating()) as made:
+        yield made
 
 
 def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:

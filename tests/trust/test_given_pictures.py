@@ -19,6 +19,7 @@ import pytest
 from engine.sample.server import HTML, Answer, Request, Server
 from tests.commands.conftest import do, task
 from tests.support.engines import opened
+from tests.support.serving import running
 
 ONE, OTHER = "Winter (20)26!é", "Sommer (31)48!ü"
 # Chromium takes up to three letters for a space here, and base64 of both is equally long.
@@ -60,10 +61,8 @@ def _page(password: str) -> str:
 
 @pytest.fixture
 def repeating() -> Iterator[Repeating]:
-    made = Repeating()
-    made.server.start()
-    yield made
-    made.server.stop()
+    with running(Repeating()) as made:
+        yield made
 
 
 def requests(front: str) -> dict[str, tuple[str, dict[str, Any]]]:

@@ -9,16 +9,17 @@ import pytest
 
 from engine.browser.page.failures import PageFloods
 from engine.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.model.errors import BrowserGone, BrowserMissing, InjectedFault, UnitTimeout
 from engine.model.tally import Tally
 from engine.pages.fetch import Fetched
 from engine.pages.static_engine import open_static
-from engine.sample.server import Answer, Server
 from engine.sample.site import marker
-from fixtures.site.site import Site
-from tests.support.memory_context import MemoryContext
+from engine.sample.server import Answer
+from engine.sample.site import Site
+from tests.support.serving import served
 
 
 def opener(args, seen=None):
@@ -452,13 +453,8 @@ async def test_pages_can_be_counted_again_from_what_was_kept(site):
 )
 async def test_a_page_with_nothing_to_see_is_counted(form, body, empty):
     html = f"<!doctype html><html><body>{body}</body></html>"
-    server = Server(lambda request: Answer(html.encode()), "127.0.0.1", 0)
-    server.start()
-    try:
-        url = f"http://127.0.0.1:{server.port}/"
-        outcome, pages = await crawled(url, output_format=form, respect_robots=False)
-    finally:
-        server.stop()
+    with served(lambda request: Answer(html.encode())) as url:
+        outcome, pages = await crawled(f"{url}/", output_format=form, respect_robots=False)
     assert pages[0].get("empty", False) is empty
     assert outcome.summary().get("empty_pages", 0) == empty
 
@@ -511,14 +507,9 @@ async def test_what_a_page_asks_for_by_itself_is_asked_for_in_its_character_set(
         kind = "text/html; charset=windows-1252"
         return Answer(text.encode("windows-1252", "xmlcharrefreplace"), content_type=kind)
 
-    server = Server(answer, "127.0.0.1", 0)
-    server.start()
-    try:
-        url = f"http://127.0.0.1:{server.port}"
+    with served(answer) as url:
         for page in pages:
             _, (found,) = await crawled(f"{url}{page}", max_pages=1, respect_robots=False)
-    finally:
-        server.stop()
     there = "?q=%E9%26%23937%3B"
     assert sorted(heard) == sorted(
         [*pages, f"/a.css{there}", f"/in{there}", f"/there{there}", "/start?q=%C3%A9%CE%A9"]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from engine.egress.egress_policy import Policy
+from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.model.errors import PageError
@@ -21,9 +22,9 @@ from engine.pages.engine_choice import Comparison, EngineChoice, is_same
 from engine.pages.fetch import Fetched, PageOptions
 from engine.pages.script_edits import Edit
 from engine.pages.static_engine import judge, open_static, refresh_of
-from engine.sample.server import Answer, Request, Server
+from engine.sample.server import Answer, Request
 from tests.support.engines import opened
-from tests.support.memory_context import MemoryContext
+from tests.support.serving import served
 from tests.work.random_pages import static_text
 
 PAGES = 60
@@ -289,16 +290,11 @@ async def test_a_site_sees_one_user_agent_whichever_engine_asks(home: Path) -> N
         seen.append((request.path, request.headers.get("user-agent", "")))
         return Answer(page(request.path).encode())
 
-    server = Server(answer, "127.0.0.1", 0)
-    server.start()
-    try:
+    with served(answer) as url:
         async with opened(home) as engine:
-            url = f"http://127.0.0.1:{server.port}/a/9"
-            args = {"url": url, "engine": "auto", "max_pages": 1, "delay_ms": 0}
+            args = {"url": f"{url}/a/9", "engine": "auto", "max_pages": 1, "delay_ms": 0}
             started = await engine.requests.start("crawl", {**args, "respect_robots": False})
             await engine.tasks.wait(started.task_id, 60_000)
-    finally:
-        server.stop()
     agents = [agent for path, agent in seen if path == "/a/9"]
     assert len(agents) == 2
     assert len(set(agents)) == 1
@@ -329,14 +325,11 @@ async def test_both_engines_agree_on_scripted_pages(
         )
         return Answer(html.encode())
 
-    server = Server(answer, "127.0.0.1", 0)
-    server.start()
     told: dict[str, dict[str, Any]] = {}
-    try:
+    with served(answer) as url:
         async with opened(home) as engine:
             for name in ("browser", "auto"):
-                url = f"http://127.0.0.1:{server.port}/0"
-                args = {"url": url, "engine": name, "delay_ms": 0, "max_pages": 50}
+                args = {"url": f"{url}/0", "engine": name, "delay_ms": 0, "max_pages": 50}
                 started = await engine.requests.start(
                     "crawl", {**args, "respect_robots": False, "output_format": "text"}
                 )
@@ -345,8 +338,6 @@ async def test_both_engines_agree_on_scripted_pages(
                 pages = [json.loads(line) for line in lines.splitlines()]
                 told[name] = {page["url"]: page["content"].split() for page in pages}
             by_browser = sum(page["engine_used"] == "browser" for page in pages)
-    finally:
-        server.stop()
     assert len(told["auto"]) == 30
     assert told["auto"] == told["browser"]
     assert by_browser <= 6
