@@ -127,3 +127,8 @@ def test_every_place_of_a_reading_is_one_of_the_text(text: str) -> None:
 def test_a_page_made_of_escapes_is_read_in_time() -> None:
     for part in ("\\u0041", "&#65;", "%2541", "\\41 ", "\\\\\\", "&amp;amp;#", "%5C"):
         kept("Winter-26", part * 20_000)
+
+
+def test_equal_decodings_are_searched_once() -> None:
+    assert [reading.plain for reading in readings("%41bc")] == ["Abc"]
+    assert len(list(readings(r"\41 bc"))) == 2  # a style sheet, a script
