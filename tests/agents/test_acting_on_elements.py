@@ -83,9 +83,7 @@ async def test_typing_replaces_appending_adds_and_clearing_empties(desk: Opening
         assert {"keydown name true", "input name true"} <= set(await log(made))
 
 
-async def test_typing_keeps_line_breaks_and_never_submits_a_form(
-    desk: Opening,
-) -> None:
+async def test_typing_keeps_line_breaks_and_never_submits_a_form(desk: Opening) -> None:
     async with desk() as made:
         await made.show(FORM)
         await made.do("type", "textbox", "Note", "one\ntwo")
@@ -218,9 +216,7 @@ async def test_a_click_waits_until_the_element_has_come_to_rest(desk: Opening) -
         assert await made.script("document.title") == "hit"
 
 
-async def test_a_click_on_a_link_loads_its_page_before_it_returns(
-    desk: Opening,
-) -> None:
+async def test_a_click_on_a_link_loads_its_page_before_it_returns(desk: Opening) -> None:
     async with desk() as made:
         made.pages["/next"] = "<h1>Next</h1>"
         await made.show("<a href='/next' target=_blank>Go on</a>")
@@ -230,9 +226,7 @@ async def test_a_click_on_a_link_loads_its_page_before_it_returns(
         assert len((await made.call("tabs_context")).data["tabs"]) == 1
 
 
-async def test_a_click_waits_until_a_slow_page_has_settled(
-    desk: Opening,
-) -> None:
+async def test_a_click_waits_until_a_slow_page_has_settled(desk: Opening) -> None:
     async with desk() as made:
         late = b"""<title>Slow</title><body><script>let n = 0; const growing = setInterval(() => {
             document.body.append(n += 1);

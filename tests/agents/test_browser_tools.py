@@ -29,9 +29,7 @@ def test_there_are_the_eight_tools_of_the_seed() -> None:
     ]
 
 
-async def test_open_waits_for_the_page_and_returns_its_address(
-    desk: Opening,
-) -> None:
+async def test_open_waits_for_the_page_and_returns_its_address(desk: Opening) -> None:
     async with desk() as made:
         answer = await made.show(
             "<p id=p>x</p><script>setTimeout(() => p.textContent = 'late', 60)</script>"
@@ -242,9 +240,7 @@ async def test_pictures_of_the_view_the_page_and_an_element(desk: Opening) -> No
         assert (button.data["width"], button.data["height"]) == (120, 40)
 
 
-async def test_tall_screenshots_are_cut_and_hidden_elements_have_none(
-    desk: Opening,
-) -> None:
+async def test_tall_screenshots_are_cut_and_hidden_elements_have_none(desk: Opening) -> None:
     async with desk() as made:
         await made.show("<button id=b>Go</button><div style='height:40000px'></div>")
         ref = await made.ref("button", "Go")
@@ -349,9 +345,7 @@ async def test_a_refusal_can_be_had_as_an_answer(desk: Opening) -> None:
         )
 
 
-async def test_a_tab_works_again_after_its_page_crashed(
-    desk: Opening,
-) -> None:
+async def test_a_tab_works_again_after_its_page_crashed(desk: Opening) -> None:
     async with desk() as made:
         await made.show("x")
         session = made.agents.sessions.find("default")

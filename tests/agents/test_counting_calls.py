@@ -84,9 +84,7 @@ async def test_every_tool_counts_in_one_category(engine: Running, pages: Pages, 
         assert not [reply for reply in replies if reply.warning]
 
 
-async def test_without_a_task_the_answers_are_the_same_bytes_and_no_file_is_written(
-    engine: Running, pages: Pages, home: Path
-) -> None:
+async def test_without_a_task_nothing_changes(engine: Running, pages: Pages, home: Path) -> None:
     async with engine() as running:
         task_id, _ = await started(running)
         counted = await all_eight(running, pages, task_id)
@@ -133,9 +131,7 @@ async def test_a_failed_call_counts_as_a_failure(engine: Running, pages: Pages) 
         assert "instruction_refused" in str(envelopes.state(task_id))
 
 
-async def test_only_the_tasks_domains_are_opened_whatever_leads_elsewhere(
-    engine: Running, pages: Pages, elsewhere: Pages
-) -> None:
+async def test_other_domains_are_blocked(engine: Running, pages: Pages, elsewhere: Pages) -> None:
     out = elsewhere.url.replace("127.0.0.1", "localhost")
     async with engine() as running:
         task_id, _ = await started(running, allowedDomains=["127.0.0.1"])
@@ -177,9 +173,7 @@ async def test_domains_are_per_task(engine: Running, pages: Pages, elsewhere: Pa
 
 
 @pytest.mark.parametrize("named", ["0123456789abcdef", "../../etc", "", "ended", "crawl"])
-async def test_a_task_that_cannot_count_is_said_and_the_call_is_done(
-    engine: Running, pages: Pages, home: Path, named: str
-) -> None:
+async def test_uncounted_calls_run(engine: Running, pages: Pages, home: Path, named: str) -> None:
     pages["/"] = "x"
     async with engine() as running:
         if named == "ended":

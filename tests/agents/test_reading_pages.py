@@ -54,9 +54,7 @@ async def test_only_what_can_be_used_is_told_when_only_that_is_asked_for(desk: O
         assert "Order" not in await made.read(filter="interactive")
 
 
-async def test_an_element_keeps_its_reference_when_the_page_changes(
-    desk: Opening,
-) -> None:
+async def test_an_element_keeps_its_reference_when_the_page_changes(desk: Opening) -> None:
     async with desk() as made:
         await made.show("<button id=a>One</button><button id=b>Two</button>")
         before = await made.ref("button", "Two")
@@ -76,9 +74,7 @@ async def test_an_element_that_is_gone_is_stale_and_says_to_read_again(desk: Ope
         assert "Read the page again" in stale.value.advice
 
 
-async def test_a_reference_is_invalid_after_navigation(
-    desk: Opening,
-) -> None:
+async def test_a_reference_is_invalid_after_navigation(desk: Opening) -> None:
     async with desk() as made:
         await made.show("<button>Harmless</button>")
         ref = await made.ref("button", "Harmless")
@@ -134,9 +130,7 @@ async def test_what_stands_in_a_field_for_secrets_is_told_nowhere(desk: Opening)
         assert "value=[hidden]" in told[0].text
 
 
-async def test_a_password_field_stays_masked_when_the_page_reveals_it(
-    desk: Opening,
-) -> None:
+async def test_a_password_field_stays_masked_when_the_page_reveals_it(desk: Opening) -> None:
     async with desk() as made:
         await made.show("<label>Word <input id=w type=password value=first-word></label>")
         assert "value=[hidden]" in await made.read()
@@ -147,9 +141,7 @@ async def test_a_password_field_stays_masked_when_the_page_reveals_it(
         assert "second-word" not in str(await made.script("document.querySelector('#w').value"))
 
 
-async def test_a_secret_in_a_form_address_is_masked_in_every_spelling(
-    desk: Opening,
-) -> None:
+async def test_a_secret_in_a_form_address_is_masked_in_every_spelling(desk: Opening) -> None:
     async with desk() as made:
         await made.show("<form><input type=password name=q value='a b/c&d é'><button>Go</button>")
         answer = await made.do("click", "button", "Go")
@@ -160,9 +152,7 @@ async def test_a_secret_in_a_form_address_is_masked_in_every_spelling(
             assert "b%2Fc" not in str(told)
 
 
-async def test_an_address_secret_is_masked_when_the_page_repeats_it(
-    desk: Opening,
-) -> None:
+async def test_an_address_secret_is_masked_when_the_page_repeats_it(desk: Opening) -> None:
     async with desk() as made:
         named = "<script>document.title = 'for wR5-nM2kQ'</script>"
         made.pages["/"] = f"{named}<p>Yours is Tk8rBq5x, wR5-nM2kQ</p>"
@@ -184,9 +174,7 @@ async def test_a_secret_in_a_plain_field_shows_as_dots_in_a_picture(desk: Openin
         assert await made.script("k.getAttribute('style') || ''") == ""
 
 
-async def test_only_keys_and_link_targets_of_a_page_are_redacted(
-    desk: Opening,
-) -> None:
+async def test_only_keys_and_link_targets_of_a_page_are_redacted(desk: Opening) -> None:
     async with desk() as made:
         link = f'<a href="/x?api_key=zyx987654">AuthType Basic AuthName {AWS_KEY}</a>'
         await made.show(f"<p>password1 != password2: raise X</p>{link}")
@@ -296,9 +284,7 @@ async def test_finding_nothing_is_an_answer(desk: Opening) -> None:
         assert (answer.data["total"], answer.data["matches"]) == (0, [])
 
 
-async def test_a_repeated_secret_is_masked_in_every_screenshot(
-    desk: Opening,
-) -> None:
+async def test_a_repeated_secret_is_masked_in_every_screenshot(desk: Opening) -> None:
     async with desk() as made:
         taken = []
         for key in ("Ada7ovelace", "Zvo9acheqxy"):

@@ -53,9 +53,7 @@ async def test_a_context_that_is_called_off_while_it_opens_is_closed() -> None:
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1])
-async def test_closing_a_session_during_launch_leaves_no_process(
-    after_s: float,
-) -> None:
+async def test_closing_a_session_during_launch_leaves_no_process(after_s: float) -> None:
     before = set(psutil.Process().children(recursive=True))
     session = BrowserSession()
     warming = asyncio.create_task(session.warm())

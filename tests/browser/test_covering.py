@@ -127,9 +127,7 @@ async def test_a_text_that_never_stands_still_gets_no_picture(site: Any) -> None
         assert len(taken) == TRIES
 
 
-async def test_a_page_that_answers_nothing_gets_no_picture_and_holds_nobody_up(
-    site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_silent_page_has_no_screenshot(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with one_page(site) as (page, wire):
         await page.set_content(f"<p>{ONE}</p>")
         async with page.expect_console_message(timeout=60_000):

@@ -128,9 +128,7 @@ async def test_a_start_that_is_called_off_again_and_again_leaves_nothing_behind(
 
 @SHELL
 @pytest.mark.parametrize("script", [None, ENDS])
-async def test_without_a_driver_a_crawl_fails_with_the_reason(
-    node: Any, home: Path, site: Site, script: str | None
-) -> None:
+async def test_a_missing_driver(node: Any, home: Path, site: Site, script: str | None) -> None:
     program = node(script)
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
@@ -150,9 +148,7 @@ async def test_without_a_driver_a_crawl_fails_with_the_reason(
 
 
 @SHELL
-async def test_a_hung_driver_does_not_block_a_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_hung_driver_does_not_block_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(psutil.Process().children(recursive=True))
     browser = BrowserSession()
     await browser.warm()
@@ -166,9 +162,7 @@ async def test_a_hung_driver_does_not_block_a_start(
     assert await none_left(before)
 
 
-async def test_an_unexpected_error_ends_the_launch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_unexpected_error_ends_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: str | None, *, headless: bool) -> None:
         raise PermissionError("no")
 

@@ -105,9 +105,7 @@ async def test_closing_an_instance_leaves_the_browser_for_the_next(site: Any) ->
         await again.close()
 
 
-async def test_an_instance_that_is_slow_to_close_takes_no_other_one_with_it(
-    site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_close_delays_no_other(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(site) as (session, stays):
         page = await stays.page()
         leaves = await session.open_instance(stays.options)

@@ -228,9 +228,7 @@ async def test_a_wrong_path_is_a_sentence_with_the_way_out(tmp_path: Path) -> No
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
 @pytest.mark.case("R80")
-async def test_a_program_that_is_no_browser_is_tried_three_times_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_launch_has_three_attempts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "FAILED_FOR_S", 1_000.0)  # all of them ask within that time
     program = tmp_path / "chrome"
     program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/tries\necho broken library >&2\nexit 7\n")

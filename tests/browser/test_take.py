@@ -432,9 +432,7 @@ FRAMES = (
 )
 
 
-async def test_the_static_engine_tells_of_frames_what_the_browser_tells(
-    browsing: Making, pages: Pages, canary: Pages
-) -> None:
+async def test_both_engines_agree_on_frames(browsing: Making, pages: Pages, canary: Pages) -> None:
     pages["/1"] = "<style>i {display: none}</style><p>one <i>unseen</i></p><a href=/x>to x</a>"
     pages["/2"] = "<p>two</p><iframe src=/1></iframe><iframe src=/1 hidden></iframe>"
     pages["/deep/1"] = "<a href=2>deep</a>"

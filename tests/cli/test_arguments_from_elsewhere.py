@@ -26,9 +26,7 @@ def octask(home: Path, *words: str, given: bytes = b"") -> subprocess.CompletedP
 
 @pytest.mark.parametrize("way", ["-", "@FILE"])
 @pytest.mark.parametrize("kind", ["crawl", "crawl_sitemap"])
-def test_arguments_of_any_kind_come_from_a_file_or_from_standard_input(
-    home: Path, site: Site, tmp_path: Path, way: str, kind: str
-) -> None:
+def test_args_come_from_files(home: Path, site: Site, tmp_path: Path, way: str, kind: str) -> None:
     front = site.url.replace("http://", f"http://ann:{PASSWORD}@")
     text = json.dumps({"url": front, **FAST}).encode()
     file = tmp_path / "args.json"
@@ -49,9 +47,7 @@ def test_arguments_of_any_kind_come_from_a_file_or_from_standard_input(
         ("-", b"[1]", b"must be a JSON object"),
     ],
 )
-def test_a_file_of_arguments_that_cannot_be_read_is_refused_with_the_reason(
-    home: Path, typed: str, given: bytes, says: bytes
-) -> None:
+def test_unreadable_args_are_refused(home: Path, typed: str, given: bytes, says: bytes) -> None:
     ended = octask(home, "start", "crawl", "--args", typed, given=given)
     assert ended.returncode == 2
     assert says in ended.stderr

@@ -12,9 +12,7 @@ from tests.support.serving import served
 CONTRACT = '{"expected_total": 9, "item_key": "url", "stop_condition": "all of them"}'
 
 
-def test_an_envelope_shows_its_contract_counts_and_missing_items(
-    octask: Octask,
-) -> None:
+def test_an_envelope_shows_its_contract_counts_and_missing_items(octask: Octask) -> None:
     words = ("start", "browser_task", "--objective", "count", "--contract", CONTRACT)
     task_id = octask(*words).strip()
     said = octask("get", task_id)

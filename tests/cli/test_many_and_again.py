@@ -154,9 +154,7 @@ def test_cancel_needs_a_clear_selection(octask: Octask, words: list[str], senten
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 @pytest.mark.parametrize(("answer", "status"), [(b"n\n", "PENDING"), (b"y\n", "CANCELLED")])
-def test_on_a_terminal_a_person_is_asked_and_no_is_the_default(
-    octask: Octask, tasks: Tasks, answer: bytes, status: str
-) -> None:
+def test_confirmation_defaults_no(octask: Octask, tasks: Tasks, answer: bytes, status: str) -> None:
     import pty
 
     ours, theirs = pty.openpty()

@@ -69,9 +69,7 @@ def test_three_mistakes_are_all_named_and_nothing_is_started(octask: Octask) -> 
         (["frobnicate"], 2, "No such command"),
     ],
 )
-def test_bad_input_is_a_sentence_and_the_right_exit_code(
-    octask: Octask, words: list[str], code: int, sentence: str
-) -> None:
+def test_bad_input_exit_codes(octask: Octask, words: list[str], code: int, sentence: str) -> None:
     place = words != ["frobnicate"]
     assert sentence in octask(*words, code=code, place=place)
 

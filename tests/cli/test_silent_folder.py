@@ -13,9 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts by FUSE"
 
 
 @pytest.mark.case("R98")
-def test_every_word_about_a_silent_folder_comes_within_seconds_and_ends(
-    octask: Octask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_folder_is_reported_soon(octask: Octask, monkeypatch: pytest.MonkeyPatch) -> None:
     root = octask.home / "tasks"
     root.mkdir(parents=True)
     monkeypatch.setenv("OC_LEDGER_AWAY_S", "0.5")

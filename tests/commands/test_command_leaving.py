@@ -90,9 +90,7 @@ async def test_beforeunload_dialogs_do_not_block_navigation(opened: Opening, edi
                 assert editor.hits["/saved"] == before + 2, f"{name}, as the last command"
 
 
-async def test_a_task_goes_through_the_history_and_closes_tabs_of_pages_that_ask_to_stay(
-    opened: Opening, editor: Site
-) -> None:
+async def test_history_and_closing_skip_beforeunload(opened: Opening, editor: Site) -> None:
     async with opened() as booth:
         for name, (commands, selector) in AWAY.items():
             done = await results(
@@ -104,9 +102,7 @@ async def test_a_task_goes_through_the_history_and_closes_tabs_of_pages_that_ask
     assert closed[-1] == {"closed": True, "url": f"{editor.url}/editor", "tabs": 1}
 
 
-async def test_a_page_that_is_told_to_stay_stays_and_the_command_that_would_leave_it_fails(
-    opened: Opening, editor: Site
-) -> None:
+async def test_dialogs_set_to_stay_fail_the_navigation(opened: Opening, editor: Site) -> None:
     ways = {name: way(editor, name) for name in WAYS if name != "later"}
     ways |= {name: commands for name, (commands, _) in AWAY.items()}
     ways["close"] = [do("close_tab")]

@@ -85,9 +85,7 @@ async def test_a_looping_page_does_not_block_the_next_task(opened: Opening, site
     assert second["status"] == "completed"
 
 
-async def test_an_unknown_instance_is_refused_without_a_trace(
-    opened: Opening,
-) -> None:
+async def test_an_unknown_instance_is_refused_without_a_trace(opened: Opening) -> None:
     async with opened() as booth:
         with pytest.raises(InvalidArguments) as caught:
             await booth.start(do("reload"), instanceId="inst_00000000")
@@ -120,9 +118,7 @@ async def test_metadata_comes_back_untouched_from_everywhere(opened: Opening, si
     assert meta["engine"]["metadata"] == {"a": {"token": "x"}}
 
 
-async def test_a_rerun_keeps_metadata_unless_values_are_missing(
-    opened: Opening,
-) -> None:
+async def test_a_rerun_keeps_metadata_unless_values_are_missing(opened: Opening) -> None:
     async with opened() as booth:
         whole = await booth.start(do("list"), metadata={"a": 1.5})
         typing = await booth.start(do("type", selector="#a", text="swordfish", timeout=1))
@@ -298,9 +294,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(opened: Opening, sit
 
 
 @pytest.mark.parametrize("switch", [True, False])
-async def test_the_operator_says_whether_keys_in_what_pages_say_are_taken_out(
-    opened: Opening, site: Site, switch: bool
-) -> None:
+async def test_redact_content_is_configurable(opened: Opening, site: Site, switch: bool) -> None:
     key = "AKIA" + "ABCDEFGH" * 2
     site.answers["/keys"] = Answer(f"<title>{key}</title><p>{key} planted</p>".encode())
     go, read = do("goto", url=f"{site.url}/keys"), do("get_text", selector="p")

@@ -346,9 +346,7 @@ async def test_network_requests_cannot_list_private_addresses(opened: Opening, s
     assert not site.log
 
 
-async def test_user_and_password_of_an_address_answer_its_challenge_and_are_kept_nowhere(
-    opened: Opening, site: Site
-) -> None:
+async def test_address_credentials_are_sent_but_not_stored(opened: Opening, site: Site) -> None:
     with_password = site.url.replace("//", "//ada:s3cret@")
     async with opened() as booth:
         (found,) = await results(booth, do("goto", url=f"{with_password}/auth"))

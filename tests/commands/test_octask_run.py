@@ -334,9 +334,7 @@ def test_uploads_come_from_the_operators_folder(octask: Octask, site: Site) -> N
 
 
 @pytest.mark.parametrize("verb", ["retry", "rerun"])
-def test_commands_are_done_again_with_their_variables_and_the_folder_of_their_files(
-    octask: Octask, site: Site, verb: str
-) -> None:
+def test_a_rerun_takes_variables_and_files(octask: Octask, site: Site, verb: str) -> None:
     (octask.folder / "files").mkdir()
     (octask.folder / "files" / "a.txt").write_text("first")
     allowed = ("--allow-files", str(octask.folder / "files"))

@@ -156,9 +156,7 @@ async def test_the_traps_reach_an_allowed_canary(world: World, public_trap: Host
 
 @pytest.mark.case("R65")
 @pytest.mark.parametrize("door", ["browser", "static"])
-async def test_a_redirect_to_a_private_place_is_refused_with_its_reason(
-    world: World, public_trap: HostileSite, door: str
-) -> None:
+async def test_private_redirects_fail(world: World, public_trap: HostileSite, door: str) -> None:
     refused = {"blocked: private address", "blocked: metadata address"}
     async with world.browser() as session, contextlib.AsyncExitStack() as stack:
         for start in _starts(public_trap)[door == "static" :]:

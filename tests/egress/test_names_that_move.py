@@ -24,9 +24,7 @@ async def why(policy: Policy) -> str:
 
 
 @pytest.mark.case("R65")
-async def test_a_name_with_a_private_address_uses_its_public_one(
-    world: World,
-) -> None:
+async def test_a_name_with_a_private_address_uses_its_public_one(world: World) -> None:
     """It would serve the page itself, then fall silent, and read the other as its own page."""
     world.names["trap.example"] = [f"{HOME} {PUBLIC}"]
     policy = world.policy()

@@ -128,9 +128,7 @@ async def test_the_connection_goes_to_the_address_that_was_judged(world: World) 
     assert world.asked == ["trap.example"]
 
 
-async def test_a_connection_is_reused_for_one_host_only(
-    world: World,
-) -> None:
+async def test_a_connection_is_reused_for_one_host_only(world: World) -> None:
     world.names["other.example"] = [OTHER]
     async with (
         serving(world, echo),
@@ -284,9 +282,7 @@ async def test_extra_connections_are_refused(world: World, monkeypatch: pytest.M
         assert await said(listener, GET % b"") == b""
 
 
-async def test_who_says_nothing_makes_room_for_others_the_oldest_first(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_oldest_idle_client_closes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "MOST_CONNECTIONS", 3)
     async with (
         serving(world, echo),
@@ -306,9 +302,7 @@ async def test_who_says_nothing_makes_room_for_others_the_oldest_first(
             assert not newer.at_eof()
 
 
-async def test_a_crowd_of_strangers_is_refused_where_the_system_tells_whose_they_are(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_foreign_clients_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "CROWD", 3)
     own: set[int] = set()
     proxy = Proxy(world.through)

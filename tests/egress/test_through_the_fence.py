@@ -129,9 +129,7 @@ async def test_sockets_and_large_bodies_pass_the_proxy(world: World, site: Site)
         ("http://nobody.example/", "name not found"),
     ],
 )
-async def test_a_page_that_does_not_come_says_why_in_the_words_of_before(
-    world: World, site: Site, url: str, reason: str
-) -> None:
+async def test_failures_keep_their_words(world: World, site: Site, url: str, reason: str) -> None:
     through = world.through
 
     async def shut(address, port, make):

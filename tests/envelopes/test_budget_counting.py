@@ -78,9 +78,7 @@ def streak(items: list[Any], fits: Any) -> int:
 
 
 @given(policy=limits, made=st.lists(calls, max_size=40))
-def test_counting_call_by_call_is_the_same_as_looking_at_the_whole_story(
-    policy: dict[str, int], made: list[ToolCall]
-) -> None:
+def test_incremental_counts_match_the_total(policy: dict[str, int], made: list[ToolCall]) -> None:
     meta = record(policy)
     for number, call in enumerate(made, 1):
         meta = after(meta, call)

@@ -80,9 +80,7 @@ def test_envelopes_have_openchromes_form(envelopes: Envelopes, ledger: Ledger, r
         assert ours[name] == theirs[name]
 
 
-def test_an_envelope_belongs_to_the_named_process(
-    ledger: Ledger,
-) -> None:
+def test_an_envelope_belongs_to_the_named_process(ledger: Ledger) -> None:
     record = Envelopes(ledger, pid=os.getppid()).start(EnvelopeRequest("outlive the command"))
     raw = ledger.read_raw(record.task_id)
     assert raw["pid"] == os.getppid()
@@ -129,9 +127,7 @@ def test_a_call_is_counted_told_and_answered(envelopes: Envelopes, ledger: Ledge
     assert ledger.read_raw(task_id)["last_tool_name"] == "navigate"
 
 
-def test_without_a_task_id_nothing_is_recorded_nor_even_looked_for(
-    envelopes: Envelopes, ledger: Ledger, root: Path
-) -> None:
+def test_without_a_task_nothing_is_read(envelopes: Envelopes, ledger: Ledger, root: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     assert envelopes.record(None, ToolCall("read_page")) is None
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before

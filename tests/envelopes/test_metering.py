@@ -110,9 +110,7 @@ async def test_a_task_without_a_policy_pays_nothing(home: Path, site: Any) -> No
         (Terms(agent_id=""), ["agent_id"]),
     ],
 )
-async def test_every_mistake_in_the_terms_is_named_before_anything_starts(
-    home: Path, terms: Terms, places: list[str]
-) -> None:
+async def test_wrong_terms_start_nothing(home: Path, terms: Terms, places: list[str]) -> None:
     async with opened(home) as engine:
         with pytest.raises(InvalidArguments) as refused:
             await engine.requests.start("crawl", {"url": "nowhere"}, terms=terms)

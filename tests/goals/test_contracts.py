@@ -109,9 +109,7 @@ def test_items_say_the_total_and_the_first_ten_thousand_are_kept(home: Path, goa
         ({"expected_total": 3, "run_id": 5}, "run_id"),
     ],
 )
-def test_a_malformed_contract_is_refused_with_its_field_and_nothing_is_written(
-    home: Path, goals: Goals, given: Any, field: str
-) -> None:
+def test_bad_contracts_name_their_field(home: Path, goals: Goals, given: Any, field: str) -> None:
     with pytest.raises(InvalidArguments) as refused:
         goals.contracts.start(given)
     assert field in [problem.path for problem in refused.value.problems]
@@ -150,9 +148,7 @@ def test_all_mistakes_of_a_contract_are_named_at_once(goals: Goals) -> None:
         ({"failed_policy": "allow"}, "failed_policy"),
     ],
 )
-def test_a_malformed_update_is_refused_with_its_field_and_changes_nothing(
-    home: Path, goals: Goals, given: Any, field: str
-) -> None:
+def test_bad_updates_name_their_field(home: Path, goals: Goals, given: Any, field: str) -> None:
     start = {"expected_total": 3, "min_completed": 1, "failed_policy": "block"}
     made = goals.contracts.start(start).contract.contract_id
     before = {name: data for name, data in files(home).items() if ".lock" not in name}
@@ -234,9 +230,7 @@ def test_a_log_of_superseded_words_is_rewritten_and_others_notice(home: Path, go
     assert other.contracts.get(made, include_items=True).items == ("a", "b")
 
 
-def test_a_full_disk_leaves_the_summary_whole_and_a_retry_counts_once(
-    home: Path, goals: Goals, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_and_a_retry(home: Path, goals: Goals, monkeypatch: pytest.MonkeyPatch) -> None:
     made = goals.contracts.start({"expected_total": 2}).contract.contract_id
     before = summary(home, made).read_bytes()
 
@@ -248,9 +242,7 @@ def test_a_full_disk_leaves_the_summary_whole_and_a_retry_counts_once(
     assert counts(goals.contracts.update(made, {"completed": ["a"]}).contract) == (1, 0, 0)
 
 
-def test_a_folder_that_may_not_be_written_refuses_and_still_shows(
-    home: Path, goals: Goals, read_only: Callable[[Path], None]
-) -> None:
+def test_a_read_only_folder(home: Path, goals: Goals, read_only: Callable[[Path], None]) -> None:
     made = goals.contracts.start({"expected_total": 2}).contract.contract_id
     goals.contracts.update(made, {"completed": ["a"]})
     read_only(home)
@@ -268,9 +260,7 @@ def corpus(home: Path) -> Goals:
 
 
 @pytest.mark.parametrize("entry", INDEX["contracts"], ids=lambda entry: Path(entry["path"]).stem)
-def test_the_other_programs_contracts_are_judged_as_it_judges_them(
-    corpus: Goals, home: Path, entry: dict[str, Any]
-) -> None:
+def test_foreign_contracts_agree(corpus: Goals, home: Path, entry: dict[str, Any]) -> None:
     contract_id = Path(entry["path"]).stem
     before = files(home)
     found = corpus.contracts.get(contract_id)

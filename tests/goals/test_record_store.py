@@ -113,9 +113,7 @@ def test_the_shape_of_ids_is_the_shelfs_own(home: Path) -> None:
         (b'{"a": "' + b"x" * 2**20 + b'"}', "larger than 1 MiB"),
     ],
 )
-def test_a_damaged_record_says_what_is_wrong_and_is_left_alone(
-    record_store: RecordStore, content: bytes, says: str
-) -> None:
+def test_damaged_records_are_kept(record_store: RecordStore, content: bytes, says: str) -> None:
     record_store.create(ONE, {})
     path = record_store.folder / f"{ONE}.json"
     path.write_bytes(content)

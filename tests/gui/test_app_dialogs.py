@@ -65,9 +65,7 @@ def asked(dialog: StartDialog) -> list[tuple[str, Mapping[str, Any]]]:
     return seen
 
 
-def test_start_is_disabled_without_an_address(
-    dialog: StartDialog,
-) -> None:
+def test_start_is_disabled_without_an_address(dialog: StartDialog) -> None:
     seen = asked(dialog)
     assert not dialog.start.isEnabled()
     assert "address" in dialog.start.toolTip()
@@ -198,9 +196,7 @@ def test_a_selection_is_sorted_by_what_a_cancel_does_to_each_task() -> None:
     assert [can_be_cancelled(one) for one in VIEWS] == [True] * 4 + [False] * 5
 
 
-def test_an_envelope_without_owner_is_cancelled_at_once(
-    qapp: QApplication,
-) -> None:
+def test_an_envelope_without_owner_is_cancelled_at_once(qapp: QApplication) -> None:
     record = TaskRecord(ID, kind="browser_task", status="RUNNING", created_at=1)
     outside = [TaskView(record, foreign=True), TaskView(record, orphaned=True)]
     plan = plan_cancel(outside)
@@ -297,9 +293,7 @@ def test_enter_presses_the_focused_button(qapp: QApplication, qtbot: Any) -> Non
         (["recording", "crawl"], "finished steps are kept"),
     ],
 )
-def test_what_a_cancel_keeps_is_called_as_the_kind_calls_it(
-    qapp: QApplication, qtbot: Any, kinds: list[str], said: str
-) -> None:
+def test_cancel_names_the_unit(qapp: QApplication, qtbot: Any, kinds: list[str], said: str) -> None:
     records = [TaskRecord(ID, kind=kind, status="RUNNING", created_at=1) for kind in kinds]
     dialog = CancelDialog(plan_cancel([TaskView(record, ours=True) for record in records]))
     qtbot.addWidget(dialog)

@@ -148,9 +148,7 @@ def test_a_named_screen_must_exist(environ: dict[str, str], drawn_on: str, fails
     ("platform", "token", "kept"),
     [("wayland", "", True), ("wayland-egl", "", True), ("wayland", "x", False), ("xcb", "", False)],
 )
-def test_attention_is_asked_for_where_a_window_may_not_come_forward_by_itself(
-    platform: str, token: str, kept: bool
-) -> None:
+def test_attention_is_requested_on_wayland(platform: str, token: str, kept: bool) -> None:
     assert is_kept_back(platform, token) is kept
 
 
@@ -163,9 +161,7 @@ def test_attention_is_asked_for_where_a_window_may_not_come_forward_by_itself(
         ({"QT_QPA_PLATFORM": "no-such-thing"}, "no-such-thing"),
     ],
 )
-def test_a_screen_that_cannot_be_used_is_said_instead_of_a_window_nobody_sees(
-    tmp_path: Path, environ: dict[str, str], named: str
-) -> None:
+def test_a_broken_screen_is_reported(tmp_path: Path, environ: dict[str, str], named: str) -> None:
     done = program("--home", str(tmp_path / "home"), XDG_RUNTIME_DIR=str(tmp_path), **environ)
     assert done.returncode == 1
     assert f"Qt cannot use the screen that is spoken of ({named})" in done.stderr

@@ -12,9 +12,7 @@ from tests.support.engines import until
 from tests.support.task_folders import task_id, write_meta
 
 
-async def test_early_calls_wait_for_the_ledger(
-    tmp_path: Path,
-) -> None:
+async def test_early_calls_wait_for_the_ledger(tmp_path: Path) -> None:
     write_meta(tmp_path / "tasks", 1, "COMPLETED")
     bridge = Bridge(Settings.at(home=tmp_path), accepts=False)
     answers: list[str] = []

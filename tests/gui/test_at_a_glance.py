@@ -101,9 +101,7 @@ async def test_the_keys_go_to_what_was_just_started_unless_somebody_types(home: 
         assert window.focusWidget() is box_of(window.filter_bar)
 
 
-async def test_a_run_that_needs_help_is_marked_for_attention(
-    home: Path,
-) -> None:
+async def test_a_run_that_needs_help_is_marked_for_attention(home: Path) -> None:
     goals = Goals(home, lambda: Ledger(home / "tasks"))
     run_id = goals.runs.start({"goal": "Buy the lot"}).run_id
     goals.runs.needs_help(run_id, {"reason": "A captcha."})

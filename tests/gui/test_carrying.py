@@ -72,9 +72,7 @@ def middle_of(session: Session, number: int) -> QPoint:
     return table.visualRect(table.tasks.index(row, 2)).center()
 
 
-async def test_dragged_rows_have_ids_and_results(
-    three: Path,
-) -> None:
+async def test_dragged_rows_have_ids_and_results(three: Path) -> None:
     async with opened(three) as session:
         table = session.window.table
         table.select_ids(ids(1, 2, 3))
@@ -112,9 +110,7 @@ async def test_pulling_at_a_row_that_is_not_chosen_chooses_rows_as_ever(three: P
         assert not table.findChildren(QDrag)
 
 
-async def test_a_large_drag_has_ids_and_reads_no_folder(
-    home: Path,
-) -> None:
+async def test_a_large_drag_has_ids_and_reads_no_folder(home: Path) -> None:
     for number in range(1, 560):
         put_task(home, number, ended_at=1_780_000_000_000 - number)
     put_pages(home / "tasks" / ids(7)[0], page(7))

@@ -30,9 +30,7 @@ def ready(session: Session) -> bool:
 
 
 @pytest.mark.parametrize("stage", [at_once, starting, driver_runs, ready], ids=lambda f: f.__name__)
-async def test_a_window_closed_while_its_browser_starts_leaves_no_task(
-    home: Path, stage: Callable[[Session], bool]
-) -> None:
+async def test_closing_during_launch(home: Path, stage: Callable[[Session], bool]) -> None:
     before = asyncio.all_tasks()
     async with opened(home) as session:
         session.bridge.warm()

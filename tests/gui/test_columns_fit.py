@@ -169,9 +169,7 @@ def test_orders_fit_into_the_smallest_window(table: TaskTable, key: str) -> None
     assert not table.isColumnHidden(COLUMN_AT[key])
 
 
-def test_a_double_click_on_an_edge_shows_the_cells_whole_and_the_next_start_keeps_it(
-    table: TaskTable, qtbot: QtBot
-) -> None:
+def test_a_double_click_on_an_edge_fits_the_column(table: TaskTable, qtbot: QtBot) -> None:
     table.header().show_column("id", True)
     double_click(table, "id")
     wide = table.header().sectionSize(COLUMN_AT["id"])

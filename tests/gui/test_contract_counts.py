@@ -14,9 +14,7 @@ from tests.gui.test_result_tabs import settled
 from tests.gui.windows import opened
 
 
-async def test_the_column_shows_only_known_contract_counts(
-    home: Path,
-) -> None:
+async def test_the_column_shows_only_known_contract_counts(home: Path) -> None:
     goals = Goals(home, lambda: Ledger(home / "tasks"))
     link = goals.contracts.start({"expected_total": 120}).contract.contract_id
     put_task(home, 1, "browser_task", "RUNNING", engine={"contract_id": link})

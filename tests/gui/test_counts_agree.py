@@ -137,9 +137,7 @@ def buttons_of(dialog: RerunDialog) -> list[str]:
     return [button.text() for button in dialog.findChildren(QPushButton)]
 
 
-def test_a_copy_in_another_ledger_starts_once(
-    qapp: QApplication,
-) -> None:
+def test_a_copy_in_another_ledger_starts_once(qapp: QApplication) -> None:
     here = placed(a_view(1), "", EngineFields(host="here"))
     alone = placed(a_view(2), "nas", EngineFields(host="here"))
     copy = placed(a_view(1), "nas", EngineFields(host="here"))

@@ -135,9 +135,7 @@ async def test_shift_del_asks_before_it_deletes_for_good(home: Path, trash: Path
     assert not trash.exists()
 
 
-async def test_undo_does_not_restore_tasks_deleted_elsewhere(
-    home: Path,
-) -> None:
+async def test_undo_does_not_restore_tasks_deleted_elsewhere(home: Path) -> None:
     ids = await asyncio.to_thread(ended, home, 2)
     async with opened(home) as session:
         window = session.window
@@ -152,9 +150,7 @@ async def test_undo_does_not_restore_tasks_deleted_elsewhere(
         assert window.model.view_of(ids[1]) is not None
 
 
-async def test_deleting_a_vanished_task_is_no_failure(
-    home: Path,
-) -> None:
+async def test_deleting_a_vanished_task_is_no_failure(home: Path) -> None:
     ids = await asyncio.to_thread(ended, home)
     async with opened(home) as session:
         window, deleting = session.window, deleting_of(session)
@@ -177,9 +173,7 @@ async def test_what_could_not_even_be_begun_stays_in_the_list(home: Path) -> Non
         await until(lambda: session.window.model.view_of(view.task_id))
 
 
-async def test_where_there_is_no_trash_it_asks_whether_to_delete_for_good(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_trash_deleting_asks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(root: Path, one: str) -> None:
         raise NoTrash(task_id=one, reason="there is none")
 
@@ -214,9 +208,7 @@ async def test_many_go_only_after_a_question(home: Path) -> None:
         assert window.model.total == len(views)
 
 
-async def test_del_cancels_running_and_deletes_ended_tasks(
-    home: Path,
-) -> None:
+async def test_del_cancels_running_and_deletes_ended_tasks(home: Path) -> None:
     async with opened(home) as session:
         window = session.window
         window.model.put_many([a_view(1), a_view(2, "RUNNING", ours=True)])

@@ -154,9 +154,7 @@ def test_folder_and_id_are_at_hand(details: Details, qtbot: QtBot) -> None:
 
 
 @pytest.mark.case("R65")
-def test_blocked_requests_are_in_overview_and_events(
-    details: Details,
-) -> None:
+def test_blocked_requests_are_in_overview_and_events(details: Details) -> None:
     details.show_view(a_view(1))
     assert details.overview.text_of("refused") == ""
     metadata, intranet = ("169.254.169.254:80", "link-local address"), ("10.0.0.1:8080", "private")

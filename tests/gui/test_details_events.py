@@ -82,9 +82,7 @@ from tests.gui.task_views import NOW, a_view, task_id
         ),
     ],
 )
-def test_events_of_agents_budgets_and_guards_are_told_in_words(
-    kind: str, data: dict[str, Any], said: str, tone: str
-) -> None:
+def test_agent_events_are_in_words(kind: str, data: dict[str, Any], said: str, tone: str) -> None:
     row = event_row(TaskEvent(NOW, kind, data))
     assert (row.text, row.tone) == (said, tone)
 
@@ -136,9 +134,7 @@ def test_scrolling_back_to_the_end_follows_again(events: Details) -> None:
     assert events.events.follow.isChecked()
 
 
-def test_scrolling_up_stops_following_until_the_last_event(
-    events: Details,
-) -> None:
+def test_scrolling_up_stops_following_until_the_last_event(events: Details) -> None:
     table = events.events.table
     table.setCurrentIndex(events.events.model.index(99, 0))
     for _ in range(2):
@@ -167,9 +163,7 @@ def test_only_the_newest_events_are_kept_and_the_first_line_counts_the_others(
 
 
 @pytest.mark.case("R39")
-def test_older_events_come_in_front_and_what_is_read_stays_in_sight(
-    events: Details, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_older_events_keep_the_view(events: Details, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_model, "KEPT", 250)
     panel, model = events.events, events.events.model
     model.stand_behind(300)
@@ -195,9 +189,7 @@ def test_older_events_come_in_front_and_what_is_read_stays_in_sight(
     assert model.rowCount() == 101
 
 
-def test_the_count_of_older_events_disappears(
-    events: Details,
-) -> None:
+def test_the_count_of_older_events_disappears(events: Details) -> None:
     model = events.events.model
     model.stand_behind(1)
     events.show_events(task_id(1), part(TaskEvent(NOW, "started"), older=True))
@@ -222,9 +214,7 @@ def test_pruning_keeps_scroll_position(events: Details, monkeypatch: pytest.Monk
     assert model.row_at(bar.value()) == read
 
 
-def test_unknown_event_kinds_share_one_switch(
-    events: Details,
-) -> None:
+def test_unknown_event_kinds_share_one_switch(events: Details) -> None:
     odd = [TaskEvent(NOW, f"kind number {n} of a stranger", {}) for n in range(300)]
     events.show_events(task_id(1), part(*odd, TaskEvent(NOW, "failed")))
     assert events.minimumSizeHint().width() < 900

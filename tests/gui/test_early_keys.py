@@ -47,9 +47,7 @@ def dialogs(window: MainWindow, kind: type[QDialog]) -> list[QDialog]:
     return [one for one in window.findChildren(kind) if one.isVisible()]
 
 
-async def test_an_early_ctrl_n_opens_the_form_once_possible(
-    home: Path,
-) -> None:
+async def test_an_early_ctrl_n_opens_the_form_once_possible(home: Path) -> None:
     def act(window: MainWindow) -> None:
         for _ in range(3):
             QTest.keyClick(window, Qt.Key.Key_N, CONTROL)

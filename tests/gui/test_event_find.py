@@ -83,9 +83,7 @@ async def test_f3_goes_from_match_to_match_and_round_the_ends(tmp_path: Path) ->
         assert tab.model.index(251, 2).data(Qt.ItemDataRole.FontRole) is None
 
 
-async def test_a_match_that_is_not_in_the_table_is_shown_with_what_stands_around_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_match_outside_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_model, "KEPT", 1000)
     monkeypatch.setattr("gui.engine_link.task_events.AROUND", 0)
     planted(tmp_path / "home", 9000)
@@ -183,9 +181,7 @@ async def test_a_log_that_cannot_be_saved_says_why(tmp_path: Path) -> None:
         assert "it is inside the ledger" in tab._saved.text()
 
 
-async def test_the_events_of_a_time_are_fetched_when_they_are_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_events_of_a_time_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_model, "KEPT", 1000)
     planted(tmp_path / "home", 9000)
     async with at_the_events(tmp_path / "home", 1000) as (session, tab):

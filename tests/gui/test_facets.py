@@ -75,9 +75,7 @@ def test_a_row_is_found_by_what_finds_its_task(view: TaskView, query: str) -> No
 
 
 @given(st.lists(st.tuples(VIEWS, st.booleans()), max_size=25))
-def test_incremental_counts_equal_a_full_count(
-    steps: list[tuple[TaskView, bool]],
-) -> None:
+def test_incremental_counts_equal_a_full_count(steps: list[tuple[TaskView, bool]]) -> None:
     order = TaskOrder()
     for view, goes in steps:
         order.take(view, NOW)

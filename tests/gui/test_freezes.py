@@ -86,9 +86,7 @@ def test_how_long_a_thread_stood_in_line_is_known() -> None:
 
 
 @pytest.mark.parametrize("took_ms", [FREEZE_MS, 3 * FREEZE_MS - 1])
-def test_a_machine_three_times_as_slow_may_take_three_times_as_long(
-    took_ms: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limits_scale_with_the_machine(took_ms: float, monkeypatch: pytest.MonkeyPatch) -> None:
     pulse = Pulse(beats=10, stall_ms=took_ms, busy_ms=took_ms, busy_p99_ms=took_ms)
     monkeypatch.setattr(freezes, "_usual_piece_ms", lambda: PIECE_MS)
     monkeypatch.setattr(freezes, "piece_ms", lambda: PIECE_MS)

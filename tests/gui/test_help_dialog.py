@@ -16,9 +16,7 @@ from gui.commands.help_dialog import HelpDialog, facts, topics
 from tests.gui.windows import opened
 
 
-async def test_f1_opens_the_help_and_typing_searches_it(
-    tmp_path: Path,
-) -> None:
+async def test_f1_opens_the_help_and_typing_searches_it(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         session.window.acts["help"].trigger()
         dialog = session.window.findChildren(HelpDialog)[-1]

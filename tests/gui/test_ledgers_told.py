@@ -111,9 +111,7 @@ def _cell(window: Any, key: str) -> tuple[str, str, str]:
     return item.text(0), str(item.data(0, COUNT) or ""), str(item.data(0, SIGN) or "")
 
 
-async def test_contracts_of_other_ledgers_are_counted(
-    tmp_path: Path,
-) -> None:
+async def test_contracts_of_other_ledgers_are_counted(tmp_path: Path) -> None:
     goals = Goals(tmp_path / LAPTOP, lambda: Ledger(tmp_path / LAPTOP / "tasks"))
     link = goals.contracts.start({"expected_total": 120}).contract.contract_id
     put_task(tmp_path / LAPTOP, 9, "browser_task", "RUNNING", engine={"contract_id": link})
@@ -131,9 +129,7 @@ async def test_contracts_of_other_ledgers_are_counted(
         await settled(lambda: said() == "open: 2/120")
 
 
-async def test_contracts_without_a_known_home_are_not_missing(
-    tmp_path: Path,
-) -> None:
+async def test_contracts_without_a_known_home_are_not_missing(tmp_path: Path) -> None:
     put_task(tmp_path / "x", 9, "browser_task", "RUNNING", engine={"contract_id": "0" * 16})
     loose = (tmp_path / "x" / "tasks").rename(tmp_path / "loose")
     async with side_by_side(tmp_path, Beside(loose, "loose")) as session:
@@ -205,9 +201,7 @@ async def test_pending_work_of_a_closed_ledger_is_shown(tmp_path: Path, laptop: 
         await settled(lambda: trouble.bar.title == "")
 
 
-async def test_another_own_folder_shows_at_once_what_waited_for_one_that_cannot_be_opened(
-    tmp_path: Path, laptop: Beside
-) -> None:
+async def test_a_new_own_folder_shows_the_waiting_ledgers(tmp_path: Path, laptop: Beside) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "tasks").write_text("no folder")
     async with opened(tmp_path / "own", wait="unusable") as session:

@@ -56,9 +56,7 @@ def test_the_newest_task_is_on_top(model: TaskModel) -> None:
     assert ids(model) == [task_id(1), task_id(2), task_id(3)]
 
 
-def test_a_later_task_is_inserted_in_order(
-    model: TaskModel,
-) -> None:
+def test_a_later_task_is_inserted_in_order(model: TaskModel) -> None:
     model.put_many([a_view(1, age=1 * HOUR), a_view(3, age=3 * HOUR)])
     held = QPersistentModelIndex(model.index(1, 0))
     model.put_many([a_view(2, age=2 * HOUR)])

@@ -64,9 +64,7 @@ def test_banner_buttons_wrap_below_the_text(qtbot: QtBot, letters: int) -> None:
 
 
 @pytest.mark.usefixtures("german")
-async def test_event_notes_do_not_widen_the_panel(
-    tmp_path: Path,
-) -> None:
+async def test_event_notes_do_not_widen_the_panel(tmp_path: Path) -> None:
     async with side_by_side(tmp_path) as session:
         window = session.window
         window.resize(MIN_WIDTH, MIN_HEIGHT)

@@ -59,9 +59,7 @@ def test_progress_that_nobody_has_read_counts_for_the_filter(model: TaskModel) -
     assert shown(model) == [task_id(1)]
 
 
-def test_incremental_filtering_equals_a_fresh_filter(
-    model: TaskModel,
-) -> None:
+def test_incremental_filtering_equals_a_fresh_filter(model: TaskModel) -> None:
     model.put_many([a_view(number, ("FAILED", "COMPLETED")[number % 2]) for number in range(1, 30)])
     typed = ["h", "host1", "host1 status:failed", "host1", "host12", "", "host2 OR host3", "host2"]
     for text in typed:

@@ -96,9 +96,7 @@ def test_the_start_dialog_has_a_form_for_the_kind(qapp: QApplication, qtbot: Any
     assert form.asked.args == {"up_to": 7, "doubled": False}
 
 
-def test_the_command_line_starts_and_exports_the_kind(
-    tmp_path: Path,
-) -> None:
+def test_the_command_line_starts_and_exports_the_kind(tmp_path: Path) -> None:
     home, out = ["--home", str(tmp_path)], tmp_path / "numbers.csv"
     ran = CliRunner().invoke(octask, ["start", "count", "--up-to", "2", "--json", *home])
     assert ran.exit_code == 0, ran.output

@@ -73,9 +73,7 @@ def test_a_task_that_came_and_went_between_two_looks_is_told() -> None:
     assert watch.hear([old], NOW + 10) == []
 
 
-async def test_orphans_of_a_killed_program_are_news(
-    tmp_path: Path,
-) -> None:
+async def test_orphans_of_a_killed_program_are_news(tmp_path: Path) -> None:
     root = tmp_path / "home" / "tasks"
     write_meta(root, 1, pid=2**22 + 1)  # no process has a number that high
     write_meta(root, 2, "FAILED", ended_at=NOW)

@@ -169,9 +169,7 @@ async def test_pages_that_may_not_be_what_they_should_are_told(tmp_path: Path) -
         ]
 
 
-async def test_missing_pages_differ_from_failed_pages(
-    tmp_path: Path,
-) -> None:
+async def test_missing_pages_differ_from_failed_pages(tmp_path: Path) -> None:
     home = tmp_path / "home"
     folder = write_meta(home / "tasks", 1, "COMPLETED", kind="crawl")
     summary = {"stopped_by": "frontier", "failed": 5, "http_errors": 3, "not_loaded": 2}
@@ -203,9 +201,7 @@ async def test_a_picture_fits_and_one_that_is_none_is_not_shown(tmp_path: Path) 
         assert overview.picture.isHidden()
 
 
-async def test_links_between_reruns_work_with_a_filter(
-    tmp_path: Path,
-) -> None:
+async def test_links_between_reruns_work_with_a_filter(tmp_path: Path) -> None:
     home = tmp_path / "home"
     write_meta(home / "tasks", 1, "FAILED", objective="parent", created_at=1)
     for number in (2, 3):
@@ -221,9 +217,7 @@ async def test_links_between_reruns_work_with_a_filter(
         assert details.task_id == task_id(1)
 
 
-async def test_alt_digit_selects_a_tab_that_is_remembered(
-    tmp_path: Path,
-) -> None:
+async def test_alt_digit_selects_a_tab_that_is_remembered(tmp_path: Path) -> None:
     home = tmp_path / "home"
     write_meta(home / "tasks", 1, "FAILED")
     write_meta(home / "tasks", 2, "PENDING", created_at=int(time.time() * 1000))

@@ -78,9 +78,7 @@ async def test_every_action_of_the_window_is_in_it(tmp_path: Path) -> None:
         assert {key for key in session.window.acts if key != "palette"} <= keys
 
 
-async def test_the_palette_shows_a_filtered_task_by_id(
-    tmp_path: Path,
-) -> None:
+async def test_the_palette_shows_a_filtered_task_by_id(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         window = session.window
         views = tuple(a_view(number) for number in range(1, 400))

@@ -45,9 +45,7 @@ def tell(reports: Reports, *errors: EngineError, done: int = 0, left: int = 0) -
     reports.tell("Some could not be re-run", refused, outcome)
 
 
-async def test_a_partial_refusal_reports_counts_and_reasons(
-    home: Path,
-) -> None:
+async def test_a_partial_refusal_reports_counts_and_reasons(home: Path) -> None:
     async with opened(home) as session:
         reports = session.window.reports
         tell(reports, broken(), missing(1), missing(2), done=1200)

@@ -210,9 +210,7 @@ async def test_a_dry_run_that_is_left_starts_nothing(home: Path) -> None:
         assert len(await session.bridge.engine.tasks.list()) == 2
 
 
-async def test_rerun_with_secrets_opens_the_start_dialog(
-    home: Path,
-) -> None:
+async def test_rerun_with_secrets_opens_the_start_dialog(home: Path) -> None:
     (old,) = await asyncio.to_thread(ended_here, home, ["https://a.invalid/"], HIDDEN)
     async with opened(home) as session:
         window = session.window

@@ -33,9 +33,7 @@ async def viewer_at(session: Any, task: str, unit: Any) -> ResultWindow:
     return viewer
 
 
-async def test_results_open_at_the_selected_page(
-    home: Path,
-) -> None:
+async def test_results_open_at_the_selected_page(home: Path) -> None:
     folder = put_task(home, 1)
     put_pages(folder, *(page(number) for number in range(40)))
     async with opened(home) as session:

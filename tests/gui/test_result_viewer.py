@@ -37,9 +37,7 @@ async def viewer_of(session: Session, number: int) -> ResultWindow:
     return viewer
 
 
-async def test_pages_are_filtered_by_status(
-    home: Path,
-) -> None:
+async def test_pages_are_filtered_by_status(home: Path) -> None:
     put_pages(put_task(home, 1), page(0), page(1, status=404, error="HTTP 404"))
     async with opened(home) as session:
         viewer = await viewer_of(session, 1)
@@ -204,9 +202,7 @@ def test_new_units_are_filtered_as_well(qtbot: QtBot, monkeypatch: pytest.Monkey
     assert (model.rowCount(), model.total) == (1, 201)
 
 
-def test_a_short_table_is_filtered_at_once_however_slow_the_machine_is(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_tables_are_filtered_at_once(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gui.details.unit_list._SLICE_MS", 0.0)
     model = UnitModel(PAGE_COLUMNS)
     model.add(units(20))

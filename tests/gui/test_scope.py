@@ -174,9 +174,7 @@ def bar_of(window: MainWindow) -> Any:
     return window.findChild(BulkBar)
 
 
-async def test_the_bulk_bar_appears_with_the_second_task(
-    home: Path,
-) -> None:
+async def test_the_bulk_bar_appears_with_the_second_task(home: Path) -> None:
     async with opened(home) as session:
         window, bar = session.window, bar_of(session.window)
         window.table.select_ids([task_id(1)])

@@ -136,9 +136,7 @@ async def test_letters_grow_everywhere_and_shrink_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("chosen", "possible"), [(100_000, 200), (0, 70), (-5, 70)])
-async def test_letters_of_a_size_that_cannot_be_are_the_nearest_and_it_is_said(
-    tmp_path: Path, chosen: int, possible: int
-) -> None:
+async def test_letter_sizes_are_clamped(tmp_path: Path, chosen: int, possible: int) -> None:
     async with opened(tmp_path / "home") as session:
         before, preferences = app().font().pointSizeF(), session.window.desk.preferences
         preferences.set("appearance.letters", chosen)

@@ -109,9 +109,7 @@ def test_whatever_came_went_or_moved_the_order_is_that_of_a_new_sort(changes: li
 
 @settings(max_examples=40)
 @given(st.lists(views(), min_size=1, max_size=25), st.sampled_from(KEYS), st.booleans(), st.data())
-def test_an_order_from_a_column_read_in_steps_is_that_of_a_sort(
-    told: list[TaskView], key: str, down: bool, data: Any
-) -> None:
+def test_stepwise_orders_are_correct(told: list[TaskView], key: str, down: bool, data: Any) -> None:
     order = TaskOrder()
     for view in told:
         order.take(view, NOW)

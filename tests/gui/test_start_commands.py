@@ -175,9 +175,7 @@ def test_every_action_shows_its_arguments(dialog: StartDialog, tool: str, action
     assert refused == []
 
 
-def test_secret_variables_are_hidden(
-    dialog: StartDialog,
-) -> None:
+def test_secret_variables_are_hidden(dialog: StartDialog) -> None:
     dialog.form.show_request(Asked("commands", {**LOGIN, "variables": {"user": "ann"}}), whole=True)
     table = form_of(dialog).variables
     assert [(one.name.text(), one.value.text()) for one in table.lines] == [("user", "ann")]

@@ -219,9 +219,7 @@ def test_json_that_is_none_stays_in_sight_with_its_line(dialog: StartDialog) -> 
     assert not dialog.start.isEnabled()
 
 
-def test_a_json_mistake_moves_the_cursor_to_its_line(
-    dialog: StartDialog,
-) -> None:
+def test_a_json_mistake_moves_the_cursor_to_its_line(dialog: StartDialog) -> None:
     dialog.tabs.setCurrentIndex(JSON)
     text = '{"kind": "crawl",\n "args": {"url": "https://a.example/",\n   "max_pages": 0}}'
     dialog.json.text.setPlainText(text)
@@ -231,9 +229,7 @@ def test_a_json_mistake_moves_the_cursor_to_its_line(
     assert dialog.json.text.textCursor().blockNumber() == 2
 
 
-def test_values_without_a_field_are_reported(
-    dialog: StartDialog,
-) -> None:
+def test_values_without_a_field_are_reported(dialog: StartDialog) -> None:
     dialog.tabs.setCurrentIndex(JSON)
     args = {"url": "https://a.example/", "max_pages": "many", "color": 3}
     dialog.json.text.setPlainText(json.dumps({"kind": "crawl", "args": args}))
@@ -266,9 +262,7 @@ def test_budgets_are_presets_until_a_number_is_changed(qapp: QApplication, qtbot
         assert form.policy["maxToolCalls"] == 777
 
 
-def test_budget_and_contract_fields_are_created_on_unfold(
-    dialog: StartDialog,
-) -> None:
+def test_budget_and_contract_fields_are_created_on_unfold(dialog: StartDialog) -> None:
     dialog.form.fill(least("crawl"))
     asked = dialog.form.asked
     assert not dialog.form.budgets.is_made

@@ -96,9 +96,7 @@ def test_invalid_field_values_are_shown_unchanged(dialog: StartDialog, key: str)
     assert json.loads(dialog.json.text.toPlainText())["args"][key] == given
 
 
-def test_a_typed_number_replaces_the_word_of_a_field(
-    dialog: StartDialog,
-) -> None:
+def test_a_typed_number_replaces_the_word_of_a_field(dialog: StartDialog) -> None:
     for number in (1, 20, 7):
         as_json(dialog, kind="crawl", args={"url": "https://a.example/", "max_pages": "many"})
         editor = dialog.form["max_pages"].editor
@@ -194,9 +192,7 @@ def list_of(session: Session, number: int) -> StartDialog:
     return dialog
 
 
-async def test_a_starting_list_is_locked_and_remembered(
-    home: Path,
-) -> None:
+async def test_a_starting_list_is_locked_and_remembered(home: Path) -> None:
     async with opened(home, slots=1) as session:
         dialog = list_of(session, 30)
         starting = session.window.requests.starting

@@ -67,9 +67,7 @@ STATES = st.sampled_from(["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLE
 
 
 @given(st.lists(st.tuples(STATES, st.integers(0, 40 * DAY_MS)), max_size=30))
-def test_the_bars_include_all_tasks_of_the_span(
-    tasks: list[tuple[str, int]],
-) -> None:
+def test_the_bars_include_all_tasks_of_the_span(tasks: list[tuple[str, int]]) -> None:
     views = [
         ended(number, status, ago)
         if status in ("COMPLETED", "FAILED", "CANCELLED")

@@ -47,9 +47,7 @@ def test_selection_stays_with_the_tasks_when_rows_move_and_arrive(table: TaskTab
     assert set(table.selected_ids()) == {task_id(2), task_id(5)}
 
 
-def test_a_large_selection_survives_moving_rows(
-    table: TaskTable,
-) -> None:
+def test_a_large_selection_survives_moving_rows(table: TaskTable) -> None:
     table.tasks.put_many([a_view(n, age=n * HOUR) for n in range(100, 1100)])
     chosen = {task_id(n) for n in range(100, 700)}
     table.select_ids(chosen)
@@ -104,9 +102,7 @@ def test_j_and_k_walk_and_n_finds_trouble_round_the_end(table: TaskTable) -> Non
     assert table.current_id() == task_id(9)
 
 
-def test_home_and_end_select_the_first_and_last_task(
-    table: TaskTable,
-) -> None:
+def test_home_and_end_select_the_first_and_last_task(table: TaskTable) -> None:
     first, last = task_id(1), task_id(20)
     table.setFocus()
     QTest.keyClicks(table, "jj")
@@ -257,9 +253,7 @@ def test_a_right_click_does_not_hold_the_order(table: TaskTable) -> None:
     QTest.mouseRelease(table.viewport(), Qt.MouseButton.RightButton, NONE, at)
 
 
-def test_a_press_without_release_ends_with_the_focus(
-    table: TaskTable,
-) -> None:
+def test_a_press_without_release_ends_with_the_focus(table: TaskTable) -> None:
     table.tasks.set_sort([("status", False)])
     at = table.visualRect(table.tasks.index(2, 2)).center()
     QTest.mousePress(table.viewport(), Qt.MouseButton.LeftButton, NONE, at)

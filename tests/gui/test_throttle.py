@@ -39,9 +39,7 @@ def test_a_leading_throttle_delays_the_second_call_only(qtbot: QtBot) -> None:
     assert (calls.number, throttle.is_pending) == (1, True)
 
 
-def test_only_debounce_is_postponed_by_further_requests(
-    qtbot: QtBot,
-) -> None:
+def test_only_debounce_is_postponed_by_further_requests(qtbot: QtBot) -> None:
     throttled, debounced = _Calls(), _Calls()
     throttle = Throttle(throttled, LONG_MS, throttled.call)
     debounce = Debounce(debounced, LONG_MS, debounced.call)

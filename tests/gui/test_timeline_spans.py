@@ -66,9 +66,7 @@ def test_commands_tell_both_ends_and_their_events_nothing_new() -> None:
     assert (found[0].name, found[0].text) == ("browser_navigate goto", "open it")
 
 
-def test_events_without_time_are_omitted(
-    monkeypatch: object,
-) -> None:
+def test_events_without_time_are_omitted(monkeypatch: object) -> None:
     odd = [event_row(TaskEvent(float("nan"), "log", {}))]
     many = rows(*((n, "log", {}) for n in range(timeline_spans.MOST + 5)))
     # Rows stand in for events and commands.
@@ -101,9 +99,7 @@ def test_a_scale_is_monotonic_and_inverts(moments: list[int], fold: float, at: l
 
 
 @given(starts=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 20)), max_size=30).map(sorted))
-def test_parallel_spans_get_separate_lanes(
-    starts: list[tuple[int, int]],
-) -> None:
+def test_parallel_spans_get_separate_lanes(starts: list[tuple[int, int]]) -> None:
     spans = [Span(start, start + took, "", "") for start, took in starts]
     most = 40
     given_lanes = lanes(spans, most)

@@ -71,9 +71,7 @@ async def test_every_hostile_folder_has_its_row_and_can_be_looked_at(home: Path)
 
 
 @pytest.mark.case("R52")
-async def test_a_deleted_ledger_empties_the_list_until_it_returns(
-    home: Path,
-) -> None:
+async def test_a_deleted_ledger_empties_the_list_until_it_returns(home: Path) -> None:
     root = home / "tasks"
     for number in range(3):
         write_meta(root, number, "COMPLETED")
@@ -140,9 +138,7 @@ async def told_to_the_end(session: Session, task_id: str) -> list[str]:
 
 
 @pytest.mark.case("R60")
-async def test_the_first_rows_appear_while_others_load(
-    home: Path,
-) -> None:
+async def test_the_first_rows_appear_while_others_load(home: Path) -> None:
     await asyncio.to_thread(written, home / "tasks", 2_000)
     session = Session(Settings.at(home=home), Memory(home.parent / "window.ini"), CrashHandler())
     told: list[tuple[int, bool]] = []

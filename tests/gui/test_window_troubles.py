@@ -65,9 +65,7 @@ async def test_a_root_that_disappears_is_trouble_until_it_returns(home: Path) ->
         await until(lambda: window.area.state == "table", window.area.populated)
 
 
-async def test_a_failed_feed_restarts_without_removed_tasks(
-    home: Path,
-) -> None:
+async def test_a_failed_feed_restarts_without_removed_tasks(home: Path) -> None:
     ids = await asyncio.to_thread(written_by_another, home, 3)
     async with opened(home) as session:
         window, bridge = session.window, session.bridge

@@ -17,9 +17,7 @@ from fixtures.hostile_ledger import plant, traps
 
 
 @pytest.mark.case("R46")
-async def test_a_borrowed_id_does_not_affect_the_other_task(
-    home: Path,
-) -> None:
+async def test_a_borrowed_id_does_not_affect_the_other_task(home: Path) -> None:
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
     try:

@@ -151,9 +151,7 @@ WRONG = (
 @forks
 @pytest.mark.case("R85")
 @pytest.mark.parametrize("words", WRONG, ids=ascii)
-def test_a_mistake_on_the_command_line_is_told_in_text_or_in_json(
-    tmp_path: Path, octask: Loaded, words: tuple[str, ...]
-) -> None:
+def test_mistakes_are_text_or_json(tmp_path: Path, octask: Loaded, words: tuple[str, ...]) -> None:
     for terminal in (False, True):
         plain = octask(*words, terminal=terminal)
         assert plain.code == 2

@@ -44,9 +44,7 @@ async def done(
     return {**found, "task_id": task_id}
 
 
-async def test_every_route_of_an_application_is_a_page_of_its_own_with_its_own_content(
-    home: Path, site: Site, start: str
-) -> None:
+async def test_routes_are_pages_with_their_own_content(home: Path, site: Site, start: str) -> None:
     async with opened(home) as engine:
         contract = {"items": [start + route for route in ROUTES]}
         found = await done(engine, "crawl", contract, url=start, fragments="routes", **PAGES)
@@ -72,9 +70,7 @@ async def test_every_route_of_an_application_is_a_page_of_its_own_with_its_own_c
     assert {row["url"] for row in rows} == {start + route for route in pages}
 
 
-async def test_without_routes_one_page_is_taken_as_typed_and_what_was_left_out_is_counted(
-    home: Path, site: Site, start: str
-) -> None:
+async def test_without_routes_fragments_are_counted(home: Path, site: Site, start: str) -> None:
     async with opened(home) as engine:
         found = await done(engine, "crawl", url=f"{start}#/orders", **PAGES)
         auto = await done(engine, "crawl", url=f"{start}{BANG}", engine="auto", **PAGES)

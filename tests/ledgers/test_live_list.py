@@ -186,9 +186,7 @@ async def test_a_label_must_be_one_and_be_free(own: Path, nas: Path) -> None:
         assert [one.label for one in engine.ledgers.states] == ["nas"]
 
 
-async def test_a_ledger_that_fails_while_it_is_followed_is_followed_anew(
-    own: Path, nas: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_failed_feeds_restart(own: Path, nas: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that one ledger does may end the list of the others, or leave old rows in it."""
     monkeypatch.setattr(connection, "AGAIN_S", 30.0)  # not before it is asked to
     real, slips = Feed.batches, [RuntimeError("a slip of ours")]

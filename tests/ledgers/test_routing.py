@@ -132,9 +132,7 @@ async def _answers(engine: Engine, home: Home, label: str) -> dict[str, Any]:
     }
 
 
-async def test_queries_equal_those_of_the_owning_engine(
-    tops: tuple[Path, Path, Path],
-) -> None:
+async def test_queries_equal_those_of_the_owning_engine(tops: tuple[Path, Path, Path]) -> None:
     own, _, nas = await _three(tops)
     async with (
         side_by_side(nas.top) as alone,

@@ -110,9 +110,7 @@ def _ids_in(answer: object) -> list[str]:
 
 @settings(max_examples=15)
 @given(steps=STEPS)
-async def test_for_any_verbs_only_the_ledger_that_the_id_names_is_written(
-    houses: Houses, steps: list[tuple[str, str, str]]
-) -> None:
+async def test_verbs_write_one_ledger(houses: Houses, steps: list[tuple[str, str, str]]) -> None:
     with tempfile.TemporaryDirectory() as place:
         mine = _moved(houses, Path(place) / "base")
         besides = mine.besides(watch_only=False)
@@ -200,9 +198,7 @@ async def test_what_is_only_watched_is_never_written(houses: Houses, tmp_path: P
     assert {one for one in LABELS if after[one] != before[one]} == {"copy"}
 
 
-async def test_a_repeated_task_starts_in_the_own_ledger_and_names_no_stranger_as_its_parent(
-    houses: Houses, tmp_path: Path
-) -> None:
+async def test_reruns_start_in_the_own_ledger(houses: Houses, tmp_path: Path) -> None:
     mine = _moved(houses, tmp_path / "base")
     before = mine.stand()
     besides = mine.besides(watch_only=True)

@@ -301,9 +301,7 @@ def test_a_clock_jump_prunes_no_new_task(ledger: Ledger, monkeypatch: pytest.Mon
 
 
 @pytest.mark.case("R29")
-def test_future_times_are_flagged_and_keep_the_order(
-    ledger: Ledger,
-) -> None:
+def test_future_times_are_flagged_and_keep_the_order(ledger: Ledger) -> None:
     now = machine.wall_ms()
     past = [ledger.create("crawl", {}, now_ms=now - n * 1_000).task_id for n in range(3)]
     same = sorted(ledger.create("crawl", {}, now_ms=now - 5_000).task_id for _ in range(3))
@@ -318,9 +316,7 @@ def test_future_times_are_flagged_and_keep_the_order(
     assert words.age(now - 30_000, now) == "30 s"
 
 
-def test_the_careful_clock_only_steps_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_careful_clock_only_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
     def tells(behind_ms: int) -> bool:
         before, told, after = machine.wall_ms(), machine.age_clock_ms(), machine.wall_ms()
         return before - 2_000 < told + behind_ms < after + 2_000

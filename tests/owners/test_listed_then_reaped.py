@@ -164,9 +164,7 @@ def test_only_what_has_ended_for_good_is_passed_over(tmp_path: Path, large: bool
     assert ended == {task_id(0), task_id(1), task_id(2)}
 
 
-def test_reaping_uses_the_current_state_of_a_task(
-    tmp_path: Path,
-) -> None:
+def test_reaping_uses_the_current_state_of_a_task(tmp_path: Path) -> None:
     write_meta(tmp_path, 1, "RUNNING", pid=NO_PROCESS)
     write_meta(tmp_path, 2, "COMPLETED")
     feed = read_by_a_list(tmp_path, large=False)

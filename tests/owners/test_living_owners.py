@@ -82,9 +82,7 @@ asyncio.run(with_engine(work))
 
 
 @pytest.mark.case("R26")
-def test_a_stopped_process_keeps_its_run_goes_on_with_it_and_ends_it(
-    home: Path, ledger: Ledger, site: Any, beside: Beside
-) -> None:
+def test_a_paused_process_keeps_runs(home: Path, ledger: Ledger, site: Any, beside: Beside) -> None:
     runner = beside(ENGINE + RUN, home, endless(site))
     task_id = heard(runner)["task_id"]
     pages = ledger.root / task_id / "pages.jsonl"
@@ -135,9 +133,7 @@ def put_in_its_place(root: Path, what: str) -> None:
 @pytest.mark.parametrize(
     "what", ["a folder", "a pipe", "a circle of links", "a file for all", "a link for all"]
 )
-def test_what_stands_in_the_place_of_a_lease_keeps_no_dead_task_and_ends_no_living_one(
-    home: Path, beside: Beside, what: str
-) -> None:
+def test_a_lease_path_with_another_file_type(home: Path, beside: Beside, what: str) -> None:
     root = home / "tasks"
     root.mkdir()
     holder = beside(LEDGER + HOLD, root)
@@ -223,9 +219,7 @@ def test_a_lease_that_stands_is_left_as_it_is(root: Path, lease: Lease) -> None:
 
 @pytest.mark.case("R28")
 @pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux'")
-def test_a_run_in_a_container_whose_lease_was_removed_is_not_ended_from_outside(
-    ledger: Ledger, task_id: str, beside: Beside
-) -> None:
+def test_a_container_run_without_lease_lives(ledger: Ledger, task_id: str, beside: Beside) -> None:
     """Its process cannot be seen from here: its lease has to stay away before it counts as dead."""
     script = LEDGER + (
         "inside = ledger.claim(ledger.create('crawl', {}).task_id).task_id\n"
@@ -286,9 +280,7 @@ def test_without_boot_id_the_lease_decides(root: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.case("R23")
-def test_the_message_names_a_reused_pid(
-    ledger: Ledger,
-) -> None:
+def test_the_message_names_a_reused_pid(ledger: Ledger) -> None:
     began_ms = psutil.Process().create_time() * 1_000
     task_id = reapers.write_foreign(ledger.root, os.getpid())
     meta = ledger.root / task_id / "meta.json"
@@ -342,9 +334,7 @@ def test_the_fields_that_tell_an_owner_are_all_written(ledger: Ledger, lease: Le
     assert record.engine.owner_started_at == machine.own_start_ms(os.getpid())
 
 
-def test_concurrent_starts_on_a_new_home_all_get_a_lease(
-    home: Path,
-) -> None:
+def test_concurrent_starts_on_a_new_home_all_get_a_lease(home: Path) -> None:
     rounds, number = 60, 8
     gate = threading.Barrier(number)
     taken: list[Lease] = []

@@ -97,9 +97,7 @@ async def first_views(engine: Engine, count: int) -> dict[str, TaskView]:
     return found
 
 
-async def test_a_start_waits_for_no_lock_and_each_orphan_is_ended_without_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_locks_do_not_delay_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "tasks"
     for number in range(12):
         locked(orphan(root, number), AGES[number % 4], own=number >= 8)
@@ -135,9 +133,7 @@ async def test_a_locked_orphan_is_reaped_when_free(tmp_path: Path, soon_dead: No
         await until(lambda: status(root, 1) == "FAILED")
 
 
-async def test_what_becomes_an_orphan_beside_an_open_list_is_ended_before_the_next_round(
-    tmp_path: Path, soon_dead: None
-) -> None:
+async def test_new_orphans_are_reaped_at_once(tmp_path: Path, soon_dead: None) -> None:
     root = tmp_path / "tasks"
     write_meta(root, 1, "COMPLETED")
     async with opened(tmp_path) as engine, aclosing(engine.tasks.changes()) as batches:

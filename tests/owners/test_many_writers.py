@@ -99,9 +99,7 @@ lease.release()
 
 
 @pytest.mark.case("R09")
-def test_no_change_by_another_process_reaches_what_has_ended(
-    ledger: Ledger, task_id: str, beside: Callable[..., Any]
-) -> None:
+def test_ended_tasks_are_final(ledger: Ledger, task_id: str, beside: Callable[..., Any]) -> None:
     ledger.write_result(task_id, [b'{"pages": []}'])
     ledger.finish(task_id, Status.COMPLETED, units=Units(done=1, total=1))
     folder = ledger.root / task_id
@@ -168,9 +166,7 @@ lease.release()
 
 
 @pytest.mark.case("R12")
-def test_the_same_request_a_thousand_times_in_one_millisecond_by_two_processes_is_as_many_tasks(
-    ledger: Ledger, beside: Callable[..., Any]
-) -> None:
+def test_equal_concurrent_starts_are_distinct(ledger: Ledger, beside: Callable[..., Any]) -> None:
     each = 1_000
     twins = [beside(LEDGER + TWINS, ledger.root, each) for _ in range(2)]
     for twin in twins:

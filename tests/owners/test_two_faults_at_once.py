@@ -149,9 +149,7 @@ def test_a_program_killed_while_its_ledger_is_away_and_the_disk_full_is_reaped_w
 
 
 @pytest.mark.case("R99")
-def test_a_record_that_is_rewritten_while_its_ledger_goes_and_comes_costs_no_page(
-    crawl: subprocess.Popen[str], disk: Disk
-) -> None:
+def test_rewriting_an_away_record_loses_no_page(crawl: subprocess.Popen[str], disk: Disk) -> None:
     assert crawl.stderr is not None
     for _ in range(3):
         disk.away()

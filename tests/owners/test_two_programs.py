@@ -76,9 +76,7 @@ def test_a_program_that_stands_still_inside_a_lock_keeps_only_that_task_waiting(
     assert ledger.read_raw(task_id)["n"] == 2
 
 
-def test_a_program_that_stood_still_until_a_peer_took_its_lock_makes_its_change_again(
-    ledger: Ledger, task_id: str, beside: Beside
-) -> None:
+def test_a_stolen_lock_is_taken_again(ledger: Ledger, task_id: str, beside: Beside) -> None:
     """OpenChrome calls a lock stale after 10 s; what was read before that must not be written."""
     program = stopped_inside(ledger, task_id, beside)
     folder = ledger.root / task_id
@@ -95,9 +93,7 @@ def test_a_program_that_stood_still_until_a_peer_took_its_lock_makes_its_change_
 
 
 @pytest.mark.case("R27")
-def test_a_runner_that_was_wrongly_ended_by_another_keeps_its_pages_and_its_word(
-    home: Path, ledger: Ledger, site: Any, beside: Beside
-) -> None:
+def test_a_wrongly_ended_runner(home: Path, ledger: Ledger, site: Any, beside: Beside) -> None:
     script = """
 async def work(engine):
     args = {"url": sys.argv[2], "engine": "static", "respect_robots": False, "delay_ms": 20,
@@ -175,9 +171,7 @@ asyncio.run(with_engine(work))
 ALLOWED = {"task_not_found", "task_removed", "ETIMEDOUT", LockTimeout.code}
 
 
-async def test_two_programs_that_do_everything_at_once_leave_each_task_with_one_end(
-    home: Path, site: Any, beside: Beside
-) -> None:
+async def test_two_busy_programs_give_one_end(home: Path, site: Any, beside: Beside) -> None:
     programs = [beside(ENGINE + BUSY, home, seed, site.url, 60) for seed in ("one", "two")]
     for program in programs:
         heard(program)

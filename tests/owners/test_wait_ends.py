@@ -28,9 +28,7 @@ def living(octask: Octask) -> str:
 
 
 @pytest.mark.case("R58")
-def test_wait_has_exit_codes_for_unknown_limit_and_removal(
-    octask: Octask,
-) -> None:
+def test_wait_has_exit_codes_for_unknown_limit_and_removal(octask: Octask) -> None:
     task_id = living(octask)
     unknown = octask("wait", "0" * 16, code=4)
     assert f"There is no task {'0' * 16}" in unknown

@@ -131,9 +131,7 @@ async def test_jsonl_lines_are_members(reading: TaskFileReader, with_file: WithF
     assert [one.kind for one in found if isinstance(one, Node)] == ["object", "object", "array"]
 
 
-async def test_what_stands_before_the_end_of_half_a_file_is_still_shown(
-    reading: TaskFileReader, with_file: WithFile
-) -> None:
+async def test_truncated_files_are_shown(reading: TaskFileReader, with_file: WithFile) -> None:
     task_id = with_file("result.json", '{"a": 1, "b": [1, 2')
     seen: list[Node | Rest] = []
 

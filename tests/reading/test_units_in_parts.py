@@ -42,9 +42,7 @@ async def test_each_row_links_to_its_page(reading: TaskFileReader, ledger: Ledge
     assert whole["content"] == "all of it"
 
 
-async def test_what_a_running_task_adds_is_read_from_where_the_last_look_ended(
-    reading: TaskFileReader, ledger: Ledger
-) -> None:
+async def test_new_units_are_read_incrementally(reading: TaskFileReader, ledger: Ledger) -> None:
     task_id = crawl(ledger, PAGE)
     (part,) = [part async for part in reading.units(task_id)]
     ledger.append_page(task_id, {**PAGE, "url": "http://site.test/new"})

@@ -185,9 +185,7 @@ async def test_a_replay_needs_its_values(recording: Any, site: Any, tmp_path: Pa
         ]
 
 
-async def test_the_template_of_variables_names_every_value_that_is_needed(
-    recording: Any, site: Any, tmp_path: Path
-) -> None:
+async def test_the_template_has_all_variables(recording: Any, site: Any, tmp_path: Path) -> None:
     async with recording(f"{site.url}/shop/order") as running:
         await running.operator.type("#who", "Ada")
         await running.operator.type("[name=code]", "secret")
@@ -201,9 +199,7 @@ async def test_the_template_of_variables_names_every_value_that_is_needed(
         assert made.variables == ["your_name", "password"]
 
 
-async def test_an_export_replaces_nothing_and_goes_nowhere_into_the_ledger(
-    recording: Any, site: Any, tmp_path: Path
-) -> None:
+async def test_exports_do_not_overwrite_files(recording: Any, site: Any, tmp_path: Path) -> None:
     async with recording(f"{site.url}/shop/order") as running:
         await running.stop()
         ledger = LedgerReader(running.engine.settings.root)
@@ -286,9 +282,7 @@ def test_every_command_of_an_export_passes_the_check_of_command_tasks() -> None:
     ]
 
 
-async def test_a_trace_holds_the_actions_and_pictures_and_nothing_that_was_typed(
-    recording: Any, site: Any, tmp_path: Path
-) -> None:
+async def test_traces_contain_no_typed_text(recording: Any, site: Any, tmp_path: Path) -> None:
     async with recording(f"{site.url}/shop/", screenshots="navigation", label="Buy") as running:
         await send_the_order(running.operator)
         await running.stop()

@@ -39,9 +39,7 @@ def pages() -> Iterator[str]:
             yield url
 
 
-async def test_windows_that_do_not_open_and_files_that_are_dropped_are_named(
-    recording: Any, pages: str, tmp_path: Path
-) -> None:
+async def test_unopened_windows_are_named(recording: Any, pages: str, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("n")
     async with recording(f"{pages}/left") as running:
         operator = running.operator

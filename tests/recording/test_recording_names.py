@@ -234,9 +234,7 @@ def every_name(told: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("markup", [PAGE, ITEMS], ids=["page", "items"])
-async def test_every_recorded_locator_is_unique_in_playwright(
-    markup: str,
-) -> None:
+async def test_every_recorded_locator_is_unique_in_playwright(markup: str) -> None:
     async with showing(markup) as page:
         count = await page.evaluate(f"({ALL})().length")
         assert count > 40

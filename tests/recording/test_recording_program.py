@@ -88,9 +88,7 @@ def test_all_argument_mistakes_are_named(octask: Octask, words: list[str], probl
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there a program may have no screen")
-def test_without_a_screen_a_window_is_refused_with_the_way_out(
-    octask: Octask, site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_need_a_screen(octask: Octask, site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     said = octask("start", "recording", f"{site.url}/shop/", code=1)
@@ -99,9 +97,7 @@ def test_without_a_screen_a_window_is_refused_with_the_way_out(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there a program may have no screen")
-async def test_headless_browsers_start_without_a_screen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_headless_browsers_start_without_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     browser = BrowserSession()

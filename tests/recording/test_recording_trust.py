@@ -68,9 +68,7 @@ async def test_typed_text_is_not_stored_by_default(recording: Any, site: Any, ho
 
 
 @pytest.mark.case("R81")
-async def test_with_keep_text_passwords_and_card_numbers_are_still_never_kept(
-    recording: Any, site: Any, home: Path
-) -> None:
+async def test_keep_text_excludes_passwords(recording: Any, site: Any, home: Path) -> None:
     async with recording(f"{site.url}/shop/order", keep_text=True) as running:
         await fill(running.operator)
         await running.stop()
@@ -119,9 +117,7 @@ async def test_the_operator_says_whether_keys_in_what_pages_say_are_kept(
     assert b"planted" not in everything(home)
 
 
-async def test_what_once_was_a_password_field_stays_one_whatever_it_is_called(
-    recording: Any, site: Any, home: Path
-) -> None:
+async def test_password_fields_stay_secret(recording: Any, site: Any, home: Path) -> None:
     async with recording(f"{site.url}/shop/order", keep_text=True) as running:
         await running.operator.page.evaluate(
             "document.querySelector('[name=code]').closest('label').firstChild.data = 'Word '"
@@ -170,9 +166,7 @@ async def test_pages_cannot_detect_or_forge_the_recorder(recording: Any, site: A
         assert result["dropped"] == 0
 
 
-async def test_a_page_that_overwrites_what_scripts_are_made_of_does_not_reach_the_recorder(
-    recording: Any, site: Any
-) -> None:
+async def test_overwritten_builtins_do_not_affect_recording(recording: Any, site: Any) -> None:
     async with recording(f"{site.url}/shop/order") as running:
         await running.operator.page.evaluate(
             "JSON.stringify = () => '{}'; Element.prototype.closest = () => null;"

@@ -84,9 +84,7 @@ def test_the_pages_are_flushed_before_a_result_refers_to_them(
     assert steps[at - 1] == ("pages.jsonl", True)
 
 
-def test_what_reads_through_us_gets_the_same_bytes_as_of_a_small_one(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_and_small_reads_agree(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     small = large(ledger)
     monkeypatch.setattr("engine.ledger.ledger.APART_BYTES", 10)
     with ledger.whole_result(small) as before, ledger.whole_result(large(ledger)) as now:

@@ -38,9 +38,7 @@ class Filled:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_disk_full_at_any_byte_is_a_caught_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_disk_full_at_any_byte_is_a_caught_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "_Sheets", Filled)
     for room in (0, 40, 300, 1_000, 4_000, 7_000, 9_000):
         with pytest.raises(OSError, match="No space left"):

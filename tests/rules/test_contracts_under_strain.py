@@ -54,9 +54,7 @@ def record_of(bench: Bench, task_id: TaskId) -> TaskRecord:
     return record
 
 
-async def test_a_locked_contract_does_not_stop_its_crawl(
-    bench: Bench,
-) -> None:
+async def test_a_locked_contract_does_not_stop_its_crawl(bench: Bench) -> None:
     task_id = bench.submit("run-1", {"expected_total": 3})
     with held(bench, task_id) as free:
         await until(lambda: pages_kept(bench, task_id) == 3)
@@ -66,9 +64,7 @@ async def test_a_locked_contract_does_not_stop_its_crawl(
     assert bench.contract(task_id).completed == tuple(page["url"] for page in THREE)
 
 
-async def test_a_locked_contract_does_not_delay_a_cancel(
-    bench: Bench,
-) -> None:
+async def test_a_locked_contract_does_not_delay_a_cancel(bench: Bench) -> None:
     task_id = bench.submit("run-1", {"expected_total": 3}, (*THREE, *HANGS))
     with held(bench, task_id):
         await until(lambda: pages_kept(bench, task_id) == 3)
@@ -81,9 +77,7 @@ async def test_a_locked_contract_does_not_delay_a_cancel(
     assert bench.ends(task_id) == ["cancelled"]
 
 
-async def test_pages_are_recorded_after_a_contract_lock_ends(
-    bench: Bench,
-) -> None:
+async def test_pages_are_recorded_after_a_contract_lock_ends(bench: Bench) -> None:
     task_id = bench.submit("run-1", pages=(*THREE, *HANGS))
     with held(bench, task_id):
         await until(lambda: pages_kept(bench, task_id) == 3)
@@ -150,9 +144,7 @@ async def test_only_named_items_count_however_they_are_spelled_or_reached(bench:
     assert record_of(bench, fewer).status == Status.FAILED  # four pages, but only two of the items
 
 
-async def test_forcing_before_the_first_page_gives_an_empty_result(
-    bench: Bench,
-) -> None:
+async def test_forcing_before_the_first_page_gives_an_empty_result(bench: Bench) -> None:
     task_id = bench.submit("run-1", pages=HANGS)
     await until(lambda: record_of(bench, task_id).status == Status.RUNNING)
     await asyncio.to_thread(bench.force, task_id)
@@ -163,9 +155,7 @@ async def test_forcing_before_the_first_page_gives_an_empty_result(
     assert bench.contract(task_id).forced is not None
 
 
-def test_a_task_whose_contract_cannot_name_it_is_started_all_the_same(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unlinked_contract_starts_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a PENDING task would stay that nobody runs."""
 
     def create(link: str | None) -> TaskRecord:
@@ -179,9 +169,7 @@ def test_a_task_whose_contract_cannot_name_it_is_started_all_the_same(
     assert bench.goals.accept("crawl", {"expected_total": 3}, None, create).is_live
 
 
-async def test_a_force_precedes_an_exceeded_budget(
-    bench: Bench,
-) -> None:
+async def test_a_force_precedes_an_exceeded_budget(bench: Bench) -> None:
     task_id = bench.submit("run-1", pages=HANGS)
     await until(lambda: record_of(bench, task_id).status == Status.RUNNING)
     bench.others.completing.task(

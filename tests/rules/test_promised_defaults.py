@@ -100,9 +100,7 @@ def test_numbers_are_bounded(name: str, least: int, most: int) -> None:
 
 
 @pytest.mark.parametrize("parse", [parse_crawl, parse_sitemap])
-def test_terms_are_no_arguments(
-    parse: Callable[[dict[str, Any]], Any],
-) -> None:
+def test_terms_are_no_arguments(parse: Callable[[dict[str, Any]], Any]) -> None:
     terms = {"enforce": True, "policy": {"maxToolCalls": 1}, "contract": {}, "phase": "act"}
     with pytest.raises(InvalidArguments) as refused:
         parse({"url": URL, **terms})

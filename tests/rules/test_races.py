@@ -107,9 +107,7 @@ def test_two_ends_at_once_are_one_end(ledger: Ledger) -> None:
 
 @pytest.mark.case("R10", "R11")
 @pytest.mark.parametrize("second", ["COMPLETED", "CANCELLED"])
-def test_two_completions_of_a_task_run_and_a_cancel_against_one_are_one_end(
-    home: Path, ledger: Ledger, second: str
-) -> None:
+def test_concurrent_run_completions_are_one_end(home: Path, ledger: Ledger, second: str) -> None:
     one, two = Goals(home, lambda: ledger), Goals(home, lambda: ledger)
     made = [one.runs.start({"goal": "visit one"}) for _ in range(ROUNDS)]
     ids = [run.run_id for run in made]

@@ -101,9 +101,7 @@ async def test_crawls_open_no_private_redirect(engine_at: Callable[[], Any], sit
 
 
 @pytest.mark.case("R73")
-async def test_a_browser_killed_in_the_middle_costs_no_page_and_doubles_none(
-    engine_at: Callable[[], Any], home: Path
-) -> None:
+async def test_a_killed_browser_loses_no_page(engine_at: Callable[[], Any], home: Path) -> None:
     with Site(pages=40) as site:
         async with engine_at() as engine:
             args = {"url": site.url + "/js/", **QUICK, "max_pages": 40, "max_depth": 50}

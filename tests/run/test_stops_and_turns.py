@@ -223,9 +223,7 @@ async def test_a_request_in_the_tasks_own_fields_ends_it_in_order(bench: Bench, 
     assert bench.result(record)["ended"] == ("stopped" if field[0] == "s" else "forced")
 
 
-async def test_jobs_of_one_queue_run_in_order(
-    bench: Bench,
-) -> None:
+async def test_jobs_of_one_queue_run_in_order(bench: Bench) -> None:
     running: set[str] = set()
     seen: list[frozenset[str]] = []
     order: list[str] = []

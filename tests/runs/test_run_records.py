@@ -56,9 +56,7 @@ def test_runs_and_their_unknown_fields_persist(runs: Runs, home: Path) -> None:
     assert stored(home, run.run_id)["theirs"] == {"x": 1}
 
 
-def test_a_write_that_fails_leaves_the_old_record_whole_and_no_litter(
-    runs: Runs, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_writes_are_atomic(runs: Runs, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.start_run("thread-1")
     before = stored(home, run.run_id)
 
@@ -75,9 +73,7 @@ def test_a_write_that_fails_leaves_the_old_record_whole_and_no_litter(
     assert runs.get_run(run.run_id).status == "completed"  # type: ignore[union-attr]
 
 
-def test_what_was_kept_in_memory_is_written_as_soon_as_that_works_again(
-    runs: Runs, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_written_later(runs: Runs, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -89,9 +85,7 @@ def test_what_was_kept_in_memory_is_written_as_soon_as_that_works_again(
     assert runs.notice == ""
 
 
-def test_without_a_folder_to_write_in_runs_live_in_memory_and_say_so(
-    runs: Runs, home: Path, not_writable: Callable[[], None]
-) -> None:
+def test_runs_may_live_in_memory(runs: Runs, home: Path, not_writable: Callable[[], None]) -> None:
     assert runs.notice == ""
     not_writable()
     run = runs.start_run("thread-1", deferred=True)

@@ -70,9 +70,7 @@ def test_the_reaper_ends_the_run_of_an_orphan(home: Path, ledger: Ledger) -> Non
         ("CANCELLED", "CANCELLED", "aborted"),
     ],
 )
-async def test_a_run_that_a_sudden_death_left_behind_is_healed_by_the_next_program(
-    home: Path, step: str, task: str, run: str
-) -> None:
+async def test_runs_of_dead_programs_are_healed(home: Path, step: str, task: str, run: str) -> None:
     died = subprocess.run(
         [sys.executable, "-c", DIE, str(home), step],
         stdout=subprocess.PIPE,

@@ -160,9 +160,7 @@ async def test_runs_in_memory_only_are_told_in_the_health_and_stop_no_task(
     assert any("memory only" in warning for warning in warnings)
 
 
-async def test_the_command_lines_run_and_the_services_differ_in_route_ids_and_times_alone(
-    home: Path, tmp_path: Path
-) -> None:
+async def test_cli_and_service_runs_are_equal(home: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     command = [sys.executable, "-m", "engine.cli", "start", "browser_task", "--home", str(other)]
     command += ["--objective", "look", "--agent-id", "a", "--workflow-id", "w", "--thread-id", "t"]

@@ -33,9 +33,7 @@ def ts(event: TaskEvent, place: int = 0) -> float:
 
 
 @pytest.mark.case("R39")
-def test_the_newest_thousand_events_come_first(
-    tmp_path: Path,
-) -> None:
+def test_the_newest_thousand_events_come_first(tmp_path: Path) -> None:
     with kept(tmp_path, b"".join(line(n) + b"\n" for n in range(200_000))) as folder:
         found = newest(folder, NAME, ts)
         assert found.events == tuple(range(199_000, 200_000))

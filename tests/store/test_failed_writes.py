@@ -50,9 +50,7 @@ def test_a_failed_change_is_atomic(ledger: Ledger, task_id: str, monkeypatch, ca
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors by /proc")
 @pytest.mark.parametrize("place", [(os, "write"), (filelock, "lock_descriptor")])
-def test_a_lease_that_cannot_be_taken_leaves_nothing_open_and_nothing_behind(
-    ledger: Ledger, monkeypatch, place: tuple[ModuleType, str]
-):
+def test_a_failed_lease_leaves_nothing(ledger: Ledger, monkeypatch, place: tuple[ModuleType, str]):
     before, is_open = names(ledger), os.listdir("/proc/self/fd")
     with monkeypatch.context() as fault:
         fault.setattr(*place, raising(errno.ENOSPC))

@@ -138,9 +138,7 @@ def test_a_peer_whose_time_moves_is_alive_however_old_it_looks(folder: Folder, c
 
 @pytest.mark.case("R30")
 @pytest.mark.parametrize("step_s", [7_200, -7_200])
-def test_a_program_that_starts_after_a_jump_leaves_a_living_lock_alone(
-    folder: Folder, clock: LockClock, step_s: int
-) -> None:
+def test_a_clock_jump_keeps_living_locks(folder: Folder, clock: LockClock, step_s: int) -> None:
     clock.step_s = step_s
     peers(folder).mkdir()
     clock.aged(peers(folder), step_s)

@@ -278,9 +278,7 @@ def test_what_a_dead_process_left_half_written_is_swept_and_openchromes_is_not(l
         ({}, Status.FAILED),
     ],
 )
-def test_a_force_that_is_on_disk_overrules_the_refusal_it_came_for(
-    ledger: Ledger, asked: dict[str, Any], status: Status
-) -> None:
+def test_a_stored_force_overrules(ledger: Ledger, asked: dict[str, Any], status: Status) -> None:
     task_id = ledger.create("crawl", {}).task_id
     ledger.claim(task_id)
     ledger.mutate(task_id, lambda raw: raw["engine"].update(asked))

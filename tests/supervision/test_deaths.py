@@ -34,9 +34,7 @@ no_stop = pytest.mark.skipif(sys.platform == "win32", reason="a process cannot b
 
 @pytest.mark.case("R72")
 @pytest.mark.usefixtures("patience")
-async def test_a_page_whose_renderer_died_is_loaded_once_more_and_stands_there_once(
-    home: Path, place: Place, browser: Running
-) -> None:
+async def test_a_crashed_page_is_loaded_again(home: Path, place: Place, browser: Running) -> None:
     paths = [f"/{number}" for number in range(1, 10)]
     place.pages = {path: f"<p>{path}</p>" for path in paths}
     place.pages["/"] = place.links(*paths)
@@ -52,9 +50,7 @@ async def test_a_page_whose_renderer_died_is_loaded_once_more_and_stands_there_o
 
 @pytest.mark.case("R72")
 @pytest.mark.usefixtures("patience")
-async def test_a_page_that_kills_its_renderer_every_time_fails_alone_and_is_not_tried_for_ever(
-    home: Path, place: Place, browser: Running
-) -> None:
+async def test_a_crashing_page_fails_alone(home: Path, place: Place, browser: Running) -> None:
     place.pages = {"/": place.links("/deadly", "/fine"), "/fine": "fine"}
     place.pages["/deadly"] = "<script>fetch('/kill')</script>"  # by then it holds the page
     place.acts["/kill"] = kill_renderers
@@ -67,9 +63,7 @@ async def test_a_page_that_kills_its_renderer_every_time_fails_alone_and_is_not_
 
 @pytest.mark.case("R73")
 @pytest.mark.usefixtures("patience")
-async def test_a_page_under_which_the_browser_dies_twice_fails_and_takes_no_other_page_with_it(
-    home: Path, place: Place, browser: Running
-) -> None:
+async def test_a_browser_crash_fails_one_page(home: Path, place: Place, browser: Running) -> None:
     paths = [f"/{number}" for number in range(1, 7)]
     place.pages = {path: f"<p>{path}</p>" for path in paths} | {"/deadly": "x"}
     place.pages["/"] = place.links("/deadly", *paths)
@@ -95,9 +89,7 @@ async def test_a_driver_that_dies_in_the_middle_costs_no_page_and_doubles_none(h
 @no_stop
 @pytest.mark.case("R73")
 @pytest.mark.parametrize("what", ["browser", "driver"])
-async def test_what_stands_still_is_given_up_and_its_page_is_not_called_slow(
-    place: Place, browser: Running, what: str
-) -> None:
+async def test_hung_browsers_are_replaced(place: Place, browser: Running, what: str) -> None:
     place.pages = {"/": "<p>fine</p>", "/next": "<p>next</p>"}
     async with browser(Limits(look_s=0.1)) as session:
         options = FetcherOptions(policy=Policy.for_start(place.url), pages=1)
@@ -196,9 +188,7 @@ async def test_a_worn_browser_goes_on_where_no_fresh_one_can_be_had(
     ],
     ids=["history", "console"],
 )
-async def test_a_page_that_floods_its_browser_does_not_burn_on_after_its_end(
-    place: Place, browser: Running, flood: str
-) -> None:
+async def test_flooding_ends_with_its_page(place: Place, browser: Running, flood: str) -> None:
     from engine.browser.chromium.browser_options import InstanceOptions
 
     place.pages = {"/": "<p>fine</p>"}

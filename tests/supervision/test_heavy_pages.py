@@ -30,9 +30,7 @@ pytestmark = pytest.mark.usefixtures("patience")
 
 
 @pytest.mark.case("R75")
-async def test_a_page_that_hoards_memory_is_ended_and_costs_no_other_page(
-    home: Path, place: Place, browser: Running
-) -> None:
+async def test_a_large_page_ends_alone(home: Path, place: Place, browser: Running) -> None:
     place.pages["/"] = place.links("/heavy", "/one", "/two")
     place.pages["/heavy"] = f"<script>setTimeout(() => {{ {HOARD} }}, 0)</script>"
     place.pages["/one"] = place.pages["/two"] = "fine"
@@ -49,9 +47,7 @@ async def test_a_page_that_hoards_memory_is_ended_and_costs_no_other_page(
 
 
 @pytest.mark.case("R75")
-async def test_a_page_of_a_living_instance_is_ended_for_its_memory_and_the_next_one_works(
-    place: Place, browser: Running
-) -> None:
+async def test_a_large_instance_page_ends_alone(place: Place, browser: Running) -> None:
     place.pages["/"] = "fine"
     async with browser(SMALL) as session:
         policy = Policy.for_start(place.url)

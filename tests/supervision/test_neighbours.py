@@ -395,9 +395,7 @@ async def test_a_silent_browser_drops_its_busiest_page(shared: bool, times: int)
 
 
 @pytest.mark.case("R75")
-async def test_a_page_that_grows_when_it_was_taken_is_not_told_of_the_next_one(
-    home: Path, place: Place, browser: Running
-) -> None:
+async def test_late_growth_blames_no_next_page(home: Path, place: Place, browser: Running) -> None:
     place.pages["/"] = place.links("/next", "/last") + "<script>localStorage.left = 1</script>"
     place.pages["/last"] = "<p>fine</p>"
     hoard = "for (;;) if (kept.length < 75) kept.push(new Uint8Array(8 << 20).fill(1))"

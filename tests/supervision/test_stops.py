@@ -42,9 +42,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.case("R74")
-async def test_a_script_without_end_costs_its_page_and_the_rest_of_its_task_but_no_browser(
-    home: Path, place: Place
-) -> None:
+async def test_an_endless_script_keeps_the_browser(home: Path, place: Place) -> None:
     place.pages["/"] = "fine"
     async with opened(home) as engine:
         options = InstanceOptions(policy=Policy.for_start(place.url))
@@ -62,9 +60,7 @@ async def test_a_script_without_end_costs_its_page_and_the_rest_of_its_task_but_
 
 
 @pytest.mark.case("R78")
-async def test_closing_the_engine_in_the_middle_of_a_crawl_leaves_it_cancelled_and_no_process(
-    home: Path, place: Place
-) -> None:
+async def test_closing_the_engine_cancels_its_crawl(home: Path, place: Place) -> None:
     place.pages["/"] = "<script>setTimeout(() => { for (;;); }, 50)</script>fine"
     place.pages |= {f"/{number}": "x" for number in range(5)}
     async with opened(home) as engine:
@@ -160,9 +156,7 @@ def test_pages_late_by_a_suspend_are_retried(home: Path, place: Place) -> None:
 
 
 @pytest.mark.case("R31")
-async def test_stops_differ_from_busy_loops(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_stops_differ_from_busy_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(crawl, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(crawl, "_slept_s", lambda: 0.0)
@@ -176,9 +170,7 @@ async def test_stops_differ_from_busy_loops(
 
 
 @pytest.mark.case("R31")
-async def test_suspend_shows_with_a_stopped_clock(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_suspend_shows_with_a_stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     slept = [10.0]
     monkeypatch.setattr(crawl, "_slept_s", lambda: slept[0])
     with Awake(still_s=500.0) as watch:

@@ -95,9 +95,7 @@ asyncio.run(main())
 
 
 @pytest.mark.case("R54")
-def test_500_tasks_survive_a_lack_of_descriptors(
-    home: Path,
-) -> None:
+def test_500_tasks_survive_a_lack_of_descriptors(home: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(home), str(TASKS)],
         capture_output=True,

@@ -33,9 +33,7 @@ def tidied(ledger: Ledger, *shelves: Path, old_s: float = 60.0) -> int:
 
 
 @pytest.mark.case("R18")
-def test_hundreds_of_temp_files_are_in_nobodys_list_and_go_when_they_are_old(
-    ledger: Ledger, task_id: str, lease: Lease
-) -> None:
+def test_old_temporary_files_are_removed(ledger: Ledger, task_id: str, lease: Lease) -> None:
     folder = ledger.root / task_id
     dead = temp_files(folder, DEAD, 150) + temp_files(ledger.root, DEAD, 150)
     living = temp_files(folder, lease.nonce, 1)

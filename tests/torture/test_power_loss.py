@@ -62,17 +62,13 @@ def test_files_are_flushed_before_rename(traces: dict[str, list[Call]], scene: s
 
 @pytest.mark.case("R19")
 @pytest.mark.parametrize(("scene", "step"), PROMISES, ids="-".join)
-def test_what_is_acknowledged_is_in_a_folder_that_was_flushed_before(
-    traces: dict[str, list[Call]], scene: str, step: str
-) -> None:
+def test_folders_are_flushed_first(traces: dict[str, list[Call]], scene: str, step: str) -> None:
     calls = until_told(traces[scene], scene, step)
     assert list(names_unflushed(calls, PROMISES[scene, step])) == []
 
 
 @pytest.mark.case("R19")
-def test_the_result_is_durable_before_the_record(
-    traces: dict[str, list[Call]],
-) -> None:
+def test_the_result_is_durable_before_the_record(traces: dict[str, list[Call]]) -> None:
     calls = traces["complete"]
     result = next(n for n, call in enumerate(calls) if renames_to(call, "result.json"))
     record = next(n for n, call in enumerate(calls) if renames_to(call, "meta.json"))
@@ -83,9 +79,7 @@ def test_the_result_is_durable_before_the_record(
 
 
 @pytest.mark.case("R19")
-def test_a_transition_writes_flushes_and_renames(
-    traces: dict[str, list[Call]],
-) -> None:
+def test_a_transition_writes_flushes_and_renames(traces: dict[str, list[Call]]) -> None:
     steps = [
         call.name
         for call in traces["fail"]

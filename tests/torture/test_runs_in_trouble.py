@@ -82,9 +82,7 @@ def test_a_start_that_its_process_could_not_write_is_written_by_another(
 
 
 @pytest.mark.case("R03")
-def test_an_end_that_could_not_be_written_is_found_by_the_next_program(
-    ledger: Ledger, linked: LinkedRuns, home: Path
-) -> None:
+def test_an_unwritten_end_is_repaired(ledger: Ledger, linked: LinkedRuns, home: Path) -> None:
     task_id = accepted(ledger, linked).task_id
     ledger.claim(task_id)
     plant = home / "comet-runs" / f".{RUN_ID}.json.tmp"

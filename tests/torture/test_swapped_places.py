@@ -188,9 +188,7 @@ def test_a_link_under_the_name_of_a_shelfs_temp_file_is_replaced(home: Path, out
 
 
 @pytest.mark.case("R47")
-def test_a_root_that_is_swapped_for_a_link_is_the_one_that_is_written_or_none(
-    ledger: Ledger, task_id: str, tmp_path: Path
-) -> None:
+def test_a_root_swapped_for_a_link(ledger: Ledger, task_id: str, tmp_path: Path) -> None:
     """The user may choose a link as root; what is done then is done in one of both, whole."""
     other = tmp_path / "other"
     other.mkdir()

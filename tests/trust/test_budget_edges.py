@@ -61,9 +61,7 @@ def test_the_call_budget_survives_a_restart(home: Path, key: str) -> None:
 
 
 @pytest.mark.case("R90")
-def test_the_time_budget_survives_a_restart(
-    home: Path,
-) -> None:
+def test_the_time_budget_survives_a_restart(home: Path) -> None:
     root = home / "tasks"
     task_id = started(root, {"maxWallMs": 1_000})
     for passed, status in ((749, "ok"), (750, "warning"), (1_000, "warning"), (1_001, "exceeded")):

@@ -84,9 +84,7 @@ def test_a_disk_with_another_clock_is_named(home: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.case("R50")
-def test_an_unwritable_ledger_has_an_exit_code(
-    home: Path,
-) -> None:
+def test_an_unwritable_ledger_has_an_exit_code(home: Path) -> None:
     Octask(home)("reap")
     (home / "tasks").chmod(0o500)
     try:

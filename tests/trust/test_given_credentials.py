@@ -132,9 +132,7 @@ async def test_a_password_of_an_address_stands_in_nothing_that_is_left(
 
 
 @pytest.mark.parametrize("password", ["title", "status", "content"])
-async def test_a_password_that_is_a_word_of_our_records_leaves_them_whole(
-    home: Path, repeating: Repeating, password: str
-) -> None:
+async def test_a_field_name_as_password(home: Path, repeating: Repeating, password: str) -> None:
     front = repeating.front.replace(quote(PASSWORD, safe=""), password)
     async with opened(home) as engine:
         started = await engine.requests.start(

@@ -51,9 +51,7 @@ def open_root(home: Path, request: pytest.FixtureRequest) -> tuple[Path, str]:
 
 @posix
 @pytest.mark.case("R49")
-def test_doctor_reports_a_ledger_writable_by_others(
-    open_root: tuple[Path, str],
-) -> None:
+def test_doctor_reports_a_ledger_writable_by_others(open_root: tuple[Path, str]) -> None:
     root, words = open_root
     found = [one for one in place(Settings.at(home=root.parent)) if one.state == "warning"]
     assert [one for one in found if words in one.text and str(root) in one.text and one.advice]
@@ -61,9 +59,7 @@ def test_doctor_reports_a_ledger_writable_by_others(
 
 @posix
 @pytest.mark.case("R49")
-async def test_a_writable_ledger_is_used_with_a_warning(
-    open_root: tuple[Path, str],
-) -> None:
+async def test_a_writable_ledger_is_used_with_a_warning(open_root: tuple[Path, str]) -> None:
     root, words = open_root
     for accepts in (False, True):
         engine = Engine(Settings.at(home=root.parent), accepts=accepts)

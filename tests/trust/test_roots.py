@@ -41,9 +41,7 @@ def bad_root(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, str]
 
 
 @pytest.mark.case("R51")
-def test_a_root_that_is_no_folder_is_one_sentence_with_the_path_and_what_to_do(
-    bad_root: tuple[Path, str], home: Path
-) -> None:
+def test_a_root_must_be_a_folder(bad_root: tuple[Path, str], home: Path) -> None:
     root, words = bad_root
     ran = run_plainly(home, "list", "--root", str(root))
     first, advice = ran.stderr.splitlines()
@@ -65,9 +63,7 @@ def test_an_unusable_root_stays_unchanged(bad_root: tuple[Path, str], home: Path
 
 
 @pytest.mark.case("R51")
-def test_the_first_task_creates_the_root(
-    home: Path,
-) -> None:
+def test_the_first_task_creates_the_root(home: Path) -> None:
     octask, root = Octask(home), home / "tasks"
     assert '"count": 0' in octask("list", "--json")
     assert not root.exists()
@@ -82,9 +78,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.case("R51")
-def test_a_root_on_a_full_disk_can_be_listed(
-    full_disk: Path,
-) -> None:
+def test_a_root_on_a_full_disk_can_be_listed(full_disk: Path) -> None:
     ran = run_plainly(full_disk, *ENVELOPE)
     assert ran.returncode == 1
     assert "Cannot write the task ledger: No space left on device" in ran.stderr
@@ -162,9 +156,7 @@ def test_an_empty_folder_is_never_taken_for_the_one_we_are_in(name: str, home: P
     assert (ran.returncode, "this is empty" in ran.stderr) == (2, True)
 
 
-def test_a_root_that_the_environment_names_and_that_is_a_file_is_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_as_root_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "tasks"
     file.write_text("mine")
     monkeypatch.setenv("OPENCHROME_TASK_ROOT", str(file))

@@ -20,9 +20,7 @@ from tests.support.task_folders import elsewhere, task_id, write_meta
 from tests.watch.readers import reading
 
 
-async def test_a_ledger_too_large_to_be_sorted_first_is_told_whole_and_then_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_large_ledgers_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.service.feed.MANY", 100)
     for number in range(PART + 200):
         write_meta(tmp_path, number, "COMPLETED" if number else "RUNNING")
@@ -175,9 +173,7 @@ async def test_looking_writes_nothing_and_makes_no_events_of_its_own(tmp_path: P
     assert after == before
 
 
-async def test_a_burst_ends_with_the_state_on_disk(
-    tmp_path: Path,
-) -> None:
+async def test_a_burst_ends_with_the_state_on_disk(tmp_path: Path) -> None:
     script = """
 root = Path(sys.argv[1])
 for turn in range(20):

@@ -54,9 +54,7 @@ async def test_rows_go_when_a_file_takes_the_place_of_the_root(tmp_path: Path) -
         await until(lambda: watch.reason == f"{root}: this is a file, not a folder")
 
 
-async def test_rows_survive_a_lack_of_descriptors(
-    tmp_path: Path,
-) -> None:
+async def test_rows_survive_a_lack_of_descriptors(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     for number in range(5):
         write_meta(tmp_path, number, "COMPLETED")
@@ -96,9 +94,7 @@ async def test_a_task_whose_files_are_kept_back_stops_nothing(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.EIO])
-async def test_a_ledger_that_cannot_be_listed_for_a_while_is_shown_afterwards(
-    tmp_path: Path, monkeypatch, code: int
-) -> None:
+async def test_an_unlistable_ledger_recovers(tmp_path: Path, monkeypatch, code: int) -> None:
     write_meta(tmp_path, 1)
     real = os.scandir
     async with reading(tmp_path, scan_s=0.1, poll_s=0.1) as reader:

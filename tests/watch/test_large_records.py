@@ -72,9 +72,7 @@ def test_large_records_are_looked_at_without_holding_all_of_them(tmp_path: Path,
     assert most < 30_000_000  # 60 of them take 70
 
 
-def test_records_of_common_size_are_kept_whole(
-    tmp_path: Path,
-) -> None:
+def test_records_of_common_size_are_kept_whole(tmp_path: Path) -> None:
     for number, text in ((1, "z" * 20_000), (2, HUGE)):
         write_meta(tmp_path, number, "COMPLETED", args_summary={"script": text})
     small, large = sorted(

@@ -52,9 +52,7 @@ def test_a_task_of_this_process_is_its_own_before_it_has_reached_the_queue(tmp_p
     assert (view.ours, view.foreign, view.orphaned) == (True, False, False)
 
 
-async def test_an_own_envelope_is_not_foreign(
-    tmp_path: Path,
-) -> None:
+async def test_an_own_envelope_is_not_foreign(tmp_path: Path) -> None:
     async with opened(tmp_path) as engine:
         record = await engine.requests.start("browser_task", {"objective": "look around"})
         here = await engine.tasks.get(record.task_id)

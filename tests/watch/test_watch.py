@@ -148,9 +148,7 @@ async def test_a_folder_that_is_followed_no_more_is_not_heard(tmp_path: Path) ->
         assert await heard(watch, 2) == {task_id(2)}
 
 
-async def test_a_thousand_hints_cost_the_loop_one_callback_per_bundle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hints_are_bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(tmp_path) as watch:
         loop = asyncio.get_running_loop()
         calls: list[object] = []
@@ -168,9 +166,7 @@ async def test_a_thousand_hints_cost_the_loop_one_callback_per_bundle(
         assert len(calls) == 1
 
 
-async def test_the_first_hint_goes_out_at_once_and_the_next_ones_in_bundles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_first_hint_is_immediate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hour = 3_600.0
     async with watching(tmp_path, scan_s=hour) as watch:
         monkeypatch.setattr(ledger_watch, "FLUSH_S", hour)
@@ -243,9 +239,7 @@ async def test_no_watcher_left_at_all_means_polling(tmp_path: Path) -> None:
 
 
 @LINUX
-async def test_a_queue_that_overflows_is_noticed_and_everything_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_overflow_triggers_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = threading.Event()
     write_meta(tmp_path, 1)
     async with watching(tmp_path, scan_s=3_600, poll_s=0.3) as watch:
@@ -287,9 +281,7 @@ async def test_a_root_that_goes_and_comes_back_is_watched_again(
         await heard(watch, 7)
 
 
-async def test_a_recreated_root_is_watched_again(
-    tmp_path: Path,
-) -> None:
+async def test_a_recreated_root_is_watched_again(tmp_path: Path) -> None:
     root = tmp_path / "tasks"
     root.mkdir()
     async with watching(root, scan_s=60) as watch:

@@ -301,9 +301,7 @@ async def test_a_site_sees_one_user_agent_whichever_engine_asks(home: Path) -> N
     assert "OpenChromeMonitor/" in agents[0]
 
 
-async def test_both_engines_agree_on_scripted_pages(
-    home: Path,
-) -> None:
+async def test_both_engines_agree_on_scripted_pages(home: Path) -> None:
     script = (
         "document.getElementById('find').style.display = 'block';"
         "document.querySelector('.side').insertAdjacentHTML('beforeend', '<b class=fold>Fold</b>');"

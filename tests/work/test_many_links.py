@@ -51,9 +51,7 @@ async def test_a_page_of_5017_links_leads_to_5017_pages() -> None:
     assert "links_over_limit" not in summary
 
 
-async def test_links_beyond_the_limit_are_counted(
-    site: Any,
-) -> None:
+async def test_links_beyond_the_limit_are_counted(site: Any) -> None:
     site.answers["/all"] = Answer(listing(LINKS).encode())
     session = BrowserSession()
     try:

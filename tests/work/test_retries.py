@@ -195,9 +195,7 @@ async def test_a_retry_comes_after_the_rest_of_its_level() -> None:
         assert ctx.pages[-1]["url"] == f"{site.url}/1"
 
 
-async def test_a_stop_during_a_wait_is_prompt(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_stop_during_a_wait_is_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     waits, put_off = asyncio.Event(), Frontier.put_off
 
     def noticed(frontier: Frontier, visit: Visit) -> None:
@@ -217,9 +215,7 @@ async def test_a_stop_during_a_wait_is_prompt(
         assert "attempts" not in last  # it was made once
 
 
-async def test_a_stop_keeps_many_waiting_pages(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_stop_keeps_many_waiting_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.kinds.crawl.crawl.KEPT_SINGLY", 3)
     monkeypatch.setattr(fetch, "_PAUSE_S", 60.0)
     monkeypatch.setattr(fetch, "_LONGEST_PAUSE_S", 60.0)
