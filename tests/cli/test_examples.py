@@ -65,9 +65,7 @@ def test_other_commands_show_one_as_well(said: Said, words: tuple[str, ...], way
 def test_every_example_is_taken_by_the_engine() -> None:
     args = {"url": "https://a.example/", **OF_JSON["--args"]}
     terms = Terms(
-        policy=OF_JSON["--policy"],
-        contract=OF_JSON["--contract"],
-        metadata=OF_JSON["--metadata"],
+        policy=OF_JSON["--policy"], contract=OF_JSON["--contract"], metadata=OF_JSON["--metadata"]
     )
     assert problems("crawl", args, None, terms) == ()
 

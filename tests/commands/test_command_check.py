@@ -271,11 +271,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(NAMES) | st.text(max_size=10),
-            inner,
-            max_size=6,
-        )
+        | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=10), inner, max_size=6)
     ),
     max_leaves=30,
 )

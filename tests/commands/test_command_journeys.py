@@ -290,9 +290,7 @@ async def test_commands_act_in_frames_of_any_site(opened: Opening, site: Site) -
         assert done[9]["url"].endswith("/near")
         assert (done[10]["width"], done[10]["height"]) == (304, 155)
         said = await failure(
-            booth,
-            do("goto", url=f"{site.url}/outer"),
-            do("click", selector="#deep", frame="h1"),
+            booth, do("goto", url=f"{site.url}/outer"), do("click", selector="#deep", frame="h1")
         )
     assert said == ("EXECUTION_ERROR", "the frame selector met an element that is no frame")
 

@@ -280,9 +280,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(opened: Opening, sit
         context = MemoryContext(now_ms=clock.now_ms)
         assert COMMANDS.parse_here is not None
         plan = msgspec.structs.replace(
-            COMMANDS.parse_here(document, tools),
-            task_id=told["id"],
-            accepted_at=told["createdAt"],
+            COMMANDS.parse_here(document, tools), task_id=told["id"], accepted_at=told["createdAt"]
         )
         with pytest.raises(TaskFailed) as failed:
             await COMMANDS.body(plan, context, tools)

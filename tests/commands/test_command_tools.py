@@ -189,8 +189,7 @@ SCRIPTS: list[tuple[str, Any]] = [
 
 async def test_scripts_may_return_be_an_expression_or_wait(opened: Opening, site: Site) -> None:
     site.answers["/scripts"] = Answer(
-        b"<title>Scripts</title>",
-        headers=(("Content-Security-Policy", "script-src 'none'"),),
+        b"<title>Scripts</title>", headers=(("Content-Security-Policy", "script-src 'none'"),)
     )
     commands = [do("evaluate", script=script) for script, _ in SCRIPTS]
     async with opened() as booth:
@@ -226,28 +225,13 @@ REFUSED = [
     (HIDDEN, do("click", selector="#b"), "COMMAND_TIMEOUT", "it is hidden"),
     (COVERED, do("click", selector="#b"), "COMMAND_TIMEOUT", "something else lies over it"),
     ("<button id=b disabled>x", do("click", selector="#b"), "COMMAND_TIMEOUT", "disabled"),
-    (
-        "<input id=b readonly>",
-        do("type", selector="#b", text="x"),
-        "COMMAND_TIMEOUT",
-        "read-only",
-    ),
+    ("<input id=b readonly>", do("type", selector="#b", text="x"), "COMMAND_TIMEOUT", "read-only"),
     (HIDDEN, do("wait_for", selector="#b"), "COMMAND_TIMEOUT", "hidden"),
     ("", do("evaluate", script="new Promise(() => {})"), "COMMAND_TIMEOUT", "not done within"),
     ("", do("evaluate", script="while (true) {}"), "COMMAND_TIMEOUT", "not done within"),
     ("<p id=b>text", do("type", selector="#b", text="x"), "EXECUTION_ERROR", "typed into"),
-    (
-        "<p id=b>text",
-        do("select", selector="#b", value="x"),
-        "EXECUTION_ERROR",
-        "not a dropdown",
-    ),
-    (
-        "<select id=b>",
-        do("select", selector="#b", value="x"),
-        "COMMAND_TIMEOUT",
-        "no such option",
-    ),
+    ("<p id=b>text", do("select", selector="#b", value="x"), "EXECUTION_ERROR", "not a dropdown"),
+    ("<select id=b>", do("select", selector="#b", value="x"), "COMMAND_TIMEOUT", "no such option"),
     ("", do("evaluate", script="throw new Error('boom')"), "EXECUTION_ERROR", "boom"),
     ("", do("evaluate", script="nothing.there"), "EXECUTION_ERROR", "nothing is not defined"),
     ("", do("evaluate", script="return ]"), "EXECUTION_ERROR", "cannot be read: SyntaxError"),

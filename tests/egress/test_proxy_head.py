@@ -26,10 +26,7 @@ def test_a_request_is_sent_on_as_a_server_expects_it() -> None:
     )
     assert said.place == Place("shop.example", 8080)
     assert said.forward == head(
-        "GET /a?b=c HTTP/1.1",
-        "Host: Shop.example:8080",
-        "Connection: keep-alive",
-        "Accept: */*",
+        "GET /a?b=c HTTP/1.1", "Host: Shop.example:8080", "Connection: keep-alive", "Accept: */*"
     )
 
 

@@ -46,13 +46,7 @@ async def test_pages_are_recorded_with_what_became_of_them(home: Path, site: Any
     site.robots = "User-agent: *\nDisallow: /page/2\n"
     urls = [f"{site.url}/page/{number}" for number in (1, 2)] + [f"{site.url}/status/500"]
     async with opened(home) as engine:
-        record = await crawl(
-            engine,
-            site.url,
-            {"expected_total": 11},
-            max_pages=30,
-            max_depth=1,
-        )
+        record = await crawl(engine, site.url, {"expected_total": 11}, max_pages=30, max_depth=1)
         found = contract_of(engine, record)
     assert record.status == Status.COMPLETED
     assert (found.scope, found.item_key, found.task_id) == ("crawl", "url", record.task_id)

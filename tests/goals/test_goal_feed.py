@@ -59,8 +59,7 @@ async def test_task_runs_are_rows_of_the_list(home: Path, elsewhere: Goals) -> N
     given = {"goal": "Visit them all", "ledger_task_ids": ["0" * 16]}
     run_id = elsewhere.runs.start(given, {"expected_total": 120}).run_id
     elsewhere.runs.update(
-        run_id,
-        {"completed_items": ["a", "b"], "failed_items": [{"item": "c", "reason": "gone"}]},
+        run_id, {"completed_items": ["a", "b"], "failed_items": [{"item": "c", "reason": "gone"}]}
     )
     async with opened(home) as engine:
         rows = Rows(engine)

@@ -112,11 +112,7 @@ async def test_the_eighth_step_one_url_fails(home: Path, site: Any, way: str) ->
         with pytest.raises(BulkCompletionRefused):
             await call(engine, "complete", run_id=run_id)
         await call(
-            engine,
-            "task-run update",
-            run_id=run_id,
-            failed_items=(urls[2],),
-            reason="HTTP 500",
+            engine, "task-run update", run_id=run_id, failed_items=(urls[2],), reason="HTTP 500"
         )
         if way == "recorded":
             ended = await call(engine, "complete", run_id=run_id, include_items=True)

@@ -38,10 +38,7 @@ async def test_it_fails_with_the_reason_where_the_ledger_cannot_be_opened(tmp_pa
     bridge = Bridge(Settings.at(home=tmp_path), accepts=False)
     failures: list[EngineError] = []
     bridge.ask(
-        lambda engine: engine.tasks.get(task_id(1)),
-        lambda _: None,
-        failures.append,
-        name="early",
+        lambda engine: engine.tasks.get(task_id(1)), lambda _: None, failures.append, name="early"
     )
     bridge.open()
     try:

@@ -57,12 +57,7 @@ async def test_a_part_that_cannot_be_made_is_told_of_and_the_others_are_there(
             assert parts.bar is not None
             assert parts.bar.title == "A part of the window is missing"
             said = parts.bar.accessibleName()
-            for word in (
-                "broken_part",
-                "KeyError",
-                "window_part_missing",
-                "Start the program",
-            ):
+            for word in ("broken_part", "KeyError", "window_part_missing", "Start the program"):
                 assert word in said
             (log,) = [one for one in parts.bar.findChildren(QPushButton) if one.isVisible()]
             assert log.text() == "Open the log’s folder"

@@ -10,14 +10,7 @@ from engine.model.errors import TaskNotFound
 from engine.model.records import History, TaskId, TaskRecord, TaskView
 from engine.service.feed import Batch
 from gui.engine_link import task_events
-from gui.engine_link.task_events import (
-    LAST_LOOKS,
-    EventFollower,
-    EventPart,
-    EventRow,
-    Offset,
-    Told,
-)
+from gui.engine_link.task_events import LAST_LOOKS, EventFollower, EventPart, EventRow, Offset, Told
 
 ONE, TWO = TaskId(f"{1:016x}"), TaskId(f"{2:016x}")
 

@@ -13,11 +13,7 @@ WORDS = st.text("abcdefghij", min_size=1, max_size=8)
 
 @pytest.mark.parametrize(
     ("typed", "better", "worse"),
-    [
-        ("re", "Re-run", "Core"),
-        ("run", "Re-run", "Truncate"),
-        ("fold", "Open folder", "Unfolded"),
-    ],
+    [("re", "Re-run", "Core"), ("run", "Re-run", "Truncate"), ("fold", "Open folder", "Unfolded")],
 )
 def test_prefix_matches_precede_other_matches(typed: str, better: str, worse: str) -> None:
     first, second = score(typed, better), score(typed, worse)

@@ -87,11 +87,7 @@ async def test_a_million_queued_callbacks_leave_room_for_a_timer() -> None:
 
 async def test_a_child_process_can_be_spoken_to() -> None:
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        "print(input()[::-1])",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        sys.executable, "-c", "print(input()[::-1])", stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     said, _ = await child.communicate(b"loop\n")
     assert said.strip() == b"pool"

@@ -138,8 +138,7 @@ def test_views_are_kept_as_they_were_saved_the_last_of_one_name(views: list[Save
 
 
 @pytest.mark.parametrize(
-    "kept",
-    [None, 7, "text", {}, {"name": 3}, {"name": "  "}, {"name": "a", "query": 5}, [], ["x"]],
+    "kept", [None, 7, "text", {}, {"name": 3}, {"name": "  "}, {"name": "a", "query": 5}, [], ["x"]]
 )
 def test_what_is_no_view_is_left_out(kept: Any) -> None:
     preferences = Preferences()

@@ -55,10 +55,7 @@ async def test_a_partial_refusal_reports_counts_and_reasons(home: Path) -> None:
             f"1 task: {broken()}",
         ]
         tell(reports, missing(1), missing(1), done=1, left=4)
-        assert lines(reports.bar) == [
-            "1 done, 2 refused, 4 not tried:",
-            f"2 tasks: {missing(1)}",
-        ]
+        assert lines(reports.bar) == ["1 done, 2 refused, 4 not tried:", f"2 tasks: {missing(1)}"]
 
 
 async def test_where_nothing_went_well_the_reasons_stand_alone(home: Path) -> None:

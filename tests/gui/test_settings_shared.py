@@ -120,7 +120,7 @@ def test_windows_that_save_in_the_same_instant_keep_the_values_of_all(file: Path
     seen = {f"{key} {number}" for key in every for number in range(ROUNDS)}
     assert Acknowledged(file.with_name("seen.json")).marks.keys() == seen
     assert sorted(each.name for each in file.parent.iterdir()) == [
-        *("preferences.json", "preferences.json.bak", "seen.json"),
+        *("preferences.json", "preferences.json.bak", "seen.json")
     ]
 
 

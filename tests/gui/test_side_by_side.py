@@ -31,15 +31,7 @@ from gui.tasks.facets import FacetCounts
 from gui.tasks.row import Row, make_row
 from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import put_task
-from tests.gui.side_ledgers import (
-    CI,
-    LAPTOP,
-    a_ledger,
-    clipboard,
-    facet,
-    side_by_side,
-    views_of,
-)
+from tests.gui.side_ledgers import CI, LAPTOP, a_ledger, clipboard, facet, side_by_side, views_of
 from tests.gui.task_views import NOW, a_view
 from tests.gui.windows import appearing, patient, press, until
 

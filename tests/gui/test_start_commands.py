@@ -63,9 +63,7 @@ def test_a_task_is_built_by_hand_with_nothing_but_the_keyboard(dialog: StartDial
     assert dialog.form.asked.args == {
         "task_name": "look",
         "task_intention": "see",
-        "commands": [
-            command("open it", "browser_navigate", "goto", url="https://example.com/"),
-        ],
+        "commands": [command("open it", "browser_navigate", "goto", url="https://example.com/")],
     }
     assert dialog.start.isEnabled()
 

@@ -269,10 +269,7 @@ async def test_a_cancelled_bundle_keeps_the_parts_it_has(home, site, monkeypatch
     engine = Engine(Settings(home=home, root=home / "tasks"), accepts=True)
     await engine.open()
     try:
-        args = {
-            "url": f"{site.url}/static/1",
-            "include": ["dom", "screenshot"],
-        }
+        args = {"url": f"{site.url}/static/1", "include": ["dom", "screenshot"]}
         task_id = (await engine.requests.start("oc_evidence_bundle", args)).task_id
         async for batch in engine.tasks.changes():
             views = {str(view.task_id): view for view in batch.views}

@@ -86,11 +86,7 @@ async def test_cookies_and_storage_stand_in_their_own_file_and_nowhere_else(home
     async with opened(home, site) as engine:
         await with_two_agents(engine, site)
         _, result, folder = await snapped(
-            engine,
-            objective="x",
-            include_cookies=True,
-            include_storage=True,
-            screenshot=False,
+            engine, objective="x", include_cookies=True, include_storage=True, screenshot=False
         )
     assert [state["agent"] for state in result["states"]] == ["ada", "ben"]
     for state in result["states"]:

@@ -109,10 +109,7 @@ def copied(place: Path) -> Callable[[], object]:
     [(whole, moved), (whole, unmounted), (whole, copied), (task, moved), (task, copied)],
 )
 async def test_a_run_waits_for_a_folder_that_is_away_and_goes_on(
-    home: Path,
-    site: Any,
-    what: Callable[[Path], Path],
-    how: Callable[[Path], Callable[[], object]],
+    home: Path, site: Any, what: Callable[[Path], Path], how: Callable[[Path], Callable[[], object]]
 ) -> None:
     async with opened(home) as engine:
         folder = await crawling(engine)

@@ -186,7 +186,7 @@ values = st.recursive(
     max_leaves=12,
 )  # fmt: skip
 KNOWN = {"task_id", "status", "kind", "created_at", "started_at", "ended_at", "engine", "pid"} | {
-    *("last_activity_at", "cancel_requested_at", "error", "result_path", "args_summary", "phase"),
+    *("last_activity_at", "cancel_requested_at", "error", "result_path", "args_summary", "phase")
 }
 
 

@@ -122,10 +122,7 @@ END = {
 
 @pytest.mark.parametrize("script", [todo, radix, modal, quill, table], ids=lambda one: one.__name__)
 async def test_a_recording_of_a_real_application_is_done_again_with_the_same_end(
-    recording: Any,
-    applications: str,
-    tmp_path: Path,
-    script: Callable[[Operator], Awaitable[None]],
+    recording: Any, applications: str, tmp_path: Path, script: Callable[[Operator], Awaitable[None]]
 ) -> None:
     name = script.__name__
     async with recording(f"{applications}/{name}.html") as running:

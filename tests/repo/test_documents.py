@@ -52,8 +52,7 @@ def test_the_glossary_is_in_order_and_every_term_names_a_module_or_page_that_exi
 
 
 @pytest.mark.parametrize(
-    "record",
-    [TaskRecord, EngineFields, ErrorInfo, Units, Contract, Failed, Forced, Line, Summary],
+    "record", [TaskRecord, EngineFields, ErrorInfo, Units, Contract, Failed, Forced, Line, Summary]
 )
 def test_every_stored_field_is_told(record: type[msgspec.Struct]) -> None:
     missing = [

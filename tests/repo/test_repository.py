@@ -134,11 +134,7 @@ def test_every_link_inside_the_documents_leads_somewhere(document: Path) -> None
 def test_readme_names_the_exit_codes_as_they_are() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)}
-    assert codes == {
-        *calls.BY_STATUS.values(),
-        *(code for _, code in calls.BY_ERROR),
-        calls.KILLED,
-    }
+    assert codes == {*calls.BY_STATUS.values(), *(code for _, code in calls.BY_ERROR), calls.KILLED}
 
 
 def test_readme_names_every_command_of_octask() -> None:

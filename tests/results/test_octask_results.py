@@ -242,8 +242,7 @@ def test_prune_goes_to_the_trash(home, ledger, crawled, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
-    [((), "say what may go"), (("--older-than", "soon"), "no length of time")],
+    ("words", "said"), [((), "say what may go"), (("--older-than", "soon"), "no length of time")]
 )
 def test_prune_refuses_what_says_nothing(home, ledger, words, said) -> None:
     done = octask(home, "prune", "--yes", *words)

@@ -272,11 +272,7 @@ def test_what_a_dead_process_left_half_written_is_swept_and_openchromes_is_not(l
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
-    [
-        ({"forced_at": 5}, Status.COMPLETED),
-        ({}, Status.FAILED),
-    ],
+    ("asked", "status"), [({"forced_at": 5}, Status.COMPLETED), ({}, Status.FAILED)]
 )
 def test_a_stored_force_overrules(ledger: Ledger, asked: dict[str, Any], status: Status) -> None:
     task_id = ledger.create("crawl", {}).task_id

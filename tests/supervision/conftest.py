@@ -64,10 +64,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """For whom nothing hangs: see `tests.support.far_limits`."""
     be_patient(monkeypatch)
     # What a renderer's end is told of as; and a tab of a dead page needs its time to close.
-    for limit in (
-        "engine.browser.chromium.launch.TOLD_S",
-        "engine.browser.page.crawl_tab.CLOSE_S",
-    ):
+    for limit in ("engine.browser.chromium.launch.TOLD_S", "engine.browser.page.crawl_tab.CLOSE_S"):
         monkeypatch.setattr(limit, FAR_S)
 
 

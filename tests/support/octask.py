@@ -101,12 +101,7 @@ def run(
     environment = {**os.environ} if environment is None else environment
     if not CAN_FORK:
         return subprocess.run(
-            command,
-            input=given,
-            capture_output=True,
-            timeout=LIMIT_S,
-            env=environment,
-            check=False,
+            command, input=given, capture_output=True, timeout=LIMIT_S, env=environment, check=False
         )
     program = _idle.pop() if _idle else Loaded().__enter__()
     answer = program(*words, given=given, environment=environment, limit_s=LIMIT_S)

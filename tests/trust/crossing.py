@@ -89,10 +89,7 @@ def requests(host: str, number: int, batch: Sequence[str], given: Any) -> dict[s
         "sitemap": ("crawl_sitemap", {"sitemap_url": listed, **login, "engine": "auto", **FAST}),
         "evidence": ("oc_evidence_bundle", seen),
         "snapshot": ("oc_session_snapshot", {"objective": batch[2], **snapshot}),
-        "recording": (
-            "recording",
-            {"url": asked, **login, "headless": True, "duration_ms": 1_500},
-        ),
+        "recording": ("recording", {"url": asked, **login, "headless": True, "duration_ms": 1_500}),
         "commands": ("commands", commands(page, batch, given)),
     }
     used = {kind for kind, _ in named.values()}

@@ -6,12 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.bench.real_sites.comparing import (
-    difference,
-    is_empty,
-    is_links_equal,
-    is_text_equal,
-)
+from tests.bench.real_sites.comparing import difference, is_empty, is_links_equal, is_text_equal
 from tests.bench.real_sites.reference import Seen
 
 
