@@ -333,7 +333,8 @@ def test_updates_of_many_processes_are_all_counted(home: Path, goals: Goals, lin
 
 def test_guard_reads_what_the_store_keeps(home: Path) -> None:
     contracts = Contracts(home, lambda: 1)
-    with pytest.raises(ContractNotFound):
-        contracts.read("0" * 16)
+    for read in (contracts.read, contracts.items, contracts.names, contracts.forget):
+        with pytest.raises(ContractNotFound):
+            read("0" * 16)
     assert contracts.ids() == []
     assert guard(Contract(contract_id="0" * 16)).allowed is False
