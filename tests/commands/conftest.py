@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from engine.kinds.commands.command_table import TOOLS
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments
 from engine.model.records import TaskRecord
@@ -25,39 +26,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch)
 
 
-_TOOL_OF = {
-    "goto": "browser_navigate",
-    "reload": "browser_navigate",
-    "back": "browser_navigate",
-    "forward": "browser_navigate",
-    "wait_for": "browser_navigate",
-    "tabs": "browser_navigate",
-    "new_tab": "browser_navigate",
-    "switch_tab": "browser_navigate",
-    "close_tab": "browser_navigate",
-    "dialog": "browser_interact",
-    "upload": "browser_interact",
-    "click": "browser_interact",
-    "check": "browser_interact",
-    "uncheck": "browser_interact",
-    "press": "browser_interact",
-    "type": "browser_interact",
-    "keyboard": "browser_interact",
-    "scroll": "browser_interact",
-    "select": "browser_interact",
-    "hover": "browser_interact",
-    "drag": "browser_interact",
-    "expect": "browser_content",
-    "screenshot": "browser_content",
-    "get_text": "browser_content",
-    "get_html": "browser_content",
-    "get_viewport_dom": "browser_content",
-    "evaluate": "browser_execute",
-    "list": "browser_instance",
-    "launch": "browser_instance",
-    "close": "browser_instance",
-    "status": "browser_instance",
-}
+_TOOL_OF = {action: tool for tool, actions in TOOLS.items() for action in actions}
 
 
 def do(action: str, **args: Any) -> dict[str, Any]:
@@ -125,3 +94,23 @@ def opened(home: Path) -> Opening:
             await engine.close()
 
     return make
+
+
+async def results(booth: Booth, *commands: dict[str, Any], **fields: Any) -> list[Any]:
+    """What each command found; all of them must have gone well."""
+    done = await booth.run(*commands, **fields)
+    bad = [command.get("error") for command in done["commands"] if command["status"] != "success"]
+    assert not bad, bad
+    assert done["status"] == "completed"
+    return [command["result"] for command in done["commands"]]
+
+
+async def failure(booth: Booth, *commands: dict[str, Any], **fields: Any) -> tuple[str, str]:
+    """Code and reason of the last command, which must be the first that failed."""
+    done = await booth.run(*commands, **fields)
+    states = [command["status"] for command in done["commands"]]
+    assert states == ["success"] * (len(states) - 1) + ["error"], done
+    error = done["commands"][-1]["error"]
+    assert "\n" not in error["message"]
+    assert "Call log" not in error["message"]
+    return error["code"], error["message"]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.browser.chromium import browser_instance
 from engine.browser.interact import command_pages
+from engine.browser.chromium import browser_instance
 from engine.sample.server import Answer
-from fixtures.site.site import Site
-from tests.commands.conftest import Opening, do
-from tests.commands.test_command_journeys import failure, page, results, too_late
+from engine.sample.site import Site
+from tests.commands.conftest import Opening, do, failure, results
+from tests.commands.test_command_journeys import page, too_late
 
 POINTED = """<style>div { width: 80px; height: 80px } #slot { position: absolute; left: 500px;
 top: 300px; width: 6px; height: 6px }</style><div id=knob>knob</div><div id=slot></div>

@@ -19,7 +19,7 @@ from engine.model.errors import InvalidArguments
 from engine.sample.server import Answer
 from fixtures.site.site import Site
 from tests.commands.command_states import instance_options
-from tests.commands.conftest import Booth, Opening, do, mistakes, task
+from tests.commands.conftest import Booth, Opening, do, failure, mistakes, results, task
 from tests.support.far_limits import keep_own_limits
 
 LOG = """<pre id=log></pre><script>
@@ -34,24 +34,6 @@ for (const name of ["click", "dblclick", "contextmenu", "auxclick", "keydown"])
 
 def page(body: str) -> Answer:
     return Answer(f"<!doctype html><title>t</title><body>{body}</body>".encode())
-
-
-async def results(booth: Booth, *commands: dict[str, Any], **fields: Any) -> list[Any]:
-    """What each command found; all of them must have gone well."""
-    done = await booth.run(*commands, **fields)
-    bad = [command.get("error") for command in done["commands"] if command["status"] != "success"]
-    assert not bad, bad
-    return [command["result"] for command in done["commands"]]
-
-
-async def failure(booth: Booth, *commands: dict[str, Any], **fields: Any) -> tuple[str, str]:
-    """Code and reason of the last command, which must be the first that failed."""
-    done = await booth.run(*commands, **fields)
-    states = [command["status"] for command in done["commands"]]
-    assert states == ["success"] * (len(states) - 1) + ["error"], done
-    error = done["commands"][-1]["error"]
-    assert "\n" not in error["message"]
-    return error["code"], error["message"]
 
 
 async def too_late(booth: Booth, goto: dict[str, Any], command: dict[str, Any], why: str) -> None:

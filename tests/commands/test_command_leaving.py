@@ -9,9 +9,9 @@ import pytest
 from engine.browser.interact.command_tools import KEPT
 from engine.kinds.commands.command_check import check
 from engine.model.errors import InvalidArguments
-from fixtures.site.site import Site
-from tests.commands.conftest import Opening, do, mistakes, task
-from tests.commands.test_command_journeys import failure, page, results
+from engine.sample.site import Site
+from tests.commands.conftest import Opening, do, failure, mistakes, results, task
+from tests.commands.test_command_journeys import page
 
 ASKS = "<script>addEventListener('beforeunload', (event) => event.preventDefault())</script>"
 EDITOR = f"""<h1>Editor</h1><button id=edit type=button>edit</button>

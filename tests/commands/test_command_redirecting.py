@@ -7,9 +7,9 @@ from typing import Any
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.sample.server import Answer
-from fixtures.site.site import Site
-from tests.commands.conftest import Opening, do
-from tests.commands.test_command_journeys import failure, page, results
+from engine.sample.site import Site
+from tests.commands.conftest import Opening, do, failure, results
+from tests.commands.test_command_journeys import page
 
 RESTLESS = "<h1>old</h1><script>setTimeout(() => { location = '/restless?' + Math.random() }, %s)"
 PLAIN = "<h1>new</h1><p id=script></p><script>document.querySelector('#script').append('runs')"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from engine.sample.server import Answer
-from fixtures.site.site import Site
-from tests.commands.conftest import Opening, do
-from tests.commands.test_command_journeys import failure, page, results, too_late
+from engine.sample.site import Site
+from tests.commands.conftest import Opening, do, failure, results
+from tests.commands.test_command_journeys import page, too_late
 
 OPENER = """<title>Opener</title><a id=blank href=/popup target=_blank>popup</a>
 <button id=script onclick="window.open('/popup?by=script')">open</button>

@@ -10,33 +10,13 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.interact.command_failures import as_failure
 from engine.sample.server import Answer
-from fixtures.site.site import Site
-from tests.commands.conftest import Booth, Opening, do
+from engine.sample.site import Site
+from tests.commands.conftest import Booth, Opening, do, failure, results
 from tests.support.far_limits import keep_own_limits
 
 
 def page(body: str, title: str = "t") -> Answer:
     return Answer(f"<!doctype html><title>{title}</title><body>{body}</body>".encode())
-
-
-async def results(booth: Booth, *commands: dict[str, Any], **fields: Any) -> list[Any]:
-    """What each command found; all of them must have gone well."""
-    done = await booth.run(*commands, **fields)
-    bad = [command.get("error") for command in done["commands"] if command["status"] != "success"]
-    assert not bad, bad
-    assert done["status"] == "completed"
-    return [command["result"] for command in done["commands"]]
-
-
-async def failure(booth: Booth, *commands: dict[str, Any], **fields: Any) -> tuple[str, str]:
-    """Code and reason of the last command, which must be the first that failed."""
-    done = await booth.run(*commands, **fields)
-    states = [command["status"] for command in done["commands"]]
-    assert states == ["success"] * (len(states) - 1) + ["error"], done
-    error = done["commands"][-1]["error"]
-    assert "\n" not in error["message"]
-    assert "Call log" not in error["message"]
-    return error["code"], error["message"]
 
 
 async def test_going_somewhere_and_through_the_history(opened: Opening, site: Site) -> None:

@@ -10,9 +10,9 @@ from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.interact import typed_content
 from engine.browser.interact.typed_content import Expected, judge
 from engine.egress.egress_policy import Policy
-from fixtures.site.site import Site
-from tests.commands.conftest import Booth, Opening, do
-from tests.commands.test_command_journeys import failure, page, results
+from engine.sample.site import Site
+from tests.commands.conftest import Booth, Opening, do, failure, results
+from tests.commands.test_command_journeys import page
 
 SECRET = "hunter2secret"
 FIELDS = """<input id=max maxlength=3><input id=upper><input id=clears><input id=number type=number>

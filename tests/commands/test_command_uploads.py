@@ -12,9 +12,9 @@ from engine.browser.interact.command_uploads import UploadRefused, Uploads
 from engine.kinds.commands.command_check import check
 from engine.model.errors import InvalidArguments
 from engine.sample.server import Answer
-from fixtures.site.site import Site
-from tests.commands.conftest import Opening, do, mistakes, task
-from tests.commands.test_command_journeys import failure, results, too_late
+from engine.sample.site import Site
+from tests.commands.conftest import Opening, do, failure, mistakes, results, task
+from tests.commands.test_command_journeys import too_late
 
 FORM = b"""<!doctype html><title>Form</title><input type=file id=one>
 <label id=label>Several <input type=file id=several multiple hidden></label>

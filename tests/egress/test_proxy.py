@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -15,8 +18,9 @@ from engine.egress import connecting
 from engine.egress import proxy_listener as listeners
 from engine.egress.egress_policy import KEPT_S, MOST, BlockedRequests, Place, Policy, Refusal
 from engine.egress.proxy import Proxy
-from engine.egress.proxy_listener import ProxyListener
-from engine.egress.proxy_request import MAX_HEAD_BYTES, MAX_INTERIM_HEADS
+from engine.egress.proxy_request import MAX_INTERIM_HEADS
+from engine.egress.proxy_listener import MAX_STALLS, STALL_S, ProxyListener
+from engine.egress.proxy_request import MAX_HEAD_BYTES
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
 from tests.support.engines import until
@@ -504,3 +508,24 @@ async def test_a_listener_that_is_called_off_at_any_step_leaves_no_port_open() -
         await asyncio.sleep(0)
         after.append(listening() - before)
     assert not any(after)
+
+
+async def test_the_oldest_stalls_are_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, now_s = Place("trap.example", 80), 0.0
+    async with laned(world) as (listener, _):
+        monkeypatch.setattr(listeners, "time", SimpleNamespace(monotonic=lambda: now_s))
+        for _ in range(MAX_STALLS + 2):  # the first request follows no stall, the last is running
+            listener.note_sent(place)
+            now_s += 2 * STALL_S
+        assert listener.withheld(place, 2 * STALL_S, begun=False)
+        assert not listener.withheld(place, 0.0, begun=False)
+
+
+async def test_an_ended_listener_is_released(world: World) -> None:
+    async with laned(world) as (listener, proxy):
+        released = weakref.ref(listener)
+        proxy.end(listener)
+        del listener
+        await until(lambda: gc.collect() >= 0 and released() is None)

@@ -29,7 +29,7 @@ from tests.gui.side_ledgers import all_read
 from tests.gui.task_views import HOUR, MINUTE, NOW, a_view, task_id
 from tests.gui.test_rerunning import ended_here, offspring
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import appearing, opened, patient, press, until
+from tests.gui.windows import dialog_by_act, opened, patient, press, until
 
 REAPED = ("orphaned: process 7 is gone", "orphaned")
 STATES = ["PENDING", "RUNNING", "FAILED", "COMPLETED", "CANCELLED", "ODD", "NEEDS_HELP"]
@@ -163,9 +163,7 @@ async def test_a_copy_of_the_own_ledger_starts_nothing_twice(tmp_path: Path, sit
         window.beside.add(Beside(copy, "backup"))
         patient(session)
         await all_read(session)
-        with appearing(RerunDialog) as told:
-            window.acts["rerun_many"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "rerun_many", RerunDialog)
         assert dialog.list.topLevelItemCount() == 4
         press(dialog, "Re-run 2 tasks")
         await until(lambda: len(offspring(session)) >= 2, session.bridge.batch)
@@ -182,9 +180,7 @@ async def test_bulk_starts_are_not_selected_or_repeated(home: Path, site: Site) 
         window.filter_bar.set_text("kind:crawl")
         window.table.selectAll()
         assert window.scope.matching
-        with appearing(RerunDialog) as told:
-            window.acts["rerun"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "rerun", RerunDialog)
         press(dialog, "Re-run 3 tasks")
         await until(lambda: offspring(session) == sorted(old), session.bridge.batch)
         assert window.model.rowCount() == 6

@@ -21,27 +21,12 @@ from engine.service.pruning import NoTrash, TaskStays
 from gui.commands.bulk_work import WorkBar
 from gui.commands.deleting import MANY, UNDO_MS, DeleteQuestion, Deleting, can_go
 from gui.startup.session import Session
+from tests.gui.live_tasks import written_by_another
 from tests.gui.task_views import a_view, task_id
-from tests.gui.windows import appearing, opened, press, showing
+from tests.gui.windows import appearing, dialog_by_act, opened, press, showing
 from tests.support.engines import until
 
 FAR_MS = 3_600_000  # the time for an Undo does not end by itself
-
-
-def ended(home: Path, number: int = 1) -> list[str]:
-    """Tasks that ended in another session."""
-    root = home / "tasks"
-    root.mkdir(parents=True, exist_ok=True)
-    lease = Lease.acquire(root)
-    ledger = Ledger(root, lease=lease)
-    ids = []
-    for at in range(number):
-        made = ledger.create("crawl", {"url": f"https://a.invalid/{at}"}, engine=EngineFields())
-        ledger.claim(made.task_id)
-        ledger.finish(made.task_id, Status.COMPLETED)
-        ids.append(str(made.task_id))
-    lease.release()
-    return ids
 
 
 def deleting_of(session: Session) -> Deleting:
@@ -51,7 +36,7 @@ def deleting_of(session: Session) -> Deleting:
 
 
 async def test_del_takes_an_ended_task_out_of_sight_and_undo_brings_it_back(home: Path) -> None:
-    ids = await asyncio.to_thread(ended, home, 2)
+    ids = await asyncio.to_thread(written_by_another, home, 2)
     async with opened(home) as session:
         window = session.window
         window.table.select_ids(ids[:1])
@@ -75,7 +60,7 @@ async def test_del_takes_an_ended_task_out_of_sight_and_undo_brings_it_back(home
 
 
 async def test_deleted_tasks_are_in_the_trash_after_closing(home: Path, trash: Path) -> None:
-    ids = await asyncio.to_thread(ended, home, 2)
+    ids = await asyncio.to_thread(written_by_another, home, 2)
     async with opened(home) as session:
         session.window.table.select_ids(ids[:1])
         session.window.acts["delete"].trigger()
@@ -85,7 +70,7 @@ async def test_deleted_tasks_are_in_the_trash_after_closing(home: Path, trash: P
 
 
 async def test_one_that_cannot_go_comes_back_with_the_reason(home: Path) -> None:
-    ids = await asyncio.to_thread(ended, home)
+    ids = await asyncio.to_thread(written_by_another, home)
     async with opened(home) as session:
         window, deleting = session.window, deleting_of(session)
         window.table.select_ids(ids)
@@ -99,7 +84,7 @@ async def test_one_that_cannot_go_comes_back_with_the_reason(home: Path) -> None
 
 
 async def test_closing_the_undo_bar_commits_the_deletion(home: Path, trash: Path) -> None:
-    ids = await asyncio.to_thread(ended, home, 2)
+    ids = await asyncio.to_thread(written_by_another, home, 2)
     async with opened(home) as session:
         window, deleting = session.window, deleting_of(session)
         window.acts["delete"].trigger()
@@ -114,7 +99,7 @@ async def test_closing_the_undo_bar_commits_the_deletion(home: Path, trash: Path
 
 
 async def test_shift_del_asks_before_it_deletes_for_good(home: Path, trash: Path) -> None:
-    ids = await asyncio.to_thread(ended, home, 2)
+    ids = await asyncio.to_thread(written_by_another, home, 2)
     async with opened(home) as session:
         window = session.window
         window.table.select_ids(ids[:1])
@@ -136,7 +121,7 @@ async def test_shift_del_asks_before_it_deletes_for_good(home: Path, trash: Path
 
 
 async def test_undo_does_not_restore_tasks_deleted_elsewhere(home: Path) -> None:
-    ids = await asyncio.to_thread(ended, home, 2)
+    ids = await asyncio.to_thread(written_by_another, home, 2)
     async with opened(home) as session:
         window = session.window
         deleting = deleting_of(session)
@@ -151,7 +136,7 @@ async def test_undo_does_not_restore_tasks_deleted_elsewhere(home: Path) -> None
 
 
 async def test_deleting_a_vanished_task_is_no_failure(home: Path) -> None:
-    ids = await asyncio.to_thread(ended, home)
+    ids = await asyncio.to_thread(written_by_another, home)
     async with opened(home) as session:
         window, deleting = session.window, deleting_of(session)
         view = window.model.view_of(ids[0])
@@ -177,7 +162,7 @@ async def test_without_trash_deleting_asks(home: Path, monkeypatch: pytest.Monke
     def refuse(root: Path, one: str) -> None:
         raise NoTrash(task_id=one, reason="there is none")
 
-    ids = await asyncio.to_thread(ended, home)
+    ids = await asyncio.to_thread(written_by_another, home)
     async with opened(home) as session:
         monkeypatch.setattr(pruning, "to_trash", refuse)
         session.window.table.select_ids(ids)
@@ -200,9 +185,7 @@ async def test_many_go_only_after_a_question(home: Path) -> None:
         assert not window.findChildren(DeleteQuestion), "so few can be brought back"
         deleting_of(session).undo()
         window.table.select_ids([view.task_id for view in views])
-        with appearing(DeleteQuestion) as told:
-            window.acts["delete"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "delete", DeleteQuestion)
         assert dialog.windowTitle() == f"Move {MANY + 1} tasks to the trash?"
         press(dialog, "Keep")
         assert window.model.total == len(views)
@@ -239,7 +222,7 @@ def test_what_runs_and_what_tells_of_a_goal_is_never_let_go() -> None:
 
 
 async def test_the_engine_deletes_only_ended_tasks(home: Path, trash: Path) -> None:
-    (one,) = await asyncio.to_thread(ended, home)
+    (one,) = await asyncio.to_thread(written_by_another, home)
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
     folder = home / "tasks" / one

@@ -28,7 +28,7 @@ from gui.startup.session import Session
 from tests.gui.live_tasks import status_of
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import appearing, heard, opened, press, until
+from tests.gui.windows import dialog_by_act, heard, opened, press, until
 
 REASON = "the site was switched off for good"
 ONE = task_id(1)
@@ -158,9 +158,7 @@ async def test_an_envelope_is_forced_from_the_window_by_keyboard(home: Path) -> 
         window = session.window
         one = await an_envelope(session, expected_total=9)
         window.table.select_ids([one])
-        with appearing(ForceDialog) as told:
-            window.acts["force"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "force", ForceDialog)
         QTest.keyClicks(dialog.reason.field, REASON)
         QTest.keyClick(dialog.sure, Qt.Key.Key_Space)
         QTest.keyClick(dialog.force, Qt.Key.Key_Space)
@@ -195,9 +193,7 @@ async def test_many_are_completed_with_force_only_where_it_is_needed(home: Path)
         window = session.window
         ids = [await an_envelope(session, expected_total=9), await an_envelope(session)]
         window.table.select_ids(ids)
-        with appearing(ForceDialog) as told:
-            window.acts["force"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "force", ForceDialog)
         QTest.keyClicks(dialog.reason.field, REASON)
         dialog.sure.click()
         dialog.force.click()
@@ -215,9 +211,7 @@ async def test_to_continue_instead_changes_nothing(home: Path) -> None:
         window = session.window
         one = await an_envelope(session, expected_total=9)
         window.table.select_ids([one])
-        with appearing(ForceDialog) as told:
-            window.acts["force"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "force", ForceDialog)
         press(dialog, "Continue instead")
         assert (
             await session.bridge.engine.contracts.prospect(one)
@@ -252,9 +246,7 @@ async def test_while_it_is_asked_the_numbers_are_those_on_disk(home: Path) -> No
         window = session.window
         await until(lambda: window.model.view_of(run.run_id), session.bridge.batch)
         window.table.select_ids([run.run_id])
-        with appearing(ForceDialog) as told:
-            window.acts["force"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "force", ForceDialog)
         assert any("3 items are missing" in said for said in said_in(dialog))
         link = contract_of(goals.runs.get(run.run_id).raw)
         assert link is not None

@@ -19,7 +19,7 @@ from gui.startup.session import Session
 from tests.gui.result_ledgers import START, page, put_pages, put_picture, put_task
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import appearing, opened
+from tests.gui.windows import appearing, dialog_by_act, opened
 
 pytestmark = pytest.mark.slow_turns  # a tester asks for every row at every change
 
@@ -124,18 +124,14 @@ async def test_the_models_of_palette_and_start_dialog_while_one_types(home: Path
         put_task(home, number)
     async with opened(home) as session:
         window, testers = session.window, Watchers()
-        with appearing(PaletteDialog) as told:
-            window.acts["palette"].trigger()
-            palette = await told
+        palette = await dialog_by_act(window, "palette", PaletteDialog)
         testers.watch(palette)
         (field,) = palette.findChildren(QLineEdit)
         for typed in ("e", "x", "p", "zzz"):
             QTest.keyClicks(field, typed)
             await settled(field.hasFocus)
         palette.reject()
-        with appearing(StartDialog) as asked:
-            window.acts["new"].trigger()
-            start = await asked
+        start = await dialog_by_act(window, "new", StartDialog)
         start.form.choose("commands")
         testers.watch(start)
         keys = Qt.Key

@@ -31,7 +31,7 @@ from gui.tasks.facets import ROOT
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import LAPTOP, all_read, facet, side_by_side, views_of
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import appearing, press, until
+from tests.gui.windows import appearing, dialog_by_act, press, until
 
 
 async def page_of(session: Session) -> LedgersPart:
@@ -229,9 +229,7 @@ async def test_a_cancel_names_the_ledger_that_the_task_is_in(tmp_path: Path) -> 
     put_task(tmp_path / LAPTOP, 9, "browser_task", "RUNNING", engine={"name": "Shop"})
     async with side_by_side(tmp_path, laptop) as session:
         session.window.table.select_ids([f"{9:016x}@laptop"])
-        with appearing(CancelDialog) as asked:
-            session.window.acts["cancel"].trigger()
-            dialog = await asked
+        dialog = await dialog_by_act(session.window, "cancel", CancelDialog)
         assert "Cancel “Shop at laptop”?" in [one.text() for one in dialog.findChildren(QLabel)]
         dialog.reject()
 

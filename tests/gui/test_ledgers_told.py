@@ -32,7 +32,7 @@ from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import LAPTOP, a_ledger, all_read, facet, side_by_side
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import appearing, opened, press, until
+from tests.gui.windows import appearing, dialog_by_act, opened, press, until
 
 
 def labels(widget: Any) -> list[str]:
@@ -165,9 +165,7 @@ async def test_copies_in_two_ledgers_are_completed_each_where_it_is(tmp_path: Pa
         window = session.window
         ids = [task_id(9), qualified(task_id(9), LAPTOP)]
         window.table.select_ids([*ids, task_id(1)])
-        with appearing(ForceDialog) as shown:
-            window.acts["force"].trigger()
-            dialog = await shown
+        dialog = await dialog_by_act(window, "force", ForceDialog)
         assert "Complete 2 tasks?" in labels(dialog)
         assert "Left out, because they cannot be completed by hand: 1" in labels(dialog)
         assert dialog.list is not None

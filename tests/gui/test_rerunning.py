@@ -27,7 +27,15 @@ from gui.startup.session import Session
 from gui.style.dialogs import MOST, TaskList
 from tests.gui.task_views import a_view, task_id
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import appearing, dialog_of, heard, opened, patient, press, until
+from tests.gui.windows import (
+    dialog_by_act,
+    dialog_of,
+    heard,
+    opened,
+    patient,
+    press,
+    until,
+)
 
 OURS = EngineFields(host="here")
 HIDDEN = EngineFields(host="here", withheld=True)
@@ -189,9 +197,7 @@ async def test_many_are_run_again_after_the_dry_run_was_confirmed(home: Path, si
     async with opened(home) as session:
         patient(session)
         window = session.window
-        with appearing(RerunDialog) as told:
-            window.acts["rerun_many"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "rerun_many", RerunDialog)
         assert "Not known whole, because secrets are not kept: 1" in words_of(dialog)
         press(dialog, "Re-run 3 tasks")
         await until(lambda: offspring(session) == sorted(old), session.bridge.batch)
@@ -202,9 +208,7 @@ async def test_many_are_run_again_after_the_dry_run_was_confirmed(home: Path, si
 async def test_a_dry_run_that_is_left_starts_nothing(home: Path) -> None:
     await asyncio.to_thread(ended_here, home, ["https://a.invalid/", "https://b.invalid/"])
     async with opened(home) as session:
-        with appearing(RerunDialog) as told:
-            session.window.acts["rerun_many"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(session.window, "rerun_many", RerunDialog)
         QTest.keyClick(dialog, Qt.Key.Key_Escape)
         assert not [one for one in asyncio.all_tasks() if one.get_name().startswith("bulk work")]
         assert len(await session.bridge.engine.tasks.list()) == 2
@@ -215,9 +219,7 @@ async def test_rerun_with_secrets_opens_the_start_dialog(home: Path) -> None:
     async with opened(home) as session:
         window = session.window
         window.table.select_ids([old])
-        with appearing(StartDialog) as told:
-            window.acts["rerun"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "rerun", StartDialog)
         assert dialog.form["url"].value == "https://a.invalid/"
         dialog.reject()
 

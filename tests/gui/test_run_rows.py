@@ -18,7 +18,7 @@ from gui.commands.force_complete import ForceDialog
 from gui.commands.task_requests import CancelDialog
 from gui.startup.session import Session
 from tests.gui.live_tasks import status_of
-from tests.gui.windows import appearing, opened, press, until
+from tests.gui.windows import dialog_by_act, opened, press, until
 
 HELP = {"reason": "A captcha stands before the shop.", "resume_hint": "Solve it in the browser."}
 
@@ -46,9 +46,7 @@ async def test_a_run_shows_and_resolves_its_help_request(home: Path, elsewhere: 
         assert "captcha" in why(view, 0)
         assert "Solve it" in why(view, 0)
         window.table.select_ids([run_id])
-        with appearing(ResumeDialog) as told:
-            window.acts["resume"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "resume", ResumeDialog)
         assert any("captcha" in label.text() for label in dialog.findChildren(QLabel))
         (line,) = dialog.findChildren(QLineEdit)
         QTest.keyClicks(line, "it is solved")
@@ -63,9 +61,7 @@ async def test_a_run_can_be_forced_like_a_task_and_shows_it(home: Path, elsewher
         window = session.window
         await seen(session, run_id, "RUNNING")
         window.table.select_ids([run_id])
-        with appearing(ForceDialog) as told:
-            window.acts["force"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "force", ForceDialog)
         QTest.keyClicks(dialog.reason.field, "the shop is closed for good")
         dialog.sure.click()
         dialog.force.click()
@@ -84,9 +80,7 @@ async def test_a_run_is_cancelled_at_once_after_a_question(home: Path, elsewhere
         window = session.window
         await seen(session, run_id, "NEEDS_HELP")
         window.table.select_ids([run_id])
-        with appearing(CancelDialog) as told:
-            window.acts["cancel"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "cancel", CancelDialog)
         press(dialog, "Cancel task")
         await seen(session, run_id, "CANCELLED")
         assert not window.acts["delete"].isEnabled()

@@ -33,7 +33,7 @@ from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import CI, LAPTOP, a_ledger, clipboard, facet, side_by_side, views_of
 from tests.gui.task_views import NOW, a_view
-from tests.gui.windows import appearing, patient, press, until
+from tests.gui.windows import dialog_by_act, patient, press, until
 
 ROOT = COLUMN_AT["root"]
 
@@ -193,9 +193,7 @@ async def test_reruns_start_in_the_own_ledger(tmp_path: Path, laptop: Beside) ->
     async with side_by_side(tmp_path, laptop) as session:
         window, own = session.window, str(tmp_path / "own" / "tasks")
         window.table.select_ids([f"{9:016x}@laptop"])
-        with appearing(RerunDialog) as asked:
-            window.acts["rerun"].trigger()
-            dialog = await asked
+        dialog = await dialog_by_act(window, "rerun", RerunDialog)
         words = f"New tasks start in this window’s own ledger, {own}."
         assert words in [label.text() for label in dialog.findChildren(QLabel)]
         first = dialog.list.topLevelItem(0)
@@ -208,9 +206,7 @@ async def test_reruns_start_in_the_own_ledger(tmp_path: Path, laptop: Beside) ->
         assert isinstance(view and view.entry, TaskRecord)
         assert view.entry.objective == "look"  # type: ignore[union-attr]  # never unreadable here
         assert len(views_of(session, LAPTOP)) == 4
-        with appearing(StartDialog) as began:
-            window.acts["new"].trigger()
-            start = await began
+        start = await dialog_by_act(window, "new", StartDialog)
         assert start.footer.place == words
         start.reject()
 

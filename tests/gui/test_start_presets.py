@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPlainTextEdit
@@ -22,6 +24,20 @@ from gui.start.starting import Estimate
 from gui.context.preferences import Preferences
 from tests.gui.start_dialogs import LOOK_TASK, words_of
 from tests.gui.task_views import NOW, a_view
+
+
+@pytest.fixture
+def presets() -> Presets:
+    return Presets(Preferences())
+
+
+@pytest.fixture
+def dialog(qapp: QApplication, qtbot: Any, presets: Presets) -> Iterator[StartDialog]:
+    dialog = StartDialog(lambda _: (), presets)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    yield dialog
+    dialog.close()
 
 
 def test_presets_and_recent_ones_hold_no_secret_and_survive_damage(tmp_path: Path) -> None:
@@ -135,11 +151,7 @@ def with_typing(task: dict[str, Any]) -> dict[str, Any]:
     return {**task, "commands": [*task["commands"], step]}
 
 
-def test_the_star_keeps_the_form_under_a_name(qapp: QApplication, qtbot: Any) -> None:
-    presets = Presets(Preferences())
-    dialog = StartDialog(lambda _: (), presets)
-    qtbot.addWidget(dialog)
-    dialog.show()
+def test_the_star_keeps_the_form_under_a_name(dialog: StartDialog, presets: Presets) -> None:
     wanted: list[Asked] = []
     dialog.wanted.connect(wanted.append)
     dialog.form.fill({"url": "https://example.com/"})
@@ -151,14 +163,9 @@ def test_the_star_keeps_the_form_under_a_name(qapp: QApplication, qtbot: Any) ->
     assert "Kept as “Docs”" in dialog.footer.told
     assert dialog.isVisible()
     assert not dialog.findChildren(QPlainTextEdit)[0].hasFocus()
-    dialog.close()
 
 
-def test_escape_in_a_preset_name_keeps_the_form(qapp: QApplication, qtbot: Any) -> None:
-    presets = Presets(Preferences())
-    dialog = StartDialog(lambda _: (), presets)
-    qtbot.addWidget(dialog)
-    dialog.show()
+def test_escape_in_a_preset_name_keeps_the_form(dialog: StartDialog, presets: Presets) -> None:
     dialog.form.fill({"url": "https://example.com/"})
     dialog.footer.star.click()
     QTest.keyClicks(dialog.focusWidget(), "Docs")
@@ -171,11 +178,7 @@ def test_escape_in_a_preset_name_keeps_the_form(qapp: QApplication, qtbot: Any) 
     assert not dialog.isVisible()
 
 
-def test_replacing_a_preset_is_announced(qapp: QApplication, qtbot: Any) -> None:
-    presets = Presets(Preferences())
-    dialog = StartDialog(lambda _: (), presets)
-    qtbot.addWidget(dialog)
-    dialog.show()
+def test_replacing_a_preset_is_announced(dialog: StartDialog, presets: Presets) -> None:
     told = []
     for url in ("https://a.example/", "https://a.example/", "https://b.example/"):
         dialog.form.fill({"url": url})
@@ -184,14 +187,9 @@ def test_replacing_a_preset_is_announced(qapp: QApplication, qtbot: Any) -> None
     assert told == [False, False, True]
     (kept,) = presets.presets
     assert kept.asked.args["url"] == "https://b.example/"
-    dialog.close()
 
 
-def test_invalid_text_is_not_saved_as_a_preset(qapp: QApplication, qtbot: Any) -> None:
-    presets = Presets(Preferences())
-    dialog = StartDialog(lambda _: (), presets)
-    qtbot.addWidget(dialog)
-    dialog.show()
+def test_invalid_text_is_not_saved_as_a_preset(dialog: StartDialog, presets: Presets) -> None:
     dialog.tabs.setCurrentIndex(JSON)
     dialog.json.text.setPlainText("{")
     dialog.footer.star.click()
@@ -199,7 +197,6 @@ def test_invalid_text_is_not_saved_as_a_preset(qapp: QApplication, qtbot: Any) -
     QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Return)
     assert presets.presets == ()
     assert dialog.footer.told == "Not kept: the JSON is no request."
-    dialog.close()
 
 
 def test_f2_gives_a_preset_another_name(qapp: QApplication, qtbot: Any) -> None:

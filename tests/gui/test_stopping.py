@@ -16,7 +16,16 @@ from gui.startup.session import Session
 from tests.gui.live_tasks import FAST, status_of
 from tests.gui.task_views import a_view
 from tests.gui.test_result_tabs import settled
-from tests.gui.windows import appearing, heard, opened, patient, press, showing, until
+from tests.gui.windows import (
+    appearing,
+    dialog_by_act,
+    heard,
+    opened,
+    patient,
+    press,
+    showing,
+    until,
+)
 
 
 async def crawls(session: Session, site: Site, number: int) -> list[str]:
@@ -36,9 +45,7 @@ async def test_cancel_all_listed_asks_first(home: Path, site: Site) -> None:
         patient(session)
         window = session.window
         ids = await crawls(session, site, 4)
-        with appearing(CancelDialog) as told:
-            window.acts["cancel_matching"].trigger()
-            dialog = await told
+        dialog = await dialog_by_act(window, "cancel_matching", CancelDialog)
         said = [label.text() for label in dialog.findChildren(QLabel)]
         assert "All 4 tasks of this ledger" in said
         assert dialog.list.topLevelItemCount() == 4

@@ -14,9 +14,10 @@ from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from engine.model.config import Settings
 from gui.commands.deleting import Deleting
-from gui.context.preferences import Memory
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
+from gui.context.preferences import Memory
+from gui.window.main_window import MainWindow
 
 WAIT_S = 60.0
 FAR_MS = 10 * 60_000
@@ -105,6 +106,13 @@ def appearing(kind: type[T]) -> Iterator[asyncio.Future[T]]:
         yield told
     finally:
         app().removeEventFilter(watch)
+
+
+async def dialog_by_act(window: MainWindow, act: str, kind: type[T]) -> T:
+    """Trigger an action of the window, and return the dialog of this kind that it opens."""
+    with appearing(kind) as told:
+        window.acts[act].trigger()
+        return await told
 
 
 @contextmanager

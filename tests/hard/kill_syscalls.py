@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from tests.hard.figures import Figures, most_s
@@ -116,12 +115,7 @@ class Stages:
             self._free.put(self._open.enter_context(stage))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def each(self, chosen: Sequence[Work], do: Callable[[Stage, Work], Outcome]) -> list[Outcome]:

@@ -22,7 +22,6 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from engine.model.errors import EngineError
@@ -55,12 +54,7 @@ class Stage:
     def __enter__(self) -> Stage:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -6,9 +6,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -26,6 +24,7 @@ from engine.model.records import TaskId, TaskRecord
 from engine.service import maintenance
 from engine.service.engine import Engine
 from engine.service.feed import Feed
+from tests.owners.unreaped import opened_unreaped, status
 from tests.support.engines import until
 from tests.support.task_folders import task_id, write_meta
 
@@ -37,22 +36,6 @@ CRAWL = {"url": "http://site.invalid/", "engine": "static", "max_pages": 1}
 @pytest.fixture(autouse=True)
 def one_is_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "FEW", 0)
-
-
-@asynccontextmanager
-async def window_like(home: Path, reap_s: float = 3_600) -> AsyncIterator[Engine]:
-    """An engine that was opened as a window does it; nothing is reaped but for a reason."""
-    engine = Engine(replace(Settings.at(home=home), reap_s=reap_s), accepts=True)
-    await engine.open(list_first=True)
-    try:
-        yield engine
-    finally:
-        await engine.close()
-
-
-def status(root: Path, number: int) -> str:
-    entry = LedgerReader(root).read(task_id(number))
-    return entry.status if isinstance(entry, TaskRecord) else "unreadable"
 
 
 async def listed(engine: Engine, number: int, wanted: str) -> None:
@@ -70,7 +53,7 @@ async def test_an_orphan_stands_until_the_list_is_read_and_is_ended_then(tmp_pat
     root = tmp_path / "tasks"
     write_meta(root, 1, "RUNNING", pid=NO_PROCESS)
     write_meta(root, 2, "COMPLETED")
-    async with window_like(tmp_path) as engine:
+    async with opened_unreaped(tmp_path) as engine:
         assert status(root, 1) == "RUNNING"
         await listed(engine, 1, "FAILED")
         assert status(root, 1) == "FAILED"
@@ -83,7 +66,7 @@ async def test_an_orphan_stands_until_the_list_is_read_and_is_ended_then(tmp_pat
 async def test_reaping_precedes_starts(tmp_path: Path, kind: str, asked: dict[str, object]) -> None:
     root = tmp_path / "tasks"
     write_meta(root, 1, "RUNNING", pid=NO_PROCESS)
-    async with window_like(tmp_path) as engine:
+    async with opened_unreaped(tmp_path) as engine:
         assert status(root, 1) == "RUNNING"
         record = await engine.requests.start(kind, asked)
         died = LedgerReader(root).read(task_id(1))
@@ -95,7 +78,7 @@ async def test_reaping_precedes_starts(tmp_path: Path, kind: str, asked: dict[st
 async def test_without_a_list_and_without_a_task_it_is_reaped_in_its_time(tmp_path: Path) -> None:
     root = tmp_path / "tasks"
     write_meta(root, 1, "PENDING", pid=NO_PROCESS)
-    async with window_like(tmp_path, reap_s=0.05):
+    async with opened_unreaped(tmp_path, reap_s=0.05):
         await until(lambda: status(root, 1) == "FAILED")
 
 
@@ -103,7 +86,7 @@ async def test_small_ledgers_reap_first(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(maintenance, "FEW", 2)
     write_meta(tmp_path / "tasks", 1, "RUNNING", pid=NO_PROCESS)
     write_meta(tmp_path / "tasks", 2, "COMPLETED")
-    async with window_like(tmp_path) as engine:
+    async with opened_unreaped(tmp_path) as engine:
         assert [one.task_id for one in engine.reaped] == [task_id(1)]
 
 

@@ -217,6 +217,17 @@ def test_a_lease_that_stands_is_left_as_it_is(root: Path, lease: Lease) -> None:
     assert os.listdir(root / RUNNERS) == []
 
 
+def in_container(
+    beside: Beside, script: str, root: Path
+) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    """Start `script` in a pid namespace, and return it with its first word."""
+    within = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
+    if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no pid namespace can be made here")
+    container = beside(script, root, before=within)
+    return container, heard(container)
+
+
 @pytest.mark.case("R28")
 @pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux'")
 def test_a_container_run_without_lease_lives(ledger: Ledger, task_id: str, beside: Beside) -> None:
@@ -226,11 +237,7 @@ def test_a_container_run_without_lease_lives(ledger: Ledger, task_id: str, besid
         "say(task_id=inside, nonce=lease.nonce)\n"
         "sys.stdin.readline(); lease.renew(); say(renewed=True); sys.stdin.readline()\n"
     )
-    within = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
-    if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no pid namespace can be made here")
-    container = beside(script, ledger.root, before=within)
-    word = heard(container)
+    container, word = in_container(beside, script, ledger.root)
     (ledger.root / RUNNERS / word["nonce"]).unlink()
     assert Reaper(ledger).reap() == []
     assert owner(ledger, word["task_id"]).owner is Owner.UNKNOWN
@@ -253,11 +260,7 @@ def test_same_named_containers_do_not_reap(ledger: Ledger, task_id: str, beside:
         "say(pid=os.getpid(), task_id=inside, ended=[r.task_id for r in Reaper(ledger).reap()])\n"
         "sys.stdin.readline()\n"
     )
-    within = ("unshare", "-p", "-f", "--mount-proc", "--kill-child")
-    if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no pid namespace can be made here")
-    container = beside(script, ledger.root, before=within)
-    word = heard(container)
+    container, word = in_container(beside, script, ledger.root)
     assert (word["pid"], word["ended"]) == (1, [])
     assert Reaper(ledger).reap() == []
     assert owner(ledger, word["task_id"]).alive

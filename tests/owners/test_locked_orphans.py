@@ -6,19 +6,17 @@ import json
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from engine.ledger import lock
-from engine.ledger.reader import LedgerReader
-from engine.model.config import Settings
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.text import words
+from tests.owners.unreaped import opened_unreaped, status
 from tests.support.engines import until
 from tests.support.octask import Octask
 from tests.support.task_folders import task_id, write_meta
@@ -72,21 +70,6 @@ def moving(place: Path) -> Iterator[None]:
         peer.join()
 
 
-@asynccontextmanager
-async def opened(home: Path, *, list_first: bool = True) -> AsyncIterator[Engine]:
-    engine = Engine(replace(Settings.at(home=home), reap_s=3_600), accepts=True)
-    await engine.open(list_first=list_first)
-    try:
-        yield engine
-    finally:
-        await engine.close()
-
-
-def status(root: Path, number: int) -> str:
-    entry = LedgerReader(root).read(task_id(number))
-    return entry.status if isinstance(entry, TaskRecord) else "unreadable"
-
-
 async def first_views(engine: Engine, count: int) -> dict[str, TaskView]:
     found: dict[str, TaskView] = {}
     async with aclosing(engine.tasks.changes()) as batches:
@@ -102,7 +85,7 @@ async def test_locks_do_not_delay_a_start(tmp_path: Path, monkeypatch: pytest.Mo
     for number in range(12):
         locked(orphan(root, number), AGES[number % 4], own=number >= 8)
     monkeypatch.setattr(lock, "UNMOVED_S", 3_600)
-    async with opened(tmp_path) as engine:
+    async with opened_unreaped(tmp_path) as engine:
         views = await first_views(engine, 12)
         for number in range(8):
             view = views[task_id(number)]
@@ -122,7 +105,7 @@ async def test_a_locked_orphan_is_reaped_when_free(tmp_path: Path, soon_dead: No
     root = tmp_path / "tasks"
     place = locked(orphan(root, 1), 0)
     dead = locked(orphan(root, 2), 0)
-    async with opened(tmp_path, list_first=False) as engine:
+    async with opened_unreaped(tmp_path, list_first=False) as engine:
         with moving(place):
             await until(lambda: status(root, 2) == "FAILED")
             assert place.is_dir()
@@ -136,7 +119,7 @@ async def test_a_locked_orphan_is_reaped_when_free(tmp_path: Path, soon_dead: No
 async def test_new_orphans_are_reaped_at_once(tmp_path: Path, soon_dead: None) -> None:
     root = tmp_path / "tasks"
     write_meta(root, 1, "COMPLETED")
-    async with opened(tmp_path) as engine, aclosing(engine.tasks.changes()) as batches:
+    async with opened_unreaped(tmp_path) as engine, aclosing(engine.tasks.changes()) as batches:
         async for batch in batches:
             if batch.complete and not (root / task_id(2)).exists():
                 locked(orphan(root, 2), 0)

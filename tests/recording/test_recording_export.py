@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import http.server
 import json
-import threading
 import zipfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from engine.ledger.reader import LedgerReader
 from engine.model.records import Status
 from engine.service.requests import problems
 from tests.recording.conftest import Operator, Running, until_scrolled
+from tests.recording.trap_pages import listening
 
 # Everything of a page that a person could see or send. A command task hides its variables in
 # what a page says, however it is spelt; here they are to be compared.
@@ -319,15 +319,8 @@ def viewer(tmp_path: Path) -> Iterator[str]:
         def log_message(self, *args: Any) -> None:
             pass
 
-    handler = functools.partial(Handler, directory=str(program))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(functools.partial(Handler, directory=str(program))) as url:
+        yield url
 
 
 async def test_playwrights_own_viewer_opens_the_trace(tmp_path: Path, viewer: str) -> None:

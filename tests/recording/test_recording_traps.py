@@ -50,11 +50,7 @@ async def test_checkboxes_keep_their_former_name(recording: Any, pages: str) -> 
 
 async def test_elements_removed_on_press_are_clicked(recording: Any, pages: str) -> None:
     async with recording(f"{pages}/tabs") as running:
-        operator = running.operator
-        await operator.click("text=Billing")
-        await operator.click("text=Choose")
-        await operator.click("text=blue")
-        await operator.recorded("click", 3)
+        await use_the_tabs(running.operator)
         await running.stop()
         actions = running.result()["actions"][1:]
     assert [one["selector"] for one in actions] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.server
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -237,9 +237,14 @@ def served(pages: Mapping[str, str], folder: Path | None = None) -> Iterator[str
         def log_message(self, *args: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Handler, directory=str(folder or "/nonexistent"))
-    )
+    with listening(partial(Handler, directory=str(folder or "/nonexistent"))) as url:
+        yield url
+
+
+@contextmanager
+def listening(handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Serve `handler` from a thread, and yield the address."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

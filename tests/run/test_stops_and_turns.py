@@ -196,6 +196,16 @@ async def test_a_body_may_fail_with_a_code_and_a_result_of_its_own(bench: Bench)
     assert bench.result(record) == {"state": "failed", "pages": [{"n": 1}]}
 
 
+async def test_a_body_that_cancels_itself_fails(bench: Bench) -> None:
+    async def cancelling(args: int, ctx: Context, tools: Tools) -> Head:
+        raise asyncio.CancelledError  # by a library; no stop was requested
+
+    record = await bench.run(kind(cancelling), 1)
+    assert record.status == Status.FAILED
+    assert record.error is not None
+    assert record.error.code == "internal_error"
+
+
 @pytest.mark.parametrize("field", ["stop_requested_at", "forced_at"])
 async def test_a_request_in_the_tasks_own_fields_ends_it_in_order(bench: Bench, field: str) -> None:
     begun = asyncio.Event()

@@ -18,7 +18,6 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 REPO = Path(__file__).resolve().parents[2]
@@ -52,12 +51,7 @@ class Loaded:
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._program.stdin is not None
         assert self._program.stdout is not None
         self._program.stdin.close()
