@@ -17,9 +17,11 @@ from engine.kinds.context import Clock, Context, StopReason, UnitStopped
 from engine.kinds.spec import Head, KindSpec, Tools
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
+from engine.ledger.ownership import Owner
 from engine.model.config import Settings
 from engine.model.errors import LedgerWriteFailed, TaskFailed
 from engine.model.records import ErrorInfo, Status, TaskId, TaskRecord, Units
+from tests.support.engines import until
 
 WHY_ENDS = {
     "cancelled": (Status.CANCELLED, None),
@@ -204,6 +206,32 @@ async def test_a_body_that_cancels_itself_fails(bench: Bench) -> None:
     assert record.status == Status.FAILED
     assert record.error is not None
     assert record.error.code == "internal_error"
+
+
+async def test_a_stop_with_an_away_folder_keeps_all_pages(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.execution.runner.HARD_STOP_S", 0.1)
+    away, cancelled = bench.root.with_name("away"), asyncio.Event()
+
+    async def writing(args: int, ctx: Context, tools: Tools) -> Head:
+        bench.root.rename(away)
+        try:
+            await asyncio.gather(*(ctx.page({"n": n}, Units(done=n)) for n in (1, 2, 3)))
+        finally:
+            cancelled.set()
+        raise AssertionError("the pages were written into a folder that is away")
+
+    task_id = bench.submit(kind(writing), 1)
+    await until(lambda: bench.executor.run_of(task_id).owner is Owner.AWAY)
+    bench.executor.request_stop(task_id)
+    await cancelled.wait()
+    away.rename(bench.root)
+    await bench.executor.join(task_id)
+    record = bench.ledger.read(task_id)
+    assert isinstance(record, TaskRecord)
+    assert record.status == Status.CANCELLED
+    assert [page["n"] for page in bench.result(record)["pages"]] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("field", ["stop_requested_at", "forced_at"])
