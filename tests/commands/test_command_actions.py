@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.browser.interact import command_pages
 from engine.browser.chromium import browser_instance
+from engine.browser.interact import command_pages
 from engine.sample.server import Answer
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.conftest import Opening, do, failure, results
 from tests.commands.test_command_journeys import page, too_late
 

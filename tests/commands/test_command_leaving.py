@@ -9,7 +9,7 @@ import pytest
 from engine.browser.interact.command_tools import KEPT
 from engine.kinds.commands.command_check import check
 from engine.model.errors import InvalidArguments
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.conftest import Opening, do, failure, mistakes, results, task
 from tests.commands.test_command_journeys import page
 

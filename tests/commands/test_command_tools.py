@@ -10,7 +10,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.interact.command_failures import as_failure
 from engine.sample.server import Answer
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.conftest import Booth, Opening, do, failure, results
 from tests.support.far_limits import keep_own_limits
 

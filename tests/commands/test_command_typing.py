@@ -10,7 +10,7 @@ from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.interact import typed_content
 from engine.browser.interact.typed_content import Expected, judge
 from engine.egress.egress_policy import Policy
-from engine.sample.site import Site
+from fixtures.site.site import Site
 from tests.commands.conftest import Booth, Opening, do, failure, results
 from tests.commands.test_command_journeys import page
 

@@ -18,9 +18,8 @@ from engine.egress import connecting
 from engine.egress import proxy_listener as listeners
 from engine.egress.egress_policy import KEPT_S, MOST, BlockedRequests, Place, Policy, Refusal
 from engine.egress.proxy import Proxy
-from engine.egress.proxy_request import MAX_INTERIM_HEADS
 from engine.egress.proxy_listener import MAX_STALLS, STALL_S, ProxyListener
-from engine.egress.proxy_request import MAX_HEAD_BYTES
+from engine.egress.proxy_request import MAX_HEAD_BYTES, MAX_INTERIM_HEADS
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
 from tests.support.engines import until

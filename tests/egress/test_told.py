@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.context import telling
 from engine.model.config import Settings
 from engine.model.errors import LedgerUnusable
 from engine.sample.server import Answer, Request
 from engine.service.engine import Engine
 from fixtures.hostile.site import HostileSite
+from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
 
 LIMIT_MS = 60_000

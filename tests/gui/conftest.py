@@ -17,14 +17,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from engine.service.router.connection_state import Beside
+from engine.service.router.ledger_paths import Beside
+from gui.context.preferences import Preferences
 from gui.details.panel import Details
 from gui.i18n.language import current_language, speak
 from gui.start.presets import Presets
 from gui.start.start_dialog import StartDialog
 from gui.startup.crash_handler import is_a_pipes_end
 from gui.startup.loop import Loop
-from gui.state.preferences import Preferences
 from tests.gui.freezes import FreezeWatch
 from tests.gui.side_ledgers import LAPTOP, a_ledger
 from tests.gui.start_dialogs import judged

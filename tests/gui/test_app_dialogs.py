@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
 from engine.model.errors import InvalidArguments, LedgerWriteFailed, Problem
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
-from gui.commands.task_requests import CancelDialog, can_be_cancelled, plan_cancel
+from engine.service.commands import REACHED, fate
+from gui.commands.task_requests import CancelDialog, plan_cancel
 from gui.start.address import address_in, complete
 from gui.start.start_dialog import StartDialog
 from gui.style.dialogs import Question
@@ -193,7 +194,7 @@ def test_a_selection_is_sorted_by_what_a_cancel_does_to_each_task() -> None:
     assert [len(group) for group in (plan.running, plan.pending, plan.foreign)] == [2, 1, 1]
     assert (plan.asked, plan.ended, plan.orphaned, plan.unreadable) == (1, 2, 1, 1)
     assert len(plan.ids) == 4
-    assert [can_be_cancelled(one) for one in VIEWS] == [True] * 4 + [False] * 5
+    assert [fate(one) in REACHED for one in VIEWS] == [True] * 4 + [False] * 5
 
 
 def test_an_envelope_without_owner_is_cancelled_at_once(qapp: QApplication) -> None:
@@ -202,7 +203,7 @@ def test_an_envelope_without_owner_is_cancelled_at_once(qapp: QApplication) -> N
     plan = plan_cancel(outside)
     assert (len(plan.at_once), len(plan.ids), plan.orphaned) == (2, 2, 0)
     assert plan.needs_a_question
-    assert all(map(can_be_cancelled, outside))
+    assert all(fate(one) in REACHED for one in outside)
     assert "2 driven from outside: cancelled at once" in words_of(CancelDialog(plan))
 
 

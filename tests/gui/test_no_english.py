@@ -22,9 +22,9 @@ from engine.model.errors import LedgerUnusable, LedgerWriteFailed, LockTimeout, 
 from engine.service.forms import startable
 from engine.text import messages
 from gui.commands.force_complete import ForceDialog
+from gui.details.result_window import ResultWindow
 from gui.filters.filter_bar import FilterHelp
 from gui.i18n.language import speak
-from gui.details.result_window import ResultWindow
 from gui.start.request_tabs import FORM, JSON
 from gui.start.start_dialog import StartDialog
 from gui.startup.failure_reports import CrashDialog

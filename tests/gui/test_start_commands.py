@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushB
 
 from engine.service.drafts import lacks
 from engine.service.rerun import Asked
+from gui.context.preferences import Preferences
 from gui.start.command_fields import ACTIONS
 from gui.start.command_form import CommandForm
 from gui.start.presets import Presets
 from gui.start.start_dialog import StartDialog
-from gui.context.preferences import Preferences
 from tests.gui.start_dialogs import judged
 
 

@@ -16,12 +16,12 @@ from engine.model.config import Settings
 from engine.model.records import TaskView
 from engine.service.feed import Batch
 from engine.service.rerun import Asked
+from gui.context.preferences import Preferences
 from gui.engine_link.bridge import Bridge
 from gui.start.presets import MOST_PRESETS, MOST_RECENT, PresetName, Presets
 from gui.start.request_tabs import JSON
 from gui.start.start_dialog import StartDialog, StartFooter
 from gui.start.starting import Estimate
-from gui.context.preferences import Preferences
 from tests.gui.start_dialogs import LOOK_TASK, words_of
 from tests.gui.task_views import NOW, a_view
 

@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QSpinBox
 
 from engine.service.drafts import Terms
 from engine.service.rerun import Asked
+from gui.context.preferences import Preferences
 from gui.start.presets import MOST_LISTED, MOST_RECENT, Presets, list_entry
 from gui.start.request_tabs import JSON
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
-from gui.context.preferences import Preferences
 from tests.gui.start_dialogs import judged
 from tests.gui.windows import dialog_of, heard, opened, until
 

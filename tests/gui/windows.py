@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
 
 from engine.model.config import Settings
 from gui.commands.deleting import Deleting
+from gui.context.preferences import Memory
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
-from gui.context.preferences import Memory
 from gui.window.main_window import MainWindow
 
 WAIT_S = 60.0

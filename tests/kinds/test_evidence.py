@@ -10,8 +10,6 @@ from html import escape
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.browser.page.evidence import distance
-from engine.kinds.context import MemoryContext
 from engine.kinds.evidence_kind import EVIDENCE, FILES, PARTS, parse_evidence
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -19,7 +17,9 @@ from engine.model.errors import InvalidArguments, TaskFailed
 from engine.model.records import Status
 from engine.sample.server import Answer
 from engine.service.engine import Engine
+from tests.kinds.hash_distance import distance
 from tests.support.far_limits import wait_for_answers
+from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
 
 AWS_KEY, WORD = "AKIAZQ7XW4PLM2K9RTVB", "Zq7hunter2Xk"
@@ -215,7 +215,7 @@ async def test_a_page_that_does_not_open_still_leaves_its_network(home, site):
 
 
 async def test_only_what_was_typed_may_be_reached_and_over_mcp_only_the_operators_list(home, site):
-    from engine.sample.site import Site
+    from fixtures.site.site import Site
 
     with Site(pages=2) as other:
         async with bundling(home) as bundle:

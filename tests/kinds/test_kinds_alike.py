@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.kinds.context import MemoryContext
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.records import Units
 from engine.service.engine import Engine
 from engine.text import words
+from tests.support.memory_context import MemoryContext, direct_result
 from tests.support.ticking import ticking
 
 
@@ -47,7 +47,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(home, site, name):
         head = await kind.body(kind.parse(args), context, Tools(settings, browser))
     finally:
         await browser.aclose()
-    direct = kind.result(head, map(msgspec.json.encode, context.pages))
+    direct = direct_result(kind, head, map(msgspec.json.encode, context.pages))
     folder = home / "tasks" / record.task_id
     assert (folder / "result.json").read_bytes() == direct
     for file, data in context.artifacts.items():

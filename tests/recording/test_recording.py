@@ -14,7 +14,6 @@ import pytest
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.kinds.context import MemoryContext
 from engine.kinds.recording.recording_kind import NotStoppable
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
@@ -22,6 +21,7 @@ from engine.model.config import Settings
 from engine.model.records import Status
 from engine.service.engine import Engine
 from tests.recording.conftest import Operator, until, until_scrolled
+from tests.support.memory_context import MemoryContext, direct_result
 from tests.support.ticking import ticking
 
 
@@ -305,4 +305,4 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(
         body.cancel()
         await tools.instances.aclose()
         await browser.aclose()
-    assert kind.result(head, map(msgspec.json.encode, context.pages)) == task
+    assert direct_result(kind, head, map(msgspec.json.encode, context.pages)) == task

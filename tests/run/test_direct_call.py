@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.kinds.context import MemoryContext
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.service.engine import Engine
+from tests.support.memory_context import MemoryContext, direct_result
 from tests.support.ticking import ticking
 
 ARGS = {"respect_robots": False, "delay_ms": 0, "concurrency": 1, "max_pages": 6}
@@ -42,7 +42,7 @@ async def test_a_direct_crawl_and_a_task_give_the_same_bytes(
         head = await kind.body(kind.parse(args), context, Tools(settings, browser))
     finally:
         await browser.aclose()
-    direct = kind.result(head, map(msgspec.json.encode, context.pages))
+    direct = direct_result(kind, head, map(msgspec.json.encode, context.pages))
 
     running = Engine(settings, accepts=True, clock=ticking())
     await running.open()

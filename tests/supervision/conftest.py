@@ -15,12 +15,12 @@ import pytest
 
 from engine.browser.chromium.browser_options import DEFAULT, Limits
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.kinds.context import MemoryContext
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.sample.server import Answer, Request, Server
 from tests.support.far_limits import FAR_S, be_patient
+from tests.support.memory_context import MemoryContext
 from tests.support.serving import running
 
 Kept = dict[str, dict[str, Any]]

@@ -9,16 +9,16 @@ import pytest
 
 from engine.browser.page.failures import PageFloods
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.model.errors import BrowserGone, BrowserMissing, InjectedFault, UnitTimeout
 from engine.model.tally import Tally
 from engine.pages.fetch import Fetched
 from engine.pages.static_engine import open_static
-from engine.sample.site import marker
 from engine.sample.server import Answer
-from engine.sample.site import Site
+from engine.sample.site import marker
+from fixtures.site.site import Site
+from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
 
 

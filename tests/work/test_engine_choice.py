@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import MemoryContext
 from engine.kinds.crawl.crawl import crawl
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.model.errors import PageError
@@ -24,6 +23,7 @@ from engine.pages.script_edits import Edit
 from engine.pages.static_engine import judge, open_static, refresh_of
 from engine.sample.server import Answer, Request
 from tests.support.engines import opened
+from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
 from tests.work.random_pages import static_text
 
