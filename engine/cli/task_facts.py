@@ -60,7 +60,7 @@ def _line(name: str, text: str) -> str:
 
 MOST_SLICES: Final = 64  # MiB of events searched for blocked requests
 MOST_REFUSED: Final = 20
-NOT_ENDED: Final = {"pending": "·", "running": "…"}  # signs of the other states are in `run_show`
+NOT_ENDED: Final = {"pending": "·", "running": "…"}  # signs of the other states are in `progress`
 
 
 async def fact_lines(engine: Engine, view: TaskView) -> list[str]:

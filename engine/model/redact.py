@@ -4,7 +4,7 @@ There are two rules. `text`, `value` and `url` are for the program's own texts: 
 errors, logs, addresses. They detect secrets by key (`password`, `Authorization`, …), by position in
 an address (`user:pass@`, `?token=…`), also inside a longer text, and by the form of service keys.
 `content` and `page` are for text that a site published: only strict key forms and the exact secret
-values given to the task (`work.given_secrets`) are removed, and counted.
+values given to the task (`secrets.given_secrets`) are removed, and counted.
 
 A reference to a secret, `{"secret": "env:NAME"}`, holds no secret and is kept. Redaction is
 idempotent.

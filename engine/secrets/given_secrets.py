@@ -2,7 +2,7 @@
 
 Collected here for every kind: user and password of an address, the values under secret names in its
 query and fragment, variables, secrets by reference, and typed values. They exist in memory only. A
-page may spell them in many ways (`spellings`); user and password also as an Authorization header
+page may spell them in many ways (`value_search`); user and password also as an Authorization header
 does.
 """
 

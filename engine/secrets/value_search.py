@@ -241,7 +241,7 @@ def _hex(digits: str) -> str:
 
 # Decoding of escaped plain letters: `\u0041`, `\x41`, `&#65;`, `%41`, `\41 `.  Browsers write ASCII
 # letters and digits literally; pages may not. A text is decoded, and every offset in the decoded
-# text maps to one in the original. Other characters are left to `spellings`, except for those that
+# text maps to one in the original. Other characters are left to `pattern_of`, except for those that
 # only style sheets and `\u{…}` write so.
 
 _HEX: Final = r"(?:3[0-9]|[46][1-9a-fA-F]|[57][0-9aA])"  # of ASCII letters and digits

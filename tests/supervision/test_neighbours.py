@@ -225,7 +225,7 @@ async def test_a_hanging_page_has_two_attempts(home: Path, place: Place, browser
 async def test_a_page_that_floods_its_browser_is_ended_and_the_pages_beside_it_are_kept(
     home: Path, place: Place, browser: Running, does: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for limit, at_s in (("browser_recycler.SLOW_S", 0.5), ("launch.ANSWER_S", 2.0)):
+    for limit, at_s in (("browser_session.SLOW_S", 0.5), ("launch.ANSWER_S", 2.0)):
         monkeypatch.setattr(f"engine.browser.chromium.{limit}", at_s)
     place.pages = dict.fromkeys(HONEST, "<p>fine</p>")
     place.pages["/"] = place.links(*HONEST[:3], "/flood", *HONEST[3:])
