@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.cli.calls import described, json_text, print_json
+from engine.ledger import holes
 from engine.model import redact
 from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
@@ -26,6 +27,7 @@ from engine.results.findings import is_json
 from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
+from engine.text.messages import ENGLISH
 
 CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied unchecked
 COPIED_CHARS = 64 * 1024
@@ -172,14 +174,19 @@ def _copy_result(source: BinaryIO | None, checked: bool = False) -> bool:
             click.echo(say("result.damaged"), err=True)
             return False
         sys.stdout.flush()
-        if sys.stdout.isatty():  # a terminal would execute escapes of a page
-            text = io.TextIOWrapper(source, "utf-8", "replace")
-            while piece := text.read(COPIED_CHARS):  # not by line: a result may be one line
-                click.echo(display_lines(piece), nl=False)
-        else:
-            shutil.copyfileobj(source, sys.stdout.buffer, COPIED_CHARS)
-            sys.stdout.buffer.flush()
+        to_terminal = sys.stdout.isatty()  # it would execute escapes of a page
+        text = codecs.getincrementaldecoder("utf-8")("replace")
+        lacks_bytes = False
+        for piece in holes.written(source, COPIED_CHARS):  # not by line: it may be one line
+            lacks_bytes = lacks_bytes or not piece
+            if to_terminal:
+                click.echo(display_lines(text.decode(piece)), nl=False)
+            else:
+                sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
     click.echo("")
+    if lacks_bytes:
+        click.echo(say("result.holes"), err=True)
     return True
 
 
@@ -191,20 +198,26 @@ def _is_json(source: BinaryIO) -> bool:
         source.seek(0)
         if not is_json(source):
             return False
+    elif holes.has_hole(source):
+        return False
     source.seek(0)
     return True
 
 
 async def every_event(engine: Engine, task_id: str) -> Any:
-    """Yield all events of a task, oldest first, read in slices."""
-    offset = 0
+    """Yield all events of a task, oldest first, read in slices; then report unreadable lines."""
+    offset = skipped = 0
     while True:
         part = await engine.tasks.events(task_id, offset)
         for event in part.events:
             yield event
+        skipped += part.skipped
         if part.next_offset == offset:
-            return
+            break
         offset = part.next_offset
+    if skipped:
+        plural = "events.skipped.one" if skipped == 1 else "events.skipped"
+        click.echo(f"events.jsonl: {ENGLISH[plural].format(count=skipped)}", err=True)
 
 
 def event_line(event: TaskEvent) -> str:

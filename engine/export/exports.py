@@ -25,6 +25,7 @@ from engine.export.exporter import (
 from engine.export.output import ExportStopped, new_file
 from engine.export.table import About, Row, Table, Tally, iso, write_csv_with_bom
 from engine.kinds.spec import Column
+from engine.ledger import holes
 from engine.ledger.reader import LedgerReader, TaskAliases
 from engine.ledger.routing import OWN_ONLY, Router, routed
 from engine.model import redact
@@ -43,7 +44,7 @@ _PACKED = (".png", ".jpg", ".jpeg", ".webp", ".zip", ".gz")  # not compressible 
 def zip_folder(
     ledger: LedgerReader, task_id: str, out: BinaryIO, watch: ExportProgress
 ) -> Exported:
-    """Write every file of the task into `out`, in blocks.
+    """Write every file of the task into `out`, in blocks; holes in JSON are left out, and noted.
 
     Raises:
         NotATaskId, TaskNotFound, TaskUnreadable: there is nothing to read.
@@ -51,6 +52,7 @@ def zip_folder(
     """
     files = ledger.files(task_id)
     done, whole = 0, sum(size for _, size, _ in files)
+    lacking: list[str] = []
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
         for number, (name, *_) in enumerate(files):
             facts = zipfile.ZipInfo(f"{task_id}/{name}")
@@ -60,13 +62,23 @@ def zip_folder(
                 ledger.open_file(task_id, name) as file,
                 archive.open(facts, "w", force_zip64=True) as inside,
             ):
-                while block := file.read(BLOCK):
+                is_text = name.endswith((".json", ".jsonl"))  # others may hold NULs rightly
+                blocks = holes.written(file, BLOCK) if is_text else _blocks(file)
+                for block in blocks:
+                    if not block and name not in lacking:
+                        lacking.append(name)
                     if watch.stop.is_set():
                         raise ExportStopped(rows=number)
                     inside.write(block)
                     done += len(block)
                     watch.on_progress(number, done, whole)
-    return Exported(task_id, "zip", "", len(files), False, "", [])
+    notes = [ENGLISH["export.holes"].format(names=", ".join(lacking))] if lacking else []
+    return Exported(task_id, "zip", "", len(files), False, "", notes)
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block
 
 
 # The task list as a file: one row for each task, with the columns of the list.

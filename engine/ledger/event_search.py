@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 
 from engine.ledger import journal
 from engine.ledger.files import MIB, READ_FLAGS, Folder
+from engine.ledger.holes import is_hole, seek_behind, start_of
 from engine.model.records import History, TaskEvent
 
 AT_ONCE: Final = 16 * MIB  # bytes that one call searches: about 50 ms
@@ -92,12 +94,20 @@ class _Piece(NamedTuple):
 def _pieces(fd: int, since: int, size: int, lap: int) -> Iterator[_Piece]:
     """Yield blocks of whole lines; split a very long line into pieces that overlap by `lap`
     bytes."""
-    begun, kept, at = since, b"", since
+    begun, kept, at, in_hole = since, b"", since, False
     while at < size:
         os.lseek(fd, at, os.SEEK_SET)
         block = os.read(fd, min(_BLOCK, size - at))
         if not block:
             return
+        if is_hole(block):  # a line without an end, as in `journal.lines`
+            at = min(size, seek_behind(partial(os.lseek, fd), at + len(block)))
+            kept, in_hole = b"", True
+            continue
+        if in_hole:
+            behind, in_hole = block.lstrip(b"\0"), False
+            begun = at = at + len(block) - len(behind)
+            block = behind
         base = at - len(kept)
         at += len(block)
         kept += block
@@ -111,6 +121,8 @@ def _pieces(fd: int, since: int, size: int, lap: int) -> Iterator[_Piece]:
         ended = whole.rfind(b"\n") + 1
         yield _Piece(whole.lower(), base, begun, base + ended if ended else begun)
         begun = base + end
+    if in_hole:
+        yield _Piece(b"", at, at, at)
 
 
 def _in_piece(piece: _Piece, needle: Needle) -> Iterator[int]:
@@ -133,9 +145,11 @@ def blocks(folder: Folder, name: str) -> Iterator[tuple[bytes, int]]:
         return
     try:
         size = os.fstat(fd).st_size
-        left = size
-        while left > 0 and (block := os.read(fd, min(_BLOCK, left))):
-            left -= len(block)
+        at = 0
+        while at < size and (block := os.read(fd, min(_BLOCK, size - at))):
+            at += len(block)
+            if is_hole(block):
+                at, block = seek_behind(partial(os.lseek, fd), at), b"\n"  # ends a torn line
             yield block, size
     finally:
         os.close(fd)
@@ -186,6 +200,8 @@ def _line_at(fd: int, at: int) -> int:
         if end >= 0:
             return at + end + 1
         at += len(block)
+        if is_hole(block):
+            at = seek_behind(partial(os.lseek, fd), at)
     return at
 
 
@@ -244,8 +260,8 @@ def later(
     except FileNotFoundError:
         return History((), since, since)
     try:
-        end = min(os.fstat(fd).st_size, since + FAR)
-        return _read(fd, since, end, make, most)
+        far = seek_behind(partial(os.lseek, fd), since + FAR) + _TAIL_BLOCK  # with a hole's end
+        return _read(fd, since, min(os.fstat(fd).st_size, far), make, most)
     finally:
         os.close(fd)
 
@@ -287,11 +303,19 @@ def _number(digits: bytes) -> float:
 
 def _lines(fd: int, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
     """Yield each whole line up to byte `end` (of a long one its head), its size, and its end."""
-    kept, size = bytearray(), 0
+    kept, size, in_hole = bytearray(), 0, False
     os.lseek(fd, at, os.SEEK_SET)
-    left = end - at
-    while left > 0 and (block := os.read(fd, min(_TAIL_BLOCK, left))):
-        left -= len(block)
+    while at + size < end and (block := os.read(fd, min(_TAIL_BLOCK, end - at - size))):
+        if is_hole(block):  # a line without an end, as in `journal.lines`
+            kept, in_hole = bytearray(), True
+            size = min(end, seek_behind(partial(os.lseek, fd), at + size + len(block))) - at
+            continue
+        if in_hole:
+            behind, in_hole = block.lstrip(b"\0"), False
+            size += len(block) - len(behind)
+            at, block = at + size, behind
+            yield b"", size, at
+            size = 0
         *ended, rest = block.split(b"\n")
         for part in ended:
             text = bytes(_keep(kept, part))
@@ -300,6 +324,8 @@ def _lines(fd: int, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
             yield (text if size == len(text) else text[:HEAD]), size, at
             kept, size = bytearray(), 0
         kept, size = _keep(kept, rest), size + len(rest)
+    if in_hole:
+        yield b"", size, at + size
 
 
 def _keep(kept: bytearray, part: bytes) -> bytearray:
@@ -310,10 +336,14 @@ def _keep(kept: bytearray, part: bytes) -> bytearray:
 def _back(fd: int, end: int, lines: int) -> int:
     """Find the start of the last `lines` whole lines before byte `end`."""
     at, wanted = end, lines + 1  # their first one begins behind the end of the previous line
-    while at > 0 and end - at < FAR:
+    read = 0
+    while at > 0 and read < FAR:
         size = min(_TAIL_BLOCK, at)
-        at -= size
+        at, read = at - size, read + size
         block = _block(fd, at, size)
+        if is_hole(block):
+            at = start_of(partial(os.lseek, fd), at)
+            continue
         found = block.count(b"\n")
         if found >= wanted:
             return at + _nth_from_end(block, wanted) + 1

@@ -1,7 +1,8 @@
 """Line files events.jsonl and pages.jsonl, read by byte offset and never whole.
 
 Only `\\n` ends a line (other line ends are text). A line that is no complete object is counted and
-skipped, so a torn line after a crash costs one line.
+skipped, so a torn line after a crash costs one line. A hole in the file counts as one such line and
+is not read.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable
+from engine.ledger.holes import is_hole, seek_behind
 from engine.ledger.json_stream import is_deep
 from engine.ledger.meta import without_surrogates
 from engine.model.records import EventSlice, TaskEvent, Units, UnitTime, UnitTimes
@@ -103,8 +106,8 @@ def lines(
 ) -> Iterator[tuple[bytes | None, int]]:
     """Yield each line from `offset` with the offset behind it; None for a line longer than `cap`.
 
-    An unfinished last line is left out, unless `whole`. Memory is bounded by `cap`. A missing file
-    has no lines.
+    A hole is a line without an end: what was written behind it is a line of its own. An unfinished
+    last line is left out, unless `whole`. Memory is bounded by `cap`. A missing file has no lines.
     """
     try:
         fd = folder.open(name, READ_FLAGS)
@@ -118,8 +121,16 @@ def lines(
 
 
 def _split(fd: int, at: int, cap: int, whole: bool) -> Iterator[tuple[bytes | None, int]]:
-    kept, dropped = bytearray(), 0
+    kept, dropped, in_hole = bytearray(), 0, False
     while block := os.read(fd, _BLOCK):
+        if is_hole(block):
+            at = seek_behind(partial(os.lseek, fd), at + dropped + len(kept) + len(block))
+            kept, dropped, in_hole = bytearray(), 0, True
+            continue
+        if in_hole:  # the block in which the hole ends begins with NULs, too
+            behind, in_hole = block.lstrip(b"\0"), False
+            at, block = at + len(block) - len(behind), behind
+            yield None, at
         *ended, rest = block.split(b"\n")
         for part in ended:
             at += dropped + len(kept) + len(part) + 1
@@ -131,6 +142,8 @@ def _split(fd: int, at: int, cap: int, whole: bool) -> Iterator[tuple[bytes | No
             kept = bytearray()
         else:
             kept += rest
+    if in_hole:
+        yield None, at
     if whole and (kept or dropped):
         yield (None if dropped else bytes(kept)), at + dropped + len(kept)
 

@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from engine.ledger.holes import HOLE_REASON, is_hole
+
 MAX_DEPTH: Final = 64
 # A whole string, or one bracket outside of strings.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?+|[\[\]{}]', re.DOTALL)
@@ -81,11 +83,16 @@ class Damaged(ValueError):
 
 
 def decoded(blocks: Iterable[bytes], *, strict: bool = False) -> Iterator[str]:
-    """Decode blocks of a file; invalid UTF-8 becomes U+FFFD, or with `strict` raises Damaged."""
+    """Decode blocks of a file; invalid UTF-8 becomes U+FFFD, or with `strict` raises Damaged.
+
+    A hole raises Damaged in any case: the rest of it, which may be 100 GB, is not read.
+    """
     made = codecs.getincrementaldecoder("utf-8" if strict else "utf-8-sig")
     decoder = made("strict" if strict else "replace")
     try:
         for block in blocks:
+            if is_hole(block):
+                raise Damaged(HOLE_REASON)
             yield decoder.decode(block)
         yield decoder.decode(b"", final=True)
     except UnicodeDecodeError:

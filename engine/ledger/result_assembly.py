@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from engine.ledger import holes
 from engine.model.kind_traits import OTHER_RESULT_KEY, TRAITS
 from engine.model.records import PAGES_NAME
 
@@ -88,7 +90,16 @@ class JoinedResult(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Seek to this byte, counted from the start, the current place or the end."""
+        """Seek to this byte, counted from the start, the current place or the end.
+
+        `os.SEEK_DATA` moves behind a hole in the units' file. Raises OSError.
+        """
+        first = len(self._opening)
+        if whence == getattr(os, "SEEK_DATA", -1):
+            if first <= offset < self._last:
+                offset = first + self._units.seek(offset - first, whence)
+            self._at = offset
+            return offset
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = max(0, start + offset)
         return self._at
@@ -117,10 +128,11 @@ def _end_of_lines(file: BinaryIO) -> int:
     while at > 0:
         start = max(0, at - io.DEFAULT_BUFFER_SIZE)
         file.seek(start)
-        found = file.read(at - start).rfind(b"\n")
+        block = file.read(at - start)
+        found = block.rfind(b"\n")
         if found >= 0:
             return start + found + 1
-        at = start
+        at = holes.start_of(file.seek, start) if holes.is_hole(block) else start
     return 0
 
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 
+from engine.ledger.holes import is_hole, seek_behind
 from engine.ledger.reader import LedgerReader
 from engine.ledger.routing import OWN_ONLY, Router, routed, routed_parts
 from engine.model.blocked_places import Refusals, refusal
@@ -94,6 +95,10 @@ def find_in(
         file.seek(start)
         kept, at = b"", start
         while (block := file.read(SEARCH_BLOCK)) and not stop.is_set():
+            if is_hole(block):
+                at, kept = seek_behind(file.seek, at + len(block)), b""
+                on_progress(at, size)
+                continue
             data = kept + block.lower()
             found = data.find(wanted)
             if found >= 0:
@@ -222,11 +227,11 @@ class TaskFileReader:
 
         def begin() -> Iterator[Node | Rest | None]:
             inside = (*node.inside, node.start) if node.kind == "json" else node.inside
-            with self._bytes(task_id, name, inside) as read:
-                scan = Scan(read, node.start if node.kind != "json" else 0)
+            with self._bytes(task_id, name, inside) as source:
+                scan = source.scan(node.start if node.kind != "json" else 0)
                 kind = _enter(scan, node.kind, rest is None)
                 if rest is not None:
-                    scan = Scan(read, rest.start)
+                    scan = source.scan(rest.start)
                 number = 0 if rest is None else rest.number
                 yield from members(scan, kind, number, most, inside)
 
@@ -241,8 +246,8 @@ class TaskFileReader:
         where: list[Search] = []
 
         def begin() -> Iterator[Hit | None]:
-            with self._bytes(task_id, name, ()) as read:
-                where.append(Search(Scan(read), needle, lines=name.endswith(".jsonl")))
+            with self._bytes(task_id, name, ()) as source:
+                where.append(Search(source.scan(), needle, lines=name.endswith(".jsonl")))
                 yield from where[0].hits()
 
         async for hits in _in_parts(begin(), self._broken(task_id, name)):
@@ -254,8 +259,8 @@ class TaskFileReader:
         """Read one whole value as written; None where it is larger than 8 MiB."""
 
         def work() -> bytes | None:
-            with self._bytes(task_id, name, node.inside) as read:
-                return _read_value(read, node.start, MOST_VALUE)
+            with self._bytes(task_id, name, node.inside) as source:
+                return _read_value(source.read, node.start, MOST_VALUE)
 
         try:
             return await asyncio.to_thread(work)
@@ -285,8 +290,8 @@ class TaskFileReader:
         key = (task_id, name, inside)
         found = self._inner.get(key)
         if found is None:
-            with self._bytes(task_id, name, inside[:-1]) as read:
-                raw = _read_value(read, inside[-1], MOST_INNER)
+            with self._bytes(task_id, name, inside[:-1]) as source:
+                raw = _read_value(source.read, inside[-1], MOST_INNER)
             if raw is None:
                 raise Broken(inside[-1])
             found = self._inner[key] = unescaped(raw[1:-1]).encode("utf-8", "replace")
@@ -308,18 +313,28 @@ class _Source:
         self._file_reader, self._at = file_reader, (task_id, name)
         self._inside = inside
         self._file: BinaryIO | None = None
+        self._data = b""
 
-    def __enter__(self) -> Read:
+    def __enter__(self) -> _Source:
         if self._inside:
-            data = self._file_reader.inner(*self._at, self._inside)
-            return lambda at: data[at : at + BLOCK]
-        file = self._file = self._file_reader.open(*self._at)
+            self._data = self._file_reader.inner(*self._at, self._inside)
+        else:
+            self._file = self._file_reader.open(*self._at)
+        return self
 
-        def read(at: int) -> bytes:
-            file.seek(at)
-            return file.read(BLOCK)
+    def read(self, at: int) -> bytes:
+        """Return the block from byte `at`; empty at the end."""
+        if self._file is None:
+            return self._data[at : at + BLOCK]
+        self._file.seek(at)
+        return self._file.read(BLOCK)
 
-        return read
+    def scan(self, place: int = 0) -> Scan:
+        """Return a cursor at byte `place`."""
+        return Scan(self.read, place, self._behind)
+
+    def _behind(self, at: int) -> int:
+        return at if self._file is None else seek_behind(self._file.seek, at)
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:

@@ -15,11 +15,13 @@ from typing import Final, Literal
 
 import msgspec
 
+from engine.ledger.holes import is_hole
 from engine.model.display import display
 
 BLOCK: Final = 256 * 1024
 
 Read = Callable[[int], bytes]  # returns the block from this byte; empty at the end
+Behind = Callable[[int], int]  # returns the first byte behind a hole
 
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _IN_TEXT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -40,8 +42,9 @@ class Broken(ValueError):
 class Scan:
     """Cursor at byte `place`. Raises Broken where the text breaks off."""
 
-    def __init__(self, read: Read, place: int = 0) -> None:
+    def __init__(self, read: Read, place: int = 0, behind: Behind = lambda at: at) -> None:
         self._read = read
+        self._behind = behind
         self._base = place
         self._data = b""
         self._at = 0
@@ -132,17 +135,22 @@ class Scan:
     def line(self) -> Iterator[None]:
         """Skip the rest of this line."""
         while (end := self._data.find(b"\n", self._at)) < 0:
-            self._at = len(self._data)
-            if not self.more():
+            self._base, self._at = self._base + len(self._data), 0
+            self._data = self._read(self._base)
+            if not self._data:
                 return
+            if is_hole(self._data):
+                self._base, self._data = self._behind(self._base + len(self._data)), b""
             yield None
         self._at = end + 1
 
     def more(self) -> bool:
-        """Read one more block; False at the end."""
+        """Read one more block; False at the end. Raises Broken in a hole."""
         block = self._read(self._base + len(self._data))
         if not block:
             return False
+        if self._data[-1:] == b"\0" and is_hole(block):  # it may be 100 GB, and is no JSON
+            raise Broken(self._base + len(self._data))
         self._base += self._at
         self._data = self._data[self._at :] + block
         self._at = 0

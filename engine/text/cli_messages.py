@@ -94,6 +94,9 @@ ENGLISH: Final[Mapping[str, str]] = {
     "prune.done.delete": "Deleted: {number} ({size}).",
     "output.failed": "The answer could not be written: {reason}",
     "result.damaged": "result.json is not valid JSON",
+    "result.holes": (
+        "result.json is damaged: parts of it were never written (holes), and are left out here"
+    ),
     "usage": "The command was not understood",
     "unexpected": "Something unexpected happened ({name}).",
     "unexpected.log": "The details are in {path}",

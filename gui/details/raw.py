@@ -41,7 +41,7 @@ _WRAP = 1_000  # characters of one line; Qt needs seconds to lay out a longer on
 class FileText(QWidget):
     """Text of a file by chunks; the search covers the whole file."""
 
-    _read_so_far = Signal(int, int)  # emitted in a thread
+    _read_so_far = Signal(object, object)  # bytes, which exceed a C int; emitted in a thread
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -71,7 +71,7 @@ _TEXT_SHARE, _LEAST_BAR = 0.6, 110  # share of the remaining width; pixels
 class TimelineTable(QTableView):
     """Table of spans; `opened` carries an event's byte position, `marked` if rows are selected."""
 
-    opened = Signal(int)
+    opened = Signal(object)  # an int that may exceed a C int
     marked = Signal(bool)
 
     def __init__(self, model: TimelineModel, parent: QWidget | None = None) -> None:
@@ -176,7 +176,7 @@ class Timeline(DetailTab):
     `place_wanted` requests an event by the byte position of its line.
     """
 
-    place_wanted = Signal(int)
+    place_wanted = Signal(object)  # as `TimelineTable.opened`
 
     def __init__(self, desk: Desk, events: EventModel, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
