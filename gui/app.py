@@ -27,6 +27,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from engine.logging.logs import keep_owner_access, log_path, log_to_file, private_folder
 from engine.model.config import VERSION, Settings
 from engine.model.errors import EngineError
+from engine.model.process_limits import raise_open_files
 from gui.context.preferences import Memory, Preferences, config_file
 from gui.desktop.launch_request import (
     SCHEME,
@@ -81,6 +82,7 @@ class Opener(QApplication):
 def main(argv: Sequence[str] | None = None) -> int:
     """Open the window; returns the exit code: 0, 1 when it could not, 2 for bad usage."""
     keep_owner_access()
+    raise_open_files()
     gc.disable()  # nearly all that a start makes is kept; the session enables it again
     options = _parse(sys.argv[1:] if argv is None else argv)
     try:

@@ -55,6 +55,7 @@ GUI_MAY_IMPORT = frozenset(
         "model.kind_traits",
         "model.ledger_ids",
         "model.status",
+        "model.process_limits",
         "model.records",
         "model.redact",
         "model.addresses",

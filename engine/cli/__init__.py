@@ -10,7 +10,9 @@ def main() -> None:
     from engine.cli.guard import guarded
     from engine.cli.streams import repair_streams
     from engine.logging.logs import keep_owner_access
+    from engine.model.process_limits import raise_open_files
 
     keep_owner_access()
+    raise_open_files()
     repair_streams()
     sys.exit(guarded())

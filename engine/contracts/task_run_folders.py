@@ -21,12 +21,12 @@ from typing import Any, Final
 
 from engine.contracts.bulk_progress import KEPT, Contract, InvalidRunStep, Note, TaskRunNotFound
 from engine.ledger import journal, meta, task_files
-from engine.ledger.files import MIB, Folder, Unusable, writing
+from engine.ledger.files import MIB, Folder, Unusable, unusable, writing
 from engine.ledger.lease import make_root
 from engine.ledger.lock import TIMEOUT_S, LockLost, TaskLock
 from engine.ledger.record_store import HEX16, NotAnId, RecordUnreadable, stage
 from engine.model import redact
-from engine.model.errors import LedgerUnusable, LockTimeout
+from engine.model.errors import LockTimeout
 from engine.model.lifecycle import TASK_RUN
 from engine.model.records import EVENTS_NAME, META_NAME, TaskEvent
 from engine.model.status import moment
@@ -117,8 +117,7 @@ class RunFolders:
         except FileNotFoundError:
             return []
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise LedgerUnusable(path=str(self.root), reason=reason) from error
+            raise unusable(error, str(self.root)) from error
 
     def has(self, run_id: str) -> bool:
         try:

@@ -23,7 +23,7 @@ from engine.ledger.machine import wall_ms
 from engine.ledger.ownership import owner_of
 from engine.ledger.reader import LedgerReader
 from engine.ledger.task_files import check_writable
-from engine.model import redact
+from engine.model import process_limits, redact
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import EngineError
@@ -75,7 +75,6 @@ class Report:
 
 WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
 FEW_WATCHES: Final = 1_000
-FEW_DESCRIPTORS: Final = 256
 LITTLE_ROOM: Final = 200 * MIB
 BUILT_MS: Final = 1_735_689_600_000  # 2025: no correct clock shows less
 SKEW_MS: Final = 2_000
@@ -196,16 +195,15 @@ def limits(settings: Settings) -> list[Finding]:
 def _descriptors() -> Iterator[Finding]:
     if sys.platform == "win32":
         return
-    import resource  # there is none on Windows
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    text = say("doctor.files.any")
-    if soft != resource.RLIM_INFINITY:
-        text = say("doctor.files", count=count(soft))
-    if 0 <= soft < FEW_DESCRIPTORS:
+    most, size = process_limits.most_open_files(), process_limits.most_file_bytes()
+    text = say("doctor.files.any") if most is None else say("doctor.files", count=count(most))
+    if process_limits.has_few_files():
         yield Finding("open files", "warning", text, say("doctor.files.advice"))
     else:
         yield Finding("open files", "ok", text)
+    if size is not None and size < process_limits.FEW_BYTES:
+        text = say("doctor.file_size", count=count(size))
+        yield Finding("file size", "warning", text, say("doctor.file_size.advice"))
 
 
 def watches(root: Path) -> Iterator[Finding]:

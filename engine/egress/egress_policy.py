@@ -28,7 +28,8 @@ from engine import budgets
 from engine.egress import public_addresses
 from engine.egress.public_addresses import IPAddress
 from engine.model import addresses as urls
-from engine.model.errors import AddressBlocked, PageError
+from engine.model.errors import AddressBlocked, PageError, PageOutOfFiles
+from engine.model.process_limits import is_shortage, was_short
 
 
 class DomainBlocked(AddressBlocked):
@@ -364,7 +365,7 @@ class Policy:
         return answer if answer is not None and answer.until > self._now() else None
 
     async def _look_up(self, host: str) -> tuple[IPAddress, ...]:
-        future = self._in_flight.get(host)
+        began_s, future = time.monotonic(), self._in_flight.get(host)
         if future is None:
             future = self._in_flight[host] = self._lookup(host)
             future.add_done_callback(lambda done: self._keep(host, done))
@@ -373,14 +374,20 @@ class Policy:
                 return await asyncio.shield(future)
         except TimeoutError as slow:
             raise PageError("dns", f"the name was not resolved within {LOOKUP_S:.0f} s") from slow
-        except OSError:
+        except OSError as failed:
+            # Without a descriptor a resolver may say that there is no such name.
+            if is_shortage(failed) or was_short(began_s):
+                raise PageOutOfFiles() from failed
             return ()
 
     def _keep(self, host: str, done: asyncio.Future[tuple[IPAddress, ...]]) -> None:
         self._in_flight.pop(host, None)
         if done.cancelled():
             return
-        found = () if done.exception() else done.result()
+        failed = done.exception()
+        if failed is not None and was_short(time.monotonic() - KEPT_FAILED_S):
+            return  # it says nothing about the name
+        found = () if failed else done.result()
         while len(self._kept) >= MAX_HOSTS:
             del self._kept[next(iter(self._kept))]
         self._kept[host] = Addresses(found, self._now() + (KEPT_S if found else KEPT_FAILED_S))

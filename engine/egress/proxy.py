@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 from engine.egress.connecting import Connect, connect
 from engine.egress.egress_policy import Policy
 from engine.egress.proxy_listener import Ports, ProxyListener, unknown_ports
-from engine.model.errors import BrowserFailed
+from engine.model.errors import BrowserFailed, BrowserOutOfFiles
+from engine.model.process_limits import is_shortage
 
 START_S = 10.0
 STOP_S = 2.0
@@ -57,7 +58,8 @@ class Proxy:
         except OSError as failed:
             self._listeners.pop(opened, None)
             reason = failed.strerror or "it took too long"
-            raise BrowserFailed(reason=f"its proxy cannot listen: {reason}") from failed
+            kind = BrowserOutOfFiles if is_shortage(failed) else BrowserFailed
+            raise kind(reason=f"its proxy cannot listen: {reason}") from failed
         return opened
 
     async def blocking_listener(self) -> ProxyListener:
@@ -98,7 +100,15 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     if sys.platform == "win32":
         return asyncio.ProactorEventLoop()  # select() is limited to 512 sockets there
     else:
-        return asyncio.SelectorEventLoop()
+        loop = asyncio.SelectorEventLoop()
+        loop.set_exception_handler(_note_shortage)
+        return loop
+
+
+def _note_shortage(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Note a lack of descriptors, at which a loop stops accepting connections for a second."""
+    if not is_shortage(context.get("exception")):
+        loop.default_exception_handler(context)
 
 
 def _shut(loop: asyncio.AbstractEventLoop, listeners: set[ProxyListener]) -> None:

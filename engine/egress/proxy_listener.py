@@ -35,7 +35,8 @@ from engine.egress.proxy_request import (
     TooManyInterim,
     parse,
 )
-from engine.model.errors import AddressBlocked, PageError
+from engine.model.errors import AddressBlocked, PageError, PageOutOfFiles
+from engine.model.process_limits import is_shortage
 
 if TYPE_CHECKING:
     from engine.egress.public_addresses import IPAddress
@@ -314,6 +315,8 @@ class ProxyListener:
 
 
 def _as_page(failed: OSError) -> PageError:
+    if is_shortage(failed):
+        return PageOutOfFiles()
     if isinstance(failed, TimeoutError):
         return PageError("timeout", "the server did not answer")
     if isinstance(failed, ConnectionRefusedError):

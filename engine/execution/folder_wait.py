@@ -14,9 +14,11 @@ from engine.ledger.ownership import AWAY_WORDS
 from engine.model.errors import (
     EngineError,
     LedgerAway,
+    LedgerOutOfFiles,
     LedgerWriteFailed,
     TaskRemoved,
     UnitsMissing,
+    WriteOutOfFiles,
 )
 from engine.model.records import TaskId
 
@@ -26,6 +28,7 @@ CHECK_S: Final = 0.1  # interval of checks for the folder's return
 REMOVED_S: Final = 1.0  # a folder that is replaced by a copy is missing for a moment
 COPIED_S: Final = 3.0  # another folder may take this long to be complete
 RETRY_S: Final = 0.05
+PASSED_S: Final = 10.0  # without an error a shortage of descriptors is over
 MAX_RETRIES: Final = 100  # retries of a write that fails although the folder is there
 PHASE: Final = "ledger"  # of the `log` event about the absence
 
@@ -57,6 +60,7 @@ class FolderWait:
         self._lock = asyncio.Lock()
         self._folder: HeldFolder | None = None
         self._retries = 0
+        self._short_since_s = self._short_until_s = -PASSED_S  # of a lack of descriptors
         self.since: float | None = None
         self.lost: EngineError | None = None
 
@@ -73,19 +77,31 @@ class FolderWait:
         waited_s = time.monotonic() - self.since if self.since is not None else self._limit_s
         self._limit_s = min(self._limit_s, round(waited_s, 1))
 
+    def give_up(self, error: EngineError) -> None:
+        """Give up the run, although its folder is there, because of `error`."""
+        self.lost = error
+        log.warning("task %s: given up: %s", self._task_id, error)
+
     def reset_retries(self) -> None:
         """Reset the retry count after a successful write."""
         self._retries = 0
+        if self._short_until_s > 0:
+            self._short_until_s = -PASSED_S
+            self._report("")
 
     async def wait_out(self, error: EngineError) -> None:
         """Return once the folder is there, and the write that raised `error` can be repeated.
 
         Raises:
             LedgerAway, TaskRemoved: the folder does not come back; the run has to end.
+            WriteOutOfFiles, LedgerOutOfFiles: no descriptor became free; the run has to end.
             EngineError: `error` itself, which has another cause.
         """
         if self.lost is not None:
             raise self.lost
+        if isinstance(error, WriteOutOfFiles | LedgerOutOfFiles):
+            await self._wait_for_descriptors(error)
+            return
         if not may_be_away(error) or self._folder is None:
             raise error
         async with self._lock:
@@ -99,6 +115,18 @@ class FolderWait:
             else:
                 self._retries += 1
                 await asyncio.sleep(RETRY_S)
+
+    async def _wait_for_descriptors(self, error: EngineError) -> None:
+        """Pause until descriptors may be free; a shortage has the limit of an absent folder."""
+        now_s = time.monotonic()
+        if now_s - self._short_until_s > PASSED_S:
+            self._short_since_s = now_s
+        self._short_until_s = now_s
+        if now_s - self._short_since_s >= self._limit_s:
+            self.give_up(error)
+            raise error
+        self._report(f"{error.title}: {error}")
+        await asyncio.sleep(CHECK_S)
 
     async def _wait_for_folder(self, folder: HeldFolder, presence: Presence) -> None:
         """Wait for the folder. A cancelled wait keeps `since`, so that the next one continues

@@ -15,16 +15,19 @@ from engine.execution.folder_wait import FolderWait
 from engine.execution.task_context import TaskContext, TaskObserver
 from engine.kinds.context import StopReason, UnitStopped
 from engine.kinds.spec import Head, KindSpec, Tools
-from engine.ledger.changes import BUDGET_EXCEEDED
+from engine.ledger.changes import BUDGET_EXCEEDED, OVERRULED
 from engine.ledger.ledger import Ledger
 from engine.model import redact
 from engine.model.errors import (
     EngineError,
+    LedgerFileTooLarge,
     OwnershipLost,
+    PageOutOfFiles,
     TaskFailed,
     TransitionError,
     UnitsMissing,
 )
+from engine.model.process_limits import is_shortage
 from engine.model.records import ErrorInfo, Status, TaskId, TaskRecord, Units, Unreadable
 from engine.model.tally import StoppedBy, own_id
 
@@ -107,7 +110,7 @@ class Runner:
 
     @property
     def lost(self) -> EngineError | None:
-        """Reason why the run was given up: its folder is gone."""
+        """Reason why the run was given up: its folder is gone, or its record cannot be written."""
         return self._folder.lost
 
     @property
@@ -151,6 +154,9 @@ class Runner:
 
     async def _can_go_on(self, error: EngineError) -> bool:
         """Wait until a failed change of state can be repeated; False when the run is lost."""
+        if isinstance(error, LedgerFileTooLarge):  # it would fail for ever
+            self._folder.give_up(error)
+            return False
         try:
             await self._folder.wait_out(error)
         except EngineError as final:
@@ -258,15 +264,25 @@ class Runner:
         return bool(reason)
 
     async def _settle(self, outcome: Outcome) -> TaskRecord | None:
-        """Write the end: result, then terminal meta, then the event. Retries until it is
-        written."""
+        """Write the end: result, then terminal meta, then the event. Retries until it is written.
+
+        What no retry can write is left out, and the task is FAILED with this reason.
+        """
+        if self.lost is not None:  # its body was stopped for that, and by no request
+            reason = ErrorInfo(message=str(self.lost), code=self.lost.code)
+            outcome = Outcome(Status.FAILED, error=reason)
+        write_end = self._write_end
         while True:
             try:
-                return await asyncio.to_thread(self._write_end, outcome)
+                return await asyncio.to_thread(write_end, outcome)
             except TransitionError:
                 await self._log_ownership_lost()
                 return None
             except EngineError as error:
+                if isinstance(error, LedgerFileTooLarge) and write_end != self._write_meta:
+                    log.warning("task %s: it ends without a result: %s", self._job.task_id, error)
+                    outcome, write_end = _unwritable(outcome, error), self._write_meta
+                    continue
                 if not await self._can_go_on(error):
                     return None
 
@@ -291,9 +307,13 @@ class Runner:
             # A start address may hold a password, and the scope is derived from it.
             head = self._context.clean(redact.head(head))
             ledger.write_units(task_id, head, self._job.kind.units_key)
+        return self._write_meta(outcome)
+
+    def _write_meta(self, outcome: Outcome) -> TaskRecord:
         error = outcome.error
         if error is not None:
             error = msgspec.structs.replace(error, message=self._context.clean(error.message))
+        ledger, task_id = self._ledger, self._job.task_id
         record = ledger.finish(task_id, outcome.status, error=error, units=self._units(outcome))
         self._trouble("")
         return record
@@ -352,7 +372,21 @@ def _stopped(reason: StopReason, head: Head | None = None) -> Outcome:
     return Outcome(Status.COMPLETED, head)
 
 
+def _unwritable(outcome: Outcome, error: EngineError) -> Outcome:
+    """Map an outcome whose result cannot be written.
+
+    A cancel or its own failure stays the reason, unless a force could turn that into a success.
+    """
+    own = outcome.error.code not in OVERRULED if outcome.error is not None else False
+    if own or outcome.status is Status.CANCELLED:
+        return outcome
+    return Outcome(Status.FAILED, error=ErrorInfo(message=str(error), code=error.code))
+
+
 def _internal_error(error: BaseException) -> Outcome:
+    if is_shortage(error):
+        short = PageOutOfFiles()
+        return Outcome(Status.FAILED, error=ErrorInfo(message=str(short), code=short.code))
     name = type(error).__name__
     message = f"An unexpected {name} ended the task; the log has the details."
     return Outcome(Status.FAILED, error=ErrorInfo(message=message, code="internal_error"))

@@ -125,7 +125,7 @@ class TaskContext:
         try:
             # Threads would overtake each other, and progress would decrease.
             async with self._order:
-                reason = await self._store(steps, units)
+                reason = await self._write(partial(self._run_steps, steps))
         except asyncio.CancelledError:
             if self.folder is not None and self.folder.since is not None:
                 self._unwritten.append(
@@ -135,16 +135,6 @@ class TaskContext:
         self._nudge(self._id)
         if reason:
             self.stop(reason)
-
-    async def _store(self, steps: deque[Step], units: Units) -> StopReason:
-        previous, self.units = self.units, units
-        whole = len(steps)
-        try:
-            return await self._write(partial(self._run_steps, steps))
-        except EngineError:
-            if len(steps) == whole:
-                self.units = previous  # a page that could not be written does not count
-            raise
 
     async def reached(self, message: str) -> None:
         """Report the current activity: a progress event that counts no further unit."""
@@ -195,6 +185,8 @@ class TaskContext:
 
     def flush(self) -> None:
         """Write the pages whose body ended while their folder was absent; for a thread."""
+        with self._writing:  # a write in progress outlives its cancelled body, and counts
+            pass
         while self._unwritten:
             steps, units = self._unwritten[0]
             self._run_steps(steps)
@@ -250,6 +242,7 @@ class TaskContext:
         def append() -> StopReason:
             self._ledger.append_page(self.task_id, self.clean(dict(page)))
             self.lines += 1
+            self.units = units  # a page that could not be written does not count
             return ""
 
         def report() -> StopReason:

@@ -17,7 +17,16 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Final
 
-from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
+from engine.model.errors import (
+    EngineError,
+    LedgerFileTooLarge,
+    LedgerOutOfFiles,
+    LedgerReadOnly,
+    LedgerUnusable,
+    LedgerWriteFailed,
+    WriteOutOfFiles,
+)
+from engine.model.process_limits import is_shortage
 
 
 def read_fully(fd: int, size: int) -> bytes:
@@ -89,7 +98,17 @@ def write_error(error: OSError, path: str) -> EngineError:
     if error.errno in _READ_ONLY_ERRNOS:
         return LedgerReadOnly(path=path)
     reason = LINK_REASON if error.errno in _LINK_ERRNOS else error.strerror or str(error)
+    if error.errno == errno.EFBIG:
+        return LedgerFileTooLarge(reason=reason, path=path)
+    if is_shortage(error):
+        return WriteOutOfFiles(reason=reason, path=path)
     return LedgerWriteFailed(reason=reason, path=path)
+
+
+def unusable(error: OSError, path: str, reason: str = "") -> LedgerUnusable:
+    """Convert a failed read of a folder to an engine error; a lack of descriptors is named."""
+    kind = LedgerOutOfFiles if is_shortage(error) else LedgerUnusable
+    return kind(path=path, reason=reason or error.strerror or str(error))
 
 
 def refusal(error: OSError) -> Exception:
@@ -275,6 +294,7 @@ class Folder:
             if heal and (size := os.fstat(fd).st_size) and last_byte(fd, size) != b"\n":
                 data = b"\n" + data
             if os.write(fd, data) != len(data):
+                os.write(fd, b"\n")  # raises why there was no room: disk, quota, or size of a file
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
             if durable:
                 os.fsync(fd)

@@ -29,6 +29,7 @@ from engine.model.errors import (
     TaskNotFound,
     TaskUnreadable,
 )
+from engine.model.process_limits import is_shortage
 from engine.model.records import META_NAME
 from engine.text.messages import ENGLISH
 
@@ -300,13 +301,13 @@ class HeldFolder:
         """Return where the folder is now; one that came back is held from then on."""
         try:
             top = Folder.at(str(self._root))
-        except OSError:
-            return Presence.AWAY
+        except OSError as error:  # without a descriptor nothing is known of the folder
+            return Presence.THERE if is_shortage(error) else Presence.AWAY
         with top:
             try:
                 found = top.enter(self._task_id)
-            except OSError:
-                return self._judge(top)
+            except OSError as error:
+                return Presence.THERE if is_shortage(error) else self._judge(top)
             if not found.has(META_NAME):  # half removed, or half copied back
                 found.close()
                 return Presence.AWAY

@@ -25,9 +25,10 @@ from engine.ledger.files import (
     Unusable,
     read_fully,
     refusal,
+    unusable,
 )
 from engine.ledger.json_stream import may_be_deep
-from engine.model.errors import LedgerUnusable
+from engine.model.process_limits import is_shortage
 from engine.model.records import META_NAME, TERMINAL, Stamp, TaskId, TaskRecord, Unreadable
 
 SMALL_BYTES: Final = 16 * 1024
@@ -71,7 +72,7 @@ def folders(root: Folder, at_once: int) -> Iterator[list[TaskId]]:
             while part := list(islice(found, at_once)):
                 yield _ids([one.name for one in part if one.is_dir(follow_symlinks=False)])
     except OSError as error:
-        raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
+        raise unusable(error, root.path, link_or(error)) from error
 
 
 def _ids(names: list[str]) -> list[TaskId]:
@@ -90,7 +91,7 @@ def task_ids(root: Folder) -> Iterator[TaskId]:
                 if _is_id(name) and entry.is_dir(follow_symlinks=False):
                     yield name
     except OSError as error:
-        raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
+        raise unusable(error, root.path, link_or(error)) from error
 
 
 def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:
@@ -276,8 +277,8 @@ def _read(root: Folder, task_id: str, now_ms: int, decode: Decode) -> Found | No
     except OSError as error:
         if error.errno == errno.ENOTDIR:
             return None
-        if error.errno in (errno.EMFILE, errno.ENFILE):  # says nothing about the task
-            raise LedgerUnusable(path=root.path, reason=link_or(error)) from error
+        if is_shortage(error):  # says nothing about the task
+            raise unusable(error, root.path) from error
         reason = link_or(error)
     mark = mark or stamp(root, _below(task_id))
     seen_ms = mark.mtime_ns // 1_000_000 if mark else now_ms

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from engine.ledger import event_search, journal, listing, meta, task_files
 from engine.ledger.event_search import Found, Needle
-from engine.ledger.files import MIB, Folder, Unusable
+from engine.ledger.files import MIB, Folder, Unusable, unusable
 from engine.ledger.lease import Lease
 from engine.ledger.listing import AT_ONCE, packed
 from engine.ledger.machine import wall_ms
@@ -23,11 +23,11 @@ from engine.ledger.result_assembly import GeneratedStream, JoinedResult, assembl
 from engine.model.errors import (
     EngineError,
     LedgerMissing,
-    LedgerUnusable,
     NotATaskId,
     TaskNotFound,
     TaskUnreadable,
 )
+from engine.model.process_limits import is_shortage
 from engine.model.records import (
     EVENTS_NAME,
     META_NAME,
@@ -374,19 +374,23 @@ class LedgerReader:
                 # A link in its place, as reported by systems other than Linux.
                 if error.errno == errno.ELOOP:
                     raise TaskNotFound(task_id=task_id, root=str(self.root)) from error
-                reason = listing.link_or(error)
-                raise LedgerUnusable(path=str(self.root / task_id), reason=reason) from error
+                raise unusable(error, str(self.root / task_id), listing.link_or(error)) from error
         with folder:
             yield folder
 
     @contextmanager
     def _readable(self, task_id: str, name: str) -> Iterator[None]:
-        """Convert errors for an invalid or inaccessible file to TaskUnreadable."""
+        """Convert errors for an invalid or inaccessible file to TaskUnreadable.
+
+        A lack of descriptors says nothing about the file.
+        """
         try:
             yield
         except Unusable as error:
             raise self._unreadable(task_id, str(error), name) from error
         except OSError as error:
+            if is_shortage(error):
+                raise unusable(error, str(self.root / task_id)) from error
             raise self._unreadable(task_id, listing.link_or(error), name) from error
 
     def _unreadable(self, task_id: str, reason: str, name: str = META_NAME) -> TaskUnreadable:

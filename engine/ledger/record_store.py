@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.ledger import meta
-from engine.ledger.files import MIB, Folder, Unusable, writing
+from engine.ledger.files import MIB, Folder, Unusable, unusable, writing
 from engine.ledger.lease import make_root
 from engine.ledger.lock import TIMEOUT_S, kernel_lock
-from engine.model.errors import EngineError, LedgerUnusable
+from engine.model.errors import EngineError
 from engine.model.records import META_NAME
 
 HEX16: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -195,8 +195,7 @@ class RecordStore:
         except FileNotFoundError as error:
             raise self.missing(record_id) from error
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise LedgerUnusable(path=str(self.folder), reason=reason) from error
+            raise unusable(error, str(self.folder)) from error
 
 
 def stage(folder: Folder, name: str, data: bytes, *, durable: bool) -> None:

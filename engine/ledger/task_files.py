@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from engine.ledger import lease
-from engine.ledger.files import READ_FLAGS, Folder, Unusable
+from engine.ledger.files import READ_FLAGS, Folder, Unusable, unusable
 from engine.ledger.lease import Lease
 from engine.ledger.listing import task_ids
 from engine.ledger.lock import PEERS, TaskLock
@@ -40,7 +40,7 @@ def open_root(root: Path) -> Folder | None:
     except PermissionError:
         reason = "this folder may not be read by you"
     except OSError as error:
-        reason = error.strerror or str(error)
+        raise unusable(error, str(root)) from error
     if not reason:
         return None
     raise LedgerUnusable(path=str(root), reason=reason)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.ledger.directory_watcher import DirectoryWatcher, open_watcher
+from engine.ledger.files import unusable
 from engine.ledger.filesystem_checks import ANSWER_S, SILENT_WORDS, unreliable_notices
 from engine.model.errors import LedgerUnusable
 from engine.model.records import META_NAME, TaskId
@@ -275,8 +276,7 @@ def _unusable(root: Path, error: OSError) -> LedgerUnusable:
         errno.ENOTDIR: "this is a file, not a folder",
         errno.EACCES: "the folder may not be read",
     }
-    reason = words.get(error.errno or 0, error.strerror or str(error))
-    return LedgerUnusable(path=str(root), reason=reason)
+    return unusable(error, str(root), words.get(error.errno or 0, ""))
 
 
 def _watch_failure(error: OSError) -> str:

@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
+OUT_OF_FILES_ADVICE: Final = (
+    "Raise the limit of open files (`ulimit -n 4096`), or run fewer tasks and pages at once; "
+    "`octask doctor` shows the limit."
+)
 MOST_QUOTED: Final = 4_000  # characters of one quoted value, since input may be a megabyte
 
 
@@ -200,6 +204,15 @@ class LedgerUnusable(EngineError):
     advice_text = "Choose another folder with --root, or mend this one."
 
 
+class LedgerOutOfFiles(LedgerUnusable):
+    """The ledger cannot be read, because the process may open no more files."""
+
+    code = "ledger_out_of_files"
+    title = "Too many files are open"
+    sentence = "The task ledger cannot be read: {reason}"
+    advice_text = OUT_OF_FILES_ADVICE
+
+
 class LedgerNotThere(LedgerUnusable):
     """The folder of a known ledger is missing, or empty like a mount point."""
 
@@ -225,6 +238,23 @@ class LedgerWriteFailed(EngineError):
     title = "Cannot write the task ledger"
     sentence = "Cannot write the task ledger: {reason}"
     advice_text = "Free some space or mend the folder ({path}), then try again."
+
+
+class WriteOutOfFiles(LedgerWriteFailed):
+    """A write failed, because the process may open no more files."""
+
+    code = "write_out_of_files"
+    title = "Too many files are open"
+    advice_text = OUT_OF_FILES_ADVICE
+
+
+class LedgerFileTooLarge(LedgerWriteFailed):
+    """A limit of the system allows no file of this size, so that no retry can succeed."""
+
+    code = "ledger_file_too_large"
+    title = "The system allows no file of this size"
+    sentence = "Cannot write the task ledger, by a limit of file sizes (`ulimit -f`): {reason}"
+    advice_text = "Raise the limit (`ulimit -f`), or move the ledger ({path}) to another disk."
 
 
 class LedgerBlocked(LedgerWriteFailed):
@@ -265,6 +295,14 @@ class BrowserFailed(EngineError):
     advice_text = "Run `octask doctor` to see which browser was tried."
 
 
+class BrowserOutOfFiles(BrowserFailed):
+    """Chromium does not start or stay running, because a process may open no more files."""
+
+    code = "browser_out_of_files"
+    title = "Too many files are open"
+    advice_text = OUT_OF_FILES_ADVICE
+
+
 class BrowserGone(EngineError):
     """The browser died while a page was loading; the page may be retried once."""
 
@@ -292,6 +330,18 @@ class PageError(EngineError):
         self.kind = kind
         self.status = status
         super().__init__(kind=kind, message=message)
+
+
+class PageOutOfFiles(PageError):
+    """The page failed, because the process may open no more files; the page is not to blame."""
+
+    unproved = True
+    code = "page_out_of_files"
+    title = "Too many files are open"
+    advice_text = OUT_OF_FILES_ADVICE
+
+    def __init__(self) -> None:
+        super().__init__("open_files", "the limit of open files (`ulimit -n`) was reached")
 
 
 class AddressBlocked(PageError):

@@ -210,7 +210,7 @@ ROBOTS: Final = "robots.txt"  # label of a unit that waits for robots.txt instea
 
 # Network failures that may not recur on the next attempt; a sleep of the machine causes the same
 # failures.
-_PASSING: Final = frozenset({"timeout", "connection", "network", "dns", "protocol"})
+PASSING: Final = frozenset({"timeout", "connection", "network", "dns", "protocol", "open_files"})
 _ASKS_FOR_LATER: Final = frozenset({408, 429})  # in addition to every 5xx
 _SEEN_TO_DO_IT: Final = frozenset({"flood", "memory"})
 _PAUSE_S: Final = 0.25  # before the first retry, doubled for each later one
@@ -230,7 +230,7 @@ def is_passing(failed: EngineError) -> bool:
     if isinstance(failed, PageError):
         if failed.proved:
             return False
-        return failed.kind in _PASSING or is_passing_status(failed.status)
+        return failed.kind in PASSING or is_passing_status(failed.status)
     return not isinstance(failed, BrowserGone)
 
 
@@ -273,7 +273,7 @@ async def patiently(fetch: Callable[[], Awaitable[Fetched]], retries: int) -> Fe
 
 def is_of_a_sleep(failed: EngineError) -> bool:
     """Return whether a sleep of the machine explains the failure."""
-    return not isinstance(failed, PageError) or failed.kind in _PASSING
+    return not isinstance(failed, PageError) or failed.kind in PASSING
 
 
 def is_unproved(failed: EngineError) -> bool:

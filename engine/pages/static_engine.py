@@ -19,7 +19,8 @@ from urllib.parse import quote
 from engine.egress.egress_policy import Policy, without_credentials
 from engine.model import addresses
 from engine.model.addresses import Address, Credentials, address_of, in_charset, link_address
-from engine.model.errors import AddressBlocked, EngineError, PageError
+from engine.model.errors import AddressBlocked, EngineError, PageError, PageOutOfFiles
+from engine.model.process_limits import is_shortage
 from engine.pages import documents, style_sheets
 from engine.pages.asset_loading import ASSET_S, Script, ScriptLoader, SheetLoader, names_in
 from engine.pages.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
@@ -560,6 +561,8 @@ def _page_error(failed: Exception) -> EngineError:
     """Map a library error to a page error in one sentence, without internal details."""
     import aiohttp
 
+    if is_shortage(failed):
+        return PageOutOfFiles()
     if isinstance(failed, aiohttp.ClientConnectorCertificateError):
         return PageError("tls", "the site's certificate is not valid")
     if isinstance(failed, aiohttp.ClientSSLError):

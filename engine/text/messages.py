@@ -371,6 +371,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "doctor.files.any": "any number of files may be open",
     "doctor.files": "{count} files may be open",
     "doctor.files.advice": "Raise it: ulimit -n 1024",
+    "doctor.file_size": "a file may have {count} bytes at most",
+    "doctor.file_size.advice": "Raise it: ulimit -f unlimited",
     "doctor.watches": "changes in folders are told at once",
     "doctor.watches.few": "only {count} folders can be watched",
     "doctor.watches.none": "folders cannot be watched: {reason}",

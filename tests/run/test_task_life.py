@@ -235,15 +235,16 @@ async def test_a_wait_that_times_out_ends_no_task(home: Path, site: Any) -> None
         assert record_of(await engine.tasks.get(task_id)).is_live
 
 
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 async def test_a_full_disk_at_the_end_is_waited_out_and_nothing_is_lost(
-    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch
+    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     disk = {"full": False}
     fsync = os.fsync
 
     def full_or_not(descriptor: int) -> None:
         if disk["full"]:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise OSError(code, os.strerror(code))
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", full_or_not)
@@ -254,13 +255,49 @@ async def test_a_full_disk_at_the_end_is_waited_out_and_nothing_is_lost(
         await until(lambda: len(pages_on_disk(home, task_id)) >= 1)
         disk["full"] = True
         await until(lambda: bool(engine.health().warnings))
-        assert os.strerror(errno.ENOSPC) in engine.health().warnings[0]
+        assert os.strerror(code) in engine.health().warnings[0]
         assert record_of(await engine.tasks.get(task_id)).status == Status.RUNNING
         disk["full"] = False
         assert (await engine.tasks.wait(task_id)).status == Status.COMPLETED
         await engine.tasks.join(task_id)
         assert engine.health().warnings == ()
     assert len(result_of(home, task_id)["pages"]) == 3
+
+
+@pytest.mark.parametrize("last", ["result.json", "meta.json"])
+async def test_what_a_limit_of_file_sizes_forbids_ends_the_run_and_is_never_a_success(
+    home: Path, site: Any, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """Without a result the task is FAILED; without a record the run is given up, and reaped."""
+    write, limited = os.write, {"now": False}
+
+    def too_large(descriptor: int, data: bytes) -> int:
+        of_end = b'"ended_at"' in bytes(data) and last == "meta.json"
+        if limited["now"] and (b'"summary"' in bytes(data) or of_end):
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", too_large)
+    limited["now"] = True
+    async with opened(home) as engine:
+        args = {"url": site.url, **STATIC, "max_pages": 2}
+        task_id = (await engine.requests.start("crawl", args)).task_id
+        async with asyncio.timeout(20):
+            await engine.tasks.join(task_id)
+        lost = engine.own.lost(task_id)
+        record = record_of(await engine.tasks.get(task_id))
+        assert record.status == (Status.FAILED if lost is None else Status.RUNNING)
+        assert (lost is not None) == (last == "meta.json")
+        if lost is not None:
+            assert (await engine.tasks.get(task_id)).orphaned
+    limited["now"] = False
+    async with opened(home) as engine:
+        await engine.commands.reap()
+        record = record_of(await engine.tasks.get(task_id))
+    assert record.status == Status.FAILED
+    assert record.error is not None
+    assert record.error.code == ("orphaned" if last == "meta.json" else "ledger_file_too_large")
+    assert len(pages_on_disk(home, task_id)) == 2
 
 
 async def test_a_page_that_could_not_be_written_is_not_counted(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import time
 from dataclasses import replace
-from errno import EACCES, EEXIST, EIO, EISDIR, EMFILE, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +31,10 @@ from gui.i18n.language import (
 from tests.words.told_texts import WHOLE, told_texts
 
 LANGUAGES = [code for code in NAMES if code != "en"]
-SYSTEM = (EACCES, EEXIST, EIO, EISDIR, EMFILE, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS)
+SYSTEM = (
+    *(errno.EACCES, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EIO, errno.EISDIR, errno.EMFILE),
+    *(errno.ENFILE, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS),
+)
 GAP = re.compile(r"\{(\d+)\}")
 
 

@@ -22,6 +22,7 @@ from engine.browser.chromium.browser_options import (
     Limits,
 )
 from engine.browser.chromium.locate import Found, locate
+from engine.browser.page.failures import check_limits
 from engine.browser.recording.live_view import LiveViews, MaskedContent
 from engine.egress.proxy import Proxy
 from engine.model.errors import BrowserFailed, BrowserMissing, ShuttingDown
@@ -234,6 +235,7 @@ class BrowserSession:
                 await self.proxy.close()
 
     async def _launch(self, variant: BrowserVariant) -> Chromium:
+        check_limits()
         found: Found = await asyncio.to_thread(locate, self._path, headless=not variant.headed)
         # The import takes about 0.3 s, so it runs on a thread to keep the loop free.
         await asyncio.to_thread(_import_playwright)

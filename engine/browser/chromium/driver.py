@@ -21,6 +21,7 @@ import psutil
 from playwright._impl._driver import compute_driver_executable
 from playwright.async_api import Error, async_playwright
 
+from engine.browser.page.failures import browser_failure
 from engine.model.errors import BrowserFailed
 
 if TYPE_CHECKING:
@@ -83,10 +84,11 @@ class Driver:
             raise
         if start.ready:
             return cls._of(start, start.process())
+        cause = start.task.exception() if start.task.done() else None
         reason = _reason(start.task) if start.task.done() else f"no answer within {limit_s:.0f} s"
         await _finish(asyncio.create_task(cls._cancel(start)))
         reason = await asyncio.to_thread(_node_error) or reason
-        raise BrowserFailed(reason=f"its driver does not start: {reason}")
+        raise browser_failure(f"its driver does not start: {reason}", cause)
 
     @classmethod
     def _of(cls, start: _Start, process: psutil.Process | None) -> Driver:
@@ -320,6 +322,7 @@ def _tree(process: psutil.Process | None) -> list[psutil.Process]:
 
 _RENDERER = "--type=renderer"
 _PROFILE_OPTION = "--user-data-dir="
+_NEARLY = 12  # open files that a connection or a renderer needs at once
 _BUSY_S = 0.25  # sampling time for CPU use
 
 
@@ -382,6 +385,14 @@ class Family:
             except psutil.Error:
                 return None
         return frozenset(found) or None
+
+    def lacks_files(self, most: int) -> bool:
+        """Return whether a process has nearly `most` open files; its next one may fail."""
+        for member in self.members():
+            with contextlib.suppress(psutil.Error):
+                if member.num_fds() >= most - _NEARLY:
+                    return True
+        return False
 
     def end(self) -> None:
         """Kill all processes at once."""

@@ -18,10 +18,10 @@ from engine.browser.chromium.browser_options import Limits
 from engine.browser.chromium.driver import Driver, Family, end, holds, holds_alone
 from engine.browser.chromium.locate import Found
 from engine.browser.chromium.navigation_filter import NavigationFilter
-from engine.browser.page.failures import NoScreen
+from engine.browser.page.failures import NoScreen, browser_failure
 from engine.egress.egress_policy import LOOPBACK
 from engine.egress.proxy import Proxy
-from engine.model.errors import BrowserFailed
+from engine.model.process_limits import FEW_FILES, most_open_files
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
@@ -242,6 +242,13 @@ class Chromium:
         """Return the ports of its own connections, or None if unknown. For a thread."""
         return self.family.ports() if self.family is not None else None
 
+    async def lacks_files(self) -> bool:
+        """Return whether one of its processes may hardly open any more files."""
+        most = most_open_files()
+        if most is None or most >= FEW_FILES or self.family is None:
+            return False
+        return await asyncio.to_thread(self.family.lacks_files, most)
+
     async def end_flood(self) -> bool:
         """End the page that floods it, if one is busy; the other pages continue."""
         before_s, self._flood_s = self._flood_s, time.monotonic()  # set before the crash event
@@ -279,7 +286,7 @@ async def launch(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVar
             reason = _reason(failed.message)
             if _is_final(failed.message):
                 break
-    raise BrowserFailed(reason=f"{found.path}: {reason}")
+    raise browser_failure(f"{found.path}: {reason}")
 
 
 async def _try(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVariant) -> Chromium:

@@ -27,8 +27,9 @@ from engine.browser.page.failures import (
 )
 from engine.egress.egress_policy import Place, place_of
 from engine.egress.proxy_listener import STALL_S
-from engine.model.errors import BrowserGone, PageError
-from engine.pages.fetch import Fetched, PageOptions
+from engine.model.errors import BrowserGone, PageError, PageOutOfFiles
+from engine.model.process_limits import has_few_files, was_short
+from engine.pages.fetch import PASSING, Fetched, PageOptions
 from engine.secrets.value_search import Echoes
 
 if TYPE_CHECKING:
@@ -146,6 +147,8 @@ class CrawlContext:
                 self.chromium.give_up()  # the next page would not load in it
             return fetched
         except PageError as failed:
+            if await self._descriptors_explain(failed, began_s):
+                raise PageOutOfFiles() from failed
             if tab is not None and not options.fresh:
                 failed.unproved |= await self._others_explain(failed, tab, url, options, began_s)
             failed.unproved |= failed.kind == "timeout" and self.chromium.was_flooded(began_s)
@@ -153,6 +156,8 @@ class CrawlContext:
         except (Error, TimeoutError) as gone:
             if tab is not None:
                 tab.spoiled = tab.spoiled or "gone"
+            if has_few_files() or was_short(began_s):
+                raise PageOutOfFiles() from gone
             raise self._gone(url, options, began_s) from gone
         finally:
             self.busy -= 1
@@ -186,6 +191,14 @@ class CrawlContext:
             raise no_answer(options.timeout_ms)  # it may have had no time to come to rest
         if not fetched.settled and self._withheld(fetched.final_url, options, began_s, begun=True):
             raise Withheld()
+
+    async def _descriptors_explain(self, failed: PageError, since_s: float) -> bool:
+        """Return whether a lack of descriptors, here or in the browser, may explain the failure."""
+        if failed.kind == "crash":
+            return has_few_files() or was_short(since_s)
+        if failed.kind not in PASSING and failed.kind != "no_content":
+            return False
+        return was_short(since_s) or await self.chromium.lacks_files()
 
     def _note_outliving(self, count: int) -> None:
         """Record requests of a page that continue without it (`fetch` with `keepalive`)."""

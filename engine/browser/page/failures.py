@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from engine.model.errors import BrowserFailed, PageError
+from engine.model import process_limits
+from engine.model.errors import BrowserFailed, BrowserOutOfFiles, PageError, PageOutOfFiles
 
 
 class NoScreen(BrowserFailed):
@@ -103,6 +104,8 @@ def net_failure(message: str) -> PageError | None:
     if match is None:
         return None
     code = match.group(1)
+    if code == "ERR_INSUFFICIENT_RESOURCES":  # no descriptor, in the browser or on the machine
+        return PageOutOfFiles()
     known = _SENTENCES.get(code)
     if known is not None:
         failed = PageError(*known)
@@ -118,3 +121,31 @@ def net_failure(message: str) -> PageError | None:
 def no_answer(timeout_ms: int) -> PageError:
     """Return the error for a page that did not load or react within its limit."""
     return PageError("timeout", f"the page did not answer within {timeout_ms / 1000:g} s")
+
+
+def browser_failure(reason: str, cause: BaseException | None = None) -> BrowserFailed:
+    """Return the error of a browser that did not start; low limits of this process are named.
+
+    A browser without descriptors reports whatever it failed at, so a low limit is told as a fact.
+    """
+    if process_limits.is_shortage(cause) or process_limits.is_short() or "EMFILE" in reason:
+        return BrowserOutOfFiles(reason=f"{reason} (too many files are open)")
+    files, size = process_limits.most_open_files(), process_limits.most_file_bytes()
+    if files is not None and process_limits.has_few_files():
+        reason = f"{reason} (only {files} files may be open here: `ulimit -n`)"
+        return BrowserOutOfFiles(reason=reason)
+    if size is not None and size < process_limits.FEW_BYTES:
+        reason = f"{reason} (a file may have only {size} bytes here: `ulimit -f`)"
+    return BrowserFailed(reason=reason)
+
+
+def check_limits() -> None:
+    """Refuse a browser that cannot work: its network service would fail, and every page with it.
+
+    Raises:
+        BrowserOutOfFiles: too few files may be open.
+    """
+    files, needed = process_limits.most_open_files(), process_limits.BROWSER_FILES
+    if files is not None and files < needed:
+        reason = f"only {files} files may be open here (`ulimit -n`), and a browser needs {needed}"
+        raise BrowserOutOfFiles(reason=reason)
