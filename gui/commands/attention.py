@@ -27,7 +27,7 @@ from gui.commands.bulk_work import Reports
 from gui.context.preferences import locked, write_whole
 from gui.context.window_context import WindowContext
 from gui.engine_link.scheduling import Debounce, SlicedWork
-from gui.style.dialogs import Question
+from gui.style.questions import Question
 from gui.style.theme import plain_label
 
 # Acknowledged reasons, stored next to the settings and in no ledger.

@@ -30,8 +30,8 @@ from gui.i18n import language
 from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import announce
 from gui.style.banners import Banner, Choice
-from gui.style.dialogs import Question, TaskList
 from gui.style.icons import icon
+from gui.style.questions import Question, TaskList
 from gui.style.theme import plain_label, plain_tip
 from gui.style.widgets import LinkButton
 

@@ -21,7 +21,7 @@ from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext
 from gui.i18n.names import name_with_ledger
 from gui.style.banners import Banner, Choice
-from gui.style.dialogs import Question, TaskList
+from gui.style.questions import Question, TaskList
 
 # Question before many tasks go to the trash, or any are deleted permanently.
 

@@ -32,7 +32,7 @@ from gui.engine_link.bridge import Bridge
 from gui.i18n import language
 from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import InOrder
-from gui.style.dialogs import ask_folder, documents, show_folder
+from gui.style.questions import ask_folder, documents, show_folder
 from gui.style.theme import heading, plain_label, plain_title
 from gui.style.widgets import arrange
 

@@ -26,7 +26,7 @@ from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import EngineCalls
 from gui.i18n.names import name_with_ledger
-from gui.style.dialogs import BUTTON, Question, TaskList
+from gui.style.questions import BUTTON, Question, TaskList
 from gui.style.theme import plain_label
 from gui.style.widgets import arrange
 

@@ -37,8 +37,8 @@ from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.i18n.names import line_of
 from gui.style.accessibility import InOrder, search_field
-from gui.style.dialogs import Question
 from gui.style.editors import read_only_text
+from gui.style.questions import Question
 from gui.style.theme import TonedLabel, heading, plain_label
 from gui.style.widgets import arrange
 

@@ -26,8 +26,8 @@ from gui.filters.sidebar import Sidebar
 from gui.i18n import language
 from gui.i18n.names import LOST, lost_words, number_of_tasks, summed_up
 from gui.style.banners import Banner, Choice
-from gui.style.dialogs import Question
 from gui.style.editors import NameLine
+from gui.style.questions import Question
 from gui.style.theme import TonedLabel, plain_label
 from gui.style.widgets import arrange
 from gui.tasks.facets import OWN, ROOT, group_of
@@ -150,7 +150,7 @@ class LedgerActions(QObject):
 
     def ask_for_one(self) -> None:
         """Choose a folder, then ask for its label."""
-        from gui.style.dialogs import ask_folder
+        from gui.style.questions import ask_folder
 
         start = str(Path(self._ctx.bridge.look_at_health().root).parent)
         ask_folder(self._ctx.parent, self.tr("Add a folder of tasks"), start, self.ask_to_add)
@@ -213,7 +213,7 @@ class LedgerActions(QObject):
         card.when_chosen(self._beside.add)
 
     def _ask_how_to_show(self, folder: Path) -> None:
-        from gui.style.dialogs import Question
+        from gui.style.questions import Question
 
         question = Question(self._ctx.parent)
         question.ask(self.tr("A folder of tasks"), self.tr("How shall these tasks be shown?"))

@@ -14,7 +14,7 @@ from engine.results.units import Unit, UnitFilter
 from gui.commands.exporting import Wanted
 from gui.context.window_context import WindowContext
 from gui.details.panel import is_task
-from gui.style.dialogs import show_folder
+from gui.style.questions import show_folder
 from gui.tasks.row import Row
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.commands.task_requests import Requests
 from gui.context.window_context import WindowContext
 from gui.i18n.names import name_with_ledger
-from gui.style.dialogs import BUTTON, Question, TaskList
+from gui.style.questions import BUTTON, Question, TaskList
 
 # Dry run of a re-run.
 

@@ -25,7 +25,7 @@ from gui.engine_link.bridge import Cancelled
 from gui.i18n.names import name_with_ledger
 from gui.start.starting import Starting
 from gui.style.banners import Banner, Choice
-from gui.style.dialogs import Question, TaskList
+from gui.style.questions import Question, TaskList
 from gui.style.theme import plain_label
 from gui.tasks.task_table import TaskTable
 

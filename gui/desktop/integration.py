@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox
 from engine.text.words import count
 from gui.context.window_context import WindowContext
 from gui.desktop.launch_request import come_forward
-from gui.style.dialogs import Question
+from gui.style.questions import Question
 
 if TYPE_CHECKING:
     from gui.desktop.tray_presence import Presence, Tray

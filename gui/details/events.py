@@ -34,7 +34,7 @@ from gui.details.event_model import OTHER, EventModel
 from gui.details.find_bar import EventFinder, FindBar
 from gui.engine_link.task_events import EventPart, kind_name
 from gui.i18n import language
-from gui.style.dialogs import documents
+from gui.style.questions import documents
 from gui.style.tables import marked_rows, show_plain_rows
 from gui.style.theme import plain_keys, plain_tip
 from gui.style.widgets import ElidedLabel, arrange

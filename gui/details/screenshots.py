@@ -112,7 +112,7 @@ class FileHandle(QObject):
         QGuiApplication.clipboard().setMimeData(carried(str(place), [place]))
 
     def _show(self, place: Path) -> None:
-        from gui.style.dialogs import show_folder
+        from gui.style.questions import show_folder
 
         show_folder(place.parent)
 

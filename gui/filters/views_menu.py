@@ -17,8 +17,8 @@ from gui.filters.active_filter import ActiveFilter, Counting, joined
 from gui.filters.facet_tree import VIEW
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar
-from gui.style.dialogs import Question
 from gui.style.editors import NameLine
+from gui.style.questions import Question
 from gui.style.theme import plain_keys, plain_label
 from gui.style.widgets import arrange
 from gui.tasks.facets import ROOT, group_of, query_of

@@ -26,7 +26,7 @@ from engine.model.errors import EngineError
 from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
 from gui.i18n import language
-from gui.style.dialogs import documents
+from gui.style.questions import documents
 from gui.style.theme import TonedLabel
 from gui.style.widgets import arrange
 

@@ -45,8 +45,8 @@ from gui.settings.setting_controls import (
     Switch,
     WidePart,
 )
-from gui.style.dialogs import TaskList
 from gui.style.editors import Roomy
+from gui.style.questions import TaskList
 from gui.style.theme import LEAST, MOST, plain_label, plain_tip
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from engine.service.rerun import Asked
 from engine.text.words import count
 from gui.context.preferences import Preferences
 from gui.start.kind_form import FormWords
-from gui.style.dialogs import Question
 from gui.style.editors import Choices, NameLine
 from gui.style.icons import icon, wear
+from gui.style.questions import Question
 from gui.style.theme import plain_label, plain_tip
 from gui.style.widgets import arrange
 

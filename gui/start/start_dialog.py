@@ -32,10 +32,10 @@ from gui.start.presets import MOST_PRESETS, MOST_TITLE, Kept, PresetList, Preset
 from gui.start.request_tabs import FORM, AddressesPart, RequestTabs
 from gui.style.accessibility import chain
 from gui.style.banners import Banner
-from gui.style.dialogs import BUTTON
 from gui.style.drag_and_drop import DropTarget
 from gui.style.editors import NameLine
 from gui.style.icons import wear
+from gui.style.questions import BUTTON
 from gui.style.theme import PlainLabel, heading, plain_label, plain_tip
 from gui.style.widgets import ElidedLink, arrange
 

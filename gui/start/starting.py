@@ -26,7 +26,7 @@ from engine.text.words import count, span, unit_word
 from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
 from gui.start.address import address_in
-from gui.style.dialogs import documents
+from gui.style.questions import documents
 
 if TYPE_CHECKING:
     from gui.start.presets import Presets

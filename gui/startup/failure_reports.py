@@ -17,8 +17,8 @@ from engine.model.errors import EngineError
 from engine.text.words import count
 from gui.i18n import language
 from gui.style.banners import Banner, Card, Choice
-from gui.style.dialogs import Question, show_folder
 from gui.style.editors import read_only_text
+from gui.style.questions import Question, show_folder
 from gui.style.theme import plain_label
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def show_broken(window: QMainWindow, error: Exception, leave: Callable[[], objec
 
 
 def show_log() -> None:
-    from gui.style.dialogs import show_folder  # Rarely needed
+    from gui.style.questions import show_folder  # Rarely needed
 
     show_folder(log_path().parent)
 

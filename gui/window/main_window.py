@@ -317,7 +317,7 @@ class MainWindow(QMainWindow):
     # The window itself.
 
     def _show_folder(self, folder: Path) -> None:
-        from gui.style.dialogs import show_folder
+        from gui.style.questions import show_folder
 
         show_folder(folder)
 
@@ -335,7 +335,7 @@ class MainWindow(QMainWindow):
         """Open a dialog for another ledger, which the program then opens."""
         start = self._health.root if self._health else ""
         title = self.tr("Open another folder of tasks")
-        from gui.style.dialogs import ask_folder
+        from gui.style.questions import ask_folder
 
         ask_folder(self, title, start, self.folder_wanted.emit)
 

@@ -17,7 +17,7 @@ from engine.service.commands import REACHED, fate
 from gui.commands.task_requests import CancelDialog, plan_cancel
 from gui.start.address import address_in, complete
 from gui.start.start_dialog import StartDialog
-from gui.style.dialogs import Question
+from gui.style.questions import Question
 
 ID = "0123456789abcdef"
 

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QWidget
 from engine.service.engine import Engine
 from gui.details.screenshots import Screenshots
 from gui.startup.session import Session
-from gui.style.dialogs import Question
+from gui.style.questions import Question
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.test_result_tabs import settled, tab_of
 from tests.gui.windows import WAIT_S, app, appearing, opened, press

@@ -18,7 +18,7 @@ from gui.commands.exporting import ExportDialog
 from gui.details.unit_list import Items
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
-from gui.style.dialogs import documents
+from gui.style.questions import documents
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_result_tabs import settled, tab_of
 from tests.gui.windows import dialog_of, opened, press

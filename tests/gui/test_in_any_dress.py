@@ -11,7 +11,7 @@ from engine.service.forms import startable
 from gui.start.field import Fold
 from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
-from gui.style.dialogs import Question
+from gui.style.questions import Question
 from gui.style.theme import Theme, apply_theme
 from tests.gui.windows import app
 

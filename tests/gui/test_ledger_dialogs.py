@@ -26,7 +26,7 @@ from gui.filters.views_menu import SavedView, Views
 from gui.settings.setting_pages import LedgersPart
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
-from gui.style.dialogs import Question
+from gui.style.questions import Question
 from gui.tasks.facets import ROOT
 from tests.gui.result_ledgers import put_task
 from tests.gui.side_ledgers import LAPTOP, all_read, facet, side_by_side, views_of

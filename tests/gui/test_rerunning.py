@@ -24,7 +24,7 @@ from gui.commands.bulk_work import Refusal, Work
 from gui.commands.rerunning import RerunDialog
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
-from gui.style.dialogs import MOST, TaskList
+from gui.style.questions import MOST, TaskList
 from tests.gui.task_views import a_view, task_id
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import (

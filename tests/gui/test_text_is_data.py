@@ -20,7 +20,7 @@ from gui.commands.help_dialog import About
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.session import Session
 from gui.style.banners import Card
-from gui.style.dialogs import ask_folder, show_folder
+from gui.style.questions import ask_folder, show_folder
 from gui.tasks.columns import columns_there
 from tests.gui.hostile_texts import MARK, corpus, ledger, paint_canary
 from tests.gui.task_views import a_view

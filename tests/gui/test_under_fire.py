@@ -159,7 +159,7 @@ CLOSED_MID_CRAWL = """
 import json, sys
 import gui.engine_link.bridge, gui.startup.session
 from gui import app
-from gui.style.dialogs import Question
+from gui.style.questions import Question
 from gui.startup.session import Session
 from PySide6.QtWidgets import QPushButton
 home, args = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""Dialogs: a question with its answers, and the choice of a folder; folders in the file manager."""
+"""Questions with their answers, the choice of a folder, and folders in the file manager."""
 
 from __future__ import annotations
 
