@@ -28,6 +28,8 @@ from engine.model.errors import EngineError, TaskUnreadable
 from engine.model.lifecycle import TASK_RUN
 from engine.model.records import ENVELOPE, TERMINAL, Status, TaskRecord
 
+log = logging.getLogger(__name__)
+
 # Completion checks of tasks and task runs; they only read.
 
 
@@ -109,8 +111,6 @@ def _check_contract(
 def _never(subject: str, obstacle: CompletionObstacle) -> CompletionCheck:
     return CompletionCheck(subject=subject, verdict=CompletionVerdict.NEVER, obstacle=obstacle)
 
-
-log = logging.getLogger(__name__)
 
 TERMS = ("expected_total", "min_completed", "stop_condition", "item_key", "failed_policy")
 

@@ -48,6 +48,8 @@ from engine.model.lifecycle import RUN
 from engine.model.records import Status, TaskRecord, Unreadable
 from engine.model.status import moment
 
+log = logging.getLogger(__name__)
+
 
 class LifecycleTransitionError(EngineError):
     """The state table forbids this transition of a run; nothing was written."""
@@ -84,7 +86,6 @@ class RunOfTask(EngineError):
 
 # `lifecycle.jsonl` holds every transition of a run, in the run's audit session.
 
-log = logging.getLogger(__name__)
 
 AUDIT_FOLDER: Final = "audit"
 FILE: Final = "lifecycle.jsonl"

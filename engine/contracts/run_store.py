@@ -30,6 +30,8 @@ from engine.model.errors import (
 from engine.model.lifecycle import RUN
 from engine.text.messages import ENGLISH
 
+log = logging.getLogger(__name__)
+
 # Safe as a file name on every system; device names of Windows (`con`) are not.
 RUN_ID: Final = re.compile(
     r"(?!(?i:con|prn|aux|nul|com\d|lpt\d)\Z)[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII
@@ -153,8 +155,6 @@ def _metadata_problem(value: object) -> Problem | None:
         return Problem("metadata", "too_large", f"must be under 64 KiB, this is {size:,} bytes")
     return None
 
-
-log = logging.getLogger(__name__)
 
 FOLDER: Final = "comet-runs"
 Raw = dict[str, Any]

@@ -23,6 +23,8 @@ from engine.model.errors import EngineError, LedgerWriteFailed, LockTimeout
 from engine.model.records import ErrorInfo, TaskId, Units
 from engine.secrets.given_secrets import Scrub
 
+log = logging.getLogger(__name__)
+
 
 class TaskObserver(Protocol):
     """Notified of every step of one task, on worker threads, one call at a time.
@@ -50,8 +52,6 @@ class TaskObserver(Protocol):
         """Handle the end of the work; the terminal meta comes next."""
         ...
 
-
-log = logging.getLogger(__name__)
 
 NONE: Final[Mapping[str, Any]] = {}
 T = TypeVar("T")

@@ -43,6 +43,8 @@ from engine.service.maintenance import LedgerContext, TaskChanges
 from engine.service.queries import TaskQueries
 from engine.service.router.ledger_router import Merging
 
+log = logging.getLogger(__name__)
+
 SHOWN = (
     *("goal", "success_criteria", "progress_summary", "current_cursor", "needs_help", "forced"),
     *("session_id", "workflow_id", "ledger_task_ids"),
@@ -91,7 +93,6 @@ def _text(raw: Mapping[str, Any], name: str) -> str:
 # Open and recently ended task runs as live rows in the window's list of tasks. Older ones
 # are listed by `octask task-run list` only.
 
-log = logging.getLogger(__name__)
 
 ENDED_LATELY_MS: Final = 24 * 3600 * 1000
 

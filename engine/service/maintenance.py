@@ -32,6 +32,8 @@ from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 from engine.model.records import TaskId, TaskRecord
 from engine.service.router.ledger_router import LedgerRouter
 
+log = logging.getLogger(__name__)
+
 # Remove temp files and locks of dead processes that no sweep finds, after a minute.
 #
 # A sweep follows dead leases. Files whose lease was removed first (after a failed removal, or in
@@ -133,8 +135,6 @@ def _drop_half_contracts(folder: Folder, before: float) -> int:
         folder.remove(name)
     return len(old)
 
-
-log = logging.getLogger(__name__)
 
 LEASE_S = 1.0  # maximum delay until a removed lease is created again
 AGAIN_S = 1.0  # minimum interval of two rounds, for any number of orphans

@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Dialog, Page
 
     from engine.browser.chromium.browser_options import InstanceOptions
-    from engine.egress.egress_policy import Policy
-    from engine.egress.proxy_listener import ProxyListener
-
-if TYPE_CHECKING:
-    from playwright.async_api import Dialog
-
-if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext
-
     from engine.browser.chromium.launch import Chromium
     from engine.egress.egress_policy import Policy
     from engine.egress.proxy_listener import ProxyListener

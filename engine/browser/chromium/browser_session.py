@@ -30,13 +30,6 @@ from engine.pages.fetch import Fetcher
 
 if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
-    from engine.browser.chromium.driver import Driver
-    from engine.browser.chromium.launch import Chromium
-
-if TYPE_CHECKING:
-    from engine.browser.chromium.browser_instance import Instance
-
-if TYPE_CHECKING:
     from engine.browser.chromium.driver import Driver, Family
     from engine.browser.chromium.launch import Chromium
 

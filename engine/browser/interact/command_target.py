@@ -24,9 +24,6 @@ from engine.secrets.given_secrets import Scrub
 if TYPE_CHECKING:
     from playwright.async_api import Frame, Locator, Page
 
-if TYPE_CHECKING:
-    from playwright.async_api import Page
-
     from engine.browser.chromium.browser_instance import Instance
 
 

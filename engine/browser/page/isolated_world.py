@@ -22,6 +22,8 @@ from engine.browser.page.screenshot_masking import SecretMask
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
 
+log = logging.getLogger(__name__)
+
 
 # Evaluation in a new isolated world, where page scripts have replaced no built-ins.
 
@@ -48,8 +50,6 @@ async def evaluate(wire: CDPSession, expression: str) -> Any:
         raise PageUnreadable(reason="The page could not be read.")
     return answer["result"]["value"]
 
-
-log = logging.getLogger(__name__)
 
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 _AGENT = WORLD + "-agent"

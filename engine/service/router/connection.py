@@ -40,6 +40,8 @@ from engine.service.router.ledger_paths import (
     check_apart,
 )
 
+log = logging.getLogger(__name__)
+
 _LINKS: Final = ("parent_task_id", "command_task_id", "contract_id", "task_run_id", "run_id")
 _OF_CONTRACT: Final = ("contract_id", "run_id", "task_id")
 
@@ -109,8 +111,6 @@ _BY_TYPE: Final[dict[type, Callable[[IdQualifier, Any], Any]]] = {
     Exported: IdQualifier.exported,
 }
 
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 AGAIN_S: Final = 2.0  # interval between attempts to open a ledger
