@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from engine.browser.page.screenshot_masking import without_secret_values
+from engine.browser.page.secret_mask import without_secret_values
 
 
 @pytest.mark.parametrize(

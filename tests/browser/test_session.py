@@ -208,10 +208,9 @@ async def test_nothing_starts_before_it_is_needed(site: Site) -> None:
     await session.aclose()
 
 
-def test_the_module_can_be_imported_without_playwright() -> None:
-    code = (
-        "import sys, engine.browser.chromium.browser_session; sys.exit('playwright' in sys.modules)"
-    )
+@pytest.mark.parametrize("module", ["browser.chromium.browser_session", "service.engine", "verbs"])
+def test_the_module_can_be_imported_without_playwright(module: str) -> None:
+    code = f"import sys, engine.{module}; sys.exit('playwright' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 

@@ -27,7 +27,7 @@ from engine.browser.page.crawl_tab import BLANK, PENDING, HeldOpen, first_script
 from engine.browser.page.extraction_options import imported, is_importing
 from engine.browser.page.failures import PageTooHeavy, net_failure
 from engine.browser.page.isolated_world import World
-from engine.browser.page.screenshot_masking import SecretMask
+from engine.browser.page.secret_mask import SecretMask
 from engine.egress.egress_policy import DomainAllowlist, Policy, without_credentials
 from engine.model.errors import BrowserGone, PageError
 from engine.secrets.given_secrets import of_address, of_credentials

@@ -27,12 +27,8 @@ from engine.browser.interact.command_target import (
     script,
 )
 from engine.browser.page import extraction_options
-from engine.browser.page.screenshot_masking import (
-    MaskingFailed,
-    box_of,
-    masked_screenshot,
-    without_secret_values,
-)
+from engine.browser.page.screenshot_masking import MaskingFailed, box_of, masked_screenshot
+from engine.browser.page.secret_mask import without_secret_values
 from engine.model import redact
 from engine.model.addresses import Glob
 from engine.secrets.value_search import Echoes

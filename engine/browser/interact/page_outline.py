@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from engine.browser.page.screenshot_masking import SecretMask
+from engine.browser.page.secret_mask import SecretMask
 
 NAME_CHARS = 200
 VALUE_CHARS = 200

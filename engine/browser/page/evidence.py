@@ -23,7 +23,7 @@ from engine.browser.interact.command_errors import PictureTooLarge
 from engine.browser.page.extraction_options import script
 from engine.browser.page.isolated_world import evaluate
 from engine.browser.page.screenshot import Picture, picture
-from engine.browser.page.screenshot_masking import without_secret_values
+from engine.browser.page.secret_mask import without_secret_values
 from engine.model import redact
 from engine.model.display import display
 from engine.model.errors import EngineError

@@ -17,7 +17,7 @@ from playwright.async_api import Error
 from engine.browser.interact.command_errors import PageUnreadable
 from engine.browser.page.crawl_tab import MAX_DOCUMENTS
 from engine.browser.page.extraction_options import WORLD
-from engine.browser.page.screenshot_masking import SecretMask
+from engine.browser.page.secret_mask import SecretMask
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession

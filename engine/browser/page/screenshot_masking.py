@@ -1,8 +1,8 @@
-"""Masking of secrets in the texts and screenshots of a page.
+"""Screenshots with typed texts masked, wherever the page repeats them.
 
-In a screenshot, the browser reports the boxes of such texts before and after it, and they are
-painted over in the picture, not in the page: the page can neither detect nor undo it. A page whose
-texts keep moving gets no screenshot. Texts that a page draws as pixels are not found.
+The browser reports the boxes of such texts before and after the screenshot, and they are painted
+over in the picture, not in the page: the page can neither detect nor undo it. A page whose texts
+keep moving gets no screenshot. Texts that a page draws as pixels are not found.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import re
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,104 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from playwright.async_api import Error
 
 from engine.browser.page.extraction_options import WORLD
-from engine.model import redact
-from engine.model.display import display
-from engine.secrets.given_secrets import Hidden, Scrub
 from engine.secrets.value_search import Echoes
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Frame, Locator, Page
-
-
-# The browser's serialization: attributes in double quotes; a cut may end anywhere.
-_FIELD: Final = re.compile(r'<input\b(?:[^>"]++|"[^"]*+(?:"|$))*+', re.IGNORECASE)
-_SECRET: Final = re.compile(
-    r'\s(?:type="password"|autocomplete="[^"]*'
-    r'(?:\bcc-|\bone-time-code\b|\b(?:current|new)-password\b)[^"]*")',
-    re.IGNORECASE,
-)
-_VALUE: Final = re.compile(r'(?<=\s)value="[^"]*+(?:"|$)', re.IGNORECASE)
-
-
-def without_secret_values(html: str) -> str:
-    """Mask secret values in `html`, which a browser serialized."""
-    return _FIELD.sub(_field, html)
-
-
-def _field(found: re.Match[str]) -> str:
-    if not _SECRET.search(found[0]):
-        return found[0]
-    return _VALUE.sub(f'value="{redact.MARK}"', found[0])
-
-
-SHORTEST = 3  # characters; a shorter secret would mask half of the page
-MOST = 200
-MOST_GIVEN = 1_000
-
-
-class SecretMask:
-    """The secrets of one tab, matched in every spelling; kept in memory only.
-
-    Masked are all values that secret fields of this tab held, and the secrets given to the task,
-    because pages repeat them elsewhere. Beyond that a page's own texts lose only strict key shapes;
-    addresses and the product's texts lose everything that looks like a secret (see `redact`).
-    """
-
-    def __init__(self) -> None:
-        self._secrets: dict[str, None] = {}
-        self._given: dict[str, None] = {}  # a page cannot evict these by many fields
-        self._scrub = Scrub(())
-
-    def add(self, secrets: Iterable[str]) -> None:
-        """Add values of secret fields."""
-        new = [one for one in secrets if len(one.strip()) >= SHORTEST and one not in self._secrets]
-        if not new:
-            return
-        self._secrets.update(dict.fromkeys(new))
-        while len(self._secrets) > MOST:
-            del self._secrets[next(iter(self._secrets))]
-        self._rebuild()
-
-    def add_given(self, given: Iterable[Hidden]) -> None:
-        """Add the secrets that the user gave."""
-        new = [value for value, _ in given if value not in self._given]
-        if new:
-            self._given.update(dict.fromkeys(new))
-            while len(self._given) > MOST_GIVEN:
-                del self._given[next(iter(self._given))]
-            self._rebuild()
-
-    def _hidden(self) -> list[tuple[str, str]]:
-        return [(secret, redact.MARK) for secret in (*self._given, *self._secrets)]
-
-    def _rebuild(self) -> None:
-        self._scrub = Scrub(self._hidden())
-
-    @property
-    def echoes(self) -> Echoes:
-        """Matcher of the same secrets for screenshots."""
-        return Echoes((*self._given, *self._secrets))
-
-    def text(self, given: str, limit: int = 0) -> str:
-        """Redact an address or a text of the product, on one line."""
-        return display(self._scrub.text(given), limit)
-
-    def content(self, given: str, limit: int = 0, *, key_shapes: bool = True) -> str:
-        """Redact a page's own text, on one line."""
-        return display(self.markup(given, key_shapes=key_shapes)[0], limit)
-
-    def hide(self, given: str) -> str:
-        """Mask only known secrets; keep the rest of the text."""
-        return self._scrub.hide(given)
-
-    def markup(self, given: str, *, key_shapes: bool) -> tuple[str, int]:
-        """Mask markup by the rule for page content; return it and the number of masked places."""
-        scrub = self._scrub if key_shapes else Scrub(self._hidden(), key_shapes=False)
-        return scrub.content(given)
-
-    def value(self, given: Any) -> Any:
-        """Redact a JSON value from the page."""
-        return self._scrub.published(given)
 
 
 _SHOWN: Final = frozenset({"value", "placeholder", "alt", "label"})
