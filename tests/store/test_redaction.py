@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 
 from engine.ledger.ledger import Ledger
 from engine.model import redact
-from engine.model.addresses import credentials_of
+from engine.model.addresses import Credentials, credentials_of
 from engine.model.records import ErrorInfo, Status
-from engine.secrets.given_secrets import Scrub
+from engine.secrets.given_secrets import Scrub, of_credentials
 
 SECRET = "Zq7hunter2Xk"
 KEYS = st.sampled_from(
@@ -35,6 +36,26 @@ def test_secret_keys_are_hidden_however_deep_and_however_spelled():
         "login": {"user": "me", "Pass_Word": "[redacted]"},
         "l": [{"TOKEN": "[redacted]"}],
     }
+
+
+@pytest.mark.parametrize("nest", [lambda inner: [inner], lambda inner: {"a": inner}])
+def test_values_nested_too_deep_are_hidden(nest):
+    value = SECRET
+    for _ in range(64):
+        value = nest(value)
+    assert redact.value(value) == value
+    assert SECRET not in json.dumps(redact.value(nest(nest(value))))
+
+
+def test_secrets_in_names_are_hidden():
+    assert redact.value({f"http://u:{SECRET}@x.test/": 1}) == {"http://x.test/": 1}
+
+
+def test_credentials_in_url_safe_base64_are_hidden():
+    given_ones = Credentials("http://x.test", "ann", "??>>??>>")
+    plain = urlsafe_b64encode(b"ann:??>>??>>").decode()
+    assert {"-", "_"} & set(plain)
+    assert Scrub(of_credentials(given_ones)).hide(f"<{plain}>") == "<[redacted]>"
 
 
 @pytest.mark.parametrize(
