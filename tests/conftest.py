@@ -1,4 +1,4 @@
-"""What every test stands on: no real home, no left-over settings, a runner for `async def`.
+"""Setup of every test: a temporary home, clean settings, a runner for `async def`.
 
 A test under `tests/gui` runs on the Qt loop (see the conftest there); every other
 `async def` test gets a fresh asyncio loop here. Both fail for work left behind.

@@ -1,4 +1,4 @@
-"""What imports alone cannot show, as rules over syntax trees: each yields (line, sentence).
+"""Rules over syntax trees that imports alone cannot express: each yields (line, sentence).
 
 The tables name the only places where a thing may be done; a new entry needs a reason
 beside it. `tests/test_architecture.py` runs every rule over every module.

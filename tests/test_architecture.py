@@ -1,4 +1,4 @@
-"""The house as it is planned: who may import whom, and what may be done where."""
+"""The planned architecture: allowed imports, and the places of certain calls."""
 
 from __future__ import annotations
 

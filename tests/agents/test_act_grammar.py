@@ -1,4 +1,4 @@
-"""One step in plain words: what it means, and what is refused."""
+"""Parsing of one act in plain words, and the refused ones."""
 
 from __future__ import annotations
 

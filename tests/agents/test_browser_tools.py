@@ -1,4 +1,4 @@
-"""Opening addresses, scripts, pictures, tabs: what the tools answer, and what they refuse."""
+"""The agents' tools for addresses, scripts, screenshots and tabs: answers and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page says: words in reading order, elements with lasting references, no secrets."""
+"""`read_page`: text in reading order, stable element references, no secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fence costs a crawl: the same pages with it, past it, and without it.
+"""The cost of the network filter for a crawl: the same pages with it, past it, and without it.
 
 Three ways to the same site: `open`, the browser without any proxy; `start`, as a crawl of
 this machine is (its own place lies in the bypass); `fenced`, everything through the proxy,

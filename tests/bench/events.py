@@ -1,4 +1,4 @@
-"""The Events tab on a file of any size: when it is open, and what looking for a text costs.
+"""The cost of the Events tab on a file of any size: opening it and searching for a text.
 
 A window on a ledger with one task whose events fill `--megabytes`: wall time from the click
 until the newest events are in the table, then the search of all of it with the processor time

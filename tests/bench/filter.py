@@ -1,4 +1,4 @@
-"""What a keystroke in the filter costs: reading the query and matching every row of the window.
+"""The cost of a keystroke in the filter: parsing the query and matching every row of the window.
 
 Times are processor time of this process; `made` is what a row costs once.
 """

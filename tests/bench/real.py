@@ -1,4 +1,4 @@
-"""Real applications and documentation: is what the engine keeps what plain Playwright sees?
+"""Compare the engine's results for real applications and documentation with plain Playwright.
 
 Applications come from npm, documentation from Debian packages; both are fetched once into a cache
 folder (`$OC_BENCH_CACHE`, else `~/.cache/openchrome-monitor-bench`) and served locally. A part

@@ -1,4 +1,4 @@
-"""A window's start against a minimal one, and what it takes with many tasks: time, memory, rest.
+"""A window's start against a minimal one, and with many tasks: time, memory, idle load.
 
 First paint: processor time of the whole process until the first paint event of the window that
 stays, against a window that has PySide6, qasync and msgspec imported and shows one word; how long

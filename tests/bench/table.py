@@ -1,4 +1,4 @@
-"""What the live table costs: loading, sorting, filtering, a whole frame, and a flood of news.
+"""The cost of the live table: loading, sorting, filtering, a frame, and a flood of changes.
 
 Times are processor time of the window's thread, so that a busy machine changes them less; `busy`
 is what it works in one flush, repaint included. Of each sort first what it costs cold, when no

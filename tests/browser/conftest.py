@@ -1,4 +1,4 @@
-"""A browser for one test, a canary that nobody may reach, and pages made of a few words."""
+"""A browser for one test, a private canary server, and pages made of a few words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a browser was asked for and nobody waits for any more: it does not stay open."""
+"""Cancelled requests to the browser leave nothing open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was typed is readable in no picture, however a page shows it again."""
+"""Screenshots show no typed text, in whatever form a page repeats it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A browser of one's own: what it opens, what it refuses, and how it ends."""
+"""Browser instances: allowed addresses, refusals, and their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which browser is taken, and what is said when there is none."""
+"""The choice of the browser, and the message when there is none."""
 
 from __future__ import annotations
 

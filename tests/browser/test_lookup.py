@@ -1,4 +1,4 @@
-"""Names that nobody answers for hold nothing else up."""
+"""Unanswered name lookups delay nothing else."""
 
 from __future__ import annotations
 

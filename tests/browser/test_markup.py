@@ -1,4 +1,4 @@
-"""Markup that is kept says nothing of what stands in fields for secrets."""
+"""Stored markup contains no values of secret fields."""
 
 from __future__ import annotations
 

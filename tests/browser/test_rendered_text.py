@@ -1,4 +1,4 @@
-"""The static engine's text is what a browser shows, by its `innerText`."""
+"""The static engine's text equals a browser's `innerText`."""
 
 from __future__ import annotations
 

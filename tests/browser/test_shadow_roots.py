@@ -1,4 +1,4 @@
-"""The text of declared shadow roots in static pages, beside what Chromium shows of them."""
+"""The text of declared shadow roots in static pages equals Chromium's."""
 
 from __future__ import annotations
 

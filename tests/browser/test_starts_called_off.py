@@ -1,4 +1,4 @@
-"""A browser that is closed while it starts is gone when the close returns, wherever it stood."""
+"""Closing a browser at any stage of its launch ends it before `close` returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The static engine's text knows what a page's style sheets hide, as a browser shows it."""
+"""The static engine's text omits what style sheets hide, as in a browser."""
 
 from __future__ import annotations
 

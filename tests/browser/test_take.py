@@ -1,4 +1,4 @@
-"""What a page hands over: when it is ready, what is seen, what went wrong, in words."""
+"""Extraction of a page: readiness, visible content, and errors."""
 
 from __future__ import annotations
 

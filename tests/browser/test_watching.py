@@ -1,4 +1,4 @@
-"""Whoever looks on sees a task's page as it is, without what was typed; else it costs nothing."""
+"""The live view shows a task's page without typed text, and costs nothing when closed."""
 
 from __future__ import annotations
 

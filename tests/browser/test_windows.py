@@ -1,4 +1,4 @@
-"""Windows that pages open where a person looks on, on a screen that nobody sees."""
+"""Windows that pages open in a headed browser, on a virtual screen."""
 
 from __future__ import annotations
 

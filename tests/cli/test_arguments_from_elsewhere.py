@@ -1,4 +1,4 @@
-"""`octask start --args -` and `--args @FILE`: what must not stand in the process list."""
+"""`octask start --args -` and `--args @FILE` keep arguments out of the process list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`octask` while the folder of its ledger is away: it waits, says so, and goes on."""
+"""`octask` while the folder of its ledger is away: it waits, reports that, and continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the place of the folder of leases is named, with the way out."""
+"""A file in the place of the lease folder is reported with the remedy."""
 
 from __future__ import annotations
 

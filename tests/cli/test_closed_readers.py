@@ -1,4 +1,4 @@
-"""A task goes on to its end although nobody reads what `octask` prints."""
+"""A task completes although the output of `octask` is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who types an option wrongly is shown one that would have been taken."""
+"""A wrong option is answered with a correct example."""
 
 from __future__ import annotations
 

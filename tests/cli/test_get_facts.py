@@ -1,4 +1,4 @@
-"""`octask get` tells what matters of each kind, beside the state that all have."""
+"""`octask get` prints the facts of each kind and the state of every task."""
 
 import json
 from typing import Any

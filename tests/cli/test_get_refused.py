@@ -1,4 +1,4 @@
-"""`octask get` says what a task's browser was refused."""
+"""`octask get` prints the blocked requests of a task's browser."""
 
 from __future__ import annotations
 

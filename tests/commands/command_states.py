@@ -1,4 +1,4 @@
-"""Command tasks that run until they are told otherwise, and the states of their commands."""
+"""Command tasks that run until they are stopped, and the states of their commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of command tasks need: an engine on an empty home, and short ways to say a task."""
+"""An engine on an empty home, and short constructors of command tasks."""
 
 from __future__ import annotations
 

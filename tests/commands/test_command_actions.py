@@ -1,4 +1,4 @@
-"""Rules of single actions that no journey needs: what is counted, waited for, and left alone."""
+"""Rules of single actions that the journeys do not cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task is checked whole before anything starts, and every mistake is told with its place."""
+"""A task is validated before anything starts, and every mistake is reported with its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real journeys need of a command task: clicks, boxes, frames, several matches."""
+"""Command tasks in realistic journeys: clicks, checkboxes, frames, several matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that ask whether to leave them: a task leaves them, or stays where it was told to."""
+"""Pages with a `beforeunload` question: a task leaves them, or stays when configured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task typed is in no picture of it, and in no answer to a later task on that instance."""
+"""Typed secrets are in no screenshot, and in no later task of the same instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids, states and files of command tasks, and what of one may be kept: rules without a browser."""
+"""Ids, states, files and stored fields of command tasks: rules without a browser."""
 
 from __future__ import annotations
 

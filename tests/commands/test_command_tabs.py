@@ -1,4 +1,4 @@
-"""Several tabs in one task, windows that pages open, and dialogs that are answered as told."""
+"""Several tabs in one task, windows that pages open, and configured answers to dialogs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a command task in the ledger: states, ends, queues, ids, and what is kept."""
+"""The life of a command task in the ledger: states, ends, queues, ids, stored data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each tool and each action on a real Chromium, and what is said where one cannot be done."""
+"""Each tool and each action on real Chromium, and the errors of those that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `type` and `select` report is what the page shows; a secret stays in its field."""
+"""`type` and `select` report the page's value; a secret stays in its field."""
 
 from __future__ import annotations
 

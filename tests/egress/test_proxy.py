@@ -1,4 +1,4 @@
-"""The proxy by itself: what it connects to, what it relays, and what it does not put up with."""
+"""The proxy alone: connections, relaying, and limits."""
 
 from __future__ import annotations
 

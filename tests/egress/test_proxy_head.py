@@ -1,4 +1,4 @@
-"""What a browser says to the proxy is read in one way only, or not at all."""
+"""Request heads are parsed in one way, or refused."""
 
 from __future__ import annotations
 

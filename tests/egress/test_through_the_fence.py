@@ -1,4 +1,4 @@
-"""What is allowed comes through the proxy as it would without it (real Chromium)."""
+"""Allowed requests pass the proxy unchanged (real Chromium)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was refused is told: in the task's events, once for each place, with the reason."""
+"""Blocked requests are events of the task, once for each place, with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records with budgets, and what some calls make of them."""
+"""Records with budgets, and the effect of calls on them."""
 
 from __future__ import annotations
 

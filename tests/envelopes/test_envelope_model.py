@@ -1,4 +1,4 @@
-"""Any story of calls, updates, cancels and ends goes as a model of ten lines says."""
+"""Any sequence of calls, updates, cancels and ends matches a model of ten lines."""
 
 from __future__ import annotations
 

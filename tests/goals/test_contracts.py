@@ -1,4 +1,4 @@
-"""Contracts on disk: exact through sudden deaths and other writers; refused or taken whole."""
+"""Contracts on disk survive deaths and concurrent writers, and mistakes are refused."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What calling something complete would meet: counted and named first, and nothing written."""
+"""The check before a completion lists missing items and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One JSON file for each id: whole or not at all, under a lock, and nobody else's field lost."""
+"""One JSON file for each id: atomic, locked, and with the unknown fields of others."""
 
 import json
 import os

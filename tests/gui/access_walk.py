@@ -1,4 +1,4 @@
-"""What somebody without mouse or screen would stumble over in a window, found by walking it."""
+"""Accessibility faults of a window, found by walking its widgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window tests: each gets a fresh `Loop`, and fails for what it leaves behind or how it stalls."""
+"""Window tests: each gets a new `Loop`, and fails for leftovers and stalls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real message bus of its own, and what a desktop offers on it: for tests, never the user's."""
+"""A private message bus with the services of a desktop, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as the details pane is told of them."""
+"""Events in the form of the details panel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has no mouse or no sight can use every part of the window: it is walked part by part."""
+"""Every part of the window is usable without a mouse and with a screen reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody expected: one dialog, the details without secrets, and the work goes on."""
+"""Unexpected errors: one dialog, details without secrets, and the window continues."""
 
 from __future__ import annotations
 

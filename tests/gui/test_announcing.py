@@ -1,4 +1,4 @@
-"""What happens while the eyes are elsewhere, or closed, is said aloud once."""
+"""Changes outside the focus are announced once to screen readers."""
 
 from __future__ import annotations
 

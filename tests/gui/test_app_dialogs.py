@@ -1,4 +1,4 @@
-"""The start dialog says what is wrong where it is wrong; the cancel dialog counts honestly."""
+"""The start dialog shows mistakes at their field; the cancel dialog counts correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a part of the window asks while the ledger is still being opened."""
+"""Calls of the window while the ledger is still opening."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the eye rests on: nothing jumps, nothing vanishes where room is short, no word misleads."""
+"""The layout does not jump, and short space hides no information."""
 
 from __future__ import annotations
 

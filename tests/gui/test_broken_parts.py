@@ -1,4 +1,4 @@
-"""A part of the window that cannot be made: it is told of, and the rest of the window goes on."""
+"""A part of the window that cannot be created is reported, and the rest works."""
 
 from __future__ import annotations
 

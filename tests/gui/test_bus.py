@@ -1,4 +1,4 @@
-"""The desktop's message bus, from a window's loop: a real daemon, and what only looks like one."""
+"""The desktop's message bus on a window's loop: a real daemon, and broken ones."""
 
 from __future__ import annotations
 

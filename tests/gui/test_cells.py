@@ -1,4 +1,4 @@
-"""What the secondary cells say, which budget is fullest, and what time alone changes."""
+"""Texts of secondary cells, the fullest budget, and changes by time alone."""
 
 from __future__ import annotations
 

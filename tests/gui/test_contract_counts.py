@@ -1,4 +1,4 @@
-"""The Contract column counts what contracts say by now, only for rows in sight."""
+"""The Contract column shows current counts, only for visible rows."""
 
 from __future__ import annotations
 

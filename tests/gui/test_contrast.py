@@ -1,4 +1,4 @@
-"""What is written can be read on everything that it is written on, whatever palette is chosen."""
+"""Text has enough contrast on every background, in every palette."""
 
 from __future__ import annotations
 

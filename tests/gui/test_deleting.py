@@ -1,4 +1,4 @@
-"""Del on what has ended: out of sight at once, back by Undo, in the trash afterwards."""
+"""Del on ended tasks: hidden at once, restored by Undo, later in the trash."""
 
 from __future__ import annotations
 

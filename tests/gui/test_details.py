@@ -1,4 +1,4 @@
-"""The details pane: what it tells of one task, by the words that a person reads."""
+"""The details panel: the texts that it shows for one task."""
 
 from __future__ import annotations
 

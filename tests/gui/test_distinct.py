@@ -1,4 +1,4 @@
-"""Who cannot tell red from green still tells a failed task from a completed one by its colour."""
+"""State colours are distinct for colour-blind users."""
 
 from __future__ import annotations
 

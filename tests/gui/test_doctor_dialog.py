@@ -1,4 +1,4 @@
-"""The doctor says what is there and what is amiss, step by step, and its report can be copied."""
+"""The doctor dialog shows checks and problems step by step, and copies its report."""
 
 from __future__ import annotations
 

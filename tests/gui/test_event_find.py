@@ -1,4 +1,4 @@
-"""In the Events tab a text is found in all of the file, and shown with what stands around it."""
+"""The search of the Events tab covers the whole file and shows matches in context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filter of a real window: chips, mistakes, offers, cells, views and what hides everything."""
+"""The filter of a real window: chips, mistakes, completion, cells, views, hidden tasks."""
 
 from __future__ import annotations
 

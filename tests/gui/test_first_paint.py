@@ -1,4 +1,4 @@
-"""The first paint: what it waits for, and a window that is closed or broken before it is whole."""
+"""The first paint: its dependencies, and windows closed or broken before it."""
 
 from __future__ import annotations
 

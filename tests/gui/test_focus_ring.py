@@ -1,4 +1,4 @@
-"""Whoever goes by keys sees where they are: a ring of enough contrast, and of one control only."""
+"""The focus ring has enough contrast and surrounds one control only."""
 
 from __future__ import annotations
 

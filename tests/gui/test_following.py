@@ -1,4 +1,4 @@
-"""Events are read while somebody looks and as long as there is news, and not for ever."""
+"""Events are followed while the panel is visible and new ones arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Force-complete: what is missing is seen first, a reason is given, and Enter never does it."""
+"""Force-complete shows missing items first, needs a reason, and ignores Enter."""
 
 from __future__ import annotations
 

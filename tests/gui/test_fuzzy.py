@@ -1,4 +1,4 @@
-"""What the palette finds, and what it puts first."""
+"""The matches of the palette and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Help is there with F1, can be searched, and what to tell about a problem holds no secret."""
+"""F1 opens the searchable help; its problem report holds no secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every item model of the program keeps Qt's rules while what it shows changes."""
+"""Every item model of the program keeps Qt's rules while its data changes."""
 
 from __future__ import annotations
 

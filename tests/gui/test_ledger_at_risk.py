@@ -1,4 +1,4 @@
-"""What the window says of a ledger that is read-only, open to others, on a full or odd disk."""
+"""The window on a ledger that is read-only, writable by others, or on a full disk."""
 
 from __future__ import annotations
 

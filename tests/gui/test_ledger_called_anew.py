@@ -1,4 +1,4 @@
-"""Another name by hand: what is refused at Enter is mended where it stands, and stays chosen."""
+"""Renaming a ledger: a refused name can be corrected in place."""
 
 from __future__ import annotations
 

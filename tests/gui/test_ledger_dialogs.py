@@ -1,4 +1,4 @@
-"""Ledgers put beside, changed and taken away by hand: the page of the settings, cards, drops."""
+"""Adding, changing and removing ledgers: the settings page, cards, drops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of ledgers beside, so that no number and no name is taken for another's."""
+"""Texts about other ledgers name the right ledger."""
 
 from __future__ import annotations
 

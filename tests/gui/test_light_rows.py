@@ -1,4 +1,4 @@
-"""A list of 100,000 tasks keeps 100,000 rows: what each of them is made of, counted."""
+"""Memory of a list of 100,000 tasks: the objects of each row, counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever happens to a list of tasks, it is what a fresh one would show."""
+"""After any sequence of changes a list equals a new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest window in German: no line of words takes the room of what stands beside it."""
+"""The smallest window in German: no text displaces its neighbours."""
 
 from __future__ import annotations
 

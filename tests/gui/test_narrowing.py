@@ -1,4 +1,4 @@
-"""What is behind the filter: time that lets tasks in and out, counting in slices, kept views."""
+"""Filtering: changes by time, counting in slices, saved views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told, when and how: the rules of news, and the list in the window."""
+"""Notifications: when and how, and the list in the window."""
 
 from __future__ import annotations
 

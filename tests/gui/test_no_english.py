@@ -1,4 +1,4 @@
-"""No English sentence stands in the German window, not even where something went wrong."""
+"""The German window shows no English sentence, not even in errors."""
 
 from __future__ import annotations
 

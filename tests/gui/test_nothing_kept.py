@@ -1,4 +1,4 @@
-"""What is said of a task that has no result is true of it."""
+"""Messages about tasks without a result are correct."""
 
 from __future__ import annotations
 

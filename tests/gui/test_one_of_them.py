@@ -1,4 +1,4 @@
-"""One of something is told as one: no `1 days`, in either language."""
+"""Counts of one have the singular, in both languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Overview: budgets that go on by themselves, phase, contract, relatives, what ended it."""
+"""The Overview: running budgets, phase, contract, related tasks, the reason of the end."""
 
 from __future__ import annotations
 

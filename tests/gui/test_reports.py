@@ -1,4 +1,4 @@
-"""What is told of something done to many tasks: how many it was done to, and why not to all."""
+"""Reports of bulk actions: the number of successes, and the reasons of refusals."""
 
 from __future__ import annotations
 

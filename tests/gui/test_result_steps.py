@@ -1,4 +1,4 @@
-"""The result viewer at one unit: where it stands, what its steps showed before, how cells read."""
+"""The result viewer at one unit: position, earlier steps, and texts of cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom an act meets: chosen ids or all that match, what is said of them, and what was seen."""
+"""The scope of an action: selected ids or all matches, and its texts."""
 
 from __future__ import annotations
 

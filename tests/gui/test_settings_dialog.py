@@ -1,4 +1,4 @@
-"""The settings: every preference has its control, what is chosen holds at once, search finds it."""
+"""The settings: a control for every preference, immediate effect, search."""
 
 from __future__ import annotations
 

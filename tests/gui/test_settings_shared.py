@@ -1,4 +1,4 @@
-"""Windows of several ledgers share what was chosen for good: none takes from another."""
+"""Windows of several ledgers share saved settings without losing any."""
 
 from __future__ import annotations
 

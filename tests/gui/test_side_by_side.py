@@ -1,4 +1,4 @@
-"""Several ledgers in one window: what each part shows of them, and nothing with one."""
+"""Several ledgers in one window: their column, facet and sign, and none of them with one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The window on a folder that does not answer: it says so, keeps its rows and goes on."""
+"""The window on a folder that does not answer reports that and keeps its rows."""
 
 from __future__ import annotations
 

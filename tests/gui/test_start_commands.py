@@ -1,4 +1,4 @@
-"""The commands table: built by hand, moved, judged row by row; what nobody edits stays."""
+"""The commands table: building, moving and validating rows; untouched parts stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets, recent ones and what a host took lately: kept without secrets, back by one click."""
+"""Presets and recent requests are stored without secrets and restored by one click."""
 
 from __future__ import annotations
 

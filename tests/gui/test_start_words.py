@@ -1,4 +1,4 @@
-"""The start dialog says why it does not start, keeps lists, and shows what was really given."""
+"""The start dialog explains a refused start, keeps lists, and shows the given values."""
 
 from __future__ import annotations
 

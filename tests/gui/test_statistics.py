@@ -1,4 +1,4 @@
-"""The numbers of a ledger: every task is counted once, and the bars hold what ended."""
+"""The statistics of a ledger: each task counts once, and the bars include ended ones."""
 
 from __future__ import annotations
 

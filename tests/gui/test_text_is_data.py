@@ -1,4 +1,4 @@
-"""What a stranger wrote is shown letter by letter: in every widget, tooltip, title and dialog."""
+"""Foreign text is literal in every widget, tooltip, title and dialog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Timeline tab: rows and strip tell what took how long; a range narrows the other tabs."""
+"""The Timeline tab: durations in rows and strip; a range filters the other tabs."""
 
 from __future__ import annotations
 

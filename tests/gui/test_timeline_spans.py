@@ -1,4 +1,4 @@
-"""How long what took is counted from what is told, and what is idle is made short."""
+"""Durations are computed from events, and idle time is compressed."""
 
 from __future__ import annotations
 

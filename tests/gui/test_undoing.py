@@ -1,4 +1,4 @@
-"""Ctrl+Z takes back what the bars offer to undo, and leaves fields their own."""
+"""Ctrl+Z undoes what the bars offer, and leaves text fields alone."""
 
 from __future__ import annotations
 

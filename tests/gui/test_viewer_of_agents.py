@@ -1,4 +1,4 @@
-"""What an agent called, in the result viewer: events, and nothing that was done or failed."""
+"""An agent's calls in the result viewer: events without command states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole window cancels, brings back, and asks before it leaves what runs."""
+"""The window cancels, restores, and asks before it closes with running tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the whole window says and does while its ledger or its browser is missing."""
+"""The window while its ledger or its browser is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be asked of a window from outside, and that it can only ever show something."""
+"""Launch requests from outside can only display something."""
 
 from __future__ import annotations
 

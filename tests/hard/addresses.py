@@ -1,4 +1,4 @@
-"""Every address is read, and asked for, as Chromium itself does.
+"""Every address is read and requested as Chromium does it.
 
 Random texts, made of what the URL standard's own tests are made of, are resolved by Chromium's
 `URL` and by ours: what is opened, and which host and port are judged. Then one page's links, of

@@ -1,4 +1,4 @@
-"""What every hard rig hands back, and how it is told: for people, then one line for programs."""
+"""The result of a hard rig: for people, then one line for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens a home after a death, as the next program does, and says what is not as promised."""
+"""Open a home after a death, as the next program does, and list broken promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program killed with -9 in the middle of a crawl: what is left, what is kept."""
+"""Kill the program with -9 during a crawl: leftovers and lost pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile pages and programs beside honest pages: what one does costs no other one.
+"""Hostile pages and programs beside honest pages: none affects another.
 
 Each flood stands in the middle of 24 honest pages, which take what pages of a documentation
 take: 20 kB of text, a style sheet, a script that asks for more and writes it, and a server

@@ -1,4 +1,4 @@
-"""What is killed and made to fail, call by call: the life of a task in the ledger."""
+"""The scenes to kill or break, call by call: the life of a task in the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long crawl: what is open, held and running afterwards is what it was before."""
+"""A long crawl leaves the same files, memory and processes as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays scenes in children that are forked where everything is imported, and judges what is left.
+"""Play scenes in forked children with everything imported, and check the leftovers.
 
     python -m tests.hard.stage
 

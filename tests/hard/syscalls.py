@@ -1,4 +1,4 @@
-"""System calls as strace tells them: which there are in a scene, and making one of them fatal."""
+"""System calls of a scene by strace, and making one of them fatal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short form of every hard rig: what the long form measures must already hold here."""
+"""The short form of every hard rig keeps the promises of the long form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The troubles of a day, each played to a window that is open: what it showed, and when.
+"""Daily faults, each played to an open window: its messages and their times.
 
 A scene is a coroutine of a `Stage`; it returns its facts and, as sentences, what was missed.
 """

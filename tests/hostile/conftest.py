@@ -1,4 +1,4 @@
-"""Crawls of the hostile site by a real engine, told as what its pages came to."""
+"""Crawls of the hostile site by a real engine, reported by page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page weighs is not what the program that takes it weighs."""
+"""The size of a page does not determine the memory of the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes changed by a seeded hand: what disks, editors and other people do to a file."""
+"""Seeded changes of bytes, as disks, editors and other programs make them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way of looking at one task or at a whole home, tried; what is neither answer nor error."""
+"""Every way to read a task or a home, tried; results are answers or typed errors."""
 
 from __future__ import annotations
 

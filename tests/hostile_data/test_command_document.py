@@ -1,4 +1,4 @@
-"""commands.json of any content: a task in its shape, or a reason; never a broken look."""
+"""commands.json of any content is read as a task, or refused with a reason."""
 
 from __future__ import annotations
 

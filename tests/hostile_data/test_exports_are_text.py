@@ -1,4 +1,4 @@
-"""Exports: no cell is calculated, no markup rendered, and what was written is read again."""
+"""Exports contain no formula and no markup, and read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has not the exact shape of an id is refused before a path is made of it."""
+"""A malformed id is refused before a path is made of it."""
 
 from __future__ import annotations
 

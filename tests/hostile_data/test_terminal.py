@@ -1,4 +1,4 @@
-"""What folders and pages say never reaches a terminal or a log as anything but text."""
+"""Texts of folders and pages reach terminals and logs only as plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kinds hand over, not how soon: see `tests.support.far_limits`."""
+"""Results of the kinds, not their speed: see `tests.support.far_limits`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application of one document whose 41 pages stand behind `#`, as such routers have them.
+"""An application of one document with 41 pages behind `#`, as hash routers have them.
 
 Its pages are drawn when the fragment changes and when the document is loaded; some draw from an
 answer that comes late. A page tells by `drawn` how often its document has drawn one.

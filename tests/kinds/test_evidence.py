@@ -1,4 +1,4 @@
-"""The kind `oc_evidence_bundle` with real Chromium: each part, and what failing parts cost."""
+"""The kind `oc_evidence_bundle` with real Chromium: each part, and failing parts."""
 
 import asyncio
 import hashlib

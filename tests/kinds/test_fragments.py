@@ -1,4 +1,4 @@
-"""Addresses with `#`, in real Chromium: opened as typed, and pages where asked for."""
+"""Addresses with `#` in real Chromium: opened as typed, separate pages on request."""
 
 from __future__ import annotations
 

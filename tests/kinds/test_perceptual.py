@@ -1,4 +1,4 @@
-"""The perceptual hash: exact for what is the same, near for what looks alike."""
+"""The perceptual hash: equal for equal images, close for similar ones."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The kind `crawl_sitemap` on the sample site: where its list comes from, and what is taken."""
+"""The kind `crawl_sitemap` on the sample site: sources of its list, and selected pages."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""What one sitemap file lists: every format, and whatever could be wrong or meant badly with it."""
+"""Parsing of one sitemap file: every format, and damaged or hostile ones."""
 
 import gzip
 import time

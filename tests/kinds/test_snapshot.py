@@ -1,4 +1,4 @@
-"""The kind `oc_session_snapshot`: the memo, the tabs, and cookies only where asked for."""
+"""The kind `oc_session_snapshot`: the memo, the tabs, and optional cookies."""
 
 import json
 import os

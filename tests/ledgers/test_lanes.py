@@ -1,4 +1,4 @@
-"""A disk that does not answer keeps nobody waiting but who asked for what is on it."""
+"""A disk that does not answer delays only the calls for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One live list of several ledgers: what comes and goes in each, and each of them itself."""
+"""One live list of several ledgers: tasks appear and vanish in each independently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is asked about a task is asked of its own ledger, and comes back with its name."""
+"""A query about a task goes to its own ledger and returns with its label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written goes to the folder of the ledger that the id names, and to no other."""
+"""A change goes to the folder of the ledger that the id names, and to no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several ledgers on one disk, each in a home of its own, and what stands in them byte for byte."""
+"""Several ledgers on one disk, each in its own home, compared byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a running task, or its whole ledger, goes away and comes back: the run goes on."""
+"""The folder of a running task, or its ledger, goes away and returns: the run continues."""
 
 from __future__ import annotations
 

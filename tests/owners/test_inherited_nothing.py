@@ -1,4 +1,4 @@
-"""What our children inherit: no lease, no lock, no file of a ledger; else they would keep them."""
+"""Child processes inherit no lease, lock or file of a ledger."""
 
 from __future__ import annotations
 

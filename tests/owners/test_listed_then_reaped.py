@@ -1,4 +1,4 @@
-"""A window lists a large ledger first and reaps it then: what is ended, and when, is the same."""
+"""A window lists a large ledger before it reaps, with the same result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who lives keeps its tasks, however quiet it is, and whatever became of its lease file."""
+"""A living process keeps its tasks, also when it is idle or its lease file is lost."""
 
 from __future__ import annotations
 

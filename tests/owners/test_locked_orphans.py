@@ -1,4 +1,4 @@
-"""Orphans that another program has locked keep nobody waiting, and are ended when that is over."""
+"""Orphans locked by another program delay nothing, and are ended once they are free."""
 
 from __future__ import annotations
 

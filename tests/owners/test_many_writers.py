@@ -1,4 +1,4 @@
-"""One task, many processes: every acknowledged change counts, and what has ended stays."""
+"""One task, many processes: every acknowledged change counts, and ends are final."""
 
 from __future__ import annotations
 

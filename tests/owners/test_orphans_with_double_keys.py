@@ -1,4 +1,4 @@
-"""A record in which a key stands twice cannot be ended: every face says so, and says it alike."""
+"""A record with a duplicate key cannot be ended: every interface reports the same."""
 
 from __future__ import annotations
 

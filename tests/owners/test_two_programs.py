@@ -1,4 +1,4 @@
-"""Two programs on one root: one that stands still, and two that do everything at once."""
+"""Two programs on one root: a paused one, and two busy ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`octask wait` and the look-out behind it: each end of a wait has its code and its words."""
+"""`octask wait` and its watcher: each end of a wait has its exit code and message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is wrong with a query is told at once, each mistake at its place."""
+"""All mistakes of a query are reported at once with their positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filter language as people type it: what finds what, and what a mistake is told."""
+"""The filter language as people type it: matches, and messages for mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order by many keys is what comparing key by key would make, however alike the values are."""
+"""The order by several keys equals a comparison key by key, also for equal values."""
 
 import functools
 from array import array

@@ -1,4 +1,4 @@
-"""A real ledger to look into, and files in it that nobody has written properly."""
+"""A real ledger with damaged files."""
 
 from __future__ import annotations
 

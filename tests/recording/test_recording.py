@@ -1,4 +1,4 @@
-"""What an operator does in a browser, written down action by action."""
+"""The actions of an operator in a browser, recorded one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real applications: what an operator did there is done again, without a hand on the file."""
+"""Recordings of real applications replay without manual changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording becomes a command task that ends in the same place, and a trace to look at."""
+"""Export of a recording as a command task with the same final page, and as a trace."""
 
 from __future__ import annotations
 

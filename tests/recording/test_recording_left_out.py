@@ -1,4 +1,4 @@
-"""What a recording cannot do again is named: in its result, and in its export."""
+"""Actions without a replay are named in the result and in the export."""
 
 from __future__ import annotations
 

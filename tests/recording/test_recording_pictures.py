@@ -1,4 +1,4 @@
-"""A recording's pictures do not tell what its actions keep to themselves."""
+"""The screenshots of a recording show no secrets of its actions."""
 
 from __future__ import annotations
 

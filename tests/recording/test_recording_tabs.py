@@ -1,4 +1,4 @@
-"""Tabs that are closed in a recording: the replay closes them and goes on in the right one."""
+"""Tabs closed in a recording: the replay closes them and continues in the right one."""
 
 from __future__ import annotations
 

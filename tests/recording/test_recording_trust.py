@@ -1,4 +1,4 @@
-"""What a recording must not hold, and what a page must not be able to say in it."""
+"""Recordings contain no secrets, and pages cannot forge actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small pages that answer to what is done as real applications do, each with one trap."""
+"""Small pages that react as real applications do, each with one trap."""
 
 from __future__ import annotations
 

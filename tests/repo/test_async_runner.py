@@ -1,4 +1,4 @@
-"""The runner for `async def` tests must fail for what a test leaves behind."""
+"""The runner for `async def` tests fails for leftovers of a test."""
 
 from __future__ import annotations
 

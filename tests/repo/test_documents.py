@@ -1,4 +1,4 @@
-"""The documents say what is there: a module or field that is added must be told, too."""
+"""The documents cover every module and field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measure of `./dev bench real` itself: what it calls equal, and what its server does."""
+"""The measurement of `./dev bench real`: its equality and its server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What desktops are told about the program is what the program says of itself."""
+"""Desktop files match the program's own description."""
 
 from __future__ import annotations
 

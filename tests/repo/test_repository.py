@@ -1,4 +1,4 @@
-"""What a visitor finds in the repository: nothing that does not belong, and documents that hold."""
+"""The repository has no foreign files, and its documents are correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that an export makes is whole or not there; what stands in its place stays."""
+"""Exported files are complete or absent, and existing files stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is exported reads back as it was, in every format; nothing in it is calculated or run."""
+"""Exports read back unchanged in every format, without formulas or scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory does not grow with what is exported: ten times the pages take the same."""
+"""The memory of an export does not grow with the result."""
 
 from __future__ import annotations
 

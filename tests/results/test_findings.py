@@ -1,4 +1,4 @@
-"""The units of a task are found wherever they stand: pages.jsonl, our result, OpenChrome's."""
+"""The units of a task are found in pages.jsonl, in own results and in OpenChrome's."""
 
 from __future__ import annotations
 

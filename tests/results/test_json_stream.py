@@ -1,4 +1,4 @@
-"""JSON in pieces reads as the same JSON in one piece; what is broken says so, at any cut."""
+"""JSON in pieces reads as in one piece; damage is reported at any cut."""
 
 from __future__ import annotations
 

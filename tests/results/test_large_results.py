@@ -1,4 +1,4 @@
-"""A large result holds its head and says where the pages are; whoever reads through us gets all."""
+"""A large result stores its head and refers to its pages; readers get all of it."""
 
 from __future__ import annotations
 

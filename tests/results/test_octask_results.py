@@ -1,4 +1,4 @@
-"""`octask export`, `prune` and `get --result` as somebody types them: real programs, real pipes."""
+"""`octask export`, `prune` and `get --result` as real programs with real pipes."""
 
 from __future__ import annotations
 

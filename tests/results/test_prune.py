@@ -1,4 +1,4 @@
-"""Pruning lets go of exactly what its preview showed, and never of what somebody still needs."""
+"""Pruning removes exactly its preview, and no task in use."""
 
 from __future__ import annotations
 

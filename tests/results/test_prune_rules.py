@@ -1,4 +1,4 @@
-"""What the rules let go, over random tasks; how people write them down."""
+"""The pruning rules over random tasks, and their notation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A contract that cannot be had: its crawl goes on, ends as it should, and loses nothing."""
+"""A crawl with a locked contract continues, ends correctly, and loses nothing."""
 
 from __future__ import annotations
 

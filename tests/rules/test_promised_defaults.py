@@ -1,4 +1,4 @@
-"""What is promised where nothing is said: each kind's arguments, the places, the limits."""
+"""Documented defaults: each kind's arguments, the paths, the limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two who would end one task at the same moment, 500 times each: one state, one event, one end."""
+"""Two concurrent ends of a task, 500 times each: one state, one event, one end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task comes to, not how soon it has to: see `tests.support.far_limits`."""
+"""Results of tasks, not their speed: see `tests.support.far_limits`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a real crawl: no process stays, no page goes. Long form: tests/hard."""
+"""kill -9 during a real crawl: no process and no page is lost. Long form: tests/hard."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A start that is left half-way, by who asked or by the engine: nothing stays that nobody runs."""
+"""An interrupted start, by the caller or the engine, leaves no task without owner."""
 
 from __future__ import annotations
 

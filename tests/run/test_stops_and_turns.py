@@ -1,4 +1,4 @@
-"""Why a task stops, and what that makes of it; jobs of one queue take turns."""
+"""Stop reasons and their outcome; jobs of one queue run in order."""
 
 from __future__ import annotations
 

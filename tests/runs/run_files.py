@@ -1,4 +1,4 @@
-"""What stands on disk about runs."""
+"""The stored files of runs."""
 
 from __future__ import annotations
 

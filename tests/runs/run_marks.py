@@ -1,4 +1,4 @@
-"""What an engine whose tasks have runs leaves of them on disk."""
+"""The traces of runs that an engine leaves on disk."""
 
 from __future__ import annotations
 

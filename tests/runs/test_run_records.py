@@ -1,4 +1,4 @@
-"""A run's record: what outlives the program, a failed write and other writers."""
+"""A run's record survives the program, failed writes and other writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that whoever led them has left behind are ended by the next program, and no others."""
+"""Runs of dead programs are ended by the next one, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every task has one run, which is where the task is: whoever wrote it, and whoever died."""
+"""Every task has one run with the same state, whoever changed the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any order of operations keeps the ledger equal to a small model of what the seed promises."""
+"""Any order of operations keeps the ledger equal to a small model of the seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lock that we share with OpenChrome: waited for, kept, and taken from the dead only."""
+"""The lock shared with OpenChrome: waiting, holding, and taking it from the dead only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a first look at a large ledger leaves out to be quick changes nothing of what it finds."""
+"""The fast first reading of a large ledger finds the same tasks as a full one."""
 
 from __future__ import annotations
 

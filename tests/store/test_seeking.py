@@ -1,4 +1,4 @@
-"""Where a text or a moment is in a file of events: what is found is what stands there."""
+"""The position of a text or a time in an event file."""
 
 from __future__ import annotations
 

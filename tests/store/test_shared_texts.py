@@ -1,4 +1,4 @@
-"""A ledger of 100,000 tasks holds what they have in common once, not 100,000 times."""
+"""A ledger of 100,000 tasks holds common texts once."""
 
 from __future__ import annotations
 

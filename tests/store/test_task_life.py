@@ -1,4 +1,4 @@
-"""A task from its creation to its end: what is on disk after each step."""
+"""A task from its creation to its end: the files after each step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No wait for the browser is without a limit: each stands below one, or who bounds it is named."""
+"""Every wait for the browser has a limit, or a named owner of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page that takes all the memory there is loses its process, and nobody else does."""
+"""A page with too much memory loses its process, and no other page does."""
 
 from __future__ import annotations
 

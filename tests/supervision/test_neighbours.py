@@ -1,4 +1,4 @@
-"""What one page does to its tab, browser or cookie jar is not another page's failure."""
+"""A page's fault in its tab, browser or cookie jar does not fail another page."""
 
 from __future__ import annotations
 

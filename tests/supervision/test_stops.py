@@ -1,4 +1,4 @@
-"""What hangs, sleeps, is closed or never starts: each ends within its limit and says so."""
+"""Hung, suspended, closed and failed starts end within their limits with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mount that never answers, as a network drive whose server is gone: every look at it hangs."""
+"""A mount that never answers, like a network drive without its server."""
 
 from __future__ import annotations
 

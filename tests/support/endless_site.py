@@ -1,4 +1,4 @@
-"""A site whose pages never run out: who crawls it ends only when something else ends it."""
+"""A site without end: a crawl of it ends only from outside."""
 
 from __future__ import annotations
 

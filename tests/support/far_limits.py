@@ -1,4 +1,4 @@
-"""Limits that only a machine which stands still for a while runs into, moved out of the way.
+"""Limits that only a stalled machine reaches, moved out of the way.
 
 Whoever tests what a page or a task comes to must not end in the branch of such a limit because
 a process got no time for some seconds. Who tests one of these limits sets it back.

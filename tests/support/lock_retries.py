@@ -1,4 +1,4 @@
-"""What is refused to who waits too long, although the product is right: it is asked again."""
+"""Repeat a change that a lock's time limit refused on a slow machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of ours in other processes: a script, its words, and what it says line by line."""
+"""Other processes of the program: a script, its arguments, and its output line by line."""
 
 from __future__ import annotations
 

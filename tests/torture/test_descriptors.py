@@ -1,4 +1,4 @@
-"""No descriptor left: what cannot be done now says so, is done later, and nothing is lost."""
+"""Without free descriptors an operation is refused, repeated later, and loses nothing."""
 
 from __future__ import annotations
 

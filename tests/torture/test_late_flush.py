@@ -1,4 +1,4 @@
-"""A change that stands, but whose folder could not be flushed: it failed, and may be made again."""
+"""A change whose folder could not be flushed has failed and may be repeated."""
 
 from __future__ import annotations
 

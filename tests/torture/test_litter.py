@@ -1,4 +1,4 @@
-"""What the dead leave: temp files, torn lines, empty folders. It goes, and costs nothing else."""
+"""Leftovers of dead processes (temporary files, torn lines, empty folders) are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loss of power may undo, read from the order of the system calls: no process dies here.
+"""The order of system calls survives a power loss; no process dies here.
 
 A kill leaves what was written in the system's memory; a power cut does not. So each scene is
 traced, and the order of writes, flushes and renames is held against what was acknowledged.

@@ -1,4 +1,4 @@
-"""Links in the place of files and folders between a look and a use: nothing outside is touched."""
+"""Links swapped in between check and use lead nowhere outside the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.trust.everything HOME`: one of each, for whoever looks at the files afterwards.
+"""`python -m tests.trust.everything HOME`: one task of each kind, to inspect its files.
 
 A process of its own, because the umask, the user and the place of the log belong to a process.
 """

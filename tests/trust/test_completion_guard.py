@@ -1,4 +1,4 @@
-"""What a refused completion answers, and that nothing has happened by it."""
+"""A refused completion answers with the reason and changes nothing."""
 
 from __future__ import annotations
 

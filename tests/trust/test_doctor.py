@@ -1,4 +1,4 @@
-"""Doctor: what surrounds a ledger, in words that may be copied and hold no secret."""
+"""Doctor: the environment of a ledger, in texts without secrets."""
 
 from __future__ import annotations
 

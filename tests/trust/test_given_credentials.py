@@ -1,4 +1,4 @@
-"""User and password that a task was given stand in nothing that it leaves, whatever its kind."""
+"""A task's user and password are in none of its files, for every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a ledger lies: who else may write there, on which disk, and who is told of it."""
+"""The place of a ledger: other writers, the disk, and warnings about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed's picture equals what is on disk, soon after whoever changed it."""
+"""The feed's snapshot equals the disk soon after any change."""
 
 from __future__ import annotations
 

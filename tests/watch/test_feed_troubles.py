@@ -1,4 +1,4 @@
-"""The feed while something is in its way: the root, the files, the watcher or a look itself."""
+"""The feed with faults of the root, the files, the watcher or a reading."""
 
 from __future__ import annotations
 

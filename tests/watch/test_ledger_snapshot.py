@@ -1,4 +1,4 @@
-"""The picture is read once: a survey names only what has changed since."""
+"""The snapshot is read once; a survey lists only later changes."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""`wait_terminal` tells of a task's end, and of everything else that can come of waiting."""
+"""`wait_terminal` reports a task's end and every other result of waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hints become bundles of task ids, and what cannot be heard is looked for."""
+"""Hints become bundles of task ids, and a scan finds missed changes."""
 
 from __future__ import annotations
 

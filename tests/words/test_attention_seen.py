@@ -1,4 +1,4 @@
-"""What needs a person by time alone, and what stays quiet once it was acknowledged."""
+"""Attention by time alone, and acknowledged tasks that stay quiet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No message without a reader: every id stands in the program, or is built by one that does."""
+"""Every message id is used in the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine words itself is told in the window's language, wherever it was written down."""
+"""The engine's own sentences are translated in the window."""
 
 from __future__ import annotations
 

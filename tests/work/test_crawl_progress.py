@@ -1,4 +1,4 @@
-"""A crawl's progress tells of no more pages than were asked for, and of no end before its end."""
+"""A crawl's progress never exceeds its maximum or its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a page is bounded, valid and free of what nobody sees."""
+"""Stored page content is bounded, valid and visible."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What a page says is what is kept: out of it come only given secrets and strict key shapes."""
+"""Page content is stored as published, without given secrets and strict key shapes."""
 
 from __future__ import annotations
 

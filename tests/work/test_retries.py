@@ -1,4 +1,4 @@
-"""What fails for a moment is asked for again; what fails for good is not."""
+"""Temporary failures are retried, permanent ones are not."""
 
 from __future__ import annotations
 

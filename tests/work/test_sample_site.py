@@ -1,4 +1,4 @@
-"""The sample site serves what its module says, the same on every run."""
+"""The sample site serves its documented pages, the same on every run."""
 
 import http.client
 import subprocess

@@ -1,4 +1,4 @@
-"""What scripts do to pages alike is learned from one and done to the others."""
+"""Changes that scripts make to every page are learned from one and applied to the others."""
 
 from __future__ import annotations
 

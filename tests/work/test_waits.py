@@ -1,4 +1,4 @@
-"""A wait that a site asks for is told of: once, with the host, the seconds and the reason."""
+"""A wait that a site requests is one event with host, seconds and reason."""
 
 from __future__ import annotations
 

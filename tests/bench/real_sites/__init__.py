@@ -1,1 +1,1 @@
-"""Real applications and documentation, served locally, and what plain Playwright sees of them."""
+"""Real applications and documentation, served locally, and their reference by Playwright."""

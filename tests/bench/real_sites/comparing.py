@@ -1,4 +1,4 @@
-"""Is what was kept of a page what the reference saw? Text byte for byte, links as a set."""
+"""Compare a stored page with the reference: text byte for byte, links as a set."""
 
 from __future__ import annotations
 

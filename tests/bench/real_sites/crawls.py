@@ -1,4 +1,4 @@
-"""Tasks of the engine in a process of their own: what they kept, and the CPU of its tree."""
+"""Tasks of the engine in another process: their results, and the CPU time of the process tree."""
 
 from __future__ import annotations
 

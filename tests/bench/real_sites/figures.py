@@ -1,4 +1,4 @@
-"""What a part is asked for and what it measured."""
+"""Options and measurements of one part of the benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plain Playwright sees of an address: text, links and title, a while after the load event."""
+"""Text, links and title of an address in plain Playwright, a while after the load event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server process for the benchmark's sites: each on a port of its own, slow where asked.
+"""A server process for the benchmark's sites: one port for each, with optional delays.
 
 The process reads its sites as JSON from standard input and prints their addresses. Each site
 answers `/.control` (POST: new delays, counters to zero; GET: how often each path was asked for).
