@@ -54,7 +54,7 @@ async def _hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Non
 
 @pytest.mark.case("R65")
 @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificate")
-async def test_certificate_urls_are_safe(world: World, trap: HostileSite, tmp_path: Path) -> None:
+async def test_certificate_urls_use_policy(world: World, trap: HostileSite, tmp_path: Path) -> None:
     context = await asyncio.to_thread(_certificate, tmp_path, trap.canary)
     server = await asyncio.start_server(_hang_up, "127.0.0.1", 0, ssl=context)
     world.names["tls.example"] = [PUBLIC]

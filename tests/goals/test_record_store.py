@@ -152,7 +152,7 @@ def test_a_file_in_the_folders_place_is_said(home: Path) -> None:
         RecordStore(home / "records", "record").ids()
 
 
-def test_a_full_disk_is_atomic(record_store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_keeps_record(record_store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
     record_store.create(ONE, {"a": 1})
 
     monkeypatch.setattr(os, "fsync", disk_full)
