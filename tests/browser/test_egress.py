@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.egress.egress_policy import KEPT_S, Place, Policy, place_of
+from engine.egress.egress_policy import KEPT_S, Place, Policy, place_of, without_credentials
 from engine.egress.http_session import PolicyResolver
 from engine.egress.public_addresses import IPAddress, canonical_host, literal, refusal
 from engine.model.errors import AddressBlocked, PageError
@@ -247,3 +247,8 @@ def test_no_text_makes_the_reading_of_a_url_crash(text: str) -> None:
             continue
         assert isinstance(place, Place)
         literal(place.host)
+
+
+@pytest.mark.parametrize("login", ["ann:pw@", "ann@", ":pw@", "", "a@b:p@"])
+def test_an_address_is_shown_without_user_and_password(login: str) -> None:
+    assert without_credentials(f"http://{login}a.example/x@y") == "http://a.example/x@y"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import shutil
 import time
@@ -12,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from engine.ledger.filesystem_checks import HeldFolder, Presence
+from engine.ledger.filesystem_checks import HeldFolder, Presence, may_be_away
 from engine.ledger.ledger import Ledger
 from engine.ledger.ownership import Owner
-from engine.model.errors import LedgerAway, TaskRemoved
+from engine.model.errors import LedgerAway, LedgerWriteFailed, TaskNotFound, TaskRemoved
 from engine.model.records import Status, TaskId, TaskRecord
 from engine.service.engine import Engine
 from tests.support.endless_site import endless
@@ -274,3 +275,11 @@ def test_a_deleted_folder_whose_ledger_stands_is_removed(tmp_path: Path) -> None
     shutil.rmtree(folder)
     assert held.check() is Presence.REMOVED
     held.close()
+
+
+@pytest.mark.parametrize(("fault", "may_be"), [(errno.ENOENT, True), (errno.ENOSPC, False)])
+def test_only_a_write_into_an_absent_folder_is_waited_for(fault: int, may_be: bool) -> None:
+    failed = LedgerWriteFailed(path="x", reason="it failed")
+    failed.__cause__ = OSError(fault, "it failed")
+    assert may_be_away(failed) is may_be
+    assert may_be_away(TaskNotFound(task_id="0" * 16, root="x"))

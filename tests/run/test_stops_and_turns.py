@@ -261,6 +261,14 @@ async def test_a_request_in_the_tasks_own_fields_ends_it_in_order(bench: Bench, 
     assert bench.result(record)["ended"] == ("stopped" if field[0] == "s" else "forced")
 
 
+async def test_jobs_without_a_queue_end_without_an_error(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(2):
+        await bench.run(kind(), number)
+    assert [record.getMessage() for record in caplog.records if record.levelno > 30] == []
+
+
 async def test_jobs_of_one_queue_run_in_order(bench: Bench) -> None:
     running: set[str] = set()
     seen: list[frozenset[str]] = []
