@@ -82,6 +82,11 @@ class FolderWait:
         self.lost = error
         log.warning("task %s: given up: %s", self._task_id, error)
 
+    @property
+    def holds_writes(self) -> bool:
+        """Whether a write waits for the folder, or for a descriptor."""
+        return self.since is not None or self._short_until_s > 0
+
     def reset_retries(self) -> None:
         """Reset the retry count after a successful write."""
         self._retries = 0

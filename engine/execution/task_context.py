@@ -86,7 +86,7 @@ class TaskContext:
         self._observers = observers
         self.scrub = Scrub(())  # secrets that the task was given
         self._writing = threading.Lock()
-        self._unwritten: list[tuple[deque[Step], Units]] = []
+        self._unwritten: list[deque[Step]] = []
         self.lines = 0  # units in pages.jsonl
         self.folder: FolderWait | None = None
 
@@ -127,10 +127,8 @@ class TaskContext:
             async with self._order:
                 reason = await self._write(partial(self._run_steps, steps))
         except asyncio.CancelledError:
-            if self.folder is not None and self.folder.since is not None:
-                self._unwritten.append(
-                    (steps, units)
-                )  # accepted already: it is written before the end
+            if self.folder is not None and self.folder.holds_writes:
+                self._unwritten.append(steps)  # accepted already: it is written before the end
             raise
         self._nudge(self._id)
         if reason:
@@ -184,13 +182,11 @@ class TaskContext:
                 return found
 
     def flush(self) -> None:
-        """Write the pages whose body ended while their folder was absent; for a thread."""
+        """Write the pages whose body ended while they could not be written; for a thread."""
         with self._writing:  # a write in progress outlives its cancelled body, and counts
             pass
         while self._unwritten:
-            steps, units = self._unwritten[0]
-            self._run_steps(steps)
-            self.units = max(self.units, units, key=lambda one: one.done)
+            self._run_steps(self._unwritten[0])
             del self._unwritten[0]
 
     async def tick(self) -> StopReason:
@@ -242,7 +238,9 @@ class TaskContext:
         def append() -> StopReason:
             self._ledger.append_page(self.task_id, self.clean(dict(page)))
             self.lines += 1
-            self.units = units  # a page that could not be written does not count
+            # Only now: a page that could not be written does not count. Not by the order of
+            # storing, which after an absence is another one.
+            self.units = max(units, self.units, key=lambda one: one.done)
             return ""
 
         def report() -> StopReason:

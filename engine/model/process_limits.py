@@ -20,6 +20,7 @@ FEW_FILES: Final = 256  # below it a browser may fail, by the number of its page
 BROWSER_FILES: Final = 128  # Chromium 156: none of 12 pages with 100, all of them with 128
 FEW_BYTES: Final = 64 * 1024 * 1024  # a browser writes files of some MB into its profile
 _SPARE: Final = 4  # what looking a name up, or one connection with its page, needs
+_DEEPEST: Final = 8  # causes of an error
 _CODES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _shortages: Final = deque([float("-inf")], maxlen=1)  # the last one, by the monotonic clock
 
@@ -59,7 +60,9 @@ def most_file_bytes() -> int | None:
 
 def is_shortage(error: BaseException | None) -> bool:
     """Return whether `error`, or what caused it, is a lack of descriptors; if so, note it."""
-    while error is not None:
+    for _ in range(_DEEPEST):  # an error that is raised again may be its own cause
+        if error is None:
+            break
         if isinstance(error, OSError) and error.errno in _CODES:
             _shortages.append(time.monotonic())
             return True
