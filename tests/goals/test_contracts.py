@@ -165,10 +165,9 @@ def test_a_total_that_turns_out_larger_may_be_said(goals: Goals) -> None:
     assert goals.contracts.update(made, {"expected_total": 5}).guard.missing_count == 5
 
 
-def test_a_new_contract_begins_all_its_times(home: Path) -> None:
-    made = Goals(home, lambda: Ledger(home / "tasks"), lambda: 5).contracts.start(
-        {"expected_total": 1}
-    )
+def test_a_new_contract_begins_all_its_times(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.contracts.contract_service.wall_ms", lambda: 5)
+    made = Goals(home, lambda: Ledger(home / "tasks")).contracts.start({"expected_total": 1})
     read = again(home).contracts.get(made.contract.contract_id).contract
     assert (read.created_at, read.updated_at, read.last_progress_at) == (5, 5, 5)
 
