@@ -146,7 +146,7 @@ class Bare:
             taken["status"] = response.status
             with self.kept.open("a") as out:
                 out.write(json.dumps(taken) + "\n")
-            for link in taken["links"]:
+            for link in (taken["links"] or "").split("\n"):
                 self.add(link)
             self.queue.task_done()
 
@@ -172,6 +172,7 @@ async def bare_side(url: str, pages: int) -> dict[str, float]:
             workers = [asyncio.create_task(bare.work(tab)) for tab in tabs]
             await bare.queue.join()
             kept = bare.kept.read_text().splitlines()
+            assert len(kept) == pages, "a side that loads less is no reference"
             told = clock.told([json.loads(line) for line in kept])
             for worker in workers:
                 worker.cancel()
