@@ -17,8 +17,8 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from engine.model.config import Settings
-from engine.sample.site import Site
 from fixtures.hostile_ledger.planting import plant, remove_devices
+from fixtures.site.site import Site
 from gui.context.preferences import Memory
 from gui.engine_link.subscription import MOST_VIEWS
 from gui.startup.crash_handler import CrashHandler
