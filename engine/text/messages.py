@@ -198,7 +198,7 @@ DETAILS: Final[dict[str, str]] = {
         "{path} is on a disk of a kind not known here ({kind}): locks may not hold."
     ),
     "ground.disk.unknown.advice": "Use it from one machine at a time, or choose a local folder.",
-    "ground.disk.deaf": "a disk of this kind ({kind}) does not tell of every change",
+    "ground.disk.deaf": "a disk of this kind ({kind}) does not report every change",
 }
 
 
@@ -360,7 +360,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "doctor.room.advice": "Free some space on the disk of {root}.",
     "doctor.locks": "the ledger can be written and locked",
     "doctor.locks.held": "tasks that another program has locked: {count} ({ids})",
-    "doctor.locks.nobody": "nobody works on it",
+    "doctor.locks.nobody": "no running program works on it",
     "doctor.locks.held.advice": "The lock of a dead program is freed by itself, {seconds} s "
     "after a window or `octask` has to change the task. End the program that holds it if it hangs.",
     "doctor.clock.past": "{shown} is in the past",
@@ -373,7 +373,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "doctor.files.advice": "Raise it: ulimit -n 1024",
     "doctor.file_size": "a file may have {count} bytes at most",
     "doctor.file_size.advice": "Raise it: ulimit -f unlimited",
-    "doctor.watches": "changes in folders are told at once",
+    "doctor.watches": "changes in folders are reported at once",
     "doctor.watches.few": "only {count} folders can be watched",
     "doctor.watches.none": "folders cannot be watched: {reason}",
     "doctor.watches.used_up": "their number is used up",

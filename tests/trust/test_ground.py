@@ -133,7 +133,7 @@ def test_of_two_disks_at_one_place_the_one_on_top_counts(tmp_path: Path) -> None
 @pytest.mark.case("R53")
 def test_unknown_disks_need_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("psutil.disk_partitions", lambda all: [])
-    assert "does not tell of every change" in unreliable_notices(tmp_path)
+    assert "does not report every change" in unreliable_notices(tmp_path)
     assert concerns(tmp_path, tmp_path)
 
 
