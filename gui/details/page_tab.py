@@ -177,8 +177,8 @@ class PageTab(DetailTab):
             )
         if traits_of(entry.kind).opens_window:
             return self.tr(
-                "A recording has a window of its own. It is not shown here, because what is "
-                "typed there is repeated nowhere."
+                "The pages of a recording are not shown here, because what is typed there is "
+                "repeated nowhere."
             )
         return self.tr("The task waits for its turn: nothing is open yet.")
 

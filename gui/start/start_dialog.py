@@ -289,6 +289,7 @@ class StartDialog(QDialog):
         self.form.clear_need()
         self._judging = False
         self._judge()
+        self.show_note("")  # it described what has been started
         self.footer.tell(self.tr("Started. The form is ready for another one."))
         self.form.focus()
 

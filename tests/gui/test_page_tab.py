@@ -96,7 +96,7 @@ async def test_hidden_live_views_request_nothing(tmp_path: Path, green: str) -> 
         (a_view(1, "COMPLETED", ours=True), "has ended"),
         (a_view(1, "RUNNING", foreign=True), "Another program"),
         (a_view(1, "PENDING", ours=True), "waits for its turn"),
-        (a_view(1, "RUNNING", ours=True, kind="recording"), "window of its own"),
+        (a_view(1, "RUNNING", ours=True, kind="recording"), "pages of a recording"),
     ],
 )
 async def test_it_says_why_there_is_nothing_to_see(tmp_path: Path, view: Any, words: str) -> None:

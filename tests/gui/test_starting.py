@@ -257,6 +257,7 @@ async def test_add_and_start_another_keeps_the_form_open_and_what_was_set(home: 
     async with opened(home) as session:
         session.window.acts["new"].trigger()
         dialog = started(session)
+        dialog.show_note("From a file.")
         dialog.form.fill({"url": "http://h.invalid/", **QUICK})
         told = heard(session.bridge.answered)
         dialog.footer.another.click()
@@ -265,6 +266,7 @@ async def test_add_and_start_another_keeps_the_form_open_and_what_was_set(home: 
         assert dialog.form["url"].value == ""
         assert dialog.form["max_pages"].value == 1
         assert "ready for another one" in dialog.footer.told
+        assert dialog._note.isHidden(), "what it described was started"
         assert dialog.shelf.recent.count() == 1
         dialog.reject()
 
