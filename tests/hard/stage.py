@@ -24,7 +24,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from engine.model.errors import EngineError
+from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 from tests.hard.judging import judged, unreadable
 from tests.hard.place import Place, Step
 from tests.hard.scenes import BY_NAME, SCENES
@@ -193,7 +193,7 @@ def tried(step: Step, place: Place, before: list[str]) -> dict[str, Any]:
         try:
             step.act(place)
         except EngineError as again:
-            unflushed = error.code in ("ledger_write_failed", "ledger_read_only")
+            unflushed = isinstance(error, LedgerWriteFailed | LedgerReadOnly)
             if not (unflushed and step.kept(place)):  # it stands: there is nothing left to do
                 said["again"] = f"{again.code}: {again}"
         return said
