@@ -89,7 +89,7 @@
     },
   });
 
-  navigator.sendBeacon = new Proxy(navigator.sendBeacon, {
+  Navigator.prototype.sendBeacon = new Proxy(Navigator.prototype.sendBeacon, {
     apply(target, self, given) {
       const sent = apply(target, self, given);
       if (sent) {
@@ -177,18 +177,19 @@
 
   // --- event streams: each holds a connection until it is closed ---
   const streams = [];
-  if (typeof window.EventSource === "function") {
-    window.EventSource = new Proxy(window.EventSource, {
-      construct(target, given, made) {
-        const stream = Reflect.construct(target, given, made);
-        if (streams.length < MOST) streams.push(new Weak(stream));
-        return stream;
-      },
-    });
-  }
+  const CLOSED = 2;
+  const { EventSource } = window; // the page may replace it
+  const stateOf = Object.getOwnPropertyDescriptor(EventSource.prototype, "readyState").get;
+  window.EventSource = new Proxy(EventSource, {
+    construct(target, given, made) {
+      const stream = Reflect.construct(target, given, made);
+      if (streams.length < MOST) streams.push(new Weak(stream));
+      return stream;
+    },
+  });
   const isStreaming = (known) => {
     const stream = known.deref();
-    return stream && get(EventSource.prototype, "readyState", stream) !== EventSource.CLOSED;
+    return stream !== undefined && apply(stateOf, stream, []) !== CLOSED;
   };
 
   // --- timers and their due times ---

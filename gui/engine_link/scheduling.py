@@ -128,7 +128,7 @@ class _DelayedCall(QObject):
 
     def request(self, *_: object) -> None:
         """Request the call; the arguments of a signal are ignored."""
-        raise NotImplementedError
+        raise NotImplementedError  # no ABC: a QObject has a metaclass of its own
 
     def expedite(self, *_: object) -> None:
         """Call in the next turn of the event loop, whatever the interval."""

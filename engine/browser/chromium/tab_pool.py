@@ -67,8 +67,8 @@ class Doubts:
     def __init__(self) -> None:
         self._in_vain = 0
 
-    def next(self, limit: int) -> bool:
-        """Return whether one more page may be loaded a second time."""
+    def may_retry(self, limit: int) -> bool:
+        """Return whether one more page may be loaded a second time, and count it."""
         if self._in_vain >= limit:
             return False
         self._in_vain += 1
@@ -226,7 +226,7 @@ class CrawlContext:
         if not proved and not self._may_have_waited(place, options, began_s, begun=begun):
             return False
         self.wear_out()  # later pages would wait as well
-        return self._doubts.next(MAX_DOUBTS if proved else MAX_WEAK_DOUBTS)
+        return self._doubts.may_retry(MAX_DOUBTS if proved else MAX_WEAK_DOUBTS)
 
     def _may_have_waited(
         self, place: Place, options: PageOptions, began_s: float, *, begun: bool
