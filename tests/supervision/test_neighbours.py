@@ -301,6 +301,7 @@ ON_LEAVING = f'addEventListener("pagehide", () => {{ {HOLDS} }})'
         (BEHIND, IN_FRAME, 1, 1),
         (BEHIND, ON_LEAVING, 3, 4),
     ],
+    ids=["fetches", "beacons", "events", "leaving", "proxied", "proxied-frame", "proxied-leaving"],
 )
 async def test_a_page_that_holds_the_connections_of_its_site_costs_no_other_page(
     home: Path, browser: Running, host: str, holds: str, concurrency: int, most_again: int
