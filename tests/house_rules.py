@@ -171,7 +171,7 @@ BROAD_CATCHERS = {
         "a part that cannot be made must not keep the others from the window"
     ),
     "gui/engine_link/bridge.py": "a list that stands still must not look live: it follows anew",
-    "engine/cli/guard.py": "the last resort: no traceback reaches a user, it goes to the log",
+    "engine/cli/__main__.py": "the last resort: no traceback reaches a user, it goes to the log",
     "engine/cli/worker.py": "the last resort of a process that nobody looks at",
 }
 CANCEL_KEEPERS = {

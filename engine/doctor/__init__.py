@@ -5,24 +5,91 @@ It writes nothing but the lease that a task would acquire, and that only where p
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
-from collections.abc import Callable
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any, Final
 
 from engine.browser.chromium.locate import describe
-from engine.doctor import environment
-from engine.doctor.environment import Finding, Report
+from engine.ledger.directory_watcher import Listener, open_watcher
+from engine.ledger.files import MIB
+from engine.ledger.filesystem_checks import concerns, disk_kind
+from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
+from engine.ledger.lock import UNMOVED_S, locks_of_others
+from engine.ledger.machine import wall_ms
+from engine.ledger.ownership import owner_of
+from engine.ledger.reader import LedgerReader
+from engine.ledger.task_files import check_writable
 from engine.logging.logs import log_path
+from engine.model import process_limits, redact
 from engine.model.config import VERSION, Settings
+from engine.model.display import display
 from engine.model.errors import BrowserMissing, EngineError, LedgerUnusable
-from engine.text.messages import count, say
+from engine.model.records import LIVE, Unreadable
+from engine.text.messages import count, decimal, retold, say
 
-__all__ = ["Finding", "Report", "beside", "browser", "examine", "looks"]
-
+WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
+FEW_WATCHES: Final = 1_000
+LITTLE_ROOM: Final = 200 * MIB
+BUILT_MS: Final = 1_735_689_600_000  # 2025: no correct clock shows less
+SKEW_MS: Final = 2_000
+LOCK_LOOK_S: Final = 0.3
+MOST_NAMED: Final = 5
+PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+PLACES: Final = ("OPENCHROME_TASK_ROOT", "OPENCHROME_HOME", "OC_BROWSER", "TMPDIR")
 LIBRARIES = ("PySide6-Essentials", "qasync", "playwright", "watchdog", "filelock", "aiohttp")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Result of one check. `state` is ok, warning or problem; `advice` names the remedy."""
+
+    subject: str
+    state: str
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings, in the order of importance."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether tasks can run here."""
+        return all(finding.state != "problem" for finding in self.findings)
+
+    def text(self) -> str:
+        """Format the report as plain text."""
+        marks = {"ok": "ok     ", "warning": "WARNING", "problem": "PROBLEM"}
+        lines: list[str] = []
+        for finding in self.findings:
+            lines.append(f"{marks[finding.state]}  {finding.subject}: {display(finding.text)}")
+            if finding.advice:
+                lines.append(f"{'':9}{display(finding.advice)}")
+        return "\n".join(lines)
+
+    def data(self) -> dict[str, Any]:
+        """Return the report for programs."""
+        return {
+            "healthy": self.healthy,
+            "findings": [
+                {"subject": f.subject, "state": f.state, "text": f.text, "advice": f.advice}
+                for f in self.findings
+            ],
+        }
 
 
 def examine(settings: Settings) -> Report:
@@ -35,10 +102,10 @@ def looks() -> tuple[Callable[[Settings], list[Finding]], ...]:
     return (
         browser,
         _ledger,
-        environment.place,
-        environment.locks,
-        environment.limits,
-        environment.variables,
+        place,
+        locks,
+        limits,
+        variables,
         _versions,
         _log,
     )
@@ -64,8 +131,8 @@ def beside(root: Path, *, watch_only: bool) -> list[Finding]:
     if not root.is_dir():
         reason = "it is no folder" if os.path.lexists(root) else "there is no such folder"
         return [Finding("ledger", "problem", str(LedgerUnusable(path=str(root), reason=reason)))]
-    found = [*_ledger(settings), *environment.place(settings), *environment.watches(root)]
-    return found if watch_only else found + environment.locks(settings)
+    found = [*_ledger(settings), *place(settings), *watches(root)]
+    return found if watch_only else found + locks(settings)
 
 
 def _ledger(settings: Settings) -> list[Finding]:
@@ -96,3 +163,174 @@ def _version(name: str) -> str:
 
 def _log(settings: Settings) -> list[Finding]:
     return [Finding("log", "ok", str(log_path()))]
+
+
+def place(settings: Settings) -> list[Finding]:
+    """Check the owner and mode of the ledger's folder, its disk and the free space."""
+    found: list[Finding] = []
+    if os.path.isdir(settings.root):
+        found.append(Finding("folder", "ok", _facts(settings.root)))
+    found += [
+        Finding(one.subject, "warning", one.text, one.advice)
+        for one in concerns(settings.root, settings.home)
+    ]
+    return found + _room(settings.root)
+
+
+def _facts(root: Path) -> str:
+    facts = os.stat(root)
+    ours = not hasattr(os, "geteuid") or facts.st_uid == os.geteuid()
+    facts_shown = {
+        "owner": say("doctor.folder.you" if ours else "doctor.folder.other"),
+        "disk": disk_kind(root) or say("doctor.folder.unknown"),
+    }
+    if os.name != "posix":
+        return say("doctor.folder", **facts_shown)
+    return say("doctor.folder.mode", mode=f"{stat.S_IMODE(facts.st_mode):04o}", **facts_shown)
+
+
+def _room(root: Path) -> list[Finding]:
+    above = next((folder for folder in (root, *root.parents) if folder.is_dir()), None)
+    try:
+        free = shutil.disk_usage(above or root).free
+    except OSError:
+        return []
+    text = say("doctor.room", free=count(free // MIB))
+    if free < LITTLE_ROOM:
+        return [Finding("room", "warning", text, say("doctor.room.advice", root=root))]
+    return [Finding("room", "ok", text)]
+
+
+def locks(settings: Settings) -> list[Finding]:
+    """Check whether the ledger can be written and locked, and the disk's clock agrees with ours."""
+    if not os.path.isdir(settings.root):
+        return []
+    before_ms = wall_ms()
+    try:
+        check_writable(settings.root)
+        lease = Lease.acquire(settings.root)
+    except EngineError as error:
+        return [Finding("locks", "problem", str(error), error.advice)]
+    try:
+        written_ms = lease.written_ms()
+    finally:
+        lease.release()
+    found = [Finding("locks", "ok", say("doctor.locks")), *_foreign_locks(settings.root)]
+    now_ms = wall_ms()
+    return found + list(_clock(now_ms, _clock_offset_ms(written_ms, before_ms, now_ms)))
+
+
+def _foreign_locks(root: Path) -> Iterator[Finding]:
+    """Report tasks whose lock another program holds now, and still holds a moment later."""
+    held = locks_of_others(root)
+    if held:
+        time.sleep(LOCK_LOOK_S)  # a living peer holds it for milliseconds
+        later = locks_of_others(root)
+        held = {task_id: one for task_id, one in held.items() if later.get(task_id) == one}
+    if not held:
+        return
+    reader = LedgerReader(root)
+    named = "; ".join(_task_owner(reader, task_id) for task_id in sorted(held)[:MOST_NAMED])
+    more = "" if len(held) <= MOST_NAMED else " …"
+    text = say("doctor.locks.held", count=count(len(held)), ids=named + more)
+    advice = say("doctor.locks.held.advice", seconds=decimal(UNMOVED_S, 0))
+    yield Finding("locks", "warning", text, advice)
+
+
+def _task_owner(reader: LedgerReader, task_id: str) -> str:
+    """Describe a locked task and its owner; the holder of the lock itself is unknown."""
+    try:
+        entry = reader.read(task_id)
+    except EngineError:
+        return task_id
+    if isinstance(entry, Unreadable) or entry.status not in LIVE:
+        return f"{task_id}: {say('doctor.locks.nobody')}"
+    return f"{task_id}: {retold(owner_of(reader.root, entry).sentence)}"
+
+
+def _clock_offset_ms(written_ms: int | None, before_ms: int, after_ms: int) -> int:
+    """Offset of the disk's clock in ms (behind: below 0); a slow disk is not behind."""
+    if written_ms is None:
+        return 0
+    return written_ms - min(max(written_ms, before_ms), after_ms)
+
+
+def _clock(now_ms: int, offset_ms: int) -> Iterator[Finding]:
+    shown = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if now_ms < BUILT_MS:
+        advice = say("doctor.clock.past.advice")
+        yield Finding("clock", "warning", say("doctor.clock.past", shown=shown), advice)
+    elif abs(offset_ms) > SKEW_MS:
+        words = "doctor.clock.ahead" if offset_ms > 0 else "doctor.clock.behind"
+        text = say(words, away=decimal(abs(offset_ms) / 1000, 0))
+        yield Finding("clock", "warning", text, say("doctor.clock.advice"))
+    else:
+        yield Finding("clock", "ok", shown)
+
+
+def limits(settings: Settings) -> list[Finding]:
+    """Check the limit of open files, and whether folders can be watched."""
+    return [*_descriptors(), *watches(settings.root)]
+
+
+def _descriptors() -> Iterator[Finding]:
+    if sys.platform == "win32":
+        return
+    most, size = process_limits.most_open_files(), process_limits.most_file_bytes()
+    text = say("doctor.files.any") if most is None else say("doctor.files", count=count(most))
+    if process_limits.has_few_files():
+        yield Finding("open files", "warning", text, say("doctor.files.advice"))
+    else:
+        yield Finding("open files", "ok", text)
+    if size is not None and size < process_limits.FEW_BYTES:
+        text = say("doctor.file_size", count=count(size))
+        yield Finding("file size", "warning", text, say("doctor.file_size.advice"))
+
+
+def watches(root: Path) -> Iterator[Finding]:
+    """Check whether changes in this folder are noticed at once."""
+    advice = say("doctor.watches.advice")
+    if not os.path.isdir(root):
+        return
+    try:
+        watcher = open_watcher()
+        try:
+            watcher.watch_folder(Path(os.path.realpath(root)), _IgnoreChanges())()
+        finally:
+            watcher.close()
+    except OSError as error:
+        used_up = error.errno in (errno.ENOSPC, errno.EMFILE, errno.ENFILE)
+        reason = say("doctor.watches.used_up") if used_up else error.strerror or str(error)
+        text = say("doctor.watches.none", reason=reason)
+        yield Finding("watches", "warning", text, advice)
+        return
+    if WATCHES.exists() and (most := int(WATCHES.read_text("ascii"))) < FEW_WATCHES:
+        yield Finding("watches", "warning", say("doctor.watches.few", count=count(most)), advice)
+    else:
+        yield Finding("watches", "ok", say("doctor.watches"))
+
+
+class _IgnoreChanges(Listener):
+    def on_change(self, name: str) -> None: ...
+
+    def on_end(self) -> None: ...
+
+    def on_overflow(self) -> None: ...
+
+
+def variables(settings: Settings) -> list[Finding]:
+    """List the relevant environment variables, without user and password."""
+    given = {name: value for name, value in settings.environ.items() if value}
+    places = [f"{name}={redact.text(given[name])}" for name in PLACES if name in given]
+    found = [Finding("variables", "ok", ", ".join(places))] if places else []
+    proxies = [f"{name}={_without_user(given[name])}" for name in given if name.lower() in PROXIES]
+    if proxies:
+        text = say("doctor.proxies", proxies=", ".join(sorted(proxies)))
+        found.append(Finding("proxies", "ok", text))
+    return found
+
+
+def _without_user(proxy: str) -> str:
+    """Strip the user from a proxy, also without a scheme."""
+    scheme, mark, rest = proxy.rpartition("://")
+    return redact.text(scheme + mark + rest.rpartition("@")[2])

@@ -1,25 +1,59 @@
 """Verbs: the operations that command line, MCP and HTTP offer, which only render them.
 
 A verb's `call` gets an open engine and the values by name, and returns records; `accepts` requires
-an engine that accepts tasks.
+an engine that accepts tasks. The browser tools of host agents are verbs made from their table, not
+for the command line: each also takes the id of the task whose envelope counts the call, and the
+agent id, and returns a `ToolReply`, also for errors.
 """
 
 from __future__ import annotations
 
-from engine.verbs import (
-    contract_verbs,
-    envelope_verbs,
-    result_verbs,
-    run_verbs,
-    task_verbs,
-    tool_verbs,
-)
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from engine.agents.tool_calls import TOOLS, Tool
+from engine.model.errors import TaskNotFound
+from engine.service.engine import Engine
+from engine.verbs import contract_verbs, result_verbs, run_verbs, task_verbs
 from engine.verbs.model import Param, Shape, Verb, checked
 
-ROOMS = (task_verbs, result_verbs, envelope_verbs, run_verbs, contract_verbs)
+_TASK_ID = Param("task_id", "the envelope that counts this call: 16 hex digits")
+_AGENT_ID = Param("agent_id", "whose browser and tabs; calls that name nobody share one")
+_OURS = frozenset({_TASK_ID.name, _AGENT_ID.name})
+
+
+def _calling(tool: Tool) -> Callable[[Engine, Mapping[str, Any]], Awaitable[Any]]:
+    async def call(engine: Engine, given: Mapping[str, Any]) -> Any:
+        args = {name: value for name, value in given.items() if name not in _OURS}
+        task_id, agent_id = await _folder(engine, given.get("task_id")), given.get("agent_id")
+        return await engine.agents.answer(tool.name, args, task_id=task_id, agent_id=agent_id)
+
+    return call
+
+
+async def _folder(engine: Engine, task_id: str | None) -> str | None:
+    """Return the id of the task's folder; an unknown id passes, and the reply reports it."""
+    if task_id is None:
+        return None
+    with suppress(TaskNotFound):
+        return await engine.tasks.ledger_id(task_id)
+    return task_id
+
+
+def _verb(tool: Tool) -> Verb:
+    params = [
+        Param(arg.name, arg.help, arg.shape, required=arg.required, default=arg.default)
+        for arg in tool.args
+    ]
+    asked = (*params, _TASK_ID, _AGENT_ID)
+    return Verb(tool.name, tool.help, asked, _calling(tool), accepts=True, faces=("mcp",))
+
+
+ROOMS = (task_verbs, result_verbs, run_verbs, contract_verbs)
 VERBS: dict[str, Verb] = {
     **{verb.name: checked(verb) for room in ROOMS for verb in room.VERBS},
-    **{verb.name: verb for verb in tool_verbs.VERBS},  # they return errors as a reply
+    **{name: _verb(tool) for name, tool in TOOLS.items()},  # they return errors as a reply
 }
 
 __all__ = ["VERBS", "Param", "Shape", "Verb"]

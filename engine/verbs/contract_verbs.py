@@ -1,13 +1,11 @@
-"""Verbs of contracts and task runs, and `complete` for both and for tasks (seed 001)."""
+"""Verbs of contracts, envelopes and task runs, and `complete` for all and for tasks (seed 001)."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 from msgspec import to_builtins
 
 from engine.contracts.completing import Force, force_of
@@ -16,7 +14,8 @@ from engine.contracts.task_runs import USUAL_RUNS
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import TERMINAL, Status, TaskRecord, Unreadable
 from engine.service.engine import Engine
-from engine.verbs.model import Param, Verb
+from engine.verbs.model import Param, Verb, object_of
+from engine.verbs.task_verbs import TASK_ID
 
 Given = Mapping[str, Any]
 
@@ -35,28 +34,6 @@ def asked(given: Given, whole: str, names: tuple[str, ...]) -> dict[str, Any]:
         if value is not None and value is not False and value != ():
             fields[name] = [*value] if isinstance(value, tuple) else value
     return fields
-
-
-def object_of(name: str, given: object) -> dict[str, Any]:
-    """Return a JSON object given as text or object. Raises InvalidArguments."""
-    try:
-        found = json.loads(given) if isinstance(given, str) else given
-    except (ValueError, RecursionError):
-        message = f"is not valid JSON; it must look like {_example(name)}"
-        raise InvalidArguments((Problem(name, "not_json", message),)) from None
-    if not isinstance(found, Mapping):
-        message = f"must be a JSON object, such as {_example(name)}"
-        raise InvalidArguments((Problem(name, "wrong_type", message),))
-    try:
-        msgspec.json.encode(found)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        wrong = Problem(name, "not_json", "holds what cannot be written down as JSON")
-        raise InvalidArguments((wrong,)) from None
-    return dict(found)
-
-
-def _example(name: str) -> str:
-    return '{"expected_total": 3}' if name == "contract" else '{"name": "value"}'
 
 
 def with_reasons(fields: dict[str, Any], given: Given) -> dict[str, Any]:
@@ -197,7 +174,35 @@ def _changing(change: str, *names: str) -> Callable[[Engine, Given], Any]:
     return call
 
 
+async def _update(engine: Engine, given: Given) -> Any:
+    return await engine.contracts.update(given["task_id"], phase=given["phase"], note=given["note"])
+
+
+async def _finish(engine: Engine, given: Given) -> Any:
+    return await engine.contracts.finish(given["task_id"], given["outcome"], note=given["note"])
+
+
 VERBS: tuple[Verb, ...] = (
+    Verb(
+        "update",
+        "Say in which phase an envelope is, or leave a note; nothing is executed.",
+        (
+            TASK_ID,
+            Param("phase", "explore, act, verify, recover or done"),
+            Param("note", "what there is to say, at most 500 characters are kept"),
+        ),
+        _update,
+    ),
+    Verb(
+        "finish",
+        "End an envelope for good.",
+        (
+            TASK_ID,
+            Param("outcome", "completed, failed or cancelled", required=True),
+            Param("note", "the last word, at most 500 characters are kept"),
+        ),
+        _finish,
+    ),
     Verb(
         "complete",
         "Call a task run, an envelope or a running crawl complete, if its contract allows.",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
+
+import msgspec
 
 from engine.model.errors import InvalidArguments, Problem
 from engine.service.engine import Engine
@@ -148,3 +151,25 @@ CHECKS: Final[Mapping[Shape, Callable[[object], Found]]] = {
     "many": _many,
     "items": _items,
 }
+
+
+def object_of(name: str, given: object) -> dict[str, Any]:
+    """Return a JSON object given as text or object. Raises InvalidArguments."""
+    try:
+        found = json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        message = f"is not valid JSON; it must look like {_example(name)}"
+        raise InvalidArguments((Problem(name, "not_json", message),)) from None
+    if not isinstance(found, Mapping):
+        message = f"must be a JSON object, such as {_example(name)}"
+        raise InvalidArguments((Problem(name, "wrong_type", message),))
+    try:
+        msgspec.json.encode(found)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        wrong = Problem(name, "not_json", "holds what cannot be written down as JSON")
+        raise InvalidArguments((wrong,)) from None
+    return dict(found)
+
+
+def _example(name: str) -> str:
+    return '{"expected_total": 3}' if name == "contract" else '{"name": "value"}'

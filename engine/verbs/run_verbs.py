@@ -8,8 +8,7 @@ from typing import Any
 
 from engine.contracts.run_store import Run, envelope
 from engine.service.engine import Engine
-from engine.verbs.contract_verbs import object_of
-from engine.verbs.model import Param, Verb
+from engine.verbs.model import Param, Verb, object_of
 
 RUN_ID = Param("run_id", "the run's id", positional=True, required=True)
 REASON = Param("reason", "why, kept in the run")

@@ -8,8 +8,7 @@ from typing import Any
 from engine.model.errors import InvalidArguments, Problem
 from engine.service.commands import NotConfirmed, Plan, Stopped, answers, plan
 from engine.service.engine import Engine
-from engine.verbs.contract_verbs import object_of
-from engine.verbs.model import Param, Verb
+from engine.verbs.model import Param, Verb, object_of
 
 TASK_ID = Param("task_id", "the task's id: 16 hex digits", positional=True, required=True)
 TASK_IDS = Param("task_ids", "one or more task ids", "many", positional=True)

@@ -81,7 +81,7 @@ async def test_a_page_that_fills_the_cookie_jar_costs_no_other_page(
             tried = [page for page in kept.values() if "earlier_errors" in page]
             assert all(page["attempts"] == 2 for page in tried)
             told = {one for page in tried for one in page["earlier_errors"]}
-            # The server closes on 120 kB of headers unread: an end or a reset, as the kernel has it.
+            # A server that closes on unread headers (120 kB) sends an end or a reset.
             assert told <= {f"HTTP {status}", "the server sent nothing", "the connection was cut"}
             if name != "script":
                 assert len(tried) in range(1, 6), "those that were asked for at once"

@@ -94,7 +94,7 @@ def _umask() -> int:
 
 def serve() -> None:
     """Answer every call on standard input. Nothing of an earlier call is left for a later one."""
-    import engine.cli.guard
+    import engine.cli.__main__
     import engine.cli.octask
 
     assert engine.cli.octask
@@ -170,7 +170,7 @@ def _become(words: list[str], source: int, out: int, err: int) -> None:
             stream = open(fd, mode, encoding=encoding, closefd=False)  # noqa: SIM115 - for good
             setattr(sys, name, stream)
         sys.argv = ["octask", *words]
-        from engine.cli.guard import guarded
+        from engine.cli.__main__ import guarded
         from engine.cli.streams import repair_streams
 
         repair_streams()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.doctor import environment, examine
-from engine.doctor.environment import Finding, Report
+from engine import doctor
+from engine.doctor import Finding, Report, examine
 from engine.ledger import machine
 from engine.ledger.files import Folder
 from engine.ledger.lease import Lease
@@ -43,7 +43,7 @@ def test_locks_that_stand_are_named_and_those_of_ours_are_not(home: Path) -> Non
     held, own = (ledger.create("crawl", {}).task_id for _ in range(2))
     (ledger.root / held / ".lock.lock").mkdir()
     with Folder.at(str(ledger.root / own)) as folder, TaskLock(folder, own):
-        found = environment.locks(Settings.at(home=home))
+        found = doctor.locks(Settings.at(home=home))
     lease.release()
     told = [(one.subject, one.state) for one in found]
     assert told[:2] == [("locks", "ok"), ("locks", "warning")]
@@ -55,7 +55,7 @@ def test_locks_that_stand_are_named_and_those_of_ours_are_not(home: Path) -> Non
 @pytest.mark.parametrize("given", ["http://ann:{0}@px.test:3128", "ann:{0}@px.test:3128"])
 def test_a_proxys_user_and_password_are_not_shown(home: Path, given: str) -> None:
     environ = {"HTTPS_PROXY": given.format(PASSWORD), "no_proxy": "localhost"}
-    found = subjects(environment.variables(replace(Settings.at(home=home), environ=environ)))
+    found = subjects(doctor.variables(replace(Settings.at(home=home), environ=environ)))
     assert "px.test:3128" in found["proxies"]
     assert "no_proxy=localhost" in found["proxies"]
     assert PASSWORD not in found["proxies"]
@@ -64,21 +64,21 @@ def test_a_proxys_user_and_password_are_not_shown(home: Path, given: str) -> Non
 
 def test_where_the_environment_moves_things_is_told(home: Path) -> None:
     environ = {"OPENCHROME_TASK_ROOT": str(home), "TMPDIR": "/odd", "SECRET_KEY": PASSWORD}
-    found = subjects(environment.variables(replace(Settings.at(home=home), environ=environ)))
+    found = subjects(doctor.variables(replace(Settings.at(home=home), environ=environ)))
     assert found == {"variables": f"OPENCHROME_TASK_ROOT={home}, TMPDIR=/odd"}
 
 
 def test_a_clock_in_the_past_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Octask(home)("reap")
-    monkeypatch.setattr(environment, "wall_ms", lambda: 1_000_000_000_000)
-    found = {one.subject: one for one in environment.locks(Settings.at(home=home))}
+    monkeypatch.setattr(doctor, "wall_ms", lambda: 1_000_000_000_000)
+    found = {one.subject: one for one in doctor.locks(Settings.at(home=home))}
     assert (found["clock"].state, "2001-09-09" in found["clock"].text) == ("warning", True)
 
 
 def test_a_disk_with_another_clock_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Octask(home)("reap")
-    monkeypatch.setattr(environment, "wall_ms", lambda: machine.wall_ms() + 60_000)
-    found = {one.subject: one for one in environment.locks(Settings.at(home=home))}
+    monkeypatch.setattr(doctor, "wall_ms", lambda: machine.wall_ms() + 60_000)
+    found = {one.subject: one for one in doctor.locks(Settings.at(home=home))}
     assert found["clock"].state == "warning"
     assert "behind" in found["clock"].text
 
@@ -111,8 +111,8 @@ def test_exhausted_watches_are_a_warning(home: Path, monkeypatch: pytest.MonkeyP
         raise OSError(28, "No space left on device")
 
     Octask(home)("reap")
-    monkeypatch.setattr(environment, "open_watcher", none_left)
-    found = {one.subject: one for one in environment.limits(Settings.at(home=home))}
+    monkeypatch.setattr(doctor, "open_watcher", none_left)
+    found = {one.subject: one for one in doctor.limits(Settings.at(home=home))}
     assert found["watches"].state == "warning"
     assert "used up" in found["watches"].text
     assert "max_user_watches" in found["watches"].advice

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.doctor.environment import place
+from engine.doctor import place
 from engine.ledger import filesystem_checks
 from engine.ledger.filesystem_checks import (
     Mount,
