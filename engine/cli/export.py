@@ -89,7 +89,8 @@ class _Bar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bars.stop()
+        if self._shown:  # stopping prints an empty line where no bar was started
+            self._bars.stop()
 
 
 @contextmanager

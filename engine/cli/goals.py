@@ -114,9 +114,11 @@ def _run(found: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(run.get("forced"), Mapping) and "bulk_progress_contract" not in found:
         yield _forced(run["forced"])
     if "bulk_progress_contract" in found:
-        yield from (
-            "  " + line if at == 0 else line for at, line in enumerate(contract_lines(found))
-        )
+        contract = dict(found["bulk_progress_contract"])
+        if contract.get("cursor") == run.get("current_cursor"):
+            contract.pop("cursor", None)  # printed above
+        first, *rest = contract_lines({**found, "bulk_progress_contract": contract})
+        yield from (f"  {first}", *rest)
     if "checkpoint" in found:
         yield from _field("task_run.checkpoint", found["checkpoint"].get("checkpoint_id"))
     for event in found.get("events", ()):

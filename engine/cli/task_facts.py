@@ -20,7 +20,7 @@ from engine.model.kind_traits import traits_of
 from engine.model.records import EngineFields, TaskRecord, TaskView
 from engine.model.status import moment
 from engine.service.engine import Engine
-from engine.text import words
+from engine.text import messages, words
 from engine.text.cli_messages import say
 from engine.text.words import clock
 
@@ -137,10 +137,16 @@ async def _recording(engine: Engine, task_id: str) -> list[str]:
         return [_fact_line("result", str(error))]
     noticed = [_fact_line("noticed", remark) for remark in words.remarks(head)]
     by = str(head.get("stopped_by") or "")
-    try:
-        return [_fact_line("ended by", say(f"recording.by.{by}")), *noticed] if by else noticed
-    except KeyError:  # a value of a newer version
-        return [_fact_line("ended by", by), *noticed]
+    return [_fact_line("ended by", _ended_by(by)), *noticed] if by else noticed
+
+
+def _ended_by(by: str) -> str:
+    message = f"ended.recording.{by}"
+    if message in messages.ENGLISH:
+        return messages.say(message)
+    with suppress(KeyError):
+        return say(message)
+    return by  # a value of a newer version
 
 
 async def _crawl(engine: Engine, task_id: str) -> list[str]:
@@ -153,7 +159,7 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
         return []
     lines = []
     if summary.get("stopped_by") == "max_pages":
-        lines.append(_fact_line("ended by", say("crawl.by.max_pages")))
+        lines.append(_fact_line("ended by", messages.say("ended.crawl.max_pages")))
     if failures := words.failures_text(summary):
         lines.append(_fact_line("failed", failures))
     left = summary.get("links_fragments")

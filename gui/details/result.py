@@ -14,7 +14,7 @@ from engine.model.errors import EngineError
 from engine.model.records import RESULT_NAME, TaskRecord, TaskView
 from engine.model.status import moment
 from engine.service.engine import Engine
-from engine.text.words import clock, count, took
+from engine.text.words import clock, count, size_words, took
 from gui.context.window_context import Desk
 from gui.details.details_tab import DetailTab
 from gui.details.facts import ended_by
@@ -172,6 +172,21 @@ def _facts() -> dict[str, str]:
         "snapshot_id": _tr("snapshot ID"),
         "captured_at": _tr("captured at"),
         "recording_id": _tr("recording ID"),
+        "bundle_id": _tr("bundle ID"),
+        "size_bytes": _tr("size"),
+        "final_url": _tr("final address"),
+        "settled": _tr("came to rest"),
+        "title": _tr("title"),
+        "path": _tr("folder"),
+        "id": _tr("task ID"),
+        "instanceId": _tr("instance ID"),
+        "name": _tr("name"),
+        "intention": _tr("purpose"),
+        "status": _tr("status"),
+        "currentCommandIndex": _tr("current command"),
+        "createdAt": _tr("created at"),
+        "startedAt": _tr("began at"),
+        "completedAt": _tr("ended at"),
         "keep_text": _tr("texts kept"),
         "headed": _tr("in a window"),
         "started_at": _tr("began at"),
@@ -206,6 +221,8 @@ def _words(name: str, value: object) -> str:
         return display(str(value), _CHARS)
     if name.endswith("_ms"):
         return took(value)
+    if name == "size_bytes":
+        return size_words(value)
     if name.endswith(("At", "_at")) and (at := moment(value)) is not None:
         return clock(at, time.time() * 1000)
     return count(value) if isinstance(value, int) else str(value)

@@ -208,6 +208,7 @@ class CommandForm(QWidget):
         }
         self.rows = CommandRows(self)
         self.table = self._make_table()
+        self._row_buttons: list[QPushButton] = []
         self.one = CommandFields(self)
         self.variables = VariableTable(self)
         self._fold = Fold(self.tr("Variables"), self)
@@ -392,6 +393,8 @@ class CommandForm(QWidget):
         )
         for words, sign, act, keys in wanted:
             button = QPushButton(words, self)
+            if act != self.add:
+                self._row_buttons.append(button)
             button.setAutoDefault(False)
             if sign:
                 wear(button, sign)
@@ -416,6 +419,8 @@ class CommandForm(QWidget):
     def _show_one(self) -> None:
         at = self.current
         self.one.setVisible(at >= 0)
+        for button in self._row_buttons:
+            button.setEnabled(at >= 0)
         if at >= 0:
             self.one.show_command(self.rows.commands[at])
             self._show_problems_of_one()

@@ -35,7 +35,9 @@ def test_lists_exports_waits_and_maintenance_do_not_read_them(octask: Octask) ->
     record = json.loads((octask.home / "tasks" / orphan / "meta.json").read_bytes())
     record["pid"] = 2**22 + 5  # larger than any
     (octask.home / "tasks" / orphan / "meta.json").write_text(json.dumps(record))
-    octask("export", task_id, "--format", "jsonl", "--output", str(octask.home / "out.jsonl"))
+    out = str(octask.home / "out.jsonl")
+    said = octask("export", task_id, "--format", "jsonl", "--output", out)
+    assert all(said.splitlines()), "an empty line"
     exported = (octask.home / "out.jsonl").read_text().splitlines()
     assert [json.loads(one)["title"] for one in exported] == ["Page 1", "Page 2", "Page 3"]
     assert "COMPLETED" in octask("wait", task_id)

@@ -28,7 +28,7 @@ def test_an_envelope_shows_its_contract_counts_and_missing_items(octask: Octask)
 def test_a_recording_tells_how_it_ended(octask: Octask, site: Any) -> None:
     words = ("--headless", "--duration-ms", "100", "--json")
     ended = json.loads(octask("start", "recording", f"{site.url}/shop/", *words))
-    assert "ended by:  its time being over" in octask("get", ended["task_id"])
+    assert "ended by:  its limit of time" in octask("get", ended["task_id"])
 
 
 @pytest.mark.case("R62")

@@ -42,6 +42,7 @@ def test_a_goal_from_its_start_to_a_forced_end(octask: Octask) -> None:
     assert "COMPLETED" in said
     assert "Forced by ann " in said
     assert REASON in said
+    assert said.count("cursor: b") == 1
     shown = octask("task-run", "get", run_id, "--include-items", "--events")
     assert "✓ a" in shown
     assert "✗ b: HTTP 404" in shown

@@ -164,6 +164,10 @@ def test_what_ended_a_task_is_told_in_words_and_not_twice() -> None:
     assert "As pages of their own" in told
     assert summary_text({"failed": 1, "stopped_by": "failed"}, "crawl") == "failed 1"
     assert summary_text({"stopped_by": "a_meteor"}, "crawl") == "stopped by a_meteor"
+    bundle = {"bundle_id": "bundle-1", "path": "artifacts/", "size_bytes": 2_000_000}
+    assert summary_text(bundle) == "bundle ID bundle-1 · folder artifacts/ · size 2.0 MB"
+    commands = {"instanceId": "a1", "currentCommandIndex": 2}
+    assert summary_text(commands) == "instance ID a1 · current command 2"
 
 
 def test_every_count_of_a_crawl_is_told() -> None:

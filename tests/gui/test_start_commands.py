@@ -125,6 +125,9 @@ def test_commands_are_moved_doubled_and_removed_in_their_table(dialog: StartDial
         form.remove()
     assert order() == []
     assert not form.one.isVisible()
+    assert [button.isEnabled() for button in form._row_buttons] == [False] * 4
+    form.add()
+    assert [button.isEnabled() for button in form._row_buttons] == [True] * 4
 
 
 def test_a_mistake_stands_in_its_row_and_under_its_field(dialog: StartDialog) -> None:
