@@ -73,13 +73,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     limit_s = _limit_s(pyfuncitem)
     drawn = getattr(pyfuncitem.obj, "hypothesis", None)
     if drawn is not None and inspect.iscoroutinefunction(drawn.inner_test):
-        drawn.inner_test = _sync(drawn.inner_test, limit_s)
+        drawn.inner_test = _sync(drawn.inner_test, limit_s, kept=_is_kept(pyfuncitem))
         return None
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = pyfuncitem._fixtureinfo.argnames
-    run_async(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}), limit_s)
+    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+    run_async(test, limit_s, kept=_is_kept(pyfuncitem))
     return True
+
+
+def _is_kept(item: pytest.Function) -> bool:
+    """Whether a test shares loop and browser with those before it."""
+    return "kept_browser" in item.fixturenames and not item.get_closest_marker("own_browser")
 
 
 def _limit_s(item: pytest.Function) -> float:
@@ -89,20 +95,32 @@ def _limit_s(item: pytest.Function) -> float:
     return LIMIT_S if given is None else given * 0.9
 
 
-def _sync(test: Callable[..., Coroutine[Any, Any, object]], limit_s: float) -> Callable[..., None]:
+def _sync(
+    test: Callable[..., Coroutine[Any, Any, object]], limit_s: float, *, kept: bool
+) -> Callable[..., None]:
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
-        run_async(test(*args, **kwargs), limit_s)
+        run_async(test(*args, **kwargs), limit_s, kept=kept)
 
     return run
 
 
-def run_async(test: Coroutine[Any, Any, object], limit_s: float = LIMIT_S) -> None:
-    """Run `test` to its end on a loop of its own and fail for whatever it leaves behind."""
+def run_async(
+    test: Coroutine[Any, Any, object], limit_s: float = LIMIT_S, *, kept: bool = False
+) -> None:
+    """Run `test` to its end and fail for whatever it leaves behind.
+
+    It gets a loop of its own, or with `kept` the one of the kept browser.
+    """
     seen: list[dict[str, Any]] = []
-    with asyncio.Runner() as runner:
-        runner.get_loop().set_exception_handler(lambda _, context: seen.append(context))
-        left = runner.run(_bounded(test, limit_s))
+    if kept:
+        from tests.support import kept_browser
+
+        left = kept_browser.run(_bounded(test, limit_s, kept_browser.tasks), seen)
+    else:
+        with asyncio.Runner() as runner:
+            runner.get_loop().set_exception_handler(lambda _, context: seen.append(context))
+            left = runner.run(_bounded(test, limit_s))
     gc.collect(1)  # a task whose error nobody took speaks up when it is collected
     assert not left, f"the test left tasks running: {left}"
     told = [context for context in seen if not _is_a_pipes_end(context)]
@@ -115,12 +133,16 @@ def _is_a_pipes_end(context: dict[str, Any]) -> bool:
     return is_a_pipes_end(context)
 
 
-async def _bounded(test: Coroutine[Any, Any, object], limit_s: float) -> list[str]:
+async def _bounded(
+    test: Coroutine[Any, Any, object],
+    limit_s: float,
+    kept: Callable[[], set[asyncio.Task[Any]]] = set,
+) -> list[str]:
     async with asyncio.timeout(limit_s):
         await test
     for _ in range(SETTLE_TURNS):
         await asyncio.sleep(0)
-    return [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}]
+    return [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()} - kept()]
 
 
 @pytest.fixture(autouse=True)
@@ -146,11 +168,29 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def no_loaded_octask() -> Iterator[None]:
-    """End the loaded programs with their module, because other modules count child processes."""
+def no_kept_processes() -> Iterator[None]:
+    """End kept programs and browsers with their module: other modules count child processes."""
     yield
     if program := sys.modules.get("tests.support.octask"):
         program.end_loaded_programs()
+    if browser := sys.modules.get("tests.support.kept_browser"):
+        browser.end()
+
+
+@pytest.fixture
+def kept_browser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The class of sessions whose processes stay for the next test; an engine has one, too.
+
+    A test with `own_browser` gets sessions that start and end their own.
+    """
+    from engine.browser.chromium.browser_session import BrowserSession
+
+    if not _is_kept(request.node):
+        return BrowserSession
+    from tests.support.kept_browser import KeptSession
+
+    monkeypatch.setattr("engine.service.engine.BrowserSession", KeptSession)
+    return KeptSession
 
 
 @pytest.fixture

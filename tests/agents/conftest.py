@@ -68,12 +68,12 @@ def elsewhere() -> Iterator[Pages]:
 
 
 @pytest.fixture
-def desk(pages: Pages) -> Opening:
+def desk(pages: Pages, kept_browser: type[BrowserSession]) -> Opening:
     """`async with desk(idle_s=…) as made:`; the pages of the test may be opened."""
 
     @asynccontextmanager
     async def make(**options: Any) -> AsyncIterator[Desk]:
-        browser = BrowserSession(os.environ.get("OC_BROWSER"))
+        browser = kept_browser(os.environ.get("OC_BROWSER"))
         place = f"127.0.0.1:{pages.server.port}"
         agents = Agents(browser, **{"allow_private": (place,), **options})
         try:
@@ -86,7 +86,7 @@ def desk(pages: Pages) -> Opening:
 
 
 @pytest.fixture
-def engine(home: Any, pages: Pages, elsewhere: Pages) -> Running:
+def engine(home: Any, pages: Pages, elsewhere: Pages, kept_browser: object) -> Running:
     """A whole engine that takes tasks; both hosts may be opened."""
 
     @asynccontextmanager

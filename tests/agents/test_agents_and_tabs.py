@@ -142,6 +142,7 @@ def browsers() -> list[psutil.Process]:
     return [one for one in below if "chrom" in one.name().lower()]
 
 
+@pytest.mark.own_browser
 async def test_closing_the_engine_ends_all_agent_browsers(engine: Running, pages: Pages) -> None:
     pages["/"] = "x"
     async with engine() as running:

@@ -64,12 +64,12 @@ class Made:
 
 
 @pytest.fixture
-def browsing() -> Making:
+def browsing(kept_browser: type[BrowserSession]) -> Making:
     """`async with browsing(start_url, pages=1, …) as made:` on real Chromium."""
 
     @asynccontextmanager
     async def make(start: str, **options: Any) -> AsyncIterator[Made]:
-        session = BrowserSession(os.environ.get("OC_BROWSER"))
+        session = kept_browser(os.environ.get("OC_BROWSER"))
         allow = options.pop("allow_private", ())
         asked = FetcherOptions(policy=Policy.for_start(start, allow), **{"pages": 1, **options})
         try:

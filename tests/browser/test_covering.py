@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.browser.chromium.browser_options import InstanceOptions
-from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.page import screenshot_masking
 from engine.browser.page.screenshot_masking import TRIES, MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import Policy
 from engine.sample.server import Answer
 from engine.secrets.value_search import Echoes
+from tests.support.kept_browser import KeptSession
+
+pytestmark = pytest.mark.usefixtures("kept_browser")
 
 ONE, OTHER = "Aunt5ecretAx", "Zvor9acheqZw"  # the same width where all letters are as wide
 STYLE = "<style>*{font:16px monospace}input,select{width:300px}</style>"
@@ -51,7 +53,7 @@ WAYS = [
 @asynccontextmanager
 async def one_page(site: Any) -> AsyncIterator[tuple[Any, Any]]:
     """A page of an instance, and its DevTools session."""
-    session = BrowserSession()
+    session = KeptSession()
     try:
         options = InstanceOptions(policy=Policy.for_start(site.url), width=900, height=400)
         async with session.instance(options) as instance:
@@ -85,7 +87,7 @@ async def test_a_frame_of_another_site_is_looked_into_and_painted_over(site: Any
     site.answers["/outer"] = Answer(
         body=f"<iframe src='{elsewhere}/inner'></iframe>".encode(), content_type="text/html"
     )
-    session = BrowserSession()
+    session = KeptSession()
     try:
         allowed = [site.url.partition("//")[2], elsewhere.partition("//")[2]]
         async with session.instance(InstanceOptions(policy=Policy(None, allowed))) as instance:

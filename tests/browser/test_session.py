@@ -25,6 +25,8 @@ from engine.pages.fetch import PageOptions
 from fixtures.site.site import Site
 from tests.browser.conftest import Made, Making, Pages, command
 
+pytestmark = pytest.mark.own_browser
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from playwright.async_api import Page
 
 from engine.browser.chromium.browser_options import InstanceOptions
-from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.addresses import Credentials
 from engine.sample.server import HTML, Answer, Request, Server
 from engine.secrets.given_secrets import Scrub, of_credentials
+from tests.support.kept_browser import KeptSession
+
+pytestmark = pytest.mark.usefixtures("kept_browser")
 
 MARK = "[redacted]"
 SIGNS = (
@@ -91,7 +93,7 @@ def kept(value: str, spelling: str) -> str:
 async def test_no_spelling_that_chromium_makes_of_a_password_is_kept() -> None:
     echo = Echo()
     echo.server.start()
-    session = BrowserSession(os.environ.get("OC_BROWSER"))
+    session = KeptSession(os.environ.get("OC_BROWSER"))
     front = f"http://127.0.0.1:{echo.server.port}"
     values = passwords(300)
     left: list[tuple[str, str, str]] = []
@@ -138,7 +140,7 @@ async def _submitted(page: Page, echo: Echo, values: list[str]) -> list[tuple[st
 async def test_no_header_that_chromium_sends_for_a_password_is_kept(password: str) -> None:
     echo = Echo()
     echo.server.start()
-    session = BrowserSession(os.environ.get("OC_BROWSER"))
+    session = KeptSession(os.environ.get("OC_BROWSER"))
     front = f"http://127.0.0.1:{echo.server.port}"
     given_ones = Credentials(front, "ann", password)
     options = InstanceOptions(Policy.for_start(front, ()), credentials=given_ones)

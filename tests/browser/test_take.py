@@ -456,5 +456,6 @@ async def test_a_page_of_80_000_elements_is_all_there(browsing: Making, pages: P
     async with browsing(pages.url) as made:
         page = await made.fetcher.fetch(pages.url, AT_LEISURE)
         assert (page.truncated, page.text.count("row")) == (False, 40_000)
+    async with browsing(pages.url) as made:  # alone again, so that a slow machine is no doubt
         few = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=100_000, max_elements=999))
         assert (few.truncated, few.text.count("row")) == (True, 500)

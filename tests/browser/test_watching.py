@@ -13,11 +13,13 @@ from playwright.async_api import Error
 from PySide6.QtGui import QColor, QImage
 
 from engine.browser.chromium.browser_options import InstanceOptions
-from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.recording.live_view import LiveFrame, LiveViews, MaskedContent
 from engine.egress.egress_policy import Policy
 from engine.model.config import Settings
 from engine.service.engine import Engine
+from tests.support.kept_browser import KeptSession
+
+pytestmark = pytest.mark.usefixtures("kept_browser")
 
 TASK = "00000000000000aa"
 LIMIT_S = 100.0
@@ -29,7 +31,7 @@ async def on_stage(
     site: Any, masked: MaskedContent | None = None
 ) -> AsyncIterator[tuple[LiveViews, Any]]:
     """A task with one page open, as `LiveViews` knows it, and that page."""
-    session = BrowserSession()
+    session = KeptSession()
     try:
         options = InstanceOptions(policy=Policy.for_start(site.url), width=600, height=400)
         async with session.instance(options) as instance:

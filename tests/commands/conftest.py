@@ -78,7 +78,7 @@ class Booth:
 
 
 @pytest.fixture
-def opened(home: Path) -> Opening:
+def opened(home: Path, kept_browser: object) -> Opening:
     """`async with opened(environ={…}) as booth:` an accepting engine on an empty home."""
 
     @asynccontextmanager

@@ -164,6 +164,7 @@ async def test_cancelling_a_thousand_commands_is_quick(opened: Opening, site: Si
     assert states(found) == ["success", *["skipped"] * 999]
 
 
+@pytest.mark.own_browser
 async def test_a_cancel_during_launch_leaves_no_process(opened: Opening) -> None:
     async with opened() as booth:
         record = await booth.start(do("get_html"))

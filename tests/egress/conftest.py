@@ -32,7 +32,8 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 class World:
     """Names and what they lead to; `reached` is every connection that the proxy made."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: type[BrowserSession] = BrowserSession) -> None:
+        self._session = session
         self.names: dict[str, list[str]] = {"trap.example": [PUBLIC]}
         self.routes: dict[str, int] = {}
         self.asked: list[str] = []
@@ -65,7 +66,7 @@ class World:
     @asynccontextmanager
     async def browser(self) -> AsyncIterator[BrowserSession]:
         """Real Chromium whose proxy lives in this world."""
-        session = BrowserSession(os.environ.get("OC_BROWSER"))
+        session = self._session(os.environ.get("OC_BROWSER"))
         session.proxy = Proxy(self.through)
         try:
             yield session
@@ -79,8 +80,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world(kept_browser: type[BrowserSession]) -> World:
+    return World(kept_browser)
 
 
 @pytest.fixture

@@ -71,6 +71,7 @@ async def test_certificate_urls_use_policy(world: World, trap: HostileSite, tmp_
     assert not world.strangers
 
 
+@pytest.mark.own_browser
 @pytest.mark.case("R65")
 async def test_no_page_can_speak_to_a_port_of_the_proxy(world: World, trap: HostileSite) -> None:
     """Neither its own listener, nor that of a task that may reach more, nor the browser's own."""

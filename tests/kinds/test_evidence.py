@@ -9,7 +9,6 @@ from html import escape
 
 import pytest
 
-from engine.browser.chromium.browser_session import BrowserSession
 from engine.kinds.evidence_kind import EVIDENCE, FILES, PARTS, parse_evidence
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
@@ -19,9 +18,11 @@ from engine.sample.server import Answer
 from engine.service.engine import Engine
 from tests.kinds.hash_distance import distance
 from tests.support.far_limits import wait_for_answers
+from tests.support.kept_browser import KeptSession
 from tests.support.memory_context import MemoryContext
 from tests.support.serving import served
 
+pytestmark = pytest.mark.usefixtures("kept_browser")
 AWS_KEY, WORD = "AKIAZQ7XW4PLM2K9RTVB", "Zq7hunter2Xk"
 EVERYTHING = {"include": list(PARTS), "network_window_ms": 600}
 
@@ -29,7 +30,7 @@ EVERYTHING = {"include": list(PARTS), "network_window_ms": 600}
 @asynccontextmanager
 async def bundling(home, **settings):
     """`bundle(**args)` in one browser; gives the head, the parts by name and the files."""
-    browser = BrowserSession()
+    browser = KeptSession()
     tools = Tools(replace(Settings(home=home, root=home / "tasks"), **settings), browser)
 
     async def bundle(ctx=None, **args):

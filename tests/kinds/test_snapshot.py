@@ -14,6 +14,7 @@ from engine.model.records import Status
 from engine.sample.server import Answer
 from engine.service.engine import Engine
 
+pytestmark = pytest.mark.usefixtures("kept_browser")
 SECRET = "kept-nowhere-else"
 
 

@@ -21,7 +21,7 @@ WAIT_S = 60.0
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def patience(monkeypatch: pytest.MonkeyPatch, kept_browser: object) -> None:
     be_patient(monkeypatch)
 
 
