@@ -1,7 +1,8 @@
 // Runs in every document before its own scripts: tracks pending requests and timers, the initial
 // use of storage, the text when the markup was parsed, pending navigation, and windows that the
 // page tried to open. No observer can tell a page that waits for a response from one that is at
-// rest, so `settle.js` reads these values. They are only reported here, not judged.
+// rest, so `settle.js` reads these values. They are only reported here, not judged. It also limits
+// what a page writes to its console.
 ((name) => {
   const { apply, get } = Reflect;
   const { stringify } = JSON;
@@ -191,6 +192,18 @@
     const stream = known.deref();
     return stream !== undefined && apply(stateOf, stream, []) !== CLOSED;
   };
+
+  // --- console: nobody reads it here, and without end it would hold up the driver of all pages ---
+  let lines = 0;
+  for (const [level, write] of Object.entries(console)) {
+    if (typeof write !== "function" || level === "context" || level === "createTask") continue;
+    console[level] = new Proxy(write, {
+      apply(target, self, given) {
+        lines += 1;
+        return lines > MOST ? undefined : apply(target, self, given);
+      },
+    });
+  }
 
   // --- timers and their due times ---
   const timers = new Map();

@@ -459,3 +459,20 @@ async def test_a_page_of_80_000_elements_is_all_there(browsing: Making, pages: P
     async with browsing(pages.url) as made:  # alone again, so that a slow machine is no doubt
         few = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=100_000, max_elements=999))
         assert (few.truncated, few.text.count("row")) == (True, 500)
+
+
+async def test_a_page_writes_a_thousand_lines_to_its_console_and_no_more(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/noisy"] = """<script>for (let at = 0; at < 2_500; at += 1) console.log(at);
+        document.write(`<p>${typeof console.warn("more")} ${console.log.name}`)</script>"""
+    heard: list[str] = []
+    async with browsing(pages.url) as made:
+        await made.fetcher.fetch(pages.url, AT_LEISURE)
+        (chromium,) = made.session._running.values()
+        (context,) = chromium.browser.contexts
+        context.on("console", lambda message: heard.append(message.text))
+        page = await made.fetcher.fetch(f"{pages.url}/noisy", AT_LEISURE)
+        assert page.text.strip() == "undefined log"
+        assert heard[-1] == "999"
+        assert len(heard) == 1_000
