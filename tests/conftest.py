@@ -181,16 +181,16 @@ def no_kept_processes() -> Iterator[None]:
 def kept_browser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The class of sessions whose processes stay for the next test; an engine has one, too.
 
-    A test with `own_browser` gets sessions that start and end their own.
+    A test with `own_browser` gets sessions that start and end their own, and runs beside no other.
     """
     from engine.browser.chromium.browser_session import BrowserSession
+    from tests.support import kept_browser
 
     if not _is_kept(request.node):
+        kept_browser.end()
         return BrowserSession
-    from tests.support.kept_browser import KeptSession
-
-    monkeypatch.setattr("engine.service.engine.BrowserSession", KeptSession)
-    return KeptSession
+    monkeypatch.setattr("engine.service.engine.BrowserSession", kept_browser.KeptSession)
+    return kept_browser.KeptSession
 
 
 @pytest.fixture

@@ -194,13 +194,14 @@
   };
 
   // --- console: nobody reads it here, and without end it would hold up the driver of all pages ---
+  const MOST_LINES = 1000;
   let lines = 0;
   for (const [level, write] of Object.entries(console)) {
     if (typeof write !== "function" || level === "context" || level === "createTask") continue;
     console[level] = new Proxy(write, {
       apply(target, self, given) {
         lines += 1;
-        return lines > MOST ? undefined : apply(target, self, given);
+        return lines > MOST_LINES ? undefined : apply(target, self, given);
       },
     });
   }

@@ -80,7 +80,7 @@ class KeptSession(BrowserSession):
     async def aclose(self) -> None:
         """Give the processes back; those of no more use end as in every session."""
         kept, driver = _kept(), self._driver
-        if driver is not None and driver.alive and kept.driver is None:
+        if driver is not None and driver.alive and not driver._late and kept.driver is None:
             for variant, one in tuple(self._running.items()):
                 if one.alive and not one.worn and one.driver is driver and await _emptied(one):
                     kept.running[self._path, variant] = self._running.pop(variant)
