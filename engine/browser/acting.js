@@ -95,9 +95,18 @@
 
   const told = (target) => el.describe(target, el.roleOf(target) || "text", el.numberOf(target));
 
-  // A pending animation keeps its element still until the next frame is painted.
+  // A pending animation keeps its element still until the next frame is painted, and one that has
+  // just begun until the frame after it.
   const begins = (animation) => animation.pending;
   const goesOn = (animation) => animation.playState === "running";
+  // Some move in steps, and two frames on a busy machine may show the same: one that ends in time
+  // is awaited, unless it only changes how the element looks.
+  const LOOKS = /^(offset|computedOffset|easing|composite)$|color|opacity|shadow|filter|visibility/i;
+  const movesUntil = (end) => (animation) => {
+    const timing = animation.effect?.getComputedTiming();
+    if (!goesOn(animation) || !(timing?.endTime - timing?.localTime <= end - performance.now())) return false;
+    return animation.effect.getKeyframes().some((frame) => Object.keys(frame).some((name) => !LOOKS.test(name)));
+  };
   const animated = (target, how) => {
     for (let one = target; one; one = one.parentElement) {
       if (one.getAnimations().some(how)) return true;
@@ -115,6 +124,7 @@
   const point = async (ask) => {
     const until = performance.now() + ask.limitMs;
     let before = "";
+    let wasCalm = false;
     let painted = false;
     let paintedAt = performance.now();
     for (;;) {
@@ -123,7 +133,8 @@
       const found = look(target, ask);
       const now = JSON.stringify(found);
       const late = performance.now() >= until;
-      const rests = painted ? !animated(target, begins) : unpainted(target, paintedAt);
+      const calm = !animated(target, begins) && !animated(target, movesUntil(until));
+      const rests = painted ? calm && wasCalm : unpainted(target, paintedAt);
       const ready = !found.problem && now === before && (late || rests);
       if (ready || late) {
         if (!ready && !found.problem) found.problem = "moving";
@@ -133,6 +144,7 @@
         return { ...found, item: told(target), tag: target.tagName };
       }
       before = now;
+      wasCalm = calm;
       painted = await frameTurn();
       if (painted) paintedAt = performance.now();
     }

@@ -202,18 +202,35 @@ async def test_a_field_that_is_read_only_keeps_its_text(desk: Opening) -> None:
         assert await value(made, "name") == "old"
 
 
-async def test_a_click_waits_until_the_element_has_come_to_rest(desk: Opening) -> None:
+@pytest.mark.parametrize("how", ["linear", "steps(4)"])
+async def test_a_click_waits_until_the_element_has_come_to_rest(desk: Opening, how: str) -> None:
     async with desk() as made:
         await made.show(
             "<style>@keyframes slide {from {margin-left: 900px}}"
-            "button {animation: slide 700ms linear}</style>"
-            "<div id=d></div>"
+            f"button {{animation: slide 700ms {how}}}</style>"
+            "<div id=d></div><script>onmousedown = (event) => { at = event.clientX }</script>"
         )
         await made.script(
             "d.innerHTML = '<button onclick=\"document.title=\\'hit\\'\">Go</button>'"
         )
+        answer = await made.call("act", instruction="click Go")
+        assert await made.script("document.title") == "hit", answer.text
+        assert await made.script("at < 100"), "it was clicked on its way"
+
+
+async def test_an_animation_of_looks_delays_no_click(
+    desk: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.browser.interact.element_actions.READY_MS", 100_000)
+    async with desk() as made:
+        await made.show(
+            "<style>@keyframes glow {from {opacity: 0.5; background-color: red}}"
+            "button {animation: glow 90s} i {animation: glow 1s infinite}</style>"
+            "<i>x</i><button>Go</button><script>onmousedown = () => {"
+            " running = document.getAnimations().length }</script>"
+        )
         await made.call("act", instruction="click Go")
-        assert await made.script("document.title") == "hit"
+        assert await made.script("running") == 2
 
 
 async def test_a_click_on_a_link_loads_its_page_before_it_returns(desk: Opening) -> None:
