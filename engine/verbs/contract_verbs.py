@@ -1,4 +1,4 @@
-"""Verbs of contracts, envelopes and task runs, and `complete` for all and for tasks (seed 001)."""
+"""Verbs of contracts, envelopes and task runs (seed 001); `complete` also ends tasks."""
 
 from __future__ import annotations
 
