@@ -46,6 +46,7 @@ from engine.service.commands import NotConfirmed
 from engine.service.engine import Engine
 from engine.text.cli_messages import say
 from engine.verbs import Verb
+from engine.verbs.json_answers import described
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -262,27 +263,6 @@ def warn_unknown_ledgers(query: str) -> None:
     """Warn if a query names another ledger: it finds nothing, but is valid."""
     for one in unknown_values(query, {"root": (HERE,)}):
         click.echo(display(str(one)), err=True)
-
-
-def described(error: EngineError) -> dict[str, Any]:
-    """Encode an error with the code and sentences that users see."""
-    found: dict[str, Any] = {"code": error.code, "title": error.title, "message": str(error)}
-    if error.advice:
-        found["advice"] = error.advice
-    if isinstance(error, QueryError):
-        found["position"] = error.position
-        found["mistakes"] = [
-            {"code": each.code, "position": each.position, "message": str(each)}
-            for each in error.all
-        ]
-    if isinstance(error, BulkCompletionRefused):
-        found.update(error.data())
-    if isinstance(error, InvalidArguments):
-        found["problems"] = [
-            {"path": each.path, "code": each.code, "message": each.message}
-            for each in error.problems
-        ]
-    return found
 
 
 class Interrupts:

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from engine.cli.calls import call as call_on_one
-from engine.cli.calls import call_on_all, described, exit_code, print_json
-from engine.cli.show import view_data
+from engine.cli.calls import call_on_all, exit_code, print_json
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.records import Status, TaskRecord, TaskView
@@ -19,6 +18,7 @@ from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs import Verb
+from engine.verbs.json_answers import changed_data, plan_data
 
 _SKIPPED = {
     Fate.ENDED: "cancel.ended",
@@ -39,7 +39,7 @@ def cancel(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bo
     if dry or asks:
         looking = {**given, "dry_run": True}
         plan: Plan = call(settings, lambda engine: verb.call(engine, looking), as_json=as_json)
-        _show_json(plan) if as_json else _show(plan)
+        print_json(plan_data(plan)) if as_json else _show(plan)
         if dry or not plan.ids or not _confirmed(len(plan.ids)):
             return
         chosen = {**given, "all_matching": None, "task_ids": plan.ids}
@@ -89,17 +89,10 @@ def _show(plan: Plan) -> None:
         click.echo(say("cancel.none"), err=True)
 
 
-def _show_json(plan: Plan) -> None:
-    ids = {fate.value: [view.task_id for view in plan.of(fate)] for fate in Fate}
-    counts = {name: len(found) for name, found in ids.items()}
-    print_json({"dry_run": True, "counts": counts, "ids": ids})
-
-
 def _report(stopped: Stopped, views: list[TaskView], as_json: bool) -> None:
     """Print which tasks were cancelled, which had ended, which refused."""
     if as_json:
-        refused = [described(error) for error in stopped.refused]
-        print_json({"tasks": [view_data(view) for view in views], "refused": refused})
+        print_json(changed_data(views, stopped.refused))
         return
     for record in stopped.records:
         click.echo(f"{record.task_id}  {_word(record)}")

@@ -39,6 +39,7 @@ from engine.model.errors import EngineError, TaskUnreadable
 from engine.model.records import TaskId, TaskView, Unreadable
 from engine.service.engine import Engine
 from engine.verbs import VERBS, Param, Verb
+from engine.verbs.json_answers import task_data, tasks_data
 
 EXIT_CODES = """\b
 Exit codes:
@@ -139,7 +140,7 @@ def _named(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
 def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
     views = call_on_all(settings, lambda engine: verb.call(engine, given), as_json=as_json)
     if as_json:
-        print_json({"tasks": [show.view_data(view) for view in views], "count": len(views)})
+        print_json(tasks_data(views))
     else:
         warn_unknown_ledgers(given["query"] or "")
         show.table(views, str(settings.root))
@@ -151,7 +152,7 @@ def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool
     async def get(engine: Engine) -> None:
         view = await verb.call(engine, given)
         if as_json:
-            await show.task_json(engine, view, await task_facts.data(engine, view), **wanted)
+            await show.task_json(engine, await task_data(engine, view), view.task_id, **wanted)
             return
         await show.task(engine, view, await task_facts.fact_lines(engine, view), **wanted)
 

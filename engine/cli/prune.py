@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from engine.cli.calls import Interrupts, call_on_all, described, print_json
+from engine.cli.calls import Interrupts, call_on_all, print_json
 from engine.cli.show import now_ms
 from engine.model.config import Settings
 from engine.model.display import display
@@ -19,6 +19,7 @@ from engine.service.pruning import Ended, Preview, Pruned
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.text.words import size_words
+from engine.verbs.json_answers import described
 from engine.verbs.model import Verb, read
 from engine.verbs.result_verbs import prune as let_go
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.cli.calls import call, print_json
-from engine.cli.show import now_ms, view_data
+from engine.cli.show import now_ms
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.records import TaskView, Unreadable
@@ -21,6 +21,7 @@ from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs import Verb
+from engine.verbs.json_answers import view_data
 
 GROUPS: Final = {"runs": "Lifecycle records of runs; alone it lists them."}
 COLUMNS: Final = ("runId", "status", "startedAt", "completedAt", "route", "agentId", "taskThreadId")

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engine.cli.calls import described, json_text, print_json
+from engine.cli.calls import json_text, print_json
 from engine.ledger import holes
 from engine.model import redact
 from engine.model.display import display, display_lines
@@ -28,6 +28,7 @@ from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.text.messages import ENGLISH
+from engine.verbs.json_answers import changed_data, view_data
 
 CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied unchecked
 COPIED_CHARS = 64 * 1024
@@ -42,30 +43,6 @@ COLOURS = {
     "orphaned": "magenta",
     "unreadable": "magenta",
 }
-
-
-def view_data(view: TaskView, whole: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Encode a task: its record, and derived values under `view`.
-
-    `whole` is its meta.json with unknown fields, where it was requested.
-    """
-    derived: dict[str, Any] = {
-        "standing": standing(view).value,
-        "orphaned": view.orphaned,
-        "foreign": view.foreign,
-        "locked": view.locked,
-        "away": view.away,
-        "stale": view.stale,
-        "updated_at": updated_at(view),
-    }
-    if view.units is not None:
-        derived["units"] = msgspec.to_builtins(view.units)
-    record = (
-        msgspec.to_builtins(view.entry) if whole is None else {**whole, "task_id": view.task_id}
-    )
-    if "args_summary" in record:  # another program may have stored a token in an address
-        record["args_summary"] = redact.value(record["args_summary"])
-    return {**record, "view": derived}
 
 
 def now_ms() -> float:
@@ -136,22 +113,19 @@ async def task(
 
 
 async def task_json(
-    engine: Engine, view: TaskView, facts: Mapping[str, Any], *, result: bool, events: bool
+    engine: Engine, parts: Mapping[str, Any], task_id: str, *, result: bool, events: bool
 ) -> None:
-    """Print one task as a JSON document."""
-    readable = not isinstance(view.entry, Unreadable)
-    parts = view_data(view, await engine.tasks.meta(view.task_id) if readable else None)
-    parts.update(facts)
+    """Print one task as a JSON document: `parts`, then events and result on request."""
     # Open both first, so that an error is reported before any output.
     if events:
-        await engine.tasks.events(view.task_id)
-    source = await engine.tasks.result(view.task_id) if result else None
+        await engine.tasks.events(task_id)
+    source = await engine.tasks.result(task_id) if result else None
     # Events and result may exceed memory, so they are copied in chunks.
     click.echo(json_text(parts)[:-2], nl=False)
     if events:
         click.echo(',\n  "events": [', nl=False)
         lead = "\n    "
-        async for event in every_event(engine, view.task_id):
+        async for event in every_event(engine, task_id):
             click.echo(lead + json_text(msgspec.to_builtins(event), indent=None), nl=False)
             lead = ",\n    "
         click.echo("\n  ]", nl=False)
@@ -273,8 +247,7 @@ def reaped(
 ) -> None:
     """Print reaped tasks, failures, and tasks that cannot be judged from this machine."""
     if json_wanted:
-        tasks = [view_data(view) for view in ended]
-        print_json({"tasks": tasks, "refused": [described(error) for error in left]})
+        print_json(changed_data(ended, left))
         return
     for view in ended:
         click.echo(_end_line(view))

@@ -28,7 +28,6 @@ from engine.cli.calls import (
 )
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
-from engine.cli.show import view_data
 from engine.cli.streams import keep_task_without_reader
 from engine.kinds.arguments import Argument
 from engine.kinds.commands.command_file import MAX_BYTES
@@ -51,6 +50,7 @@ from engine.service.engine import Engine
 from engine.service.forms import inputs, kind_forms
 from engine.text import words
 from engine.text.cli_messages import say
+from engine.verbs.json_answers import view_data
 
 HIDDEN_VERB = "_worker"
 

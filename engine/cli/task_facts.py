@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-import msgspec
-
 from engine.budgets.envelopes import EnvelopeState
 from engine.cli.goals import contract_lines
 from engine.cli.progress import CommandLines
@@ -49,11 +47,6 @@ def budget_lines(state: EnvelopeState) -> Iterator[str]:
         yield f"  {clock(moment(event.get('ts')))}  {summary}"
 
 
-def budget_data(state: EnvelopeState) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(state)
-    return found
-
-
 def _line(name: str, text: str) -> str:
     return f"{name + ':':<10} {display(text, 500)}"
 
@@ -81,21 +74,6 @@ async def fact_lines(engine: Engine, view: TaskView) -> list[str]:
     lines += await _refused(engine, view.task_id)
     budgets = await engine.contracts.budgets(view.task_id)
     return lines if budgets is None else [*lines, *budget_lines(budgets)]
-
-
-async def data(engine: Engine, view: TaskView) -> dict[str, Any]:
-    """Return the facts for programs: `envelope`, and the contract as in `contract show`."""
-    record, found = view.entry, dict[str, Any]()
-    if not isinstance(record, TaskRecord):
-        return found
-    budgets = await engine.contracts.budgets(view.task_id)
-    if budgets is not None:
-        found["envelope"] = budget_data(budgets)
-    link = record.engine.contract_id if record.engine is not None else None
-    if link:
-        with suppress(EngineError):  # `contract show` reports the error
-            found |= await _contract_data(engine, link)
-    return found
 
 
 async def _contract_data(engine: Engine, contract_id: str) -> dict[str, Any]:

@@ -21,13 +21,14 @@ from engine.cli.calls import (
     refuse,
     settings_from,
 )
-from engine.cli.show import cells, rich_table, view_data
+from engine.cli.show import cells, rich_table
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.model.status import standing
 from engine.service.engine import Batch, Engine
 from engine.text import words
 from engine.text.cli_messages import say
+from engine.verbs.json_answers import view_data
 
 REDRAW_S = 0.25  # fast enough to read, and a burst costs one table instead of hundreds
 

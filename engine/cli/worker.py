@@ -15,13 +15,13 @@ from typing import Any
 import click
 import msgspec
 
-from engine.cli.calls import Interrupts, described
-from engine.cli.show import view_data
+from engine.cli.calls import Interrupts
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.service.admission import Terms
 from engine.service.engine import Engine
+from engine.verbs.json_answers import described, view_data
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,6 @@ import msgspec
 
 from engine.budgets.envelopes import state_of
 from engine.cli.calls import json_text
-from engine.cli.show import view_data
 from engine.export.table import csv_cell
 from engine.kinds.commands.command_check import check
 from engine.kinds.commands.command_document import task_in
@@ -29,6 +28,7 @@ from engine.query import Filter
 from engine.query.attention_reasons import reasons
 from engine.results.findings import is_json, unit_rows
 from engine.text import words
+from engine.verbs.json_answers import view_data
 from fixtures.hostile_ledger.traps import base
 
 ID: Final = "0123456789abcdef"

@@ -35,6 +35,8 @@ from engine.service.engine import Engine
 from engine.service.rerun import repeatable
 from engine.text import words
 from engine.verbs import VERBS
+from engine.verbs.json_answers import task_facts as task_facts_data
+from engine.verbs.json_answers import view_data
 
 NOW_MS = 1_800_000_000_000.0
 HASHED_BYTES = 1024 * 1024
@@ -84,7 +86,7 @@ async def look_at_all(home: Path, *, formats: Iterable[str] = FORMATS) -> tuple[
     await engine.open()
     try:
         views = await seen.look("list", lambda: engine.tasks.list(limit=None)) or []
-        await seen.look("list as JSON", lambda: [json_text(show.view_data(v)) for v in views])
+        await seen.look("list as JSON", lambda: [json_text(view_data(v)) for v in views])
         await seen.look("list as a table", lambda: show.rich_table(views))
         for query in QUERIES:
             await seen.look(f"list {query}", partial(_matching, query, views))
@@ -180,7 +182,7 @@ async def _first(engine: Engine) -> int:
 def _words(view: TaskView) -> None:
     said = [words.task_name(view), words.why(view, NOW_MS), words.status_word(view)]
     said += [words.row_sentence(view, "x"), words.owner(view), *show.cells(view)]
-    said.append(json_text(show.view_data(view)))
+    said.append(json_text(view_data(view)))
     needs = reasons(view, NOW_MS)
     facets(view, standing(view), needs)
     changes_at(view, NOW_MS)
@@ -222,7 +224,7 @@ async def _told(engine: Engine, view: TaskView) -> None:
     lines = await task_facts.fact_lines(engine, view)
     for line in [*lines, *show._task_lines(view, lines)]:
         line.encode()
-    json_text(await task_facts.data(engine, view)).encode()
+    json_text(await task_facts_data(engine, view)).encode()
 
 
 def tree(top: Path) -> dict[str, tuple[Any, ...]]:

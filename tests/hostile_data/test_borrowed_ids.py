@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.show import view_data
 from engine.contracts.completing import force_of
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
 from engine.model.records import Status, TaskRecord
 from engine.service.engine import Engine
+from engine.verbs.json_answers import view_data
 from fixtures.hostile_ledger import plant, traps
 
 

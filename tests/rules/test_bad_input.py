@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from engine.cli.calls import described
 from engine.model.config import Settings
 from engine.model.errors import EngineError, InvalidArguments
 from engine.service.engine import Engine
 from engine.verbs import VERBS, Param, Verb
+from engine.verbs.json_answers import described
 from engine.verbs.model import read
 from tests.support.octask import Octask
 

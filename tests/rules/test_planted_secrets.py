@@ -16,12 +16,12 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from engine.cli.calls import described
 from engine.contracts.completing import force_of
 from engine.export.exporter import FORMATS, Order
 from engine.model.errors import EngineError
 from engine.service.admission import Terms
 from engine.service.engine import Engine
+from engine.verbs.json_answers import described
 from fixtures.site.site import Site
 from tests.support.engines import opened
 from tests.support.octask import FAST, Octask

@@ -21,7 +21,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from engine.cli.calls import described
 from engine.export import recordings
 from engine.export.exporter import FORMATS, Order
 from engine.kinds.registry import KINDS
@@ -32,6 +31,7 @@ from engine.model.errors import EngineError
 from engine.model.records import TaskView
 from engine.service.engine import Engine
 from engine.service.forms import inputs
+from engine.verbs.json_answers import described
 from tests.commands.conftest import do, task
 from tests.support.kinds import least
 from tests.trust.given_values import BATCH, PICTURED, draw_of, turned, values

@@ -19,7 +19,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from engine.cli.calls import described
 from engine.contracts.completing import force_of
 from engine.export.exporter import FORMATS, Order
 from engine.logging.logs import log_to_file
@@ -28,6 +27,7 @@ from engine.model.errors import EngineError
 from engine.sample.server import Answer
 from engine.service.admission import Terms
 from engine.service.engine import Engine
+from engine.verbs.json_answers import described
 from tests.commands.conftest import do, task
 from tests.trust.planted import BARE, PLANTED, PUBLISHED
 

@@ -1,0 +1,154 @@
+"""Answers of verbs as JSON data: what `--json` prints, MCP returns and HTTP sends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from engine.contracts.bulk_progress import BulkCompletionRefused
+from engine.contracts.contract_progress import contract_data
+from engine.model import redact
+from engine.model.errors import EngineError, InvalidArguments
+from engine.model.records import TaskRecord, TaskView, Unreadable
+from engine.model.status import standing, updated_at
+from engine.query import QueryError
+from engine.service.commands import Fate, Plan, Stopped
+from engine.service.engine import Engine
+
+Data = dict[str, Any]
+
+
+def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
+    """Encode a task: its record, and derived values under `view`.
+
+    `whole` is its meta.json with unknown fields, where it was requested.
+    """
+    derived: Data = {
+        "standing": standing(view).value,
+        "orphaned": view.orphaned,
+        "foreign": view.foreign,
+        "locked": view.locked,
+        "away": view.away,
+        "stale": view.stale,
+        "updated_at": updated_at(view),
+    }
+    if view.units is not None:
+        derived["units"] = msgspec.to_builtins(view.units)
+    record = (
+        msgspec.to_builtins(view.entry) if whole is None else {**whole, "task_id": view.task_id}
+    )
+    if "args_summary" in record:  # another program may have stored a token in an address
+        record["args_summary"] = redact.value(record["args_summary"])
+    return {**record, "view": derived}
+
+
+def described(error: EngineError) -> Data:
+    """Encode an error with the code and sentences that users see."""
+    found: Data = {"code": error.code, "title": error.title, "message": str(error)}
+    if error.advice:
+        found["advice"] = error.advice
+    if isinstance(error, QueryError):
+        found["position"] = error.position
+        found["mistakes"] = [
+            {"code": each.code, "position": each.position, "message": str(each)}
+            for each in error.all
+        ]
+    if isinstance(error, BulkCompletionRefused):
+        found.update(error.data())
+    if isinstance(error, InvalidArguments):
+        found["problems"] = [
+            {"path": each.path, "code": each.code, "message": each.message}
+            for each in error.problems
+        ]
+    return found
+
+
+def tasks_data(views: Sequence[TaskView]) -> Data:
+    """Encode a list of tasks with their number."""
+    return {"tasks": [view_data(view) for view in views], "count": len(views)}
+
+
+def plan_data(plan: Plan) -> Data:
+    """Encode what a cancel would do: task ids by effect, and their numbers."""
+    ids = {fate.value: [view.task_id for view in plan.of(fate)] for fate in Fate}
+    counts = {name: len(found) for name, found in ids.items()}
+    return {"dry_run": True, "counts": counts, "ids": ids}
+
+
+def changed_data(views: Sequence[TaskView], refused: Sequence[EngineError]) -> Data:
+    """Encode changed tasks, and the errors of refused changes."""
+    return {
+        "tasks": [view_data(view) for view in views],
+        "refused": [described(error) for error in refused],
+    }
+
+
+async def task_data(engine: Engine, view: TaskView) -> Data:
+    """Encode one task with everything in its meta.json, its budgets and its contract."""
+    readable = not isinstance(view.entry, Unreadable)
+    whole = await engine.tasks.meta(view.task_id) if readable else None
+    return {**view_data(view, whole), **await task_facts(engine, view)}
+
+
+async def task_facts(engine: Engine, view: TaskView) -> Data:
+    """Return a task's `envelope`, and its contract as in `contract show`, where it has them."""
+    record, found = view.entry, Data()
+    if not isinstance(record, TaskRecord):
+        return found
+    budgets = await engine.contracts.budgets(view.task_id)
+    if budgets is not None:
+        found["envelope"] = msgspec.to_builtins(budgets)
+    link = record.engine.contract_id if record.engine is not None else None
+    if link:
+        with suppress(EngineError):  # `contract show` reports the error
+            found |= contract_data(await asyncio.to_thread(engine.goals.contracts.get, link))
+    return found
+
+
+async def answer_data(engine: Engine, name: str, answer: Any) -> Any:
+    """Encode what the verb `name` returned."""
+    encode = ENCODERS.get(name)
+    return msgspec.to_builtins(answer) if encode is None else await encode(engine, answer)
+
+
+async def _listed(engine: Engine, views: Sequence[TaskView]) -> Data:
+    return tasks_data(views)
+
+
+async def _current(engine: Engine, record: TaskRecord) -> Data:
+    return view_data(await engine.tasks.get(record.task_id))
+
+
+async def _stopped(engine: Engine, answer: Plan | Stopped) -> Data:
+    if isinstance(answer, Plan):
+        return plan_data(answer)
+    return await _changed(engine, answer.records, answer.refused)
+
+
+async def _reaped(engine: Engine, records: Sequence[TaskRecord]) -> Data:
+    return await _changed(engine, records, engine.commands.unreaped)
+
+
+async def _changed(
+    engine: Engine, records: Sequence[TaskRecord], refused: Sequence[EngineError]
+) -> Data:
+    views = [await engine.tasks.get(record.task_id) for record in records]
+    return changed_data(views, refused)
+
+
+async def _runs(engine: Engine, found: Sequence[Data]) -> Data:
+    return {"runs": [*found], "count": len(found)}
+
+
+ENCODERS: Final[Mapping[str, Callable[[Engine, Any], Awaitable[Any]]]] = {
+    "list": _listed,
+    "get": task_data,
+    "cancel": _stopped,
+    "reap": _reaped,
+    "runs list": _runs,
+    **dict.fromkeys(("start", "wait", "update", "finish", "rerun", "retry"), _current),
+}
