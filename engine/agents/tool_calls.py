@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -18,6 +19,7 @@ from engine.agents.grammar import parse
 from engine.agents.reply import InstructionRefused, ToolReply, UnknownTool, refusal
 from engine.agents.sessions import IDLE_S, MOST_AGENTS, Sessions
 from engine.browser.chromium.browser_session import BrowserSession
+from engine.browser.interact.command_errors import ScriptFailed
 from engine.browser.interact.command_keys import read_key
 from engine.budgets import ToolCall
 from engine.budgets.envelopes import Envelopes
@@ -33,8 +35,9 @@ from engine.kinds.arguments import (
     web_address,
     whole,
 )
-from engine.model.errors import EngineError, InvalidArguments, Problem
-from engine.model.records import TaskId
+from engine.model.errors import AddressBlocked, EngineError, InvalidArguments, Problem
+from engine.model.records import ErrorInfo, TaskId
+from engine.secrets.given_secrets import Scrub
 
 TIMEOUT_MS: Final = 30_000
 MOST_MS: Final = 120_000
@@ -316,20 +319,43 @@ class AccountedCall:
         self.warning = f"The call was not counted in {self._task_id[:40]}: {why}"
 
 
+_TYPED: Final = ("value", "code", "text")  # arguments of which only the length is stored
+# Their sentences quote parts of texts that are not stored.
+_QUOTING: Final = (InstructionRefused, ScriptFailed)
+
+
 def storable(tool: str, given: Mapping[str, Any], url: str | None = None) -> dict[str, Any]:
     """Return the arguments of a call for storage, without typed texts.
 
-    `url` is the blocked address, if there is one.
+    A typed text may also be in an argument with a mistaken name. `url` is the blocked address, if
+    there is one.
     """
-    kept = {name: value for name, value in given.items() if value is not None}
-    for name in ("value", "code", "text"):
-        if name in kept:
+    known = TOOLS[tool].table
+    kept = {str(name): value for name, value in given.items() if value is not None}
+    for name in kept:
+        if name in _TYPED or name not in known:
             kept[name] = {"_length": len(str(kept[name]))}
     if "instruction" in kept:
         kept.update(_instruction(str(kept["instruction"])))
     if url is not None:
         kept["url"] = url
     return kept
+
+
+def storable_error(error: EngineError, given: Mapping[str, Any]) -> ErrorInfo:
+    """Return the reason of a refusal for storage, without typed texts."""
+    if isinstance(error, InvalidArguments):
+        typed = (*_TYPED, "instruction")
+        found = (f"{one.path}: {one.code}" if one.path in typed else one for one in error.problems)
+        return ErrorInfo("; ".join(map(str, found)), error.code)
+    if isinstance(error, _QUOTING):
+        return ErrorInfo(error.title, error.code)
+    texts = [value for name in _TYPED if isinstance(value := given.get(name), str)]
+    with suppress(InstructionRefused):
+        step = parse(str(given.get("instruction", "")))
+        texts += [step.value] if step.action == "type" else []
+    sizes = [(text, f"({len(text)} characters)") for text in texts]
+    return ErrorInfo(Scrub(sizes).hide(str(error)), error.code)
 
 
 def _instruction(said: str) -> dict[str, Any]:
@@ -425,26 +451,31 @@ class Agents:
     ) -> ToolReply:
         began = time.monotonic()
 
-        async def count(ok: bool, summary: str, url: str | None) -> dict[str, Any] | None:
-            given = args if isinstance(args, Mapping) else {}
+        given = args if isinstance(args, Mapping) else {}
+
+        async def count(
+            summary: str, error: ErrorInfo | None = None, url: str | None = None
+        ) -> dict[str, Any] | None:
             call = ToolCall(
                 tool=tool.name,
                 args=storable(tool.name, given, url),
-                ok=ok,
+                ok=error is None,
                 duration_ms=(time.monotonic() - began) * 1000,
                 session=agent,
                 summary=summary[:MOST_SUMMARY],
+                error=error,
             )
             return await bound.record(call)
 
         try:
             reply = await self._do(tool, args, agent, bound.policy)
         except EngineError as error:
-            url = error.url if isinstance(error, DomainBlocked) else None
-            error.fields["task"] = await count(False, error.code, url)
+            named = "url" in given and not isinstance(error, DomainBlocked)
+            url = error.url if isinstance(error, AddressBlocked) and not named else None
+            error.fields["task"] = await count(error.code, storable_error(error, given), url)
             error.fields["warning"] = bound.warning
             raise
-        task = await count(True, _summary(tool, reply), None)
+        task = await count(_summary(tool, reply))
         return msgspec.structs.replace(reply, task=task, warning=bound.warning)
 
     async def _do(

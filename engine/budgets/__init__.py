@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from engine.model import addresses
 from engine.model.errors import Problem
-from engine.model.records import ENVELOPE
+from engine.model.records import ENVELOPE, ErrorInfo
 
 
 def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
@@ -198,7 +198,8 @@ class ToolCall:
     """Call of a tool. The caller redacts `args` and `summary`.
 
     `summary` describes the result or the failure in a few words; `session` names the host's
-    session, where there is one.
+    session, where there is one. `error` is the reason why it was refused or failed, without
+    typed texts.
     """
 
     tool: str
@@ -207,6 +208,7 @@ class ToolCall:
     duration_ms: float = 0
     session: str | None = None
     summary: str = ""
+    error: ErrorInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)

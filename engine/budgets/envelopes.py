@@ -471,13 +471,20 @@ def _redacted_call(call: ToolCall) -> ToolCall:
         name: {"_length": len(item)} if name in _TYPED and isinstance(item, str) else item
         for name, item in call.args.items()
     }
+    error = call.error
+    if error is not None:
+        error = msgspec.structs.replace(error, message=_bounded(error.message))
     return replace(
-        call, tool=_bounded(call.tool), args=redact.value(args), summary=_bounded(call.summary)
+        call,
+        tool=_bounded(call.tool),
+        args=redact.value(args),
+        summary=_bounded(call.summary),
+        error=error,
     )
 
 
 def _call_data(call: ToolCall) -> dict[str, Any]:
-    """Data of a `tool_call` event: OpenChrome's fields and the shortened arguments."""
+    """Data of a `tool_call` event: OpenChrome's fields, shortened arguments, and the error."""
     data: dict[str, Any] = {
         "tool": call.tool,
         "ok": call.ok,
@@ -485,5 +492,6 @@ def _call_data(call: ToolCall) -> dict[str, Any]:
         "sessionId": call.session,
         "args": json.dumps(call.args, ensure_ascii=False, default=str)[:NOTE_CHARACTERS],
         "summary": call.summary,
+        "error": msgspec.to_builtins(call.error),
     }
     return {name: value for name, value in data.items() if value not in (None, "", "{}")}

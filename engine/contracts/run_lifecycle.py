@@ -23,6 +23,7 @@ import msgspec
 
 from engine.contracts.run_store import (
     FOLDER,
+    ROUTES,
     RUN_ID,
     TEXT_CHARACTERS,
     KeptRuns,
@@ -408,6 +409,8 @@ class LinkedRuns:
     def _register(self, run_id: str, record: TaskRecord, facts: Mapping[str, Any] = NONE) -> Run:
         """Set the run to pending, or to running if the task runs."""
         said = {name: value for name, value in facts.items() if value is not None}
+        if record.engine is not None and record.engine.route in ROUTES:
+            said.setdefault("route", record.engine.route)  # not that of the process that heals it
         thread_id = said.pop("task_thread_id", record.task_id)
         return self._runs.start_run(
             thread_id,

@@ -42,7 +42,8 @@ AGAIN_S = 1.0  # pause between tries to write a change of state (a full disk may
 class Job:
     """Accepted task: the full arguments exist only here, never on disk.
 
-    Jobs of one `queue` run one after another.
+    Jobs of one `queue` run one after another. `route` is how the request came (None: the
+    engine's own route), which decides what the body may reach.
     """
 
     task_id: TaskId
@@ -50,6 +51,7 @@ class Job:
     args: Any
     observers: tuple[TaskObserver, ...] = ()
     budgets: Mapping[str, Any] = field(default_factory=dict)
+    route: str | None = None
 
     @property
     def queue(self) -> str | None:
@@ -78,7 +80,7 @@ class Runner:
     ) -> None:
         self._ledger = ledger
         self._job = job
-        self._tools = tools
+        self._tools = tools.on_route(job.route)
         self._context = context
         self._trouble = trouble
         self._read_now = asyncio.Event()

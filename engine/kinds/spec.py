@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -49,6 +50,14 @@ class Tools:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "instances", Instances(self.browser))
+
+    def on_route(self, route: str | None) -> Tools:
+        """Return these services for a request that came by `route` (None: the engine's own)."""
+        if route is None or route == self.settings.route:
+            return self
+        found = copy(self)  # `replace` would make other instances
+        object.__setattr__(found, "settings", replace(self.settings, route=route))
+        return found
 
 
 class Placing(NamedTuple):

@@ -75,6 +75,10 @@ def interned(record: TaskRecord, task_id: str) -> TaskRecord:
         _set_field(record, "pid", _intern_value(pid, pid))
     ours = record.engine
     if ours is not None:
+        if ours.client is not None:
+            _set_field(ours, "client", intern(ours.client))
+        if ours.route is not None:
+            _set_field(ours, "route", intern(ours.route))
         if ours.args is None and ours.metadata is None:
             _set_field(record, "engine", _intern_value(ours, ours))
         else:
@@ -125,7 +129,12 @@ def bounded(record: TaskRecord, size: int) -> TaskRecord:
     if (ours := record.engine) is not None:
         args = ours.args if size <= RERUN_LARGE else None
         metadata = ours.metadata if _weight(ours.metadata) <= _LONG_TEXT else None
-        found["engine"] = msgspec.structs.replace(ours, args=args, metadata=metadata)
+        texts = {
+            name: value[:_LONG_TEXT]
+            for name in ("client", "route")
+            if (value := getattr(ours, name)) is not None
+        }
+        found["engine"] = msgspec.structs.replace(ours, args=args, metadata=metadata, **texts)
     return msgspec.structs.replace(record, **found)
 
 

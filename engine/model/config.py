@@ -25,8 +25,8 @@ class Settings:
     `slots` tasks run at once; `browser_path` overrides the browser look-up.
     Every `reap_s` seconds the tasks of dead processes are ended.
     A run whose folder is missing waits `away_s` seconds for it.
-    `route` is the caller (mcp, cli, http; None for the window) and `agent_id` the agent, both
-    recorded in runs.
+    `route` is how requests come (mcp, cli, http; None for the window) and `agent_id` the agent,
+    both recorded in runs. A request may come by another route (see `admission.Terms`).
     `host_pid` is the process that owns envelopes, where that is not this one.
     `allow_private` lists private `host:port` that agents' browser tools may open (the operator's
     list).

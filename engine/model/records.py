@@ -58,7 +58,11 @@ class Units(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """This program's fields in meta.json, under its key `engine`."""
+    """This program's fields in meta.json, under its key `engine`.
+
+    `client` is the name of the program that requested the task, `route` how the request came
+    (mcp, cli, http); both are None for the window's own requests.
+    """
 
     host: str | None = None
     boot_id: str | None = None
@@ -81,6 +85,8 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     enforce: bool = False
     lasted_ms: float | None = None
     lasted_at: float | None = None
+    client: str | None = None
+    route: str | None = None
 
 
 class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

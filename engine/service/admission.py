@@ -19,6 +19,7 @@ from engine.kinds.registry import kind_of
 from engine.kinds.spec import KindSpec, Tools
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model import redact
+from engine.model.display import display
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE, EngineFields
 
@@ -27,6 +28,7 @@ ADDRESSES = ("url", "urls", "sitemap_url", "tabs")
 BY_REFERENCE = (*ADDRESSES, *CREDENTIALS)
 UNKNOWN_ADDRESS = "https://address.invalid/"
 MAX_NAME = 200  # characters of a task's own name
+MAX_CLIENT = 80  # characters of a client's name; the rest is cut
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     `policy` holds budgets (seed 004) and `contract` a bulk progress contract (seed 001), both
     unchanged; `metadata` is returned unchanged.
+
+    `client` is the name of the program that requests the task and `route` how the request came
+    (one of `run_store.ROUTES`; by default `Settings.route`). The face fills them in, never an
+    argument of the request: over MCP and HTTP private addresses need the operator's list.
     """
 
     objective: str | None = None
@@ -46,6 +52,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     workflow_id: str | None = None
     agent_id: str | None = None
     metadata: Any = None
+    client: str | None = None
+    route: str | None = None
 
 
 NO_TERMS = Terms()
@@ -160,12 +168,19 @@ def engine_fields(terms: Terms, name: str | None, parent: str | None, run_id: st
         run_id=run_id,
         metadata=terms.metadata,
         enforce=terms.enforce,
+        client=client_name(terms.client),
+        route=terms.route,
     )
+
+
+def client_name(given: str | None) -> str | None:
+    """Return a client's name for storage: redacted, on one line, without control characters."""
+    return display(redact.text(given or "").strip(), MAX_CLIENT) or None
 
 
 def run_facts(terms: Terms) -> dict[str, Any]:
     """Return the terms that the run of a new task stores."""
-    names = ("task_thread_id", "agent_id", "workflow_id")
+    names = ("task_thread_id", "agent_id", "workflow_id", "route")
     return {name: getattr(terms, name) for name in names}
 
 

@@ -90,7 +90,7 @@ class TaskRequests:
     ) -> TaskRecord:
         """Accept a task: when this returns, it is PENDING on disk and in the queue.
 
-        A `parent` of another ledger is omitted.
+        A `parent` of another ledger is omitted. Without a route in `terms`, the engine's counts.
 
         Raises:
             InvalidArguments: with every mistake; nothing was written.
@@ -99,9 +99,11 @@ class TaskRequests:
         """
         if parent is not None and SIGN in parent:
             parent = None
+        if terms.route is None:
+            terms = msgspec.structs.replace(terms, route=self._tools.settings.route)
         if kind == ENVELOPE:
             return await self._open_envelope(args, name, parent, terms)
-        request = admit(kind, args, name, terms, self._tools)
+        request = admit(kind, args, name, terms, self._tools.on_route(terms.route))
         self._check_open()
         # Shielded: a cancelled caller must not leave a task on disk that no runner has.
         accepting = asyncio.create_task(self._accept(request, parent))
@@ -133,15 +135,27 @@ class TaskRequests:
         contract = await asyncio.to_thread(self._goals.terms_of, link) if link else None
         return rerun.asked(record, contract, variables)
 
-    async def rerun(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
+    async def rerun(
+        self,
+        task_id: str,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        client: str | None = None,
+        route: str | None = None,
+    ) -> TaskRecord:
         """Start the same request as a new task of the own ledger.
 
         This task becomes its parent if it is in the own ledger.
 
+        Args:
+            client: the program that requests the new task, see `Terms`.
+            route: how its request came, see `Terms`; those of the old task do not count.
+
         Raises:
             CannotRepeat, and the errors of `start`.
         """
-        return await self._start_after(task_id, await self.asked(task_id, variables))
+        asked = await self.asked(task_id, variables)
+        return await self._start_after(task_id, asked, client, route)
 
     async def remainder(
         self, task_id: str, variables: Mapping[str, Any] | None = None
@@ -188,17 +202,28 @@ class TaskRequests:
         except rerun.CannotRepeat as refusal:
             return replace(found, request=rerun.to_complete(left), refusal=refusal)
 
-    async def retry(self, task_id: str, variables: Mapping[str, Any] | None = None) -> TaskRecord:
-        """Start the failed parts of a task as a new task.
+    async def retry(
+        self,
+        task_id: str,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        client: str | None = None,
+        route: str | None = None,
+    ) -> TaskRecord:
+        """Start the failed parts of a task as a new task; `client` and `route` as in `rerun`.
 
         Raises:
             NothingToRetry, and the errors of `remainder` and `start`.
         """
-        return await self._start_after(task_id, (await self.remainder(task_id, variables)).whole)
+        asked = (await self.remainder(task_id, variables)).whole
+        return await self._start_after(task_id, asked, client, route)
 
-    async def _start_after(self, task_id: str, one: Asked) -> TaskRecord:
+    async def _start_after(
+        self, task_id: str, one: Asked, client: str | None, route: str | None
+    ) -> TaskRecord:
         parent = await self._tasks.ledger_id(task_id)  # a qualified id, which `start` omits
-        return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=one.terms)
+        terms = msgspec.structs.replace(one.terms, client=client, route=route)
+        return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=terms)
 
     def close(self) -> None:
         """Accept no more tasks."""
@@ -238,7 +263,7 @@ class TaskRequests:
         record = await asyncio.to_thread(self._create, request, parent)
         task_id, terms = TaskId(record.task_id), request.terms
         observers = self._observers(record, terms)
-        job = Job(task_id, request.kind, request.parsed, observers, terms.policy or {})
+        job = Job(task_id, request.kind, request.parsed, observers, terms.policy or {}, terms.route)
         try:
             self._check_open()
             assert self._own.executor is not None

@@ -174,6 +174,11 @@ def _tool_call(data: dict[str, Any]) -> str:
         del data["durationMs"]
         parts.append(words.took(lasted))
     said, more = ", ".join(filter(None, parts)), data.pop("summary", None)
+    if isinstance(error := data.get("error"), dict):
+        del data["error"]
+        code, message = error.get("code"), _str(error.get("message"))
+        data["code"] = code
+        more = retold(message) if message and more in (code, None) else more
     return _join(f"{said}: {more}" if more else said, data)
 
 

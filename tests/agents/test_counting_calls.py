@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.agents.reply import ToolReply
-from engine.agents.tool_calls import TOOLS, storable
+from engine.agents.reply import NoTabOpen, ToolReply
+from engine.agents.tool_calls import TOOLS, storable, storable_error
 from engine.budgets.envelopes import Envelopes
 from engine.egress.egress_policy import DomainBlocked
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError
+from engine.model.records import ErrorInfo
 from engine.sample.server import Answer
 from engine.service.engine import Engine
 from engine.verbs import VERBS
@@ -33,6 +34,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("page_screenshot", {}),
     ("tabs_context", {}),
 ]
+METADATA = "http://169.254.169.254/latest"
 LOOKS = {"read_page", "find", "page_screenshot", "tabs_context"}
 
 
@@ -212,3 +214,110 @@ async def test_the_tools_are_verbs_for_hosts_only(engine: Running, pages: Pages)
         assert running.agents.sessions.agents == ("ann",)
         refused = await VERBS["find"].call(running, {"query": None, "agent_id": "ann"})
         assert refused.data["error"]["code"] == "invalid_arguments"
+
+
+def refusals(home: Path, task_id: str) -> list[tuple[str, str, str]]:
+    """The refused calls in a task's events: tool, code and sentence."""
+    lines = (home / "tasks" / task_id / "events.jsonl").read_text("utf-8").splitlines()
+    calls = [json.loads(line)["data"] for line in lines if '"kind":"tool_call"' in line]
+    return [
+        (call["tool"], call["error"]["code"], call["error"]["message"])
+        for call in calls
+        if not call["ok"]
+    ]
+
+
+async def test_what_was_refused_is_in_the_events(
+    engine: Running, pages: Pages, elsewhere: Pages, home: Path
+) -> None:
+    out = elsewhere.url.replace("127.0.0.1", "localhost")
+    pages["/"] = f"{HTML}<a href='{METADATA}'>Meta</a>"
+    calls: list[tuple[str, dict[str, Any], str]] = [
+        ("navigate", {"url": out}, "domain_blocked"),
+        ("navigate", {"url": METADATA}, "domain_blocked"),
+        ("find", {"query": "save", "tab_id": "tab_1"}, "not_the_owner"),
+        ("find", {"query": "save", "tab_id": "tab_77"}, "tab_not_found"),
+        ("find", {"query": None}, "invalid_arguments"),
+        ("act", {"instruction": "fly"}, "instruction_refused"),
+    ]
+    async with engine() as running:
+        task_id, _ = await started(running, allowedDomains=["127.0.0.1"])
+        await running.agents.call("navigate", {"url": pages.url}, agent_id="other")
+        await running.agents.call("navigate", {"url": pages.url}, agent_id="me")
+        answers = [
+            await running.agents.answer(tool, args, task_id=task_id, agent_id="me")
+            for tool, args, _ in calls
+        ]
+        told = refusals(home, task_id)
+        private, _ = await started(running)
+        for tool, args in (("navigate", {"url": METADATA}), ("act", {"instruction": "click Meta"})):
+            await running.agents.answer(tool, args, task_id=private, agent_id="me")
+        blocked = refusals(home, private)
+        kept = (home / "tasks" / private / "events.jsonl").read_text("utf-8")
+    assert [(tool, code) for tool, code, _ in told] == [(tool, code) for tool, _, code in calls]
+    for answer, (_, code, sentence) in zip(answers, told, strict=True):
+        if code == "instruction_refused":  # its sentence quotes the instruction
+            assert sentence == "The instruction is not understood"
+        else:
+            assert sentence == answer.data["error"]["message"]
+    assert blocked == [
+        (tool, "address_blocked", "blocked: metadata address") for tool in ("navigate", "act")
+    ]
+    assert kept.count(METADATA) == 2
+
+
+async def test_a_refusal_of_a_damaged_envelope_is_in_its_events(
+    engine: Running, home: Path
+) -> None:
+    async with engine() as running:
+        task_id, _ = await started(running)
+        file = home / "tasks" / task_id / "meta.json"
+        meta = {**json.loads(file.read_bytes()), "policy": "none", "counters": [1]}
+        file.write_text(json.dumps({**meta, "recent_events": {"a": 1}}), "utf-8")
+        answer = await running.agents.answer("find", {"query": "x"}, task_id=task_id)
+        assert answer.task is not None
+        assert answer.warning is None
+    assert refusals(home, task_id) == [("find", "no_tab_open", "This agent has no tab open yet.")]
+
+
+async def test_a_refusal_of_an_unreadable_envelope_is_only_in_the_answer(
+    engine: Running, home: Path
+) -> None:
+    async with engine() as running:
+        task_id, _ = await started(running)
+        (home / "tasks" / task_id / "meta.json").write_text('{"task_id": 1}', "utf-8")
+        before = everything(home)
+        answer = await running.agents.answer("find", {"query": "x"}, task_id=task_id)
+        assert everything(home) == before
+    assert answer.data["error"]["code"] == "no_tab_open"
+    assert answer.warning is not None
+    assert "was not counted" in answer.warning
+
+
+async def test_no_refusal_keeps_what_was_typed(engine: Running, pages: Pages, home: Path) -> None:
+    pages["/"] = HTML
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("interact", {"ref": "ref_1_1", "action": "press", "value": "hunter2"}),
+        ("interact", {"ref": "ref_1_1", "action": "type", "vaule": "hunter2", "value": "x"}),
+        ("interact", {"ref": "ref_1_1", "action": "type", "text": ["hunter2"]}),
+        ("act", {"instruction": "press hunter2"}),
+        ("act", {"instruction": "hunter2 type"}),
+        ("act", {"instruction": "type hunter2 into Nothing"}),
+        ("javascript_tool", {"code": "throw Error('hun' + 'ter2')"}),
+        ("javascript_tool", {"code": "hunter2.length"}),
+    ]
+    async with engine() as running:
+        task_id, _ = await started(running)
+        await running.agents.call("navigate", {"url": pages.url}, task_id=task_id)
+        answers = [await running.agents.answer(*call, task_id=task_id) for call in calls]
+        assert not any(answer.ok for answer in answers)
+        assert len(refusals(home, task_id)) == len(calls)
+        kept = b"".join(everything(home).values()).decode("utf-8", "replace")
+    assert "hunter2" not in kept
+
+
+def test_a_typed_text_in_a_sentence_becomes_its_length() -> None:
+    error = NoTabOpen(message="")
+    error.args = ("'open sesame' is no option.",)
+    told = storable_error(error, {"value": "open sesame"})
+    assert told == ErrorInfo("'(11 characters)' is no option.", "no_tab_open")

@@ -194,6 +194,7 @@ def test_a_rerun_has_the_same_arguments_and_a_parent(octask: Octask, site: Any) 
     detached = octask("rerun", first["task_id"], "--detach").strip()
     ended = json.loads(octask("wait", detached, "--json"))
     assert ended["engine"]["parent_task_id"] == first["task_id"]
+    assert {one["engine"]["route"] for one in (first, again, ended)} == {"cli"}
 
 
 @pytest.mark.parametrize("more", [[], ["--detach"]])

@@ -128,6 +128,8 @@ def test_a_detached_task_is_owned_by_a_worker_that_ends_with_it(octask: Octask, 
     assert "COMPLETED" in octask("wait", task_id)
     meta = json.loads((octask.home / "tasks" / task_id / "meta.json").read_bytes())
     assert meta["pid"] != os.getpid()
+    assert meta["engine"]["route"] == "cli"
+    assert "client" not in meta["engine"]
     until(lambda: not psutil.pid_exists(meta["pid"]))
 
 

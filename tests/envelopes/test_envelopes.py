@@ -16,6 +16,7 @@ import pytest
 from engine import budgets
 from engine.budgets import ToolCall
 from engine.budgets.envelopes import (
+    NOTE_CHARACTERS,
     EnvelopeEnded,
     EnvelopeRequest,
     Envelopes,
@@ -31,6 +32,7 @@ from engine.model.errors import (
     TaskNotFound,
     TransitionError,
 )
+from engine.model.records import ErrorInfo
 from tests.support.lock_retries import patiently
 
 COUNT_CALLS = """
@@ -125,6 +127,17 @@ def test_a_call_is_counted_told_and_answered(envelopes: Envelopes, ledger: Ledge
         "summary": "timed out",
     }
     assert ledger.read_raw(task_id)["last_tool_name"] == "navigate"
+
+
+def test_the_error_of_a_call_is_redacted_and_cut(envelopes: Envelopes, ledger: Ledger) -> None:
+    task_id = envelopes.start(EnvelopeRequest("look around")).task_id
+    message = "Bearer abcdefgh12345678 was refused. " + "x" * 5_000
+    error = ErrorInfo(message, "not_the_owner")
+    envelopes.record(task_id, ToolCall("find", ok=False, error=error))
+    (told,) = events(ledger, task_id, "tool_call")
+    assert told["error"]["code"] == "not_the_owner"
+    assert "12345678" not in told["error"]["message"]
+    assert len(told["error"]["message"]) == NOTE_CHARACTERS
 
 
 def test_without_a_task_nothing_is_read(envelopes: Envelopes, ledger: Ledger, root: Path) -> None:

@@ -36,6 +36,19 @@ from tests.gui.task_views import NOW, a_view, task_id
         ),
         ("tool_call", {"durationMs": "long"}, "long", ""),
         (
+            "tool_call",
+            {
+                "tool": "find",
+                "ok": False,
+                "summary": "no_tab_open",
+                "error": {"message": "This agent has no tab open yet.", "code": "no_tab_open"},
+            },
+            "find, failed: This agent has no tab open yet. (code no_tab_open)",
+            "bad",
+        ),
+        ("tool_call", {"tool": "find", "error": {"code": [1]}}, "find (code [1])", ""),
+        ("tool_call", {"tool": "find", "error": "no"}, "find (error no)", ""),
+        (
             "budget",
             {
                 "from": "ok",

@@ -122,3 +122,20 @@ async def test_an_envelope_begins_again_in_the_phase_that_it_began_in(home: Path
         await engine.contracts.finish(first.task_id, "completed")
         second = await engine.requests.rerun(first.task_id)
         assert second.phase == "act"
+
+
+async def test_the_new_task_is_of_the_caller_that_wants_it(home: Path, site: Any) -> None:
+    contract = {"items": [f"{site.url}/static/1"]}  # not visited, so it can be retried
+    args = {"url": f"{site.url}/static/2", **ARGS, "max_pages": 1}
+    terms = Terms(client="claude-code", route="cli", contract=contract)
+    async with opened(home) as engine:
+        first = await ended(engine, await engine.requests.start("crawl", args, terms=terms))
+        own = await ended(engine, await engine.requests.rerun(first.task_id))
+        theirs = await engine.requests.rerun(first.task_id, client="other", route="http")
+        rest = await engine.requests.retry(first.task_id, client="third", route="cli")
+        for record in (theirs, rest):
+            await ended(engine, record)
+    told = [one.engine and (one.engine.client, one.engine.route) for one in (first, own)]
+    assert told == [("claude-code", "cli"), (None, None)]
+    told = [one.engine and (one.engine.client, one.engine.route) for one in (theirs, rest)]
+    assert told == [("other", "http"), ("third", "cli")]

@@ -19,7 +19,7 @@ import pytest
 from engine.budgets.envelopes import EnvelopeEnded, EnvelopeRequest, Envelopes
 from engine.contracts.run_lifecycle import LinkedRuns, RunOfTask, Runs
 from engine.ledger.ledger import Ledger
-from engine.model.errors import EngineError, TransitionError
+from engine.model.errors import EngineError, InvalidArguments, TransitionError
 from engine.model.records import EngineFields, ErrorInfo, Status, TaskRecord
 from engine.service.admission import Terms
 from engine.service.engine import Engine
@@ -63,6 +63,79 @@ async def test_what_was_said_of_the_run_at_the_start_stands_in_it(home: Path, si
         *("thread-9", "flow-3", "mine"),
     )
     assert "route" not in run
+
+
+async def test_a_request_has_a_route_and_a_client_of_its_own(home: Path) -> None:
+    """The engine of a window serves its operator and, at the same time, hosts over MCP."""
+    async with opened(home) as engine:
+        start = partial(engine.requests.start, "browser_task", {"objective": "look"})
+        own = await start()
+        asked = await start(terms=Terms(client="claude-code", route="mcp"))
+        with pytest.raises(InvalidArguments, match="route: must be one of mcp, cli, http"):
+            await start(terms=Terms(route="ftp"))
+        runs = {run.task_thread_id: run.route for run in engine.runs.list_runs()}
+        assert runs == {own.task_id: None, asked.task_id: "mcp"}
+        assert asked.engine is not None
+        meta = await engine.tasks.meta(asked.task_id)
+        assert (meta["engine"]["client"], meta["engine"]["route"]) == ("claude-code", "mcp")
+        assert not {"client", "route"} & set((await engine.tasks.meta(own.task_id))["engine"])
+
+
+async def test_without_one_of_its_own_a_task_has_the_route_of_the_engine(home: Path) -> None:
+    async with opened(home, route="http") as engine:
+        crawl = await engine.requests.start("crawl", {"url": "http://127.0.0.1:1/", **CRAWL})
+        other = await engine.requests.start(
+            "browser_task", {"objective": "look"}, terms=Terms(route="mcp")
+        )
+        assert [one.engine and one.engine.route for one in (crawl, other)] == ["http", "mcp"]
+        assert {run.route for run in engine.runs.list_runs()} == {"http", "mcp"}
+
+
+@pytest.mark.parametrize("route", ["mcp", "http"])
+async def test_a_request_from_outside_reaches_no_private_address(
+    home: Path, site: Any, route: str
+) -> None:
+    async with opened(home) as engine:
+        start = partial(engine.requests.start, "crawl", {"url": site.url, **CRAWL})
+        theirs = await engine.tasks.wait((await start(terms=Terms(route=route))).task_id)
+        assert not site.hits
+        ours = await engine.tasks.wait((await start()).task_id)
+    assert (theirs.status, ours.status) == (Status.FAILED, Status.COMPLETED)
+    assert theirs.error is not None
+    assert "blocked" in theirs.error.message
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("  claude-code\n", "claude-code"),
+        ("a\x1b[31mb\u202ec\ud800", "a\ufffd[31mb\ufffdc\ufffd"),
+        ("two\r\nlines", "two lines"),
+        ("x" * 500, "x" * 79 + "…"),
+        (" \t ", None),
+        ("", None),
+        ("Bearer abcdefgh12345678", "Bearer [redacted]"),
+    ],
+)
+async def test_the_name_of_a_client_is_kept_as_one_short_line(
+    home: Path, given: str, kept: str | None
+) -> None:
+    async with opened(home) as engine:
+        terms = Terms(client=given, route="mcp")
+        record = await engine.requests.start("browser_task", {"objective": "look"}, terms=terms)
+    assert record.engine is not None
+    assert record.engine.client == kept
+
+
+async def test_a_healed_run_has_the_route_of_its_task(home: Path, ledger: Ledger) -> None:
+    fields = EngineFields(run_id="run-1", route="mcp")
+    odd = EngineFields(run_id="run-2", route="ftp")
+    made = [ledger.create("crawl", {"url": "http://a.test/"}, engine=one) for one in (fields, odd)]
+    async with opened(home, accepts=False, route="cli") as engine:
+        for record in made:
+            await engine.commands.cancel(record.task_id)
+        runs = [engine.runs.get_run(f"run-{number}") for number in (1, 2)]
+    assert [run and run.route for run in runs] == ["mcp", "cli"]
 
 
 async def test_all_tasks_of_one_process_share_one_audit_session(home: Path, site: Any) -> None:
