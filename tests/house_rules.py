@@ -107,6 +107,11 @@ SPAWNERS = {
     "gui/desktop/bus.py": "the wait for a connection's end, ended with it",
     "gui/startup/loop.py": "starts the main coroutine",
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
+    "engine/server/mcp_resources.py": (
+        "the reading of the live list while somebody listens, ended with the last listener; "
+        "notifications, sent at once"
+    ),
+    "engine/server/mcp_server.py": "a verb's call, awaited beside its progress",
     "engine/egress/connecting.py": ("tries at several addresses, cancelled when one is connected"),
     "engine/browser/chromium/browser_instance.py": (
         "a context's closing, given up at its limit, and its opening, closed when nobody waits for "
@@ -171,6 +176,7 @@ BROAD_CATCHERS = {
         "a part that cannot be made must not keep the others from the window"
     ),
     "gui/engine_link/bridge.py": "a list that stands still must not look live: it follows anew",
+    "engine/server/mcp_server.py": "a host gets a typed answer, and the log the details",
     "engine/cli/__main__.py": "the last resort: no traceback reaches a user, it goes to the log",
     "engine/cli/worker.py": "the last resort of a process that nobody looks at",
 }

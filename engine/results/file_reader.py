@@ -36,7 +36,16 @@ from engine.results.json_tree import (
     members,
     unescaped,
 )
-from engine.results.units import Differences, Unit, UnitPart, UnitReader, differences, whole_unit
+from engine.results.units import (
+    Differences,
+    ResultPart,
+    Unit,
+    UnitPart,
+    UnitReader,
+    differences,
+    read_result,
+    whole_unit,
+)
 
 SEARCH_BLOCK: Final = 1024 * 1024
 
@@ -150,6 +159,15 @@ class TaskFileReader:
     async def unit(self, task_id: str, unit: Unit) -> dict[str, Any] | None:
         """Read one whole unit; None where it no longer exists."""
         return await _stopping(lambda stop: whole_unit(self._reader(), task_id, unit, stop))
+
+    @routed()
+    async def result(
+        self, task_id: str, cursor: str, most: int, most_bytes: int
+    ) -> ResultPart | None:
+        """Read a part of the result; see `read_result`."""
+        return await asyncio.to_thread(
+            lambda: read_result(self._reader(), task_id, cursor, most, most_bytes)
+        )
 
     @routed()
     async def refusals(self, task_id: str) -> Refusals:

@@ -7,11 +7,13 @@ unit is read again when it is opened.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Final, Literal
 
 import msgspec
@@ -21,7 +23,7 @@ from engine.ledger.json_stream import Damaged
 from engine.ledger.reader import LedgerReader
 from engine.model.display import display
 from engine.model.errors import TaskUnreadable
-from engine.model.records import PAGES_NAME, TaskRecord
+from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord
 from engine.results.findings import Findings
 from engine.text.messages import say
 
@@ -301,6 +303,80 @@ def whole_unit(
         if stop.is_set():
             break
     return None
+
+
+class ResultPart(msgspec.Struct, frozen=True):
+    """Part of a result: its `head`, some whole units under `key`, and where to go on.
+
+    `first` is the number of the first unit. A unit that is larger than the limit has its longest
+    texts cut, and is listed in `cut`. `cursor` is empty behind the last unit.
+    """
+
+    head: dict[str, Any]
+    key: str
+    units: tuple[dict[str, Any], ...]
+    first: int = 0
+    cursor: str = ""
+    cut: tuple[int, ...] = ()
+
+
+_CURSOR: Final = re.compile(r"([0-9]{1,15})(?::([0-9]{1,15}))?", re.ASCII)
+_LEAST_TEXT: Final = 200
+
+
+def read_result(
+    reader: LedgerReader, task_id: str, cursor: str, most: int, most_bytes: int
+) -> ResultPart | None:
+    """Read at most `most` units, together about `most_bytes` of JSON, from `cursor` on.
+
+    Returns None without a result. The first unit is always read.
+
+    Raises:
+        ValueError: `cursor` is none that a part returned.
+    """
+    found = _CURSOR.fullmatch(cursor or "0")
+    if found is None:
+        raise ValueError("must be a cursor that an answer before gave")
+    first, at = int(found[1]), int(found[2] or 0)
+    entry = reader.read(task_id)
+    kind = entry.kind if isinstance(entry, TaskRecord) else ""
+    findings = Findings(reader, task_id, kind)
+    if kind == ENVELOPE or not findings.place:
+        return None
+    units = UnitReader(reader, task_id, at, first if at else 0)
+    rows = units.rows() if at else islice(units.rows(), first, None)
+    taken: list[dict[str, Any]] = []
+    cut: list[int] = []
+    size = 0
+    for whole, place in rows:
+        length = len(msgspec.json.encode(whole))
+        if taken and (len(taken) == most or size + length > most_bytes):
+            number = first + len(taken)
+            resume = f"{number}:{place}" if place >= 0 else str(number)
+            return ResultPart(findings.head(), findings.key, tuple(taken), first, resume, (*cut,))
+        if length > most_bytes:
+            cut.append(first + len(taken))
+        size += length
+        taken.append(_shortened(whole, most_bytes) if length > most_bytes else whole)
+    return ResultPart(findings.head(), findings.key, tuple(taken), first, "", (*cut,))
+
+
+def _shortened(row: dict[str, Any], most_bytes: int) -> dict[str, Any]:
+    """Return the row with its texts and lists cut until it fits."""
+    limit = most_bytes
+    while limit > _LEAST_TEXT:
+        limit //= 2
+        short = {name: _cut(value, limit) for name, value in row.items()}
+        if len(msgspec.json.encode(short)) <= most_bytes:
+            return short
+    return {name: _cut(value, _LEAST_TEXT) for name, value in row.items()}
+
+
+def _cut(value: Any, limit: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= limit else value[:limit] + "…"
+    encoded = msgspec.json.encode(value)
+    return value if len(encoded) <= limit else {"_truncated": True, "_bytes": len(encoded)}
 
 
 Change = Literal["added", "removed", "changed"]

@@ -15,18 +15,21 @@ from typing import Any
 from engine.agents.tool_calls import TOOLS, Tool
 from engine.model.errors import TaskNotFound
 from engine.service.engine import Engine
-from engine.verbs import contract_verbs, result_verbs, run_verbs, task_verbs
-from engine.verbs.model import Param, Shape, Verb, checked
+from engine.verbs import contract_verbs, program_verbs, result_verbs, run_verbs, task_verbs
+from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Shape, Verb, checked
+from engine.verbs.schemas import reading_schema
 
 _TASK_ID = Param("task_id", "the envelope that counts this call: 16 hex digits")
-_AGENT_ID = Param("agent_id", "whose browser and tabs; calls that name nobody share one")
-_OURS = frozenset({_TASK_ID.name, _AGENT_ID.name})
+_AGENT_ID = Param("agent_id", "whose browser and tabs; without it the client's own")
+_OURS = frozenset({_TASK_ID.name, _AGENT_ID.name, CALLER})
 
 
 def _calling(tool: Tool) -> Callable[[Engine, Mapping[str, Any]], Awaitable[Any]]:
     async def call(engine: Engine, given: Mapping[str, Any]) -> Any:
         args = {name: value for name, value in given.items() if name not in _OURS}
-        task_id, agent_id = await _folder(engine, given.get("task_id")), given.get("agent_id")
+        caller = given.get(CALLER)
+        agent_id = given.get("agent_id") or (caller.client if caller else None)
+        task_id = await _folder(engine, given.get("task_id"))
         return await engine.agents.answer(tool.name, args, task_id=task_id, agent_id=agent_id)
 
     return call
@@ -43,17 +46,24 @@ async def _folder(engine: Engine, task_id: str | None) -> str | None:
 
 def _verb(tool: Tool) -> Verb:
     params = [
-        Param(arg.name, arg.help, arg.shape, required=arg.required, default=arg.default)
+        Param(
+            arg.name,
+            arg.help,
+            arg.shape,
+            required=arg.required,
+            default=arg.default,
+            schema=reading_schema(arg.read),
+        )
         for arg in tool.args
     ]
-    asked = (*params, _TASK_ID, _AGENT_ID)
+    asked = (*params, _TASK_ID, _AGENT_ID, BY_CALLER)
     return Verb(tool.name, tool.help, asked, _calling(tool), accepts=True, faces=("mcp",))
 
 
-ROOMS = (task_verbs, result_verbs, run_verbs, contract_verbs)
+ROOMS = (task_verbs, program_verbs, result_verbs, run_verbs, contract_verbs)
 VERBS: dict[str, Verb] = {
     **{verb.name: checked(verb) for room in ROOMS for verb in room.VERBS},
     **{name: _verb(tool) for name, tool in TOOLS.items()},  # they return errors as a reply
 }
 
-__all__ = ["VERBS", "Param", "Shape", "Verb"]
+__all__ = ["VERBS", "Caller", "Param", "Shape", "Verb"]

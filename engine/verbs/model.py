@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -13,8 +13,19 @@ import msgspec
 from engine.model.errors import InvalidArguments, Problem
 from engine.service.engine import Engine
 
-# `json`: an object or its text; `many`: texts; `items`: texts or objects.
-Shape = Literal["text", "path", "number", "flag", "json", "many", "items"]
+# `json`: an object or its text; `many`: texts; `items`: texts or objects; `caller`: a `Caller`.
+Shape = Literal["text", "path", "number", "flag", "json", "many", "items", "caller"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls a verb: the face (`route`), and the name that a program gave itself (`client`)."""
+
+    route: str | None = None
+    client: str | None = None
+
+
+CALLER: Final = "caller"  # its parameter: the face fills it in, never the request
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,10 @@ class Param:
     default: Any = None
     short: str = ""  # one-letter option
     bare: bool = False  # also accepted as a positional argument
+    schema: Mapping[str, Any] = field(default_factory=dict, hash=False)  # JSON Schema, if narrower
+
+
+BY_CALLER: Final = Param(CALLER, "", CALLER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +56,15 @@ class Verb:
     call: Callable[[Engine, Mapping[str, Any]], Awaitable[Any]]
     accepts: bool = False
     faces: tuple[str, ...] = ("cli", "mcp", "http")
+
+    @property
+    def public(self) -> tuple[Param, ...]:
+        """The parameters that a request may give."""
+        return tuple(param for param in self.params if param.shape != CALLER)
+
+    @property
+    def needs_caller(self) -> bool:
+        return any(param.shape == CALLER for param in self.params)
 
 
 MOST_CHARS: Final = 1024 * 1024  # of one text: the limit of all parsed input
@@ -142,6 +166,10 @@ def _items(value: object) -> Found:
     return next(filter(None, map(_json, value)), None)
 
 
+def _caller(value: object) -> Found:
+    return None if isinstance(value, Caller) else ("not_allowed", "must not be given")
+
+
 CHECKS: Final[Mapping[Shape, Callable[[object], Found]]] = {
     "text": _text,
     "path": _path,
@@ -150,6 +178,7 @@ CHECKS: Final[Mapping[Shape, Callable[[object], Found]]] = {
     "json": _json,
     "many": _many,
     "items": _items,
+    "caller": _caller,
 }
 
 

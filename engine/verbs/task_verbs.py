@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.model.errors import InvalidArguments, Problem
+from engine.model.records import Status
 from engine.service.commands import NotConfirmed, Plan, Stopped, answers, plan
 from engine.service.engine import Engine
-from engine.verbs.model import Param, Verb, object_of
+from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
 
 TASK_ID = Param("task_id", "the task's id: 16 hex digits", positional=True, required=True)
 TASK_IDS = Param("task_ids", "one or more task ids", "many", positional=True)
+STATUSES = {"items": {"type": "string", "enum": [*map(str, Status)]}}
 VARIABLES = Param("variables", "names and values that its commands need, kept nowhere", "json")
 QUERY_HELP = "in the filter language, as in 'status:failed host:example.com age:<1h \"timeout\"'"
 
@@ -74,11 +76,17 @@ def _variables(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _rerun(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.requests.rerun(given["task_id"], _variables(given))
+    caller = given[CALLER] or Caller()
+    return await engine.requests.rerun(
+        given["task_id"], _variables(given), client=caller.client, route=caller.route
+    )
 
 
 async def _retry(engine: Engine, given: Mapping[str, Any]) -> Any:
-    return await engine.requests.retry(given["task_id"], _variables(given))
+    caller = given[CALLER] or Caller()
+    return await engine.requests.retry(
+        given["task_id"], _variables(given), client=caller.client, route=caller.route
+    )
 
 
 async def _reap(engine: Engine, given: Mapping[str, Any]) -> Any:
@@ -95,7 +103,7 @@ VERBS: tuple[Verb, ...] = (
         "list",
         "List tasks, newest first.",
         (
-            Param("status", "only this status (again for more)", "many"),
+            Param("status", "only this status (again for more)", "many", schema=STATUSES),
             Param("kind", "only this kind (again for more)", "many"),
             Param("since", "created at or after this time, ms since 1970", "number"),
             Param("query", QUERY_HELP),
@@ -134,7 +142,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "rerun",
         "Start a task's request once more, as a new task.",
-        (TASK_ID, VARIABLES),
+        (TASK_ID, VARIABLES, BY_CALLER),
         _rerun,
         accepts=True,
         faces=("mcp", "http"),  # the command line shows its progress, see cli.rerun
@@ -142,7 +150,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "retry",
         "Start a new task over the failed or missing pages, or commands, of an ended one.",
-        (TASK_ID, VARIABLES),
+        (TASK_ID, VARIABLES, BY_CALLER),
         _retry,
         accepts=True,
         faces=("mcp", "http"),  # as `rerun`
