@@ -15,11 +15,12 @@ from msgspec import to_builtins
 
 from engine.cli.calls import call, place_options, print_json, refuse, settings_from
 from engine.cli.run_files import allow_files_option, check_folder, read_variables
-from engine.cli.start import detach, follow
+from engine.cli.start import follow
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.service.engine import Engine
 from engine.service.rerun import Asked
+from engine.service.worker_process import detach
 
 Read = Callable[[Engine], Awaitable[Asked]]
 

@@ -33,7 +33,7 @@ from engine.cli.calls import (
 )
 from engine.cli.progress import CommandLines, lines_for
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
-from engine.cli.start import detach, print_obstacle, print_refusal
+from engine.cli.start import print_obstacle, print_refusal
 from engine.cli.streams import keep_task_without_reader
 from engine.egress.egress_policy import Policy
 from engine.ledger.files import Folder, Unusable
@@ -49,6 +49,7 @@ from engine.model.errors import (
 )
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
+from engine.service.worker_process import detach
 from engine.text.cli_messages import say
 
 # In addition to the characters that `display_lines` replaces.

@@ -38,6 +38,8 @@ def worker() -> None:
         browser_path=place["browser"],
         agent_id=place["agent"],
         allow_files=Path(place["files"]) if place.get("files") else None,
+        allow_private=tuple(place["private"]),
+        allow_secrets=tuple(place["secrets"]),
         route="cli",
         environ=os.environ,
     )

@@ -160,6 +160,17 @@ class Scopes:
 FROM_OUTSIDE = frozenset({"mcp", "http"})  # untrusted: not typed by the operator
 
 
+class AllowedSecrets(dict[str, str]):
+    """The part of the environment that a request from outside may use."""
+
+
+def missing_secret(environ: Mapping[str, str], name: str) -> str:
+    """Return why the variable `name` gives no secret."""
+    if isinstance(environ, AllowedSecrets) and name not in environ:
+        return f"{name} is not allowed to programs; the operator allows it with --allow-secret"
+    return f"the environment holds no {name}"
+
+
 def reach(settings: Settings, *urls: str) -> Policy:
     """Return the policy for these addresses; the first one is the start address.
 

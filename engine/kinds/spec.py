@@ -12,7 +12,7 @@ import msgspec
 
 from engine.browser.chromium.browser_session import BrowserSession, Instances
 from engine.kinds.arguments import Table
-from engine.kinds.context import Context
+from engine.kinds.context import FROM_OUTSIDE, AllowedSecrets, Context
 from engine.model.config import Settings
 from engine.model.kind_traits import OTHER_RESULT_KEY, KindTraits, traits_of
 from engine.model.tally import StoppedBy
@@ -53,10 +53,14 @@ class Tools:
 
     def on_route(self, route: str | None) -> Tools:
         """Return these services for a request that came by `route` (None: the engine's own)."""
-        if route is None or route == self.settings.route:
-            return self
+        route = route or self.settings.route
+        settings = replace(self.settings, route=route)
+        if route in FROM_OUTSIDE:
+            given = settings.environ
+            allowed = {name: given.get(name, "") for name in settings.allow_secrets}
+            settings = replace(settings, environ=AllowedSecrets(allowed))
         found = copy(self)  # `replace` would make other instances
-        object.__setattr__(found, "settings", replace(self.settings, route=route))
+        object.__setattr__(found, "settings", settings)
         return found
 
 

@@ -30,8 +30,11 @@ class Settings:
     `host_pid` is the process that owns envelopes, where that is not this one.
     `allow_private` lists private `host:port` that agents' browser tools may open (the operator's
     list).
+    `detached` runs each task in a worker process, which outlives this one.
     `allow_files` is the folder whose files command tasks may upload; without it none may.
-    `environ` is the environment from which tasks resolve secrets; it is never written.
+    `environ` is the environment from which tasks resolve secrets; it is never written. Of it,
+    requests over MCP and HTTP get only the names in `allow_secrets` (the operator's list): a page
+    that persuades an agent must not read every variable.
     """
 
     home: Path = field(default_factory=lambda: Path.home() / ".openchrome")
@@ -45,6 +48,8 @@ class Settings:
     host_pid: int | None = None
     allow_private: tuple[str, ...] = ()
     allow_files: Path | None = None
+    allow_secrets: tuple[str, ...] = ()
+    detached: bool = False
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod

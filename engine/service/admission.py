@@ -15,6 +15,7 @@ from engine.contracts import run_store
 from engine.contracts.crawl_contract import contract_problems
 from engine.kinds.arguments import CREDENTIALS
 from engine.kinds.commands.command_table import is_reference, reference_name
+from engine.kinds.context import missing_secret
 from engine.kinds.registry import kind_of
 from engine.kinds.spec import KindSpec, Tools
 from engine.kinds.traits import COMMANDS_TRAITS
@@ -123,7 +124,7 @@ def resolved(
             problems.append(Problem(name, "invalid_value", str(wrong)))
             return UNKNOWN_ADDRESS
         if environ is not None and not environ.get(variable):
-            message = f"the environment holds no {variable}"
+            message = missing_secret(environ, variable)
             problems.append(Problem(name, "missing_secret", message))
         return (environ or {}).get(variable) or UNKNOWN_ADDRESS
 

@@ -51,6 +51,7 @@ from engine.service.rerun import (
     remaining_pages,
     web_pages,
 )
+from engine.service.worker_process import detach, needs_this_process
 
 
 class TaskRequests:
@@ -105,8 +106,12 @@ class TaskRequests:
             return await self._open_envelope(args, name, parent, terms)
         request = admit(kind, args, name, terms, self._tools.on_route(terms.route))
         self._check_open()
+        if self._context.settings.detached and not needs_this_process(kind, args):
+            accept = self._accept_apart(kind, args, name, parent, terms)
+        else:
+            accept = self._accept(request, parent)
         # Shielded: a cancelled caller must not leave a task on disk that no runner has.
-        accepting = asyncio.create_task(self._accept(request, parent))
+        accepting = asyncio.create_task(accept)
         self._own.accepting.add(accepting)
         accepting.add_done_callback(self._accepted)
         return await asyncio.shield(accepting)
@@ -272,6 +277,29 @@ class TaskRequests:
             await asyncio.to_thread(self._context.ledger.request_cancel, job.task_id)
             raise
         self._tasks.nudge(job.task_id)
+        return record
+
+    async def _accept_apart(
+        self,
+        kind: str,
+        args: Mapping[str, Any],
+        name: str | None,
+        parent: str | None,
+        terms: Terms,
+    ) -> TaskRecord:
+        """Let a worker process accept the task and run it.
+
+        Raises:
+            WorkerFailed: the worker ended before it had taken the task.
+        """
+        request = {"kind": kind, "args": args, "name": name, "parent": parent}
+        request["terms"] = msgspec.to_builtins(terms)
+        taken = await asyncio.to_thread(detach, self._context.settings, request)
+        task_id = await self._tasks.ledger_id(taken["task_id"])
+        self._tasks.nudge(task_id)
+        record = await asyncio.to_thread(self._context.ledger.read, task_id)
+        if isinstance(record, Unreadable):
+            raise TaskUnreadable(task_id=task_id, reason=record.reason, path=record.path)
         return record
 
     def _observers(self, record: TaskRecord, terms: Terms) -> tuple[TaskObserver, ...]:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from engine.cli.start import detach
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.config import Settings
@@ -22,6 +21,7 @@ from engine.service import commands as module
 from engine.service.admission import NO_TERMS
 from engine.service.commands import CannotForceStop
 from engine.service.engine import Engine
+from engine.service.worker_process import detach
 from tests.support.engines import opened, until
 
 CRAWL = {"delay_ms": 0, "engine": "static", "max_pages": 3, "timeout_ms": 600_000}

@@ -33,6 +33,7 @@ from engine.kinds.commands.command_table import (
     Arg,
     default_timeout_ms,
 )
+from engine.kinds.context import missing_secret
 from engine.model import redact
 from engine.model.addresses import Credentials, credentials_of
 from engine.model.errors import AddressBlocked, InvalidArguments, Problem
@@ -478,7 +479,7 @@ class _Reader:
             return None
         secret = self.environ.get(name)
         if not secret:
-            self.wrong(path, "missing_secret", f"the environment holds no {name}")
+            self.wrong(path, "missing_secret", missing_secret(self.environ, name))
             return None
         self.hidden.append((secret, redact.MARK))
         return secret
