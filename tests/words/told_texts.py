@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2] / "engine"
 # The command line, what agents are answered, and what is shown by id: nobody reads it here.
 ELSEWHERE = (
-    *("cli/", "verbs/", "agents/", "sample/", "export/report.py"),
+    *("cli/", "verbs/", "agents/", "server/", "sample/", "export/report.py"),
     *("text/messages.py", "text/cli_messages.py"),
     *("browser/interact/agent_tab.py", "browser/interact/element_actions.py"),
     *("browser/page/isolated_world.py", "browser/page/screenshot.py"),
