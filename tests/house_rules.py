@@ -88,6 +88,9 @@ WRITERS = {
     ),
     "engine/service/pruning.py": "takes whole folders of ended tasks out of a ledger, when asked",
     "engine/export/output.py": "an export is the user's own file, never one inside a ledger",
+    "engine/server/hosts/config_change.py": (
+        "the configuration of a host program, never inside a ledger: its folder and its mode"
+    ),
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
     "gui/startup/screenshot_tour.py": "the throw-away ledger of a picture",
 }

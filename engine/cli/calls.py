@@ -66,10 +66,17 @@ def place_options(command: F) -> F:
         click.option(
             "--json", "as_json", is_flag=True, help="Write JSON, for programs.", callback=_inherited
         ),
-        click.option("--root", type=_folder, help="The folder of the tasks.", callback=_inherited),
+        click.option(
+            "--root",
+            type=_folder,
+            metavar="DIR",
+            help="The folder of the tasks.",
+            callback=_inherited,
+        ),
         click.option(
             "--home",
             type=_folder,
+            metavar="DIR",
             help="The folder of everything (tasks in HOME/tasks).",
             callback=_inherited,
         ),
