@@ -364,7 +364,12 @@ _ALL: Final = (
         reads=True,
     ),
     _tool(
-        "oc_run_get", "Show a run", "runs show", "runs", "Show the record of one run.", reads=True
+        "oc_run_get",
+        "Show a run",
+        "runs show",
+        "runs",
+        "Show the record of one run: who asked, its state, times and reason.",
+        reads=True,
     ),
     _tool(
         "oc_run_start",
@@ -381,7 +386,11 @@ _ALL: Final = (
         "Add facts to a run that is running.",
     ),
     _tool(
-        "oc_run_complete", "Complete a run", "runs complete", "runs", "End a run of your own well."
+        "oc_run_complete",
+        "Complete a run",
+        "runs complete",
+        "runs",
+        "End a run of your own as completed.",
     ),
     _tool("oc_run_abort", "Abort a run", "runs abort", "runs", "End a run of your own on purpose."),
     _tool(
