@@ -352,7 +352,7 @@ _ALL: Final = (
         "List contracts",
         "contract list",
         "goals",
-        "List contracts, newest first.",
+        "List contracts, newest first, with what each still misses.",
         reads=True,
     ),
     _tool(
