@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -167,12 +167,24 @@ class Sessions:
         session.tabs[held.tab.id] = held
         return held
 
+    async def allow(self, private: Iterable[str]) -> None:
+        """Replace the private `host:port` that may be opened.
+
+        Where one is removed, all browsers end: they may show its pages and connect to it directly.
+        """
+        if self._policy.allow(private):
+            async with self._opening:  # a browser that is being opened may have the old list
+                await self._close_all()
+
     async def close(self) -> None:
         """End every agent's browser within a time limit; later calls are refused."""
         self._closed = True
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
+        await self._close_all()
+
+    async def _close_all(self) -> None:
         sessions, self._sessions = list(self._sessions.values()), {}
         await asyncio.gather(*(session.instance.close() for session in sessions))
 

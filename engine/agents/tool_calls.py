@@ -393,6 +393,10 @@ class Agents:
         policy = Policy(None, allow_private)
         self.sessions = Sessions(browser, policy, idle_s=idle_s, most=most_agents)
 
+    async def allow(self, private: Iterable[str]) -> None:
+        """Replace the allowed private `host:port`; see `Sessions.allow`."""
+        await self.sessions.allow(private)
+
     def count_in(self, envelopes: Envelopes, notify: Notify) -> None:
         """Count calls in `envelopes`; call `notify` with the id of each changed task."""
         self._envelopes, self._notify = envelopes, notify

@@ -19,7 +19,7 @@ from engine.cli.calls import (
     refuse,
     settings_from,
 )
-from engine.cli.trust_options import import_server, trust_options, trusting
+from engine.cli.trust_options import trust_options, trusting
 from engine.model import redact
 from engine.model.config import Settings
 from engine.model.display import display, display_lines, elide_right
@@ -36,6 +36,7 @@ from engine.server.hosts.config_change import (
     write,
 )
 from engine.server.hosts.host_table import HOSTS, Host, Machine, ServerCommand
+from engine.server.optional_libraries import import_server
 from engine.text.cli_messages import say
 from engine.verbs.json_answers import described
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engine.cli.calls import OK, Interrupts, place_options, print_json, refuse, settings_from
-from engine.cli.trust_options import import_server, trust_options, trusting
+from engine.cli.trust_options import trust_options, trusting
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import EngineError
+from engine.server.optional_libraries import import_server
 from engine.service.engine import Engine
 from engine.text.cli_messages import say
 

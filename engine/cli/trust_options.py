@@ -5,30 +5,18 @@ A program may be led by a page, so it reaches only what the operator names here 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import ModuleType
 from typing import Any, TypeVar
 
 import click
 
 from engine.cli.run_files import allow_files_option, check_folder
-from engine.egress.egress_policy import place_of
-from engine.kinds.commands.command_table import NAME
 from engine.model.config import Settings
-from engine.model.errors import EngineError, InvalidArguments, Problem
+from engine.model.errors import InvalidArguments, Problem
+from engine.service.allowlists import is_variable, private_place
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class ServerNotInstalled(EngineError):
-    """The libraries of the served interfaces are not installed."""
-
-    code = "server_not_installed"
-    title = "The server is not installed"
-    sentence = "The libraries that serve MCP and HTTP are not installed ({name} is missing)."
-    advice_text = "Install them with: pip install 'openchrome-monitor[server]'"
 
 
 def trust_options(command: F) -> F:
@@ -62,13 +50,13 @@ def trusting(settings: Settings, given: Mapping[str, Any]) -> Settings:
     problems: list[Problem] = []
     places: list[str] = []
     for typed in given["allow_private"]:
-        try:
-            places.append(str(place_of(f"http://{typed}/")))
-        except EngineError:
+        if (place := private_place(typed)) is not None:
+            places.append(place)
+        else:
             problem = "must be a host and a port, such as localhost:8080"
             problems.append(Problem("--allow-private", "invalid_value", problem))
     for name in given["allow_secret"]:
-        if not NAME.fullmatch(name):
+        if not is_variable(name):
             problem = "must be the name of an environment variable"
             problems.append(Problem("--allow-secret", "invalid_value", problem))
     if problems:
@@ -79,17 +67,3 @@ def trusting(settings: Settings, given: Mapping[str, Any]) -> Settings:
         allow_private=tuple(places),
         allow_secrets=tuple(given["allow_secret"]),
     )
-
-
-def import_server(module: str) -> ModuleType:
-    """Import a module of `engine.server`, whose libraries are an extra and slow to import.
-
-    Raises:
-        ServerNotInstalled: a library is missing.
-    """
-    try:
-        return importlib.import_module(f"engine.server.{module}")
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.startswith("engine"):
-            raise
-        raise ServerNotInstalled(name=error.name or "a library") from error

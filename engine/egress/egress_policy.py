@@ -277,6 +277,11 @@ class Policy:
         """The policy that checks addresses; `domain_allowlist` returns the inner one."""
         return self
 
+    def allow(self, private: Iterable[str]) -> bool:
+        """Replace the allowed private `host:port`; return whether one is no longer allowed."""
+        before, self._allowed = self._allowed, frozenset(text.lower() for text in private)
+        return not before <= self._allowed
+
     async def check(self, url: str) -> None:
         """Return if `url` may be opened; store a refusal in `blocked_requests`.
 

@@ -167,7 +167,10 @@ class AllowedSecrets(dict[str, str]):
 def missing_secret(environ: Mapping[str, str], name: str) -> str:
     """Return why the variable `name` gives no secret."""
     if isinstance(environ, AllowedSecrets) and name not in environ:
-        return f"{name} is not allowed to programs; the operator allows it with --allow-secret"
+        return (
+            f"{name} is not allowed to programs; the operator allows it with --allow-secret, or in "
+            "the settings of the window"
+        )
     return f"the environment holds no {name}"
 
 
@@ -180,8 +183,10 @@ def reach(settings: Settings, *urls: str) -> Policy:
     Raises:
         AddressBlocked: one of them is not an http or https address.
     """
-    if settings.route in FROM_OUTSIDE or not urls:
+    if settings.route in FROM_OUTSIDE:
         return Policy(None, settings.allow_private)
+    if not urls:
+        return Policy(None)
     first, *others = urls
     return Policy.for_start(first, named=others)
 

@@ -39,7 +39,7 @@ def _nobody() -> list[tuple[str, Sequence[HeldTab]]]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Tools:
     """External services of a body; `living` returns the open tabs of each agent."""
 
@@ -49,7 +49,13 @@ class Tools:
     instances: Instances = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "instances", Instances(self.browser))
+        self.instances = Instances(self.browser)
+
+    def allow(self, private: Iterable[str], secrets: Iterable[str]) -> None:
+        """Replace the operator's lists; tasks that run keep those of their start."""
+        self.settings = replace(
+            self.settings, allow_private=tuple(private), allow_secrets=tuple(secrets)
+        )
 
     def on_route(self, route: str | None) -> Tools:
         """Return these services for a request that came by `route` (None: the engine's own)."""
@@ -60,7 +66,7 @@ class Tools:
             allowed = {name: given.get(name, "") for name in settings.allow_secrets}
             settings = replace(settings, environ=AllowedSecrets(allowed))
         found = copy(self)  # `replace` would make other instances
-        object.__setattr__(found, "settings", settings)
+        found.settings = settings
         return found
 
 

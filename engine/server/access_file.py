@@ -37,7 +37,10 @@ class AccessFileUnsafe(EngineError):
     code = "access_file_unsafe"
     title = "The file with the token cannot be used"
     sentence = "{path}: {reason}"
-    advice_text = "Correct or remove it, then start the server with --new-token."
+    advice_text = (
+        "Correct or remove it, or have a new token made (--new-token, or in the settings of the "
+        "window)."
+    )
 
 
 class AccessFile:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -179,6 +180,20 @@ class Engine:
     def live_views(self) -> LiveViews:
         """Live screenshots of the browsers of this engine's running tasks."""
         return self._browser.live_views
+
+    async def allow(self, private: Iterable[str], secrets: Iterable[str]) -> None:
+        """Replace the operator's lists of what requests over MCP and HTTP may reach.
+
+        Tasks that run, and browsers that command tasks keep open, keep the lists of their start.
+
+        Args:
+            private: `host:port`, as `Settings.allow_private`.
+            secrets: names of environment variables, as `Settings.allow_secrets`.
+        """
+        private = tuple(private)
+        self._tools.allow(private, secrets)
+        self.settings = self._tools.settings
+        await self.agents.allow(private)
 
     async def warm(self) -> None:
         """Start the browser in advance, so that no task waits; `health` shows a missing one."""

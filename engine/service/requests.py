@@ -294,7 +294,7 @@ class TaskRequests:
         """
         request = {"kind": kind, "args": args, "name": name, "parent": parent}
         request["terms"] = msgspec.to_builtins(terms)
-        taken = await asyncio.to_thread(detach, self._context.settings, request)
+        taken = await asyncio.to_thread(detach, self._tools.settings, request)
         task_id = await self._tasks.ledger_id(taken["task_id"])
         self._tasks.nudge(task_id)
         record = await asyncio.to_thread(self._context.ledger.read, task_id)

@@ -5,16 +5,19 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import mcp_types as types
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 
 from engine.model.config import Settings
+from engine.server.mcp_server import McpServer
 from engine.server.tool_table import TOOLS, tools_of
+from engine.service.engine import Engine
 from tests.server.conftest import MODES, Hosting, data, error, in_memory, place_of
 from tests.support.endless_site import endless
 
@@ -247,10 +250,6 @@ async def test_a_program_reaches_no_private_address_that_is_not_allowed(
 async def test_a_program_gets_no_secret_that_is_not_allowed(
     hosting: Hosting, monkeypatch: pytest.MonkeyPatch, home: Path, site: Any
 ) -> None:
-    from dataclasses import replace
-
-    from mcp import Client
-
     environ = {"ALLOWED": "open-sesame", "AWS_SECRET": "do-not-tell"}
     typing = {"action": "type", "selector": "input", "text": {"secret": "env:AWS_SECRET"}}
     go = {"action": "goto", "url": "https://example.com"}
@@ -269,6 +268,44 @@ async def test_a_program_gets_no_secret_that_is_not_allowed(
         assert problem["code"] == "missing_secret"
         assert "--allow-secret" in problem["message"]
         assert "do-not-tell" not in json.dumps(wrong)
+
+
+async def test_lists_that_are_changed_hold_for_the_next_request_and_not_for_the_operator(
+    home: Path, site: Any, kept_browser: object
+) -> None:
+    place = place_of(site.url)
+    asked = {"kind": "crawl", "args": {"url": site.url, "max_pages": 1, **FAST}}
+    login = {"username": "ann", "password": {"secret": "env:GIVEN"}}
+    secret = {**asked["args"], **login}
+    engine = Engine(replace(Settings.at(home=home), environ={"GIVEN": "x"}), accepts=True)
+    await engine.open()
+    face = McpServer(engine)
+    try:
+        async with Client(face.server) as client:
+
+            async def crawled() -> str:
+                task_id = data(await client.call_tool("oc_task_start", asked))["task_id"]
+                return str(
+                    data(await client.call_tool("oc_task_wait", {"task_id": task_id}))["status"]
+                )
+
+            async def opened() -> bool:
+                return not (await client.call_tool("navigate", {"url": site.url})).is_error
+
+            assert (await crawled(), await opened()) == ("FAILED", False)
+            wrong = await client.call_tool("oc_task_start", {"kind": "crawl", "args": secret})
+            assert error(wrong)["problems"][0]["code"] == "missing_secret"
+            await engine.allow([place], ["GIVEN"])
+            assert (await crawled(), await opened()) == ("COMPLETED", True)
+            data(await client.call_tool("oc_task_start", {"kind": "crawl", "args": secret}))
+            await engine.allow([], [])
+            assert engine.agents.sessions.agents == (), "its page was open there"
+            assert (await crawled(), await opened()) == ("FAILED", False)
+        operators = await engine.requests.start("crawl", {**asked["args"], **secret})
+        assert (await engine.tasks.wait(operators.task_id)).status == "COMPLETED"
+    finally:
+        await face.close()
+        await engine.close()
 
 
 async def test_an_unknown_tool_and_wrong_arguments_are_typed(hosting: Hosting) -> None:
