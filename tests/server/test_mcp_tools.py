@@ -330,3 +330,16 @@ async def test_a_failure_of_ours_is_typed_and_has_no_traceback(
         answer = await client.call_tool("oc_task_list", {})
         assert error(answer)["code"] == "internal_error"
         assert "secret detail" not in answer.model_dump_json()
+
+
+@pytest.mark.parametrize("value", [7, True, [], {"a": 1}, "x" * 201, "\ud800"])
+@pytest.mark.parametrize("name", ["taskId", "agentId"])
+async def test_a_wrong_id_in_a_browser_tool_is_a_mistake_with_its_name(
+    name: str, value: Any, home: Path
+) -> None:
+    async with in_memory(Settings.at(home=home)) as face:
+        tool = face.tools["tabs_context"]
+        reply = await tool.verb.call(face._engine, tool.given({name: value}))
+        (problem,) = reply.data["error"]["problems"]
+        assert not reply.ok
+        assert problem["path"] in ("task_id", "agent_id")
