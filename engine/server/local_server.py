@@ -131,7 +131,8 @@ class LocalServer:
 
 def bind(port: int) -> socket.socket:
     """Bind a socket of this machine alone. Raises PortTaken, PortRefused."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With the protocol named, asyncio sets TCP_NODELAY; without it each answer takes 40 ms more.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after a restart
