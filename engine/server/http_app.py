@@ -144,14 +144,14 @@ class HttpApp:
             call = streams.until_left(call, request.receive, self.stopping)
         answer = await call
         if route is LIST and len(answer) > MANY:
-            encode = lambda: json_response(tasks_data(answer))  # noqa: E731
-            return await asyncio.to_thread(encode)
-        data = await answer_data(self._engine, route.verb.name, answer)
+            data = await asyncio.to_thread(tasks_data, answer)
+        else:
+            data = await answer_data(self._engine, route.verb.name, answer)
         if route.method == "DELETE":
             return _cancelled(answer.refused, data)
         if route.created:
             return json_response(data, 201, {"Location": location(route, data)})
-        return json_response(data)
+        return await asyncio.to_thread(json_response, data)  # some have megabytes
 
     def _call(self, request: Request, verb: Verb, given: Mapping[str, Any]) -> Awaitable[Any]:
         if verb.needs_caller:
@@ -175,7 +175,7 @@ class HttpApp:
         if isinstance(entry, TaskRecord) and entry.kind == COMMANDS_TRAITS.name:
             task = await self._engine.tasks.command_task(given["task_id"])
             data = {"task": task, "meta": data}
-        return json_response(data)
+        return await asyncio.to_thread(json_response, data)
 
     async def _events(self, request: Request) -> Response:
         task_id, headers = _id(request), request.headers

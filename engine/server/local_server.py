@@ -116,11 +116,6 @@ class LocalServer:
         if not serving.cancelled() and (error := serving.exception()) is not None:
             log.error("the HTTP server ended with an error", exc_info=error)
 
-    async def wait(self) -> None:
-        """Wait until the server has ended."""
-        if self._serving is not None:
-            await asyncio.wait({self._serving})
-
     async def _serve(self, listening: socket.socket) -> None:
         assert self._app is not None
         assert self._server is not None

@@ -111,6 +111,8 @@ async def test_a_body_must_be_json(serving: Serving) -> None:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "", "application/jsonx"):
             got = await client.code("POST", "/tasks", data=b"{}", headers={"Content-Type": kind})
             assert got == (415, "unsupported_media_type"), kind
+        untyped = client.head("POST /tasks HTTP/1.1", Content_Length="2") + b"{}"
+        assert (await client.sent(untyped))[0] == 415
         assert await client.code("POST", "/tasks", data=b"{", headers=_JSON) == (400, "not_json")
         assert await client.code("POST", "/tasks", data=b"\xff", headers=_JSON) == (400, "not_json")
         assert await client.code("POST", "/tasks", data=b"NaN", headers=_JSON) == (400, "not_json")

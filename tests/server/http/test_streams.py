@@ -131,6 +131,20 @@ async def test_changes_of_all_tasks_come_after_ready(serving: Serving) -> None:
         await until(lambda: not feed._feed._listeners)
 
 
+async def test_a_listener_that_comes_right_after_the_last_one_left_hears_everything(
+    serving: Serving,
+) -> None:
+    async with serving() as client, asyncio.timeout(30):
+        feed = change_feed.ChangeFeed(client.engine)
+        for number in range(3):
+            with feed.listening() as listener:
+                assert b"ready" in (await listener.next() or b"")
+                await client.envelope(f"number {number}")
+                while f"number {number}".encode() not in (await listener.next() or b""):
+                    assert not listener.is_closed
+        await feed.close()
+
+
 async def test_a_listener_that_does_not_keep_up_is_dropped(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
