@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from engine.model.errors import EngineError, PageError
+from engine.model.errors import EngineError, InvalidArguments, PageError
 
 
 class UnknownTool(EngineError):
@@ -127,6 +127,11 @@ def refusal(error: EngineError) -> ToolReply:
         told["advice"] = error.advice
     if isinstance(error, PageError):
         told["kind"] = error.kind
+    if isinstance(error, InvalidArguments):
+        told["problems"] = [
+            {"path": each.path, "code": each.code, "message": each.message}
+            for each in error.problems
+        ]
     fields = {name: value for name, value in error.fields.items() if name not in _OWN}
     if fields:
         told["fields"] = fields

@@ -79,8 +79,8 @@ def _command(verb: Verb) -> click.Command:
         settings = resolve(home, root, as_json)
         RENDERERS.get(verb.name, plainly)(verb, settings, _named(verb, given), as_json)
 
-    params = [_param(param) for param in verb.params]
-    params += [_bare(param) for param in verb.params if param.bare]
+    params = [_param(param) for param in verb.public]
+    params += [_bare(param) for param in verb.public if param.bare]
     name = verb.name.rpartition(" ")[2]
     command = click.Command(name, params=list(params), callback=run, help=verb.help)
     return place_options(command)

@@ -63,6 +63,7 @@ async def fact_lines(engine: Engine, view: TaskView) -> list[str]:
         return []
     ours = record.engine or EngineFields()
     links = {"run": ours.run_id, "task run": ours.task_run_id, "re-run of": ours.parent_task_id}
+    links["requested by"] = words.caller(record)
     lines = [_fact_line(name, value) for name, value in links.items() if value]
     noun = traits_of(record.kind).unit_noun
     if noun in ENDED_FACTS and record.is_terminal:

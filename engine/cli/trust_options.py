@@ -62,9 +62,9 @@ def trusting(settings: Settings, given: Mapping[str, Any]) -> Settings:
     problems: list[Problem] = []
     places: list[str] = []
     for typed in given["allow_private"]:
-        try:
-            places.append(str(place_of(f"http://{typed}/")))
-        except EngineError:
+        if (place := private_place(typed)) is not None:
+            places.append(place)
+        else:
             problem = "must be a host and a port, such as localhost:8080"
             problems.append(Problem("--allow-private", "invalid_value", problem))
     for name in given["allow_secret"]:
@@ -79,6 +79,16 @@ def trusting(settings: Settings, given: Mapping[str, Any]) -> Settings:
         allow_private=tuple(places),
         allow_secrets=tuple(given["allow_secret"]),
     )
+
+
+def private_place(typed: str) -> str | None:
+    """Return a typed `HOST:PORT` as the policy compares it; None if it is none."""
+    if set(typed) & set("/?#@\\"):
+        return None
+    try:
+        return str(place_of(f"http://{typed}/"))
+    except EngineError:
+        return None
 
 
 def import_server(module: str) -> ModuleType:

@@ -23,7 +23,6 @@ import msgspec
 
 from engine.contracts.run_store import (
     FOLDER,
-    ROUTES,
     RUN_ID,
     TEXT_CHARACTERS,
     KeptRuns,
@@ -46,7 +45,7 @@ from engine.ledger.record_store import RecordUnreadable, stage
 from engine.model import redact
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, Problem, TaskNotFound
 from engine.model.lifecycle import RUN
-from engine.model.records import Status, TaskRecord, Unreadable
+from engine.model.records import ROUTES, Status, TaskRecord, Unreadable
 from engine.model.status import moment
 
 log = logging.getLogger(__name__)

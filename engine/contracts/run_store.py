@@ -28,6 +28,7 @@ from engine.model.errors import (
     Problem,
 )
 from engine.model.lifecycle import RUN
+from engine.model.records import ROUTES
 from engine.text.messages import ENGLISH
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,6 @@ log = logging.getLogger(__name__)
 RUN_ID: Final = re.compile(
     r"(?!(?i:con|prn|aux|nul|com\d|lpt\d)\Z)[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII
 )
-ROUTES: Final = ("mcp", "cli", "http")
 TEXT_CHARACTERS: Final = 500
 METADATA_BYTES: Final = 64 * 1024
 

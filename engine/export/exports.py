@@ -91,7 +91,8 @@ COLUMNS: Final = (
     *(Column("ended_at", 24), Column("duration_ms", 12), Column("error_code", 18)),
     *(Column("error", 50), Column("budget_status", 12), Column("budget_exceeded", 24)),
     *(Column("phase", 10), Column("host", 18), Column("pid", 8), Column("parent_task_id", 18)),
-    *(Column("contract_id", 18), Column("forced_at", 24)),
+    *(Column("contract_id", 18), Column("forced_at", 24), Column("client", 18)),
+    Column("route", 8),
 )
 LEDGER: Final = Column("ledger", 18)  # only where tasks of several ledgers are listed
 
@@ -201,6 +202,8 @@ def _links(engine: EngineFields) -> Mapping[str, Any]:
         "parent_task_id": plain_id(engine.parent_task_id or "") or None,
         "contract_id": plain_id(engine.contract_id or "") or None,
         "forced_at": iso(engine.forced_at),
+        "client": engine.client,
+        "route": engine.route,
     }
 
 

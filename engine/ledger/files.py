@@ -301,8 +301,8 @@ class Folder:
         finally:
             os.close(fd)
 
-    def make_folder(self, name: str) -> None:
-        os.mkdir(self._at(name), 0o700, dir_fd=self._fd)
+    def make_folder(self, name: str, mode: int = 0o700) -> None:
+        os.mkdir(self._at(name), mode, dir_fd=self._fd)
 
     def remove_folder(self, name: str) -> None:
         os.rmdir(self._at(name), dir_fd=self._fd)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -37,13 +38,20 @@ WATCH_S: Final = 1.0  # a directory of a dead process of ours is observed for th
 COARSE_S: Final = 0.05  # a file's time may lag behind the clock by a tick of the kernel
 BUSY_S, YIELD_S = 2.0, 0.15  # OpenChrome tries every 100 ms and gives up after 100 tries
 _RECORD_BYTES = 512
-_UTIMES_NS: Final = 1_000_000  # Node sets times in whole milliseconds
+# Node makes its directories writable: the mode tells which program made one.
+OUR_MODE: Final = 0o500
 UNMOVED_S: Final = 8.0  # a living peer moves its lock every 5 s, later when it is busy
 GAP_S: Final = 1.0  # a longer gap counts as this: the machine may have slept
 _MOST: Final = 4096
 _UNUSED_S: Final = 60.0
 
-Identity = tuple[int, int]
+
+class Identity(NamedTuple):
+    """A lock directory: an inode alone is soon reused. `has_our_mode` is False on Windows."""
+
+    inode: int
+    mtime_ns: int
+    has_our_mode: bool
 
 
 class _Observation(NamedTuple):
@@ -85,12 +93,14 @@ WATCHED: Final = LockWatch()  # one per process: every attempt adds to the obser
 
 
 def identity_of(folder: Folder, name: str) -> Identity | None:
-    """Identity of a lock directory: inode and mtime, because an inode alone is soon reused."""
+    """Identity of the lock directory `name`; None where there is none."""
     try:
         facts = folder.facts(name)
     except OSError:
         return None
-    return facts.st_ino, facts.st_mtime_ns  # a file or a link blocks the lock as well
+    has_our_mode = stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o777 == OUR_MODE
+    # A file or a link blocks the lock as well.
+    return Identity(facts.st_ino, facts.st_mtime_ns, has_our_mode)
 
 
 def place_of(folder: Folder, name: str) -> str:
@@ -168,7 +178,7 @@ class TaskLock:
                 return
             self._fd = fd
             self._previous = self._recorded()
-            tried = self._was_tried(identity) and time.time() - identity[1] / 1e9 > WATCH_S
+            tried = self._was_tried(identity) and time.time() - identity.mtime_ns / 1e9 > WATCH_S
             if tried or self._was_ours(identity):
                 self._take_over(identity)
         finally:
@@ -231,7 +241,7 @@ class TaskLock:
         self._record["trying_ns"] = time.time_ns()
         self._write_record()
         try:
-            self._folder.make_folder(self._peers)
+            self._folder.make_folder(self._peers, OUR_MODE)
         except (FileExistsError, PermissionError) as error:
             self._record["trying_ns"] = 0  # a later holder is not one of our dead processes
             self._write_record()
@@ -240,7 +250,7 @@ class TaskLock:
                 raise
             return False
         self._identity = self._current_identity()
-        self._record["dir"] = self._identity
+        self._record["dir"] = self._identity and self._identity[:2]
         self._write_record()
         return True
 
@@ -265,8 +275,8 @@ class TaskLock:
         aside = f"{self._peers}.dead-{secrets.token_hex(8)}"
         with suppress(OSError):  # gone, or busy: the next round tries again
             self._folder.rename(self._peers, aside)
-            facts = self._folder.facts(aside)
-            if facts.st_ino != identity[0] and not self._folder.has(self._peers):
+            moved = identity_of(self._folder, aside)
+            if moved != identity and not self._folder.has(self._peers):
                 # A living peer was quicker: its directory is put back.
                 self._folder.rename(aside, self._peers)
                 return
@@ -328,15 +338,15 @@ class _Record(msgspec.Struct):
     started_at: float = 0.0
 
     def is_maker_of(self, identity: Identity) -> bool:
-        return self.dir is not None and tuple(self.dir) == identity
+        return self.dir is not None and tuple(self.dir) == identity[:2]
 
     def was_tried_by(self, identity: Identity) -> bool:
         """Return whether one of us made it and died before recording that.
 
-        A peer's directory could be that young, too; but Node sets times of whole milliseconds.
+        A peer's directory could be that young, too; but it has another mode.
         """
-        after_s = (identity[1] - self.trying_ns) / 1e9
-        return -COARSE_S < after_s < WATCH_S and identity[1] % _UTIMES_NS != 0
+        after_s = (identity.mtime_ns - self.trying_ns) / 1e9
+        return -COARSE_S < after_s < WATCH_S and identity.has_our_mode
 
 
 def _read_record(fd: int) -> _Record:

@@ -21,6 +21,7 @@ from engine.model.errors import LedgerReadOnly, LedgerUnusable, ResultMissing
 from engine.model.records import ARTIFACTS_NAME, RESULT_NAME
 
 TEMP = re.compile(r"\..+\.([0-9a-f]{16})\.\d+\.tmp", re.ASCII)
+_PEER_TEMP = re.compile(r"(meta|result)\.json\.\d+", re.ASCII)  # OpenChrome's (write-file-atomic)
 _ASIDE = f"{PEERS}.dead-"
 _ASIDE_S: Final = 60.0  # a lock directory moved aside is removed at once, unless its mover died
 
@@ -204,7 +205,7 @@ def read_artifact(folder: Folder, name: str) -> bytes | None:
 def listed(folder: Folder) -> list[tuple[str, int, float]]:
     """Regular files of a task (name, bytes, mtime in ms), those in `artifacts/` last.
 
-    Dot files (locks, temp files) and links are skipped. Raises OSError.
+    Dot files (locks, temp files), temp files of OpenChrome and links are skipped. Raises OSError.
     """
     found = _listed(folder, "")
     with suppress(OSError), folder.enter(ARTIFACTS_NAME) as artifacts:
@@ -247,7 +248,9 @@ def open_listed(folder: Folder, name: str) -> BinaryIO:
 
 
 def _is_plain(name: str) -> bool:
-    return bool(name) and name[0] != "." and name != "lock" and not set(name) & set("/\\:\0")
+    if not name or name[0] == "." or name == "lock" or set(name) & set("/\\:\0"):
+        return False
+    return _PEER_TEMP.fullmatch(name) is None
 
 
 def safe_name(name: str) -> str:

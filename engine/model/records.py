@@ -25,6 +25,7 @@ DOCUMENTS = frozenset({COMMANDS_NAME})  # files that a kind may keep in addition
 
 ENVELOPE = "browser_task"  # the kind that an external agent executes
 TASK_RUN = "task_run"  # no ledger task: a goal of several tasks, listed with them
+ROUTES = ("mcp", "cli", "http")  # how a request comes; one in the window has no route
 
 
 class Status(StrEnum):

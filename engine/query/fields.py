@@ -17,6 +17,7 @@ from typing import Final
 from engine.model.kind_traits import link_follower
 from engine.model.ledger_ids import HERE
 from engine.model.lifecycle import TASK_RUN
+from engine.model.records import ROUTES
 from engine.model.status import Facet
 from engine.query.parse import BadComparison, Term, UnknownValue
 from engine.query.subject import Subject
@@ -144,7 +145,7 @@ class Field:
 
     `values` are completion offers. The result of an `ages` field changes with time, that of a
     `counts` field with progress. An `alike` field has one result for all tasks of one state, kind,
-    host and budget; the text of a `in_haystack` field is in the haystack, too.
+    host, budget, client and route; the text of a `in_haystack` field is in the haystack, too.
     """
 
     make: Callable[[Term], Test]
@@ -275,6 +276,16 @@ def _forced(term: Term) -> Test:
     return lambda one, _: one.forced is wanted
 
 
+def _client(term: Term) -> Test:
+    matches = equals(_without_comparison(term, "claude-code"))
+    return lambda one, _: bool(one.client) and matches(one.client)
+
+
+def _route(term: Term) -> Test:
+    wanted = one_of(term, ROUTES)
+    return lambda one, _: one.route == wanted
+
+
 def _root(term: Term) -> Test:
     matches = equals(_without_comparison(term, HERE))
     return lambda one, _: matches(one.root)
@@ -307,6 +318,7 @@ PARTS: Final[Mapping[str, Test]] = {
     "budget": lambda one, _: bool(one.budget),
     "parent": lambda one, _: bool(one.parent),
     "contract": lambda one, _: one.contract,
+    "client": lambda one, _: bool(one.client),
 }
 SINCE: Final = {"age": "created_at", "updated": "updated_at"}  # fields measured from a time stamp
 TOOK_KEYS: Final = frozenset({"took", "duration"})
@@ -338,6 +350,10 @@ FIELDS: Final[Mapping[str, Field]] = {
     "total": Field(_total, ">=1000", "units that are known of", counts=True),
     "forced": Field(_forced, "yes", "was it completed by force: yes or no", ("yes", "no")),
     "owner": Field(_owner, "foreign", "ours, foreign or gone", tuple(OWNERS)),
+    "client": Field(_client, "claude-code", "the program that requested it", alike=True),
+    "route": Field(
+        _route, "mcp", "how its request came: mcp, cli (command line) or http", ROUTES, alike=True
+    ),
     "has": Field(_has, "result", ", ".join(PARTS), tuple(PARTS), counts=True),
     "parent": Field(_parent, "3fa1c0", "the task that it repeats"),
     "root": Field(_root, HERE, "the ledger that it is in, by its label; here is the own", (HERE,)),

@@ -173,7 +173,7 @@ def _nearest_field(key: str) -> str:
 
 
 class Listed(Searchable, Seen, Protocol):
-    """Row of a list; `about` is equal for all rows of one state, kind, host and budget.
+    """Row of a list; `about` is equal for all rows with equal values of the `alike` fields.
 
     It may change only together with these.
     """

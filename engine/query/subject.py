@@ -156,6 +156,16 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
         return self.fields.parent_task_id or ""
 
     @property
+    def client(self) -> str:
+        """Name of the program that requested it."""
+        return (self.fields.client or "").casefold()
+
+    @property
+    def route(self) -> str:
+        """How its request came, as stored on disk."""
+        return self.fields.route or ""
+
+    @property
     def other_id(self) -> str:
         return self.fields.command_task_id or ""
 

@@ -95,11 +95,10 @@ class NewsBus(InMemorySubscriptionBus):
                 await self._reading
 
     async def _read(self) -> None:
-        loaded = False
+        # The first batches hold every task: a change since the subscription may be among them.
         async with aclosing(self._engine.tasks.changes()) as batches:
             async for batch in batches:
-                changed = [view.task_id for view in batch.views] if loaded else []
-                loaded = loaded or batch.complete
+                changed = [view.task_id for view in batch.views]
                 for task_id in (*changed, *batch.gone):
                     for part in PARTS:
                         await self.publish(ResourceUpdated(uri=uri_of(task_id, part)))

@@ -21,12 +21,13 @@ from mcp.server.lowlevel import Server
 from engine.agents.reply import ToolReply
 from engine.model.config import VERSION
 from engine.model.errors import EngineError
-from engine.model.records import TaskRecord
+from engine.model.records import ENVELOPE, TaskRecord
 from engine.server.mcp_resources import TaskResources
 from engine.server.mcp_tasks import TasksExtension
 from engine.server.prompts import get_prompt, list_prompts
 from engine.server.tool_table import Tool, tools_of
 from engine.service.admission import client_name
+from engine.service.commands import Stopped
 from engine.service.engine import Engine
 from engine.text import words
 from engine.verbs.json_answers import answer_data, described
@@ -38,6 +39,8 @@ Context = ServerRequestContext[Any, Any]
 
 NAME: Final = "openchrome-monitor"
 PROGRESS_S: Final = 0.5  # interval of progress notifications while a call waits
+SETTLE_MS: Final = 2_000
+MOST_SETTLED: Final = 20
 INSTRUCTIONS: Final = (
     "Runs browser tasks in real Chromium and keeps them in a ledger that an operator watches. "
     "For one page: navigate, read_page, act. For many pages or long work: oc_task_start, then "
@@ -102,8 +105,9 @@ class McpServer:
         try:
             given = tool.given(params.arguments)
             answer = await self._answer(ctx, tool, given)
-            if tool.starts and self._tasks.applies_to(ctx):
-                return await self._tasks.handle(_started_id(answer))
+            started = _started_id(answer) if tool.starts else None
+            if started is not None and self._tasks.applies_to(ctx):
+                return await self._tasks.handle(started)
             return await self._result(tool, answer)
         except EngineError as error:
             return error_result(described(error))
@@ -117,7 +121,7 @@ class McpServer:
             given = {**given, CALLER: Caller(route=self._route, client=client_of(ctx))}
         call = tool.verb.call(self._engine, given)
         task_id = given.get("task_id")
-        if tool.verb.name != "wait" or not isinstance(task_id, str) or not _wants_progress(ctx):
+        if tool.verb.name != "wait" or not isinstance(task_id, str):
             return await call
         work = asyncio.ensure_future(call)
         try:
@@ -144,17 +148,29 @@ class McpServer:
     async def _result(self, tool: Tool, answer: Any) -> types.CallToolResult:
         if isinstance(answer, ToolReply):
             return reply_result(answer)
+        if isinstance(answer, Stopped):
+            await self._settle(answer)
         data = await answer_data(self._engine, tool.verb.name, answer)
         return data_result(data)
 
+    async def _settle(self, stopped: Stopped) -> None:
+        """Wait until stopped tasks have ended, as far as they do within two seconds (seed 000)."""
+        waits = (
+            self._engine.tasks.wait(record.task_id, SETTLE_MS)
+            for record in stopped.records[:MOST_SETTLED]
+            if not record.is_terminal
+        )
+        await asyncio.gather(*waits, return_exceptions=True)
 
-def _started_id(answer: TaskRecord | Mapping[str, Any]) -> str:
-    """Return the id of the started task: a record, or a command task (seed 002)."""
-    return answer.task_id if isinstance(answer, TaskRecord) else str(answer["task"]["id"])
 
+def _started_id(answer: TaskRecord | Mapping[str, Any]) -> str | None:
+    """Return the id of the work that was started: of a record, or of a command task (seed 002).
 
-def _wants_progress(ctx: Context) -> bool:
-    return bool(ctx.meta) and "progress_token" in (ctx.meta or {})
+    None for an envelope: its client does the work.
+    """
+    if isinstance(answer, TaskRecord):
+        return None if answer.kind == ENVELOPE else answer.task_id
+    return str(answer["task"]["id"])
 
 
 def client_of(ctx: Context) -> str | None:

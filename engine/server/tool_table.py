@@ -165,8 +165,8 @@ _ALL: Final = (
         "tasks",
         "Ask one task (task_id), several (task_ids) or all that match a query (all_matching, with "
         "yes after dry_run) to stop. What they have finished is kept. A queued task ends at once, "
-        "a running one within two seconds. Returns {tasks, refused}. To end a recording with its "
-        "result COMPLETED, use oc_task_stop.",
+        "a running one within two seconds. Returns {tasks, refused} after it. To end a recording "
+        "with its result COMPLETED, use oc_task_stop.",
         extra=(_TASK_ID,),
         adapt=_ids_of,
         destroys=True,
@@ -352,7 +352,7 @@ _ALL: Final = (
         "List contracts",
         "contract list",
         "goals",
-        "List contracts, newest first.",
+        "List contracts, newest first, with what each still misses.",
         reads=True,
     ),
     _tool(
@@ -364,7 +364,12 @@ _ALL: Final = (
         reads=True,
     ),
     _tool(
-        "oc_run_get", "Show a run", "runs show", "runs", "Show the record of one run.", reads=True
+        "oc_run_get",
+        "Show a run",
+        "runs show",
+        "runs",
+        "Show the record of one run: who asked, its state, times and reason.",
+        reads=True,
     ),
     _tool(
         "oc_run_start",
@@ -381,7 +386,11 @@ _ALL: Final = (
         "Add facts to a run that is running.",
     ),
     _tool(
-        "oc_run_complete", "Complete a run", "runs complete", "runs", "End a run of your own well."
+        "oc_run_complete",
+        "Complete a run",
+        "runs complete",
+        "runs",
+        "End a run of your own as completed.",
     ),
     _tool("oc_run_abort", "Abort a run", "runs abort", "runs", "End a run of your own on purpose."),
     _tool(

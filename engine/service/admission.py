@@ -39,7 +39,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     unchanged; `metadata` is returned unchanged.
 
     `client` is the name of the program that requests the task and `route` how the request came
-    (one of `run_store.ROUTES`; by default `Settings.route`). The face fills them in, never an
+    (one of `ROUTES`; by default `Settings.route`). The face fills them in, never an
     argument of the request: over MCP and HTTP private addresses need the operator's list.
     """
 

@@ -16,7 +16,9 @@ from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.records import (
     ENVELOPE,
+    ROUTES,
     TASK_RUN,
+    EngineFields,
     TaskEvent,
     TaskRecord,
     TaskView,
@@ -34,6 +36,8 @@ RETRY_AFTER: Final = "retry_after"
 CRAWL_DELAY: Final = "crawl_delay"
 _MESSAGES: Final = {RETRY_AFTER: "wait.retry_after", CRAWL_DELAY: "wait.crawl_delay"}
 _HOST_CHARS: Final = 120
+_CLIENT_CHARS: Final = 80
+_NO_FIELDS: Final = EngineFields()
 _WHOLE_FROM_S: Final = 10  # longer waits are shown without tenths
 _LONGEST_S: Final = 86_400.0
 
@@ -412,6 +416,22 @@ def error_text(record: TaskRecord) -> str:
     if not record.error.code:
         return message
     return say("error.with_code", message=message, code=display(record.error.code, 80)).strip()
+
+
+def client(name: str, route: str) -> str:
+    """Return the name of a client, of a nameless one its route: `claude-code`, `Command line`."""
+    if name:
+        return display(name, _CLIENT_CHARS)
+    return say(f"route.{route}") if route in ROUTES else ""
+
+
+def caller(record: TaskRecord) -> str:
+    """Describe who requested a task: `claude-code over MCP`; "" for the window or an unknown."""
+    ours = record.engine or _NO_FIELDS
+    route = f".{ours.route}" if ours.route in ROUTES else ""
+    if ours.client:
+        return say(f"caller.named{route}", client=display(ours.client, _CLIENT_CHARS))
+    return say(f"caller{route}") if route else ""
 
 
 def owner(view: TaskView) -> str:

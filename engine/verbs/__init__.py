@@ -8,17 +8,19 @@ agent id, and returns a `ToolReply`, also for errors.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
+from engine.agents.reply import refusal
 from engine.agents.tool_calls import TOOLS, Tool
-from engine.model.errors import TaskNotFound
+from engine.model.errors import InvalidArguments, Problem, TaskNotFound
 from engine.service.engine import Engine
 from engine.verbs import contract_verbs, program_verbs, result_verbs, run_verbs, task_verbs
-from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Shape, Verb, checked
+from engine.verbs.model import BY_CALLER, CALLER, CHECKS, Caller, Param, Shape, Verb, checked
 from engine.verbs.schemas import reading_schema
 
+MOST_ID: Final = 200  # characters of an agent's id
 _TASK_ID = Param("task_id", "the envelope that counts this call: 16 hex digits")
 _AGENT_ID = Param("agent_id", "whose browser and tabs; without it the client's own")
 _OURS = frozenset({_TASK_ID.name, _AGENT_ID.name, CALLER})
@@ -26,6 +28,9 @@ _OURS = frozenset({_TASK_ID.name, _AGENT_ID.name, CALLER})
 
 def _calling(tool: Tool) -> Callable[[Engine, Mapping[str, Any]], Awaitable[Any]]:
     async def call(engine: Engine, given: Mapping[str, Any]) -> Any:
+        problems = tuple(_problems(given))
+        if problems:
+            return refusal(InvalidArguments(problems))
         args = {name: value for name, value in given.items() if name not in _OURS}
         caller = given.get(CALLER)
         agent_id = given.get("agent_id") or (caller.client if caller else None)
@@ -33,6 +38,18 @@ def _calling(tool: Tool) -> Callable[[Engine, Mapping[str, Any]], Awaitable[Any]
         return await engine.agents.answer(tool.name, args, task_id=task_id, agent_id=agent_id)
 
     return call
+
+
+def _problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the mistakes in the parameters that every browser tool has; the tool checks its own."""
+    for param in (_TASK_ID, _AGENT_ID):
+        value = given.get(param.name)
+        if value is None:
+            continue
+        if found := CHECKS[param.shape](value):
+            yield Problem(param.name, *found)
+        elif len(value) > MOST_ID:
+            yield Problem(param.name, "too_long", f"must be at most {MOST_ID} characters")
 
 
 async def _folder(engine: Engine, task_id: str | None) -> str | None:

@@ -14,7 +14,7 @@ from engine.contracts.task_runs import USUAL_RUNS
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import TERMINAL, Status, TaskRecord, Unreadable
 from engine.service.engine import Engine
-from engine.verbs.model import Param, Verb, object_of
+from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
 from engine.verbs.task_verbs import TASK_ID
 
 Given = Mapping[str, Any]
@@ -70,7 +70,9 @@ def _status(given: Given) -> Status:
 
 def _force(engine: Engine, given: Given) -> Force | None:
     if given["force"]:
-        return force_of(given["reason"], given["by"] or engine.settings.agent_id or "unknown")
+        caller = given[CALLER] or Caller()
+        by = given["by"] or caller.client or engine.settings.agent_id or "unknown"
+        return force_of(given["reason"], by)
     if given["reason"] is not None:
         raise InvalidArguments((Problem("reason", "not_allowed", "goes with force alone"),))
     return None
@@ -213,6 +215,7 @@ VERBS: tuple[Verb, ...] = (
             Param("reason", "why it is forced (at least 10 characters)"),
             Param("by", "who forces it"),
             NAMED,
+            BY_CALLER,
         ),
         _complete,
     ),

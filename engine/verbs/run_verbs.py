@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.contracts.run_store import Run, envelope
 from engine.service.engine import Engine
-from engine.verbs.model import Param, Verb, object_of
+from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
 
 RUN_ID = Param("run_id", "the run's id", positional=True, required=True)
 REASON = Param("reason", "why, kept in the run")
@@ -31,12 +31,15 @@ async def _show(engine: Engine, given: Mapping[str, Any]) -> Any:
 
 
 async def _start(engine: Engine, given: Mapping[str, Any]) -> Any:
+    caller = given[CALLER] or Caller()
+
     def start() -> Run:
         return engine.runs.start_run(
             given["task_thread_id"],
             run_id=given["run_id"],
             deferred=bool(given["deferred"]),
             agent_id=given["agent_id"],
+            route=caller.route,
             **_facts(given),
         )
 
@@ -96,6 +99,7 @@ VERBS: tuple[Verb, ...] = (
             Param("deferred", "leave it pending", "flag", default=False),
             Param("agent_id", "the agent it runs for"),
             *FACTS,
+            BY_CALLER,
         ),
         _start,
     ),

@@ -120,6 +120,7 @@ FIELDS = (
     "updated",
     "ended",
     "owner",
+    "client",
     "kind",
     "ledger",
     "id",
@@ -163,6 +164,7 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
         yield Fact("progress", words.progress_spoken(record.kind, view.units))
     yield from _times(view, record, now_ms)
     yield Fact("owner", _owner(view))
+    yield Fact("client", words.caller(record))
     yield from budget_facts(record, now_ms)
     yield Fact("kind", display(record.kind, 80))
     yield Fact("id", display(plain_id(record.task_id)))

@@ -12,7 +12,7 @@ from PySide6.QtGui import QMouseEvent
 
 from engine.model.display import display, elide_right
 from engine.model.ledger_ids import HERE, plain_id
-from engine.model.records import EngineFields, TaskRecord
+from engine.model.records import ROUTES, EngineFields, TaskRecord
 from engine.model.status import Standing
 from engine.query import Filter, QueryError, term, unknown_values
 from engine.text.words import count
@@ -299,6 +299,13 @@ def _owner(row: Row, _: float) -> str:
     return "owner:gone" if view.orphaned else ""
 
 
+def _client(row: Row, _: float) -> str:
+    about = row.about
+    if about.client:
+        return _term("client", about.client)
+    return _term("route", about.route) if about.route in ROUTES else ""
+
+
 def _fields(row: Row) -> EngineFields:
     record = _record(row)
     return (record.engine if record is not None else None) or _NO_FIELDS
@@ -335,6 +342,7 @@ _CELLS: Final[dict[str, Callable[[Row, float], str]]] = {
     "forced": lambda row, _: "forced:yes" if _fields(row).forced_at is not None else "forced:no",
     "phase": lambda row, _: _term("phase", (_record(row) or _NO_RECORD).phase or ""),
     "owner": _owner,
+    "client": _client,
     "parent": lambda row, _: _term("parent", plain_id(_fields(row).parent_task_id or "")),
 }
 

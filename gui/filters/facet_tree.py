@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import display
+from engine.model.records import ROUTES
 from engine.text import words
 from gui.style.icons import glyph
 from gui.style.tables import AnyIndex
@@ -35,12 +36,14 @@ from gui.tasks.cell_painting import SIGN_SIZE, sign
 from gui.tasks.facets import (
     AGE,
     BUDGET,
+    CLIENT,
     GROUPS,
     HOST,
     KIND,
     OLDER,
     OWN,
     ROOT,
+    ROUTE,
     STATUS,
     FacetCounts,
     group_of,
@@ -261,6 +264,7 @@ def group_name(group: str) -> str:
         ROOT: words.say("column.root"),
         KIND: QCoreApplication.translate("Facets", "Kind"),
         HOST: QCoreApplication.translate("Facets", "Host"),
+        CLIENT: words.say("column.client"),
         BUDGET: QCoreApplication.translate("Facets", "Budget"),
         AGE: QCoreApplication.translate("Facets", "Age"),
     }
@@ -268,7 +272,7 @@ def group_name(group: str) -> str:
 
 
 def facet_name(facet: str, facets: FacetCounts) -> str:
-    """Return the name of a facet; kinds and hosts keep the spelling of their tasks."""
+    """Return the name of a facet; kinds, hosts and clients keep the spelling of their tasks."""
     if group_of(facet) == STATUS:
         return words.say(f"facet.{facet}")
     names = {
@@ -280,6 +284,7 @@ def facet_name(facet: str, facets: FacetCounts) -> str:
         "budget:ok": QCoreApplication.translate("Facets", "Within budget"),
         "budget:near": QCoreApplication.translate("Facets", "Near a budget"),
         "budget:exceeded": QCoreApplication.translate("Facets", "Budget exceeded"),
+        **{f"{ROUTE}:{route}": words.say(f"facet.route.{route}") for route in ROUTES},
     }
     return names.get(facet) or display(facets.value_of(facet))
 
@@ -376,5 +381,5 @@ class FacetItems:
         head.setFlags(_ENABLED)
         head.setData(0, KEY, GROUP + group)
         head.setExpanded(group not in _FOLDED)
-        head.setHidden(group in (VIEWS, KIND, HOST, BUDGET))
+        head.setHidden(group in (VIEWS, KIND, HOST, CLIENT, BUDGET))
         return head

@@ -30,6 +30,7 @@ from gui.tasks.facets import (
     AGE,
     AGES,
     BUDGET,
+    CLIENT,
     HOST,
     KIND,
     OLDER,
@@ -188,7 +189,7 @@ class Sidebar(QWidget):
         if not self.isVisible():
             return
         now_ms = self._now_ms()
-        for group in (ROOT, KIND, HOST, BUDGET):
+        for group in (ROOT, KIND, HOST, CLIENT, BUDGET):
             self._show_group(group)
         for key in (*AGES, OLDER):
             self._items.count(key, self._facets.of(key, now_ms))

@@ -255,7 +255,7 @@ ALIGN = {
 }
 _QUIET = frozenset(
     {"kind", "age", "updated", "id", "host", "started", "ended", "took", "average", "owner"}
-    | {"parent", "phase"}
+    | {"parent", "phase", "client"}
 )
 _LEFT = ALIGN["left"]
 # Alignment for right-to-left layouts, independent of the direction of a single text.

@@ -16,7 +16,7 @@ from engine.contracts.completing import Guard
 from engine.model.display import display
 from engine.model.kind_traits import TRAITS
 from engine.model.ledger_ids import plain_id
-from engine.model.records import TASK_RUN, EngineFields, Status, TaskRecord, Units
+from engine.model.records import ROUTES, TASK_RUN, EngineFields, Status, TaskRecord, Units
 from engine.model.status import moment
 from engine.query.attention_reasons import REFUSED_CODE
 from engine.text import words
@@ -164,6 +164,16 @@ def phase_of(row: Row) -> str | None:
 
 def phase(row: Row, _now_ms: float) -> str:
     return display(record_of(row).phase or "", 40)
+
+
+def client_of(row: Row) -> str | None:
+    """Return the folded name of the client, or the route of one without a name."""
+    about = row.about
+    return about.client.casefold() or (about.route if about.route in ROUTES else None)
+
+
+def client(row: Row, _now_ms: float) -> str:
+    return words.client(row.about.client, row.about.route)
 
 
 def parent_of(row: Row) -> str | None:
@@ -444,6 +454,14 @@ COLUMNS: tuple[Column, ...] = (
     _more("average", 9, average, average_of, align="right", moves=True),
     _more("owner", 26, owner, owner_of),
     _more("parent", 18, parent, parent_of),
+    _more(
+        "client",
+        18,
+        client,
+        client_of,
+        shows=attrgetter("about.client", "about.route"),
+        words="route.",
+    ),
 )
 COLUMN_AT = {column.key: number for number, column in enumerate(COLUMNS)}
 
@@ -465,6 +483,8 @@ def hint(row: Row, column: Column, now_ms: float) -> str:
         return _progress_hint(row)
     if column.key == "budget":
         return _budget_hint(row, now_ms)
+    if column.key == "client":
+        return words.caller(record_of(row))
     if column.key in ("age", "updated"):
         return words.clock(row.created_at if column.key == "age" else row.updated_at)
     return column.text(row, now_ms)

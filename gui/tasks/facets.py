@@ -15,14 +15,18 @@ from operator import itemgetter
 from typing import Final
 
 from engine.model.ledger_ids import HERE
+from engine.model.records import ROUTES
 from engine.model.status import Facet
 from engine.query import term
 from gui.tasks.row import NONE, Row, Traits
 
 STATUS, KIND, HOST, BUDGET, AGE = "status", "kind", "host", "budget", "age"
+CLIENT: Final = "client"  # The clients, and the routes of all requests
+ROUTE: Final = "route"
 ROOT: Final = "root"  # The ledger, which is a group only while several ledgers are shown
 OWN: Final = f"{ROOT}:{HERE}"
-GROUPS: Final = (STATUS, ROOT, KIND, HOST, BUDGET, AGE)
+GROUPS: Final = (STATUS, ROOT, KIND, HOST, CLIENT, BUDGET, AGE)
+_GROUP_OF: Final = {ROUTE: CLIENT, **{group: group for group in GROUPS[1:]}}
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 AGES: Final[Mapping[str, float]] = {"age:<1h": HOUR_MS, "age:<1d": DAY_MS, "age:<7d": 7 * DAY_MS}
 OLDER: Final = "age:>=7d"
@@ -38,8 +42,8 @@ def group_of(facet: str) -> str:
     """Return the group of a facet, or an empty string for an unknown facet."""
     if facet in _STATES:
         return STATUS
-    group, colon, value = facet.partition(":")
-    return group if colon and value and group in GROUPS[1:] else ""
+    field, colon, value = facet.partition(":")
+    return _GROUP_OF.get(field, "") if colon and value else ""
 
 
 def query_of(facets: Iterable[str]) -> str:
@@ -68,7 +72,8 @@ class FacetCounts:
         # Pending changes, merged into the groups on the next read, because reads are rarer.
         self._news: dict[Traits, int] = {}
         self._named: dict[tuple[str, str], str] = {}
-        self._groups: dict[str, dict[str, int]] = {KIND: {}, ROOT: {}, HOST: {}, BUDGET: {}}
+        counted = (KIND, ROOT, HOST, CLIENT, BUDGET)
+        self._groups: dict[str, dict[str, int]] = {group: {} for group in counted}
         self._made: list[float] = []
         self._new: list[float] = []
 
@@ -115,8 +120,8 @@ class FacetCounts:
 
     @property
     def values(self) -> dict[str, list[str]]:
-        """The kinds, hosts and ledgers of all tasks, as a query spells them."""
-        found: dict[str, list[str]] = {KIND: [], HOST: []}
+        """The kinds, hosts, clients and ledgers of all tasks, as a query spells them."""
+        found: dict[str, list[str]] = {KIND: [], HOST: [], CLIENT: []}
         self._counted()
         for group, value in islice(self._named, _MOST_VALUES):
             if group in found:
@@ -126,7 +131,7 @@ class FacetCounts:
         return found
 
     def value_of(self, facet: str) -> str:
-        """Return the value of a kind or host facet without its field name and quotes."""
+        """Return the value of a kind, host or client facet without its field name and quotes."""
         self._counted()
         names = {named: value for (_, value), named in self._named.items() if named == facet}
         return names.get(facet) or facet.partition(":")[2].strip('"')
@@ -152,7 +157,7 @@ class FacetCounts:
         facet = self._named.get(mark)
         if facet is None:
             facet = self._named[mark] = term(*mark)
-        counts = self._groups[mark[0]]
+        counts = self._groups[_GROUP_OF[mark[0]]]
         counts[facet] = counts.get(facet, 0) + by
         if not counts[facet]:
             del counts[facet], self._named[mark]
@@ -192,5 +197,9 @@ def _each(about: Traits) -> Iterator[tuple[str, str]]:
         yield ROOT, about.ledger
     if 0 < len(about.host) <= _LONGEST:
         yield HOST, about.host
+    if 0 < len(about.client) <= _LONGEST:
+        yield CLIENT, about.client
+    if about.route in ROUTES:
+        yield ROUTE, about.route
     if about.budget in BUDGETS:
         yield BUDGET, BUDGETS[about.budget]

@@ -112,7 +112,7 @@ _MOST: Final = 20_000  # Most traits cached; beyond that equal tasks may hold se
 
 
 class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """State, kind, host, budget and ledger, shared by all tasks with equal values."""
+    """State, kind, host, budget, ledger, client and route, shared by tasks with equal values."""
 
     facets: int = 0
     status: str = ""
@@ -121,6 +121,8 @@ class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
     hosts: frozenset[str] = frozenset()
     budget: str = ""
     ledger: str = ""
+    client: str = ""
+    route: str = ""
 
 
 NONE: Final = Traits()
@@ -133,7 +135,12 @@ def traits(view: TaskView, facets: int) -> Traits:
     host = host_of(view)
     hosts = Subject(view, 0).hosts if _ALSO in entry.args_summary else _hosts(host)
     budget = entry.budget_status or ""
-    return _traits(facets, entry.status, entry.kind, host, hosts, budget, view.ledger)
+    client = route = ""
+    if (ours := entry.engine) is not None:
+        client, route = ours.client or "", ours.route or ""
+    return _traits(
+        facets, entry.status, entry.kind, host, hosts, budget, view.ledger, client, route
+    )
 
 
 _traits = lru_cache(_MOST)(Traits)

@@ -124,6 +124,14 @@ def parent(rows: Sequence[Row]) -> list[str | None]:
     return [None if each is None else each.parent_task_id for each in ours]
 
 
+def client(rows: Sequence[Row]) -> list[str | None]:
+    abouts = [row.about for row in rows]
+    return [
+        columns.client_of(row) if about.client or about.route else None
+        for row, about in zip(rows, abouts, strict=True)
+    ]
+
+
 def owner(rows: Sequence[Row]) -> list[str | None]:
     return [
         None if record.pid is None else columns.owner_of(row)
@@ -149,6 +157,7 @@ VALUES: Final[Mapping[str, Callable[[Sequence[Row]], list[Any]]]] = {
     "contract": contract,
     "forced": forced,
     "parent": parent,
+    "client": client,
     "owner": owner,
     "doing": doing,
 }

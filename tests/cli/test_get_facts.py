@@ -62,3 +62,17 @@ def test_a_crawl_reports_skipped_routes(octask: Octask, site: Any, routes: int, 
     said = octask("get", ended["task_id"])
     assert told in said
     assert ("left out" in said) is bool(told)
+
+
+def test_client_and_route_are_printed_and_found(octask: Octask) -> None:
+    task_id = octask("start", "browser_task", "--objective", "look").strip()
+    assert "requested by: the command line" in octask("get", task_id)
+    record = json.loads(octask("get", task_id, "--json"))
+    assert (record["engine"]["route"], record["engine"].get("client")) == ("cli", None)
+    file = octask.home / "tasks" / task_id / "meta.json"
+    engine = {**record["engine"], "client": "a\u202eb\x1b[31m\nc", "route": "mcp"}
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "engine": engine}))
+    assert "requested by: a\ufffdb\ufffd[31m c over MCP\n" in octask("get", task_id)
+    assert task_id in octask("list", "--query", "route:mcp client:a*c")
+    assert task_id not in octask("list", "--query", "route:cli")
+    assert "is no value of route:" in octask("list", "--query", "route:ftp", code=2)

@@ -92,7 +92,8 @@ def _meta(task_id: str, number: int, text: str, room: str) -> dict[str, Any]:
 
 
 def _engine(room: str, number: int) -> dict[str, Any]:
-    names = ("host", "run_id", "contract_id", "task_run_id", "parent_task_id", "cancel_reason")
+    links = ("run_id", "contract_id", "task_run_id", "parent_task_id")
+    names = ("host", *links, "cancel_reason", "client", "route")
     more = {"name": room} if number % 2 else {}
     units = {"done": 1, "total": 9, "message": room}
     return dict.fromkeys(names, room) | {"command_task_id": room, "units": units} | more

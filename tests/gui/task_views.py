@@ -33,7 +33,9 @@ def a_view(number: int = 1, status: str = "COMPLETED", **given: Any) -> TaskView
         ended_at=given.pop("ended_at", ended),
         args_summary=given.pop("args", {"url": f"https://host{number}.example/"}),
         error=ErrorInfo(*error) if error else None,
-        engine=EngineFields(name=given.pop("name", None)),
+        engine=EngineFields(
+            **{key: given.pop(key) for key in ("name", "client", "route") if key in given}
+        ),
         **given,
     )
     units = None if done is None else Units(done, total)

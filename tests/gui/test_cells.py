@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from engine.model.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
 from engine.model.status import Reason
 from engine.query.attention_reasons import seen
-from gui.tasks.columns import COLUMN_AT, COLUMNS, spoken
+from gui.tasks.columns import COLUMN_AT, COLUMNS, hint, spoken
 from gui.tasks.row import fullest_of, make_row
 from gui.tasks.task_model import TaskModel
+from gui.tasks.task_order import VALUES
 from tests.gui.task_views import MINUTE, NOW, SECOND, a_view, task_id
 from tests.gui.watched_lists import Clock
 
@@ -47,6 +48,13 @@ def cell(view: TaskView, key: str) -> str:
             "not met",
         ),
         (with_engine(a_view(1, pid=4312), host="box"), "owner", "process 4312 on box"),
+        (a_view(1, client="claude-code", route="mcp"), "client", "claude-code"),
+        (a_view(1, client="a\u202eb\nc", route="mcp"), "client", "a\ufffdb c"),
+        (a_view(1, client="x" * 500), "client", "x" * 79 + "…"),
+        (a_view(1, route="cli"), "client", "Command line"),
+        (a_view(1, route="http"), "client", "HTTP"),
+        (a_view(1, route="ftp"), "client", ""),
+        (a_view(1), "client", ""),
         (TaskView(Unreadable("ab", "not JSON", "/x", NOW)), "error", "not JSON"),
         (TaskView(a_view(1, "RUNNING").entry, units=Units(1, 4, "a\nb", 1)), "doing", "a b"),
         (TaskView(a_view(1).entry, units=Units(4, 4, None, 3)), "failures", "3"),
@@ -54,6 +62,32 @@ def cell(view: TaskView, key: str) -> str:
 )
 def test_a_secondary_cell_says(view: TaskView, key: str, said: str) -> None:
     assert cell(view, key) == said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"client": "claude-code", "route": "mcp"}, "claude-code over MCP"),
+        ({"client": "MCP", "route": "cli"}, "MCP on the command line"),
+        ({"client": "a\u202eb\nc", "route": "http"}, "a\ufffdb c over HTTP"),
+        ({"client": "{client}", "route": "ftp"}, "{client}"),
+        ({"route": "mcp"}, "a client over MCP"),
+        ({"route": "cli"}, "the command line"),
+        ({"route": "ftp"}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_tip_of_the_client_says_how_the_request_came(given: dict[str, str], said: str) -> None:
+    row = make_row(a_view(1, **given), None, NOW)
+    assert hint(row, COLUMNS[COLUMN_AT["client"]], NOW) == said
+
+
+def test_clients_sort_by_name_and_nameless_ones_by_route() -> None:
+    named = [{"client": "Zed"}, {"client": "ada", "route": "mcp"}]
+    given: list[dict[str, str]] = [{}, {"route": "mcp"}, *named]
+    rows = [make_row(a_view(n, **one), None, NOW) for n, one in enumerate(given, 1)]
+    values = [COLUMNS[COLUMN_AT["client"]].sort(row) for row in rows]
+    assert values == VALUES["client"](rows) == [None, "mcp", "zed", "ada"]
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.key)

@@ -86,6 +86,19 @@ def test_what_a_task_belongs_to_is_told_by_its_ids(details: Details) -> None:
     assert told == ["task_17_abc", "c0", "t0", "r0", "buy it"]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"client": "claude-code", "route": "mcp"}, "claude-code over MCP"),
+        ({"client": "<b>a</b>\u202eb", "route": "mcp"}, "<b>a</b>\ufffdb over MCP"),
+        ({"route": "cli"}, "the command line"),
+    ],
+)
+def test_who_requested_a_task_is_told(details: Details, given: dict[str, str], said: str) -> None:
+    details.show_view(a_view(1, **given))
+    assert details.overview.text_of("client") == said
+
+
 def test_force_and_the_reason_of_a_cancel_are_not_hidden(details: Details) -> None:
     view = a_view(1, "COMPLETED", cancel_requested_at=NOW)
     engine = EngineFields(forced_at=NOW, cancel_reason="too\u202e slow")

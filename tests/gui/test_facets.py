@@ -11,7 +11,7 @@ from engine.model.records import EngineFields, TaskView, Unreadable
 from engine.query import Filter, subject
 from gui.filters.active_filter import condition_of
 from gui.tasks.columns import COLUMNS
-from gui.tasks.facets import AGES, BUDGET, HOST, KIND, OLDER, group_of, query_of
+from gui.tasks.facets import AGES, BUDGET, CLIENT, HOST, KIND, OLDER, group_of, query_of
 from gui.tasks.row import asked, make_row
 from gui.tasks.task_order import TaskOrder
 from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, a_view, task_id
@@ -42,6 +42,9 @@ QUERIES = [
     "owner:foreign (shop OR host1)",
     "(status:failed age:<1d) OR done:>3",
     "forced:no",
+    "client:claude-code",
+    "client:*code OR route:cli",
+    "-route:mcp has:client",
 ]
 VIEWS = st.builds(
     a_view,
@@ -61,6 +64,8 @@ VIEWS = st.builds(
     done=st.sampled_from([None, 2, 7]),
     error=st.sampled_from([None, ("page timeout", "timeout"), ("x" * 2100 + " timeout", None)]),
     name=st.sampled_from([None, "Nightly"]),
+    client=st.sampled_from([None, "", "claude-code", "two words", "cli", "x" * 300]),
+    route=st.sampled_from([None, "mcp", "cli", "ftp"]),
     orphaned=st.booleans(),
     foreign=st.booleans(),
 ) | st.builds(Unreadable, st.just(task_id(3)), st.just("torn"), st.just("meta.json")).map(TaskView)
@@ -82,7 +87,8 @@ def test_incremental_counts_equal_a_full_count(steps: list[tuple[TaskView, bool]
         if goes:
             order.forget(view.task_id)
     rows = list(order.rows.values())
-    facets = [each for group in (KIND, HOST, BUDGET) for each in order.facets.most(group, 99)]
+    groups = (KIND, HOST, CLIENT, BUDGET)
+    facets = [each for group in groups for each in order.facets.most(group, 99)]
     for facet in (*facets, *AGES, OLDER):
         found = len(Filter.of(facet).keep(rows, NOW, asked))
         # A second address finds its task, too; a facet counts the host that the list shows.
@@ -100,10 +106,11 @@ def test_facets_of_a_group_widen_and_of_two_groups_narrow() -> None:
     )
     assert query_of(["attention"]) == "status:attention"
     assert query_of(["age:<1h"]) == "age:<1h"
+    assert query_of(["client:x", "route:cli", "kind:crawl"]) == "(client:x OR route:cli) kind:crawl"
     assert query_of([]) == ""
 
 
-@pytest.mark.parametrize("facet", ["all", "?", "kind:", "nosuch:1", "", "url:x"])
+@pytest.mark.parametrize("facet", ["all", "?", "kind:", "nosuch:1", "", "url:x", "route:"])
 def test_what_is_no_facet_belongs_to_no_group(facet: str) -> None:
     assert group_of(facet) == ""
 
@@ -128,6 +135,10 @@ def test_the_condition_of_a_cell_finds_its_own_row(view: TaskView) -> None:
         ("error", {"error": ("slow", "timeout")}, "code:timeout"),
         ("age", {"age": 2 * HOUR}, "age:<1d"),
         ("age", {"age": 30 * DAY}, "age:>=7d"),
+        ("client", {"client": "two words", "route": "mcp"}, 'client:"two words"'),
+        ("client", {"route": "cli"}, "route:cli"),
+        ("client", {"route": "ftp"}, ""),
+        ("client", {}, ""),
         ("rate", {}, ""),
     ],
 )

@@ -24,6 +24,11 @@ from tests.gui.windows import app, opened, until
 
 ALT, SHIFT = Qt.KeyboardModifier.AltModifier, Qt.KeyboardModifier.ShiftModifier
 NONE = Qt.KeyboardModifier.NoModifier
+REQUESTS: tuple[dict[str, str], ...] = (
+    {"client": "claude-code", "route": "mcp"},
+    {"route": "cli"},
+    {},
+)
 HOURS = {0: 0.5, 1: 5, 2: 100, 3: 400}
 
 
@@ -37,6 +42,7 @@ def tasks(home: Path) -> Path:
             "task_id": f"{number + 1:016x}",
             "kind": "crawl" if number < 6 else "commands",
             "status": "FAILED" if number % 2 else "COMPLETED",
+            "engine": dict(REQUESTS[number % 3]),
             "created_at": made,
             "started_at": made,
             "ended_at": made + 1000,
@@ -389,3 +395,39 @@ async def test_the_side_stands_as_it_was_left(tasks: Path) -> None:
         assert session.window.model.rowCount() == 5
         assert not sidebar.restore_state("no state at all")
         assert set(sidebar.chosen) == {"kind:crawl", "host:shop.example"}
+
+
+async def test_clients_and_routes_have_a_column_a_facet_and_completion(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        column = COLUMN_AT["client"]
+        assert window.table.isColumnHidden(column)
+        window.table.header().show_column("client", True)
+        window.model.set_sort((("client", False),))
+        shown = [
+            window.model.data(window.model.index(at, column), Qt.ItemDataRole.DisplayRole)
+            for at in range(window.model.rowCount())
+        ]
+        assert shown == ["claude-code"] * 3 + ["Command line"] * 3 + [""] * 2
+
+        def says(key: str) -> str:
+            return str(item_of(window, key).data(0, Qt.ItemDataRole.AccessibleTextRole))
+
+        await soon(lambda: window.sidebar.isVisible() and _has(window, "client:claude-code"))
+        keys = ("client:claude-code", "route:mcp", "route:cli")
+        right = ["claude-code: 3", "Over MCP: 3", "On the command line: 3"]
+        await soon(lambda: [says(key) for key in keys] == right)
+        window.sidebar.select(("client:claude-code", "route:cli"))
+        assert window.model.rowCount() == 6
+        assert window.filter_bar.chips.names == ("claude-code", "On the command line")
+        window.sidebar.select(())
+        box = box_of(window)
+        box.setFocus()
+        QTest.keyClicks(box, "-client:cl")
+        assert list(box.offers) == ["client:claude-code"]
+        QTest.keyClick(box, Qt.Key.Key_Tab)
+        assert box.text() == "-client:claude-code "
+        QTest.keyClicks(box, "-route:c")
+        assert list(box.offers) == ["route:cli", "route:mcp"]
+        QTest.keyClick(box, Qt.Key.Key_Tab)
+        await soon(lambda: window.model.rowCount() == 2)

@@ -51,6 +51,23 @@ async def test_pages_are_filtered_by_status(home: Path) -> None:
         assert [model.unit_at(row).code for row in range(model.rowCount())] == [404]
 
 
+async def test_a_crawl_of_openchrome_opens_in_the_viewer(home: Path) -> None:
+    """Its result.json holds the pages inside a string."""
+    stored = {"url": "http://site.test/a", "title": 'A "b"', "content": "# A", "depth": 1}
+    refused = {"url": "http://site.test/b", "title": "", "error": "Blocked by robots.txt"}
+    text = json.dumps({"summary": {"total_pages": 2}, "pages": [stored, refused]}, indent=2)
+    whole = json.dumps({"content": [{"type": "text", "text": text}]}, indent=2)
+    (put_task(home, 1) / "result.json").write_text(whole)
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        model = viewer.pages.model
+        assert [model.unit_at(row).title for row in range(model.rowCount())] == ['A "b"', ""]
+        assert [model.unit_at(row).state for row in (0, 1)] == ["done", "refused"]
+        viewer.pages.table.selectRow(0)
+        viewer.show_tab(viewer.source)
+        await settled(lambda: viewer.source.text.toPlainText() == "# A")
+
+
 async def test_commands_are_told_by_what_they_are_for_and_their_tool(home: Path) -> None:
     step = {"tool_name": "browser_navigate", "intention": "open it", "args": {"action": "goto"}}
     put_pages(put_task(home, 1, "commands"), {**step, "status": "success"})

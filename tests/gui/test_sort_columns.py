@@ -18,7 +18,7 @@ from gui.tasks.task_order import VALUES, TaskOrder, orders_of
 from tests.gui.task_views import NOW
 
 TIMED = ("age", "updated", "started", "ended", "took", "average")
-KEYS = ("status", "task", "failures", "progress", "host", *TIMED)
+KEYS = ("status", "task", "failures", "progress", "host", "client", *TIMED)
 TIMES: Sequence[Any] = (None, 0, -5, 10**20, float("nan"), NOW - 9000, NOW - 500.5, int(NOW))
 TIMES = (*TIMES, 5e-324, 1e-300)  # so short a time makes an average endless
 STATES = ("RUNNING", "PENDING", "COMPLETED", "FAILED", "CANCELLED", "odd")
@@ -38,7 +38,12 @@ def a_record(number: int, draw: Any) -> TaskRecord:
         phase=draw(st.sampled_from((None, "", "verify"))),
         engine=draw(
             st.sampled_from(
-                (None, EngineFields(host="h"), EngineFields(forced_at=NOW, contract_id="c"))
+                (
+                    None,
+                    EngineFields(host="h", route="cli"),
+                    EngineFields(host="h", route="ftp"),
+                    EngineFields(forced_at=NOW, contract_id="c", client="Zed", route="mcp"),
+                )
             )
         ),
     )

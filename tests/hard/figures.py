@@ -14,6 +14,10 @@ import psutil
 BESIDE_OTHERS = 40.0
 
 
+class RigUnavailable(Exception):
+    """This machine has not what the rig needs; the message says what."""
+
+
 @dataclass(frozen=True)
 class Figures:
     """One run of a rig: what was measured, and each promise that was not kept, as a sentence."""

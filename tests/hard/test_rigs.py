@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.hard.__main__ import measure, rigs
+from tests.hard.figures import RigUnavailable
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", rigs())
 def test_the_short_form_of_a_rig_keeps_what_is_promised(name: str) -> None:
-    figures = measure(name, short=True)
+    try:
+        figures = measure(name, short=True)
+    except RigUnavailable as error:
+        pytest.skip(str(error))
     assert figures.facts
     assert not figures.misses

@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 from engine.query import FIELDS, Filter, QueryError, as_words, completion, corrected, term
 from engine.query.fields import OFFERED
 
-KNOWN = {"host": ["shop.example.com", "docs.example.org"], "kind": ["crawl", "my kind"]}
+KNOWN = {
+    "host": ["shop.example.com", "docs.example.org"],
+    "kind": ["crawl", "my kind"],
+    "client": ["claude-code", "two words"],
+}
 
 
 def offered(text: str, *, offer_all: bool = False) -> list[str]:
@@ -26,6 +30,11 @@ def offered(text: str, *, offer_all: bool = False) -> list[str]:
         ("host:EXAMPLE", ["host:docs.example.org", "host:shop.example.com"]),
         ("kind:my", ['kind:"my kind"']),
         ("owner:", ["owner:ours", "owner:foreign", "owner:gone"]),
+        ("cli", ["client:"]),
+        ("client:", ["client:claude-code", 'client:"two words"']),
+        ("client:code", ["client:claude-code"]),
+        ("rou", ["route:"]),
+        ("-route:", ["route:mcp", "route:cli", "route:http"]),
         ("budget:exceeded", []),
         ('name:"open sta', []),
         ("nothing", []),
@@ -95,7 +104,7 @@ def test_any_text_can_be_looked_for_as_it_stands(text: str) -> None:
     assert Filter.of(as_words(text)).words == (text.strip().casefold(),)
 
 
-@given(st.sampled_from(["kind", "host", "name"]), st.text(min_size=1, max_size=30))
+@given(st.sampled_from(["kind", "host", "name", "client"]), st.text(min_size=1, max_size=30))
 def test_a_value_reads_back_as_itself_whatever_it_is(key: str, value: str) -> None:
     assert Filter.of(term(key, value)).parts == (Filter.of(term(key, value)).text,)
     again = Filter.of(Filter.of(term(key, value)).text)

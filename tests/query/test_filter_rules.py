@@ -91,6 +91,8 @@ MODEL_TERMS = st.one_of(
     st.builds(Term, st.just("status"), st.sampled_from(["running", "failed", "live", "ended"])),
     st.builds(Term, st.just("kind"), st.sampled_from(["crawl", "CRAWL", "c*", "*l", "other"])),
     st.builds(Term, st.just("name"), st.sampled_from(["a", "B", "a*", "ab"])),
+    st.builds(Term, st.just("client"), st.sampled_from(["ab", "AB", "a*", "*", "mcp"])),
+    st.builds(Term, st.just("route"), st.sampled_from(["mcp", "CLI", "http"])),
     st.builds(Term, st.just("code"), st.sampled_from(["orphaned", "orph*", "x"])),
     st.builds(
         Term, st.sampled_from(["done", "pages", "failed"]), st.sampled_from("012"),
@@ -116,7 +118,13 @@ RECORDS = st.builds(
     created_at=st.sampled_from([NOW - 500, NOW - 1500, NOW - 2500, 0]),
     error=st.none()
     | st.builds(ErrorInfo, st.just("AB was bad"), st.sampled_from([None, "orphaned"])),  # E
-    engine=st.none() | st.builds(EngineFields, name=st.sampled_from([None, "ab", "Ba"])),
+    engine=st.none()
+    | st.builds(
+        EngineFields,
+        name=st.sampled_from([None, "ab", "Ba"]),
+        client=st.sampled_from([None, "", "Ab", "mcp"]),
+        route=st.sampled_from([None, "mcp", "cli", "ftp"]),
+    ),
 )
 UNITS = st.none() | st.builds(Units, done=st.integers(0, 3), failed=st.integers(0, 2))
 
@@ -148,6 +156,10 @@ def code_of(record: TaskRecord) -> str:
     return (record.error.code or "") if record.error else ""
 
 
+def client_of(record: TaskRecord) -> str:
+    return (record.engine.client or "") if record.engine else ""
+
+
 def state_is(node: Term, record: TaskRecord, _: object) -> bool:
     live = record.status in ("RUNNING", "PENDING")
     known = {"live": live, "ended": not live}
@@ -174,6 +186,12 @@ MODEL: dict[str, Callable[[Term, TaskRecord, Units | None], bool]] = {
     ),
     "code": lambda node, record, _: (
         code_of(record) != "" and like(node.value, False, code_of(record))
+    ),
+    "client": lambda node, record, _: (
+        client_of(record) != "" and like(node.value, False, client_of(record))
+    ),
+    "route": lambda node, record, _: (
+        record.engine is not None and record.engine.route == node.value.lower()
     ),
     "age": age_is,
     "done": count_is,

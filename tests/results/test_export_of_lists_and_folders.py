@@ -28,7 +28,7 @@ VIEWS = [
             ended_at=1_780_000_002_000,
             args_summary={"url": "http://user:pw@site.test/?token=abc"},
             error=ErrorInfo("=HYPERLINK(1)", "X"),
-            engine=EngineFields(name="weekly"),
+            engine=EngineFields(name="weekly", client="=cmd()", route="mcp"),
         ),
         units=Units(41, 120, failed=3),
     ),
@@ -52,6 +52,7 @@ async def test_a_row_of_the_list_holds_no_formula_and_no_secret(ledger, tmp_path
         first, second = csv.DictReader(file)
     assert (first["done"], first["total"], first["duration_ms"]) == ("41", "120", "1500")
     assert first["error"] == "'=HYPERLINK(1)"
+    assert (first["client"], first["route"]) == ("'=cmd()", "mcp")
     assert "pw" not in first["url"]
     assert "abc" not in first["url"]
     assert (second["status"], second["error"]) == ("unreadable", "not valid JSON")

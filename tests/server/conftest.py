@@ -92,3 +92,8 @@ def error(result: CallToolResult) -> dict[str, Any]:
     """The error that a call was answered with."""
     assert result.is_error, result.content
     return dict(result.structured_content["error"])
+
+
+def place_of(url: str) -> str:
+    """The `host:port` of a local address."""
+    return url.split("/")[2]

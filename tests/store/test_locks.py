@@ -236,6 +236,56 @@ def test_a_reused_inode_does_not_free_a_living_lock(folder: Folder, clock: LockC
         pass
 
 
+def test_a_peer_that_took_over_a_dead_lock_just_before_us_keeps_it(
+    folder: Folder, clock: LockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It removes the dead directory and makes its own, which often has the same inode."""
+    rename = Folder.rename
+    quicker: list[str] = []
+
+    def after_the_peer(self: Folder, old: str, new: str) -> None:
+        if not quicker:
+            quicker.append(old)
+            clock.aged(peers(folder), 0)
+        rename(self, old, new)
+
+    peers(folder).mkdir()
+    clock.aged(peers(folder), 20)
+    inode = peers(folder).stat().st_ino
+    monkeypatch.setattr(Folder, "rename", after_the_peer)
+    with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=UNMOVED_S + 1):
+        pass
+    assert quicker == [".lock.lock"]
+    assert peers(folder).stat().st_ino == inode
+    assert list(peers(folder).parent.glob(".lock.lock.dead-*")) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders have no modes there")
+@pytest.mark.parametrize("mode", [0o755, 0o700, 0o500])
+def test_only_our_own_directory_is_taken_after_a_second(
+    folder: Folder, clock: LockClock, mode: int
+) -> None:
+    """One of ours died between two writes; a peer may have locked the task in that moment.
+
+    Only the first lock of a Node process has a time of whole milliseconds.
+    """
+    with TaskLock(folder, "t"):
+        pass
+    peers(folder).mkdir(mode)
+    made_ns = peers(folder).stat().st_mtime_ns | 1
+    os.utime(peers(folder), ns=(made_ns, made_ns))
+    record = {"dir": None, "trying_ns": made_ns - 1_000_001}
+    (Path(folder.path) / "lock").write_text(json.dumps(record))
+    assert held_by_another(folder) == (mode != 0o500)
+    if mode == 0o500:
+        with TaskLock(folder, "t"):
+            assert lock_module.WATCH_S <= clock.passed_s < lock_module.WATCH_S + 0.2
+        return
+    with pytest.raises(LockTimeout), TaskLock(folder, "t", timeout_s=UNMOVED_S - 1):
+        pass
+    assert peers(folder).is_dir()
+
+
 def test_after_two_seconds_of_our_use_a_peer_gets_its_turn(folder: Folder, clock: LockClock):
     (Path(folder.path) / "lock").write_bytes(b"")  # what was before was by another clock
     while lock_module.YIELD_S not in clock.slept:  # bounded by the limit of the test

@@ -93,3 +93,25 @@ def test_what_many_share_is_remembered_for_a_few_thousand_only() -> None:
     for number in range(3 * meta._MOST_INTERNED):
         assert meta.compact(TaskRecord(task_id="a", pid=number), "a").pid == number
     assert len(meta._interned_values) <= meta._MOST_INTERNED + 1  # its own comes on top
+
+
+def test_light_tasks_keep_client_and_route_and_share_them(tmp_path: Path) -> None:
+    for number, task_id in enumerate(IDS):
+        ours = {**owned(f"owner {number}"), "run_id": str(number), "client": "a-client"}
+        more = {"metadata": {"a": 1}} if number else {}
+        put(tmp_path, task_id, status="COMPLETED", engine={**ours, **more, "route": "a-route"})
+    reader = LedgerReader(tmp_path)
+    for found in (reader.entries(IDS, compact), reader.ended(IDS, compact)[0], reader.entries(IDS)):
+        one, other = parts([*found])
+        assert (one.client, one.route) == ("a-client", "a-route")
+        assert (one.client, one.route) == (other.client, other.route)
+        assert one.client is other.client
+        assert one.route is other.route
+
+
+def test_a_list_cuts_the_long_client_of_a_large_task(tmp_path: Path) -> None:
+    put(tmp_path, IDS[0], kind="crawl", engine={"client": "x" * 100_000, "route": "mcp"})
+    (seen,) = LedgerReader(tmp_path).read_many(IDS[:1])
+    (one,) = parts([for_list(seen, compact)[0]])
+    assert one.client == "x" * 4_096
+    assert one.route == "mcp"

@@ -10,6 +10,7 @@ import pytest
 
 from engine.budgets import BUDGETS, DOMAINS, NEXT
 from engine.model.kind_traits import TRAITS
+from engine.model.records import ROUTES
 from engine.model.status import Facet, Reason, Standing
 from engine.text.messages import ENGLISH
 from engine.text.words import LEFT_OUT, REMARKS, SITEMAP_LIMITS
@@ -38,6 +39,8 @@ BUILT = {
     *(f"sitemap_limit.{one}" for one in SITEMAP_LIMITS),
     *(f"field.{field}" for field in FIELDS),
     *(f"events.{title}" for title in TITLES),
+    *(f"{name}.{route}" for name in ("route", "facet.route", "caller") for route in ROUTES),
+    *(f"caller.named.{route}" for route in ROUTES),
     *(f"budget.{status}" for status in ("ok", "warning")),
     *(f"said.budget.{level}" for level in NEXT),
     *(f"said.guard.{answer}" for answer in ("allowed", "refused")),

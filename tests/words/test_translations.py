@@ -36,6 +36,7 @@ SAME_MESSAGES = {
     ),
     *("budget.worst", "budget.spoken", "budget.short.allowedDomains", "events.chip", "age.ahead"),
     *(one for one in ENGLISH if one.startswith(("progress.", "rate."))),
+    *("column.client", "caller.named", "route.mcp", "route.http"),
 }
 SAME_ERRORS = {"{path}: {reason}", "{reason}", "{way_out}", "{suggested_next_action}"} | {
     "{element} {reason}",
