@@ -189,6 +189,7 @@ BROAD_CATCHERS = {
     ),
     "gui/engine_link/bridge.py": "a list that stands still must not look live: it follows anew",
     "engine/server/mcp_server.py": "a host gets a typed answer, and the log the details",
+    "engine/server/http_app.py": "a client gets a typed answer, and the log the details",
     "engine/server/messages.py": "a client gets a typed answer, and the log the details",
     "engine/cli/__main__.py": "the last resort: no traceback reaches a user, it goes to the log",
     "engine/cli/worker.py": "the last resort of a process that nobody looks at",

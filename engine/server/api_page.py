@@ -31,7 +31,7 @@ code, pre { font: .86rem/1.5 ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", 
 pre { background: var(--soft); border: 1px solid var(--line); border-radius: .4rem; margin: .6rem 0;
   overflow-x: auto; padding: .6rem .8rem }
 details { border: 1px solid var(--line); border-radius: .4rem; margin: .4rem 0 }
-summary { align-items: baseline; cursor: pointer; display: grid; gap: .75rem;
+summary { align-items: baseline; cursor: pointer; display: grid; gap: 0 .75rem;
   grid-template-columns: 3.6rem minmax(13rem, auto) 1fr; list-style: none; padding: .45rem .75rem }
 summary::-webkit-details-marker { display: none }
 summary:hover, details[open] > summary { background: var(--soft) }
@@ -95,10 +95,12 @@ MCP is served at <code>/mcp</code>, WebSocket messages at <code>/ws</code>.</p>
 </body>
 </html>
 """
+# The token goes through a pipe: every user may see the arguments of a process.
 FIRST: Final = """\
 FILE=~/.openchrome/server/access.json
-URL=$(jq -r .url $FILE); AUTH="Authorization: Bearer $(jq -r .token $FILE)"
-curl -H "$AUTH" $URL/tasks?limit=3"""
+URL=$(jq -r .url $FILE)
+oc() { jq -r '"header = \\"Authorization: Bearer \\(.token)\\""' $FILE | curl -sS -K - "$@"; }
+oc $URL/tasks?limit=3"""
 _BODIES: Final = {
     "post_tasks": {"kind": CRAWL_TRAITS.name, "args": {"url": "https://example.com/"}},
     "post_tasks_id_wait": {"timeout_ms": 60_000},
@@ -175,12 +177,14 @@ def _row(name: str, schema: Row, required: bool, described: Row) -> Row:
     said = str(described.get("description", ""))
     if schema.get("default") not in (None, False):
         said = f"{said} (default {schema['default']})"
+    if "enum" in schema:
+        said = f"{said}: " * bool(said) + ", ".join(map(str, schema["enum"]))
     return {"name": name, "required": required, "type": _type(schema), "said": said}
 
 
 def _type(schema: Row) -> str:
     if "enum" in schema:
-        return "one of: " + ", ".join(map(str, schema["enum"]))
+        return "text"
     if schema.get("type") == "array":
         return "list of " + _type(schema.get("items", {})) if schema.get("items") else "list"
     if "anyOf" in schema:
@@ -190,12 +194,10 @@ def _type(schema: Row) -> str:
 
 
 def _example(path: str, method: str, operation_id: str) -> str:
-    words = ["curl"]
-    if path != "/":
-        words.append('-H "$AUTH"')
+    words = ["curl" if path == "/" else "oc"]
     if method == "delete":
         words.append("-X DELETE")
-    if "text/event-stream" in path or path.endswith("/events"):
+    if path.endswith("/events"):
         words.append("-N")
     body = _BODIES.get(operation_id)
     if body is not None:

@@ -65,6 +65,7 @@ class ChangeFeed:
         self._engine = engine
         self._listeners: set[Listener] = set()
         self._reading: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
         self._total: int | None = None  # once the list is complete
 
     @contextmanager
@@ -72,9 +73,10 @@ class ChangeFeed:
         """Register a listener; the first one starts the reading, the last one ends it."""
         listener = Listener()
         self._listeners.add(listener)
-        if self._reading is None or self._reading.done():
+        if self._reading is None:
             self._total = None
             self._reading = asyncio.create_task(self._read(), name="read the list for HTTP")
+            self._reading.add_done_callback(self._ended)
         elif self._total is not None:
             listener.put(_ready(self._total))
         try:
@@ -82,24 +84,36 @@ class ChangeFeed:
         finally:
             self._listeners.discard(listener)
             if not self._listeners:
-                self._reading.cancel()
+                self._end()
 
     async def close(self) -> None:
         """End every listener and the reading."""
         for listener in self._listeners:
             listener.drop()
+        self._end()
+        if self._ending:
+            await asyncio.wait(tuple(self._ending))
+
+    def _end(self) -> None:
+        """Cancel the reading; a listener that comes now starts another one."""
         if self._reading is not None:
             self._reading.cancel()
-            await asyncio.wait({self._reading})
+            self._ending.add(self._reading)
+            self._reading = None
 
-    async def _read(self) -> None:
-        try:
-            async with aclosing(self._engine.tasks.changes()) as batches:
-                async for batch in batches:
-                    await self._pass_on(batch)
-        finally:
+    def _ended(self, reading: asyncio.Task[None]) -> None:
+        self._ending.discard(reading)
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            log.error("the list cannot be read for HTTP", exc_info=error)
+        if reading is self._reading:  # it ended by itself, as when the engine closes
+            self._reading = None
             for listener in self._listeners:
                 listener.drop()
+
+    async def _read(self) -> None:
+        async with aclosing(self._engine.tasks.changes()) as batches:
+            async for batch in batches:
+                await self._pass_on(batch)
 
     async def _pass_on(self, batch: Batch) -> None:
         if self._total is None:

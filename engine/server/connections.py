@@ -7,6 +7,7 @@ so that a client sees why; more are closed at once, since each one costs a file 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 import h11
@@ -35,7 +36,7 @@ REFUSED_S: Final = 2.0  # for the request of a connection beyond the limit
 class Deadline:
     """One timer at a time that closes a connection."""
 
-    def __init__(self, close: Any) -> None:
+    def __init__(self, close: Callable[[], object]) -> None:
         self._close = close
         self._timer: asyncio.TimerHandle | None = None
 

@@ -6,6 +6,7 @@ Everything but `GET /` needs the token, see `access`. The routes of verbs come f
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -47,9 +48,12 @@ from engine.verbs.json_answers import answer_data, tasks_data
 from engine.verbs.model import CALLER, Caller, Verb
 from engine.verbs.program_verbs import events_data
 
+log = logging.getLogger(__name__)
+
 MCP_PATH: Final = "/mcp"
 MCP_SESSIONS: Final = 200
 MCP_IDLE_S: Final = 30 * 60.0
+MOST_LOGGED: Final = 200  # characters of a path
 MANY: Final = 100  # tasks that are encoded in a thread
 _SUBMITTED: Final = ("task_name", "commands")  # a body of seed 002 has one of them
 
@@ -80,7 +84,10 @@ class HttpApp:
         self._asgi = Guard(self.starlette, access)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._asgi(scope, receive, send)
+        try:
+            await self._asgi(scope, receive, send)
+        except Exception:  # it was answered by `_on_failure`, if an answer had not begun
+            log.exception("a request of %s failed", scope["path"][:MOST_LOGGED])
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -137,14 +144,14 @@ class HttpApp:
             call = streams.until_left(call, request.receive, self.stopping)
         answer = await call
         if route is LIST and len(answer) > MANY:
-            encode = lambda: json_response(tasks_data(answer))  # noqa: E731
-            return await asyncio.to_thread(encode)
-        data = await answer_data(self._engine, route.verb.name, answer)
+            data = await asyncio.to_thread(tasks_data, answer)
+        else:
+            data = await answer_data(self._engine, route.verb.name, answer)
         if route.method == "DELETE":
             return _cancelled(answer.refused, data)
         if route.created:
             return json_response(data, 201, {"Location": location(route, data)})
-        return json_response(data)
+        return await asyncio.to_thread(json_response, data)  # some have megabytes
 
     def _call(self, request: Request, verb: Verb, given: Mapping[str, Any]) -> Awaitable[Any]:
         if verb.needs_caller:
@@ -168,7 +175,7 @@ class HttpApp:
         if isinstance(entry, TaskRecord) and entry.kind == COMMANDS_TRAITS.name:
             task = await self._engine.tasks.command_task(given["task_id"])
             data = {"task": task, "meta": data}
-        return json_response(data)
+        return await asyncio.to_thread(json_response, data)
 
     async def _events(self, request: Request) -> Response:
         task_id, headers = _id(request), request.headers
@@ -292,4 +299,4 @@ async def _on_router(request: Request, error: Exception) -> Response:
 
 
 async def _on_failure(request: Request, error: Exception) -> Response:
-    return refusal_response(FAILED)  # the server logs the traceback
+    return refusal_response(FAILED)

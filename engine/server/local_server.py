@@ -116,11 +116,6 @@ class LocalServer:
         if not serving.cancelled() and (error := serving.exception()) is not None:
             log.error("the HTTP server ended with an error", exc_info=error)
 
-    async def wait(self) -> None:
-        """Wait until the server has ended."""
-        if self._serving is not None:
-            await asyncio.wait({self._serving})
-
     async def _serve(self, listening: socket.socket) -> None:
         assert self._app is not None
         assert self._server is not None
@@ -131,7 +126,8 @@ class LocalServer:
 
 def bind(port: int) -> socket.socket:
     """Bind a socket of this machine alone. Raises PortTaken, PortRefused."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With the protocol named, asyncio sets TCP_NODELAY; without it each answer takes 40 ms more.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after a restart

@@ -27,6 +27,7 @@ from engine.server.mcp_tasks import TasksExtension
 from engine.server.prompts import get_prompt, list_prompts
 from engine.server.tool_table import Tool, tools_of
 from engine.service.admission import client_name
+from engine.service.commands import Stopped
 from engine.service.engine import Engine
 from engine.text import words
 from engine.verbs.json_answers import answer_data, described
@@ -38,6 +39,8 @@ Context = ServerRequestContext[Any, Any]
 
 NAME: Final = "openchrome-monitor"
 PROGRESS_S: Final = 0.5  # interval of progress notifications while a call waits
+SETTLE_MS: Final = 2_000
+MOST_SETTLED: Final = 20
 INSTRUCTIONS: Final = (
     "Runs browser tasks in real Chromium and keeps them in a ledger that an operator watches. "
     "For one page: navigate, read_page, act. For many pages or long work: oc_task_start, then "
@@ -145,8 +148,19 @@ class McpServer:
     async def _result(self, tool: Tool, answer: Any) -> types.CallToolResult:
         if isinstance(answer, ToolReply):
             return reply_result(answer)
+        if isinstance(answer, Stopped):
+            await self._settle(answer)
         data = await answer_data(self._engine, tool.verb.name, answer)
         return data_result(data)
+
+    async def _settle(self, stopped: Stopped) -> None:
+        """Wait until stopped tasks have ended, as far as they do within two seconds (seed 000)."""
+        waits = (
+            self._engine.tasks.wait(record.task_id, SETTLE_MS)
+            for record in stopped.records[:MOST_SETTLED]
+            if not record.is_terminal
+        )
+        await asyncio.gather(*waits, return_exceptions=True)
 
 
 def _started_id(answer: TaskRecord | Mapping[str, Any]) -> str | None:

@@ -61,7 +61,8 @@ class Messages:
             if message["type"] != "websocket.receive":
                 return
             answer = await self.answer(message.get("text"), caller)
-            await socket.send_text(msgspec.json.encode(answer).decode())
+            data = await asyncio.to_thread(msgspec.json.encode, answer)
+            await socket.send_text(data.decode())
         await socket.close(GOING_AWAY)
 
     async def answer(self, text: str | None, caller: Caller) -> Data:

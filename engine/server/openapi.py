@@ -51,20 +51,21 @@ def document() -> Doc:
     paths: dict[str, Doc] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
-    for path, methods in _others().items():
-        paths.setdefault(path, {}).update(methods)
-    return {
+    paths |= _others()
+    found: Doc = {
         "openapi": "3.1.0",
         "info": {"title": "OpenChrome Monitor", "version": VERSION, "description": DESCRIPTION},
         "tags": [{"name": name, "description": said} for name, said in TAGS.items()],
         "security": [{"token": []}],
-        "paths": {path: paths[path] for path in sorted(paths)},
+        "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": _schemas(),
             "responses": _error_responses(),
         },
     }
+    plain: Doc = msgspec.json.decode(msgspec.json.encode(found))  # tuples become lists
+    return plain
 
 
 def _operation(route: HttpRoute) -> Doc:

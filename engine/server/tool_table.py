@@ -165,8 +165,8 @@ _ALL: Final = (
         "tasks",
         "Ask one task (task_id), several (task_ids) or all that match a query (all_matching, with "
         "yes after dry_run) to stop. What they have finished is kept. A queued task ends at once, "
-        "a running one within two seconds. Returns {tasks, refused}. To end a recording with its "
-        "result COMPLETED, use oc_task_stop.",
+        "a running one within two seconds. Returns {tasks, refused} after it. To end a recording "
+        "with its result COMPLETED, use oc_task_stop.",
         extra=(_TASK_ID,),
         adapt=_ids_of,
         destroys=True,

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import mcp_types as types
 import pytest
 from mcp import MCPError
 from mcp.client.subscriptions import ResourceUpdated
@@ -28,6 +29,7 @@ async def test_a_task_its_events_and_its_result_are_resources(
 
         async def read(uri: str) -> dict[str, Any]:
             (found,) = (await client.read_resource(uri)).contents
+            assert isinstance(found, types.TextResourceContents)
             assert found.mime_type == "application/json"
             return dict(json.loads(found.text))
 

@@ -57,10 +57,8 @@ async def test_a_crawl_is_started_listed_cancelled_and_found_again(
         await with_pages(client, task_id)
         asked = time.monotonic()
         answer = await call(client, "oc_task_cancel", task_id=task_id)
-        assert answer["refused"] == []
-        ended = await call(client, "oc_task_wait", task_id=task_id, timeout_ms=30_000)
         took_s = time.monotonic() - asked
-        assert ended["status"] == "CANCELLED"
+        assert [one["status"] for one in answer["tasks"]] == ["CANCELLED"]
         assert took_s < CANCEL_S + 3.0  # for a crowded machine; the bench measures the figure
         found = await call(client, "oc_task_get", task_id=task_id, include_result=True)
         assert found["result"]["pages"], "what was finished is kept"
