@@ -33,6 +33,7 @@ KEEP_ALIVE_S: Final = 5
 GRACE_S: Final = 2.0  # for requests in progress, when the server ends
 CANCEL_S: Final = 1.0  # for them to end after they were cancelled
 LEAVE_TURNS: Final = 20  # of the loop: an aborted connection leaves in a callback
+_SSE_WATCHER: Final = "_shutdown_watcher"  # of sse_starlette; `stopping` ends the streams instead
 _NOT_ALLOWED: Final = {errno.EACCES, errno.EPERM}
 
 
@@ -105,16 +106,23 @@ class LocalServer:
 
     async def stop(self) -> None:
         """End every connection within some seconds. Idempotent."""
-        if self._serving is None or self._server is None or self._app is None:
+        serving = self._serving
+        if serving is None or self._server is None or self._app is None:
             return
         self._app.stopping.set()
         self._server.leave.set()
-        await asyncio.wait({self._serving})
+        await asyncio.wait({serving})
+        await _end_sse_watcher()
         with suppress(EngineError):  # the address stays in the file; its pid is proof enough
             await asyncio.to_thread(self._file.withdraw, self.port)
-        serving, self._serving = self._serving, None
+        self._serving = None
         if not serving.cancelled() and (error := serving.exception()) is not None:
             log.error("the HTTP server ended with an error", exc_info=error)
+
+    async def wait(self) -> None:
+        """Wait until the server has ended."""
+        if self._serving is not None:
+            await asyncio.wait({self._serving})
 
     async def _serve(self, listening: socket.socket) -> None:
         assert self._app is not None
@@ -122,6 +130,16 @@ class LocalServer:
         # Not by uvicorn, which ends the whole process when a lifespan fails.
         async with self._app.lifespan():
             await self._server.serve(sockets=[listening])
+
+
+async def _end_sse_watcher() -> None:
+    """End the task of the SDK's event streams, which looks for a signal until the loop ends."""
+    tasks = asyncio.all_tasks()
+    left = {each for each in tasks if getattr(each.get_coro(), "__name__", "") == _SSE_WATCHER}
+    for each in left:
+        each.cancel()
+    if left:
+        await asyncio.wait(left)
 
 
 def bind(port: int) -> socket.socket:
