@@ -115,6 +115,12 @@ DEFAULTS: dict[str, object] = {
     "engine.away_s": 60,  # seconds that a run waits for a missing folder
     "browser.path": "",  # the browser program; empty: search
     "commands.allow_files": "",  # the folder whose files command tasks may upload; empty: none
+    "programs.serve": False,  # MCP and HTTP for other programs of this machine
+    # Fixed, so that the configuration of a host stays valid. Below the ports of outgoing
+    # connections (from 32768), and not 8931, which MCP servers of browsers document.
+    "programs.port": 8947,  # 0: any free one
+    "programs.allow_private": [],  # host:port that their tasks may open
+    "programs.allow_secrets": [],  # environment variables that their tasks may use
     "retention.days": 30,  # delete tasks older than so many days …
     "retention.keep": 0,  # … but never the newest so many
     "retention.gigabytes": 0,  # … and the oldest above this total; 0: no limit

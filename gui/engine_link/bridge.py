@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from engine.service.requests import problems
 from engine.service.rerun import Asked, repeatable
 from engine.service.router.ledger_paths import Beside, LedgerState, NoSuchLedger
 from engine.service.router.ledger_router import SILENT_S, ask_for, check_label
+from gui.engine_link.program_server import ProgramServer
 from gui.engine_link.scheduling import TaskSet
 from gui.engine_link.subscription import BatchThrottle
 from gui.engine_link.task_events import EventFollower, EventPart, EventRow, Offset, Told, event_row
@@ -290,6 +292,8 @@ CLOSE_S = 5.0
 class Bridge(LedgerCalls):
     """The engine as the window uses it; every signal carries one record.
 
+    `programs` is the server for other programs, which stays off until its settings are applied.
+
     `answered` carries the token of a request with its record or its error, which is then not
     reported elsewhere.
     """
@@ -319,6 +323,7 @@ class Bridge(LedgerCalls):
         self._silence = ""  # Message about an unresponsive folder while its ledger is opened
         self._standstill = ""  # Reason why the list does not follow the open ledger
         self._requests: dict[str, Asked] = {}
+        self.programs = ProgramServer(lambda: self.engine, self)
         self._pulse = QTimer(self, interval=HEALTH_MS)
         self._pulse.timeout.connect(self.show_health)
 
@@ -424,13 +429,16 @@ class Bridge(LedgerCalls):
     async def close(self) -> None:
         """Stop following, cancel running tasks and close the browser within about 5 s."""
         self._pulse.stop()
+        began = time.monotonic()
+        await self.programs.close()  # First, so that no program starts anything more
+        grace_s = max(1.0, CLOSE_S - (time.monotonic() - began))
         await self._keep_promises()
         await self._tasks.close()
         if self._making is not None:
             # A ledger that is still opening may hold its lease already.
             (engine,) = await asyncio.gather(self._making, return_exceptions=True)
             if isinstance(engine, Engine):
-                await engine.close(CLOSE_S)
+                await engine.close(grace_s)
         await self._sample.close()
 
     def show_health(self) -> None:

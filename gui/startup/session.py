@@ -14,6 +14,7 @@ from gui.context.preferences import Memory
 from gui.desktop.integration import DesktopIntegration, QuitHandler
 from gui.desktop.launch_request import Wish, come_forward, wish_in
 from gui.engine_link.bridge import CLOSE_S, Bridge
+from gui.settings.program_access import ProgramAccess
 from gui.startup.crash_handler import CrashHandler
 from gui.startup.window_builder import furnish
 from gui.style.banners import Choice
@@ -57,6 +58,8 @@ class Session(QObject):
         context, remember = self.window.context, self.window.remember
         show_tasks = self.window.arrivals.show_tasks
         self._desktop = DesktopIntegration(context, remember, show_tasks) if accepts else None
+        if accepts:
+            ProgramAccess(context)
         citizen = self._desktop
         self.leaving = citizen.leaving if citizen else QuitHandler(context, remember, lambda: None)
         self.leaving.left.connect(self._end)
