@@ -115,6 +115,10 @@ class HelpActions(QObject):
         """Open the settings where a browser is chosen."""
         self._show_page("browser.")
 
+    def show_programs(self) -> None:
+        """Open the settings page of other programs."""
+        self._show_page("programs.")
+
     def change_shortcuts(self) -> None:
         """Open the settings page of shortcuts."""
         self._show_page("shortcuts.")

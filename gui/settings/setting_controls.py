@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QFile, QIODevice, QObject, QRegularExpression, Qt
-from PySide6.QtGui import QRegularExpressionValidator
+from PySide6.QtCore import QEvent, QFile, QIODevice, QObject, QRegularExpression, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QHideEvent, QRegularExpressionValidator
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -22,10 +22,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.model.display import display
 from engine.model.errors import EngineError
 from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
 from gui.i18n import language
+from gui.style.editors import Patterns
 from gui.style.questions import documents
 from gui.style.theme import TonedLabel
 from gui.style.widgets import arrange
@@ -68,6 +70,10 @@ class Part(QWidget):
         self.said.show_tone(tone)
         self.said.show_text(words)
         self.said.setVisible(bool(words))
+
+
+class TallPart(Part):
+    """Part of several rows, whose label stands beside the first one."""
 
 
 class WidePart(Part):
@@ -209,6 +215,7 @@ class Diagnostics(Part):
 
 CLOCK = QRegularExpression(r"(([01]?\d|2[0-3]):[0-5]\d)?")
 FIELD_WIDTH = 260
+MOST_LINES, MOST_WORD = 100, 80
 Make = Callable[[QWidget], QWidget]
 
 
@@ -230,7 +237,8 @@ class Choice:
 class Number:
     """An integer; `none` labels the lowest value, `one` is the suffix of 1.
 
-    `beyond` is the message for a saved value out of range, with the nearest valid value.
+    `beyond` is the message for a saved value out of range, with the nearest valid value. With
+    `whole`, a typed number counts when the field is left, not with each digit.
     """
 
     low: int
@@ -239,6 +247,7 @@ class Number:
     none: str = ""
     one: str = ""
     beyond: str = ""
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +259,18 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """A list of words, one a line; `wrong` is the message for those that `is_valid` refuses.
+
+    Refused words are kept, so that a mistake can be corrected, but have no effect.
+    """
+
+    empty: str
+    wrong: str
+    is_valid: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class File:
     """The path of a program or a folder."""
 
@@ -258,7 +279,7 @@ class File:
     is_folder: bool = False
 
 
-Control = Switch | Choice | Number | Clock | File
+Control = Switch | Choice | Number | Clock | Lines | File
 
 
 def control_for(control: Control, key: str, preferences: Preferences, parent: QWidget) -> QWidget:
@@ -268,6 +289,7 @@ def control_for(control: Control, key: str, preferences: Preferences, parent: QW
         Choice: _choice,
         Number: _number,
         Clock: _clock,
+        Lines: _lines,
         File: _file,
     }
     return makers[type(control)](control, key, preferences, parent)
@@ -310,6 +332,7 @@ def _number(control: Number, key: str, preferences: Preferences, parent: QWidget
     box.setRange(control.low, control.high)
     box.setSuffix(control.suffix)
     box.setSpecialValueText(control.none)
+    box.setKeyboardTracking(not control.whole)
     if control.one:
         suffixes = {1: control.one}
         box.valueChanged.connect(lambda value: box.setSuffix(suffixes.get(value, control.suffix)))
@@ -357,6 +380,45 @@ def _clock(control: Clock, key: str, preferences: Preferences, parent: QWidget) 
     judge()
     row.addWidget(field, 1)
     row.addWidget(wrong, 1)
+    both.setFocusProxy(field)
+    return both
+
+
+class _LinesEditor(Patterns):
+    """Editor that emits `left` when it loses the focus or is hidden."""
+
+    left = Signal()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        if event.reason() != Qt.FocusReason.PopupFocusReason:  # its own context menu
+            self.left.emit()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.left.emit()
+
+
+def _lines(control: Lines, key: str, preferences: Preferences, parent: QWidget) -> QWidget:
+    both = QWidget(parent)
+    field = _LinesEditor()
+    field.setPlaceholderText(control.empty)
+    wrong = TonedLabel("", "bad", both)
+    wrong.setWordWrap(True)
+
+    def kept() -> list[str]:
+        return [line for line in preferences.get(key, list) if isinstance(line, str)]
+
+    def show() -> None:
+        if field.lines() != kept():
+            field.setPlainText("\n".join(kept()))
+        refused = [display(line, MOST_WORD) for line in kept() if not control.is_valid(line)]
+        wrong.show_text(control.wrong.format(", ".join(refused)) if refused else "")
+        wrong.setVisible(bool(refused))
+
+    arrange(QVBoxLayout(both), field, wrong, margins=0, spacing=2)
+    _follow(field, key, preferences, show)
+    field.left.connect(lambda: preferences.set(key, field.lines()[:MOST_LINES]))
     both.setFocusProxy(field)
     return both
 

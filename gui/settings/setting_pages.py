@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.model.errors import EngineError
+from engine.service.allowlists import is_variable, private_place
 from engine.service.pruning import Preview, Pruned, Rules
 from engine.service.router.ledger_paths import Beside, LedgerState
 from engine.text import words
@@ -30,6 +31,8 @@ from gui.context.window_context import WindowContext
 from gui.i18n import language
 from gui.i18n.language import NAMES
 from gui.i18n.names import state_word
+from gui.settings.program_access import MOST_PORT, PREFIX
+from gui.settings.programs_part import ServerPart
 from gui.settings.setting_controls import (
     BrowserTest,
     CarryOver,
@@ -38,6 +41,7 @@ from gui.settings.setting_controls import (
     Control,
     Diagnostics,
     File,
+    Lines,
     Number,
     OpenAgain,
     Part,
@@ -453,6 +457,7 @@ class SettingPages(QObject):
             self._appearance(),
             self._ledgers(),
             self._engine(),
+            self._programs(),
             self._notices(),
             self._retention(),
             self._shortcuts(),
@@ -548,6 +553,65 @@ class SettingPages(QObject):
             Item("", "", OpenAgain),
         )
         return Page(tr("Engine and browser"), ("engine.", "browser.", "commands."), items)
+
+    def _programs(self) -> Page:
+        tr = self.tr
+        serve = Switch(tr("Let programs on this machine start and watch tasks"))
+        items = (
+            Item(
+                "programs.serve",
+                tr("Access"),
+                serve,
+                tr(
+                    "Programs that have the token (agents over MCP, scripts over HTTP) can also "
+                    "read results and cancel any task of this list."
+                ),
+            ),
+            Item("", tr("Server"), ServerPart),
+            *self._program_limits(),
+        )
+        return Page(tr("Other programs"), (PREFIX,), items)
+
+    def _program_limits(self) -> tuple[Item, ...]:
+        tr = self.tr
+        beyond = tr("{0} was chosen; {1} is what can be.")
+        port = Number(0, MOST_PORT, none=tr("Any free port"), beyond=beyond, whole=True)
+        places = Lines(
+            tr("None, or as localhost:8080"),
+            tr("Not used: {0}. Each line is a host and a port."),
+            lambda line: private_place(line) is not None,
+        )
+        names = Lines(
+            tr("None, or as SHOP_PASSWORD"),
+            tr("Not used: {0}. Each line is the name of a variable."),
+            is_variable,
+        )
+        return (
+            Item(
+                "programs.port",
+                tr("Port"),
+                port,
+                tr("With a fixed port, an address in a program’s configuration stays valid."),
+            ),
+            Item(
+                "programs.allow_private",
+                tr("Private addresses"),
+                places,
+                tr(
+                    "Tasks of programs open public addresses, and of your machine or network only "
+                    "these; one a line."
+                ),
+            ),
+            Item(
+                "programs.allow_secrets",
+                tr("Secrets"),
+                names,
+                tr(
+                    "Tasks of programs may type the values of these environment variables into "
+                    "any page; one a line."
+                ),
+            ),
+        )
 
     def _notices(self) -> Page:
         tr = self.tr

@@ -28,8 +28,10 @@ from gui.settings.setting_controls import (
     Choice,
     Clock,
     File,
+    Lines,
     Number,
     Switch,
+    TallPart,
     WidePart,
     control_for,
 )
@@ -136,6 +138,7 @@ SIZE = QSize(780, 520)
 NAME_HEIGHT = 26
 LIST_WIDTH = 180
 LABEL_WIDTH = 150
+FRAME = 5  # Pixels above the first line of an editor of lines
 
 
 class SettingsDialog(InOrder, QDialog):
@@ -253,7 +256,7 @@ class _Line(QWidget):
     def __init__(self, item: Item, ctx: WindowContext, parent: QWidget) -> None:
         super().__init__(parent)
         control, preferences = item.control, ctx.preferences
-        if isinstance(control, Switch | Choice | Number | Clock | File):
+        if isinstance(control, Switch | Choice | Number | Clock | Lines | File):
             self._editor = control_for(control, item.key, preferences, self)
             field = self._editor.focusProxy() or self._editor
             field.setAccessibleName(item.label or getattr(control, "words", ""))
@@ -276,7 +279,10 @@ class _Line(QWidget):
             label.hide()
             grid.addWidget(self._editor, 0, 0, 1, 2)
         else:
-            grid.addWidget(label, 0, 0, Qt.AlignmentFlag.AlignVCenter)
+            tall = isinstance(item.control, Lines) or isinstance(self._editor, TallPart)
+            align = Qt.AlignmentFlag.AlignTop if tall else Qt.AlignmentFlag.AlignVCenter
+            label.setContentsMargins(0, FRAME if isinstance(item.control, Lines) else 0, 0, 0)
+            grid.addWidget(label, 0, 0, align)
             grid.addWidget(self._editor, 0, 1)
         grid.setColumnStretch(1, 1)
         grid.setColumnStretch(2, 0 if self._editor.maximumWidth() > FIELD_WIDTH else 1)

@@ -278,6 +278,7 @@ def _attention(window: MainWindow, p: WindowParts) -> None:
 def _help_actions(_: MainWindow, p: WindowParts) -> None:
     part = HelpActions(p.context, p.reports, p.shortcuts)
     p.trouble.browser_wanted.connect(part.choose_browser)
+    p.status.programs_clicked.connect(part.show_programs)
 
 
 def _early_keys(window: MainWindow, p: WindowParts) -> None:

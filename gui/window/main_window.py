@@ -208,6 +208,7 @@ class MainWindow(QMainWindow):
         self.acts.keep_to(self.table, "cancel", "copy_ids", "copy_rows", "all")
         self.requests.started.connect(self.started_task_selector.expect)
         self.status.root_clicked.connect(self.show_ledger_folder)
+        self.bridge.programs.changed.connect(self._show_programs)
         self.requests.failed.connect(self.trouble.show_error)
         self.requests.refused.connect(self.trouble.show_refusals)
 
@@ -245,6 +246,9 @@ class MainWindow(QMainWindow):
         accepts = health.engine == "ready" and not health.read_only
         self.area.show_accepting(accepts)
         self.acts.allow_starts(accepts, retold(health.read_only))
+
+    def _show_programs(self) -> None:
+        self.status.show_programs(self.bridge.programs.status)
 
     def _show_title(self) -> None:
         """Set the title to the shown ledgers; Qt adds the program's name."""

@@ -15,8 +15,10 @@ from engine.model.errors import BrowserMissing, EngineError, TaskNotFound
 from engine.model.records import Health
 from engine.text.messages import retold
 from engine.text.words import count
+from gui.engine_link.program_server import ServerState, ServerStatus
 from gui.i18n import language
 from gui.style.banners import Banner, Choice
+from gui.style.icons import wear
 from gui.style.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
 from gui.style.widgets import arrange
 
@@ -83,12 +85,13 @@ class StatusBar(QStatusBar):
 
     root_clicked = Signal()
     beside_clicked = Signal()
+    programs_clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.engine, self.watcher, self.ground = _Sign(self), _Sign(self), _Sign(self)
         self.work, self.root = plain_label(parent=self), _Link(self)
-        self.beside = _Beside(self)
+        self.beside, self.programs = _Beside(self), _Link(self)
         self._root = ""
         self.setSizeGripEnabled(False)
         self.setContentsMargins(8, 0, 8, 0)
@@ -97,9 +100,13 @@ class StatusBar(QStatusBar):
                 self.addWidget(_rule(self))
             self.addWidget(part)
         self.addPermanentWidget(self.ground)
+        self.addPermanentWidget(self.programs)
         self.addPermanentWidget(self.beside)
         self.addPermanentWidget(self.root)
         self.ground.hide()
+        self.programs.hide()
+        self.programs.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.programs.clicked.connect(self.programs_clicked)
         self.root.clicked.connect(self.root_clicked)
         self.beside.link.clicked.connect(self.beside_clicked)
 
@@ -120,6 +127,24 @@ class StatusBar(QStatusBar):
     def show_beside(self, tone_name: str, words: str, hint: str) -> None:
         """Show the summary from `ledger_words.summed_up`; an empty `hint` hides it."""
         self.beside.show_state(tone_name, words, hint)
+        self._fit()
+
+    def show_programs(self, status: ServerStatus) -> None:
+        """Show that other programs may connect, or why they cannot."""
+        runs, failed = status.state is ServerState.RUNNING, status.error is not None
+        if runs:
+            words = self.tr("Open to programs")
+            hint = self.tr("Programs on this machine may start and watch tasks at {0}.")
+            hint = hint.format(status.url)
+        else:
+            words = self.tr("Closed to programs")
+            hint = language.told(status.error) if status.error is not None else ""
+        wear(self.programs, "warning" if failed else "agent")
+        self.programs.setText(words)
+        self.programs.setToolTip(plain_tip(hint))
+        self.programs.setAccessibleName(words)
+        self.programs.setAccessibleDescription(display(hint, MOST_CHARS))
+        self.programs.setVisible(runs or failed)
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

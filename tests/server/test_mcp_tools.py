@@ -274,9 +274,9 @@ async def test_lists_that_are_changed_hold_for_the_next_request_and_not_for_the_
     home: Path, site: Any, kept_browser: object
 ) -> None:
     place = place_of(site.url)
-    asked = {"kind": "crawl", "args": {"url": site.url, "max_pages": 1, **FAST}}
-    login = {"username": "ann", "password": {"secret": "env:GIVEN"}}
-    secret = {**asked["args"], **login}
+    args = {"url": site.url, "max_pages": 1, **FAST}
+    asked = {"kind": "crawl", "args": args}
+    secret = {**args, "username": "ann", "password": {"secret": "env:GIVEN"}}
     engine = Engine(replace(Settings.at(home=home), environ={"GIVEN": "x"}), accepts=True)
     await engine.open()
     face = McpServer(engine)
@@ -301,7 +301,7 @@ async def test_lists_that_are_changed_hold_for_the_next_request_and_not_for_the_
             await engine.allow([], [])
             assert engine.agents.sessions.agents == (), "its page was open there"
             assert (await crawled(), await opened()) == ("FAILED", False)
-        operators = await engine.requests.start("crawl", {**asked["args"], **secret})
+        operators = await engine.requests.start("crawl", secret)
         assert (await engine.tasks.wait(operators.task_id)).status == "COMPLETED"
     finally:
         await face.close()
