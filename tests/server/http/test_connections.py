@@ -8,6 +8,7 @@ import socket
 import time
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from engine.server import connections
@@ -128,10 +129,7 @@ async def test_a_reader_that_does_not_read_is_closed(
     monkeypatch.setattr(connections, "STALL_S", 0.3)
     async with serving() as client:
         task_id = await client.envelope()
-        events = client.server.token_file.parents[1] / "tasks" / task_id / "events.jsonl"
-        line = json.dumps({"ts": 1, "kind": "progress", "data": {"message": "x" * 4_000}}) + "\n"
-        with events.open("a") as out:
-            out.write(line * 8_000)  # more than the buffers of both ends hold
+        _write_many_events(client.server.token_file.parents[1], task_id)
         async with client.raw() as (reader, writer):
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             reader._transport.pause_reading()  # type: ignore[attr-defined]
@@ -220,8 +218,6 @@ async def test_it_ends_soon_whatever_is_open(home: Path) -> None:
     async with opened(home) as engine:
         server = LocalServer(engine)
         await server.start()
-        import aiohttp
-
         async with aiohttp.ClientSession() as session:
             client = Client(server, engine, session)
             task_id = await client.envelope()
@@ -235,12 +231,30 @@ async def test_it_ends_soon_whatever_is_open(home: Path) -> None:
             await server.stop()
             assert time.monotonic() - began < 2.0
             assert await waiting == (503, "shutting_down")
-            assert b"objective" in await stream.read() or True
+            assert b"event: started" in await stream.read()
             assert (await web_socket.receive()).type.name in ("CLOSE", "CLOSED")
             changes.close()
             mcp.close()
         assert not server.is_running
         await server.stop()
+
+
+async def test_it_ends_although_a_client_reads_nothing(home: Path) -> None:
+    async with opened(home) as engine:
+        server = LocalServer(engine)
+        await server.start()
+        async with aiohttp.ClientSession() as session:
+            client = Client(server, engine, session)
+            task_id = await client.envelope()
+            _write_many_events(home, task_id)
+            async with client.raw() as (reader, writer):
+                reader._transport.pause_reading()  # type: ignore[attr-defined]
+                writer.write(client.head(f"GET /tasks/{task_id}/events HTTP/1.1"))
+                await asyncio.sleep(0.5)
+                began = time.monotonic()
+                await server.stop()
+                assert time.monotonic() - began < 4
+                assert not _open(client)
 
 
 async def test_it_starts_again_in_the_same_process(home: Path) -> None:
@@ -256,6 +270,13 @@ async def test_it_starts_again_in_the_same_process(home: Path) -> None:
                 assert b"200" in await reader.readline()
                 writer.close()
             await server.stop()
+
+
+def _write_many_events(home: Path, task_id: str) -> None:
+    """Write more events than the buffers of both ends hold."""
+    line = json.dumps({"ts": 1, "kind": "progress", "data": {"message": "x" * 4_000}}) + "\n"
+    with (home / "tasks" / task_id / "events.jsonl").open("a") as out:
+        out.write(line * 8_000)
 
 
 async def _trickle(writer: asyncio.StreamWriter) -> None:
