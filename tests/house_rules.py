@@ -27,7 +27,11 @@ SEAMS = {
     "shiboken6": ("gui/",),
     "click": ("engine/cli/",),
     "send2trash": ("engine/service/pruning.py",),
-    "jinja2": ("engine/export/report.py",),
+    "jinja2": ("engine/export/report.py", "engine/server/api_page.py"),
+    "uvicorn": ("engine/server/connections.py", "engine/server/local_server.py"),
+    "starlette": ("engine/server/",),
+    "websockets": ("engine/server/connections.py",),
+    "mcp": ("engine/server/",),
     "xlsxwriter": ("engine/export/report.py",),
     "rich": ("engine/cli/",),
     "dbus_fast": ("gui/desktop/bus.py",),
@@ -115,6 +119,11 @@ SPAWNERS = {
         "notifications, sent at once"
     ),
     "engine/server/mcp_server.py": "a verb's call, awaited beside its progress",
+    "engine/server/change_feed.py": (
+        "the reading of the live list while somebody listens, ended with the last listener"
+    ),
+    "engine/server/local_server.py": "the server itself, ended by stop()",
+    "engine/server/streams.py": "work beside what ends it early; all are awaited together",
     "engine/egress/connecting.py": ("tries at several addresses, cancelled when one is connected"),
     "engine/browser/chromium/browser_instance.py": (
         "a context's closing, given up at its limit, and its opening, closed when nobody waits for "
@@ -180,6 +189,8 @@ BROAD_CATCHERS = {
     ),
     "gui/engine_link/bridge.py": "a list that stands still must not look live: it follows anew",
     "engine/server/mcp_server.py": "a host gets a typed answer, and the log the details",
+    "engine/server/http_app.py": "a client gets a typed answer, and the log the details",
+    "engine/server/messages.py": "a client gets a typed answer, and the log the details",
     "engine/cli/__main__.py": "the last resort: no traceback reaches a user, it goes to the log",
     "engine/cli/worker.py": "the last resort of a process that nobody looks at",
 }

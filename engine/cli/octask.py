@@ -30,6 +30,7 @@ from engine.cli.mcp_command import mcp
 from engine.cli.prune import prune
 from engine.cli.rerun_commands import rerun, retry
 from engine.cli.run import run
+from engine.cli.serve_command import serve
 from engine.cli.start import Number, start
 from engine.cli.watch_command import watch
 from engine.cli.worker import worker
@@ -222,6 +223,7 @@ def doctor(home: Path | None, root: Path | None, as_json: bool) -> None:
 octask.add_command(run)
 octask.add_command(start)
 octask.add_command(rerun)
+octask.add_command(serve)
 octask.add_command(retry)
 octask.add_command(watch)
 octask.add_command(worker)
