@@ -1,6 +1,6 @@
-"""Options of `octask mcp` and `octask serve`: what requests of programs may reach.
+"""Options of `octask mcp` and `octask serve` that allow private addresses, secrets and files.
 
-A program may be led by a page, so it reaches only what the operator names here (docs/agents.md).
+A page may control the program, so access needs the operator's permission (docs/agents.md).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ServerNotInstalled(EngineError):
 
 
 def trust_options(command: F) -> F:
-    """Add the options of what a program may reach."""
+    """Add the options to a command."""
     for option in (
         allow_files_option,
         click.option(
@@ -53,7 +53,7 @@ def trust_options(command: F) -> F:
 
 
 def trusting(settings: Settings, given: Mapping[str, Any]) -> Settings:
-    """Return the settings with what the options allow.
+    """Return the settings with the permissions of the options.
 
     Raises:
         InvalidArguments: an option has no valid value.

@@ -58,7 +58,7 @@ def uri_of(task_id: str, part: str = "") -> str:
 
 
 class NewsBus(InMemorySubscriptionBus):
-    """Bus that reads the live list of the ledger while somebody listens."""
+    """Bus that reads the live list of the ledger while it has listeners."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""MCP server over the verb table: tools, their answers, progress, and what a client may know.
+"""MCP server over the verb table: tools with their results, progress, resources and prompts.
 
 Built on the low-level server of the official SDK, because tools, their schemas and their checks
 come from our own tables. Serves the handshake of 2025 and the protocol of 2026-07-28.

@@ -100,7 +100,7 @@ class TasksExtension:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
 
     async def _result(self, view: TaskView) -> dict[str, Any]:
-        """Return the tool's result: the ended task with the first part of what it found."""
+        """Return the tool's result: the ended task with the first part of its result."""
         data = await task_data(self._engine, view)
         entry = view.entry
         if isinstance(entry, TaskRecord):

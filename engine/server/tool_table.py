@@ -1,7 +1,7 @@
 """Tools of MCP: the verb that each one calls, the names of its arguments, and when to use it.
 
-A description is written for the model that chooses: what the tool does, when another one is
-better, and what comes back. Names of tools and arguments are OpenChrome's, so that a host can
+Descriptions are for the model that chooses a tool: its effect, the better tool for other cases,
+and the result. Names of tools and arguments are OpenChrome's, so that a host can
 change between the two programs (seeds 000 to 004).
 """
 
@@ -402,7 +402,7 @@ _ALL: Final = (
     ),
 )
 
-# What the table of the browser tools does not say: when to choose which.
+# When to choose which browser tool.
 _CHOOSE: Final[Mapping[str, str]] = {
     "navigate": "Use it first: the other browser tools act on the open tab. Returns the address, "
     "the title and tab_id. For many pages use oc_task_start with kind crawl.",
@@ -441,5 +441,5 @@ TOOLS: Final[Mapping[str, Tool]] = {**{tool.name: tool for tool in _ALL}, **_bro
 
 
 def tools_of(groups: Collection[str]) -> Mapping[str, Tool]:
-    """Return the tools of these groups; of all groups if none is named."""
+    """Return the tools of these groups; without groups all tools."""
     return {name: tool for name, tool in TOOLS.items() if not groups or tool.group in groups}

@@ -1,4 +1,4 @@
-"""Answers of verbs as JSON data: what `--json` prints, MCP returns and HTTP sends."""
+"""Answers of verbs as JSON data, for `--json`, MCP and HTTP."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def tasks_data(views: Sequence[TaskView]) -> Data:
 
 
 def plan_data(plan: Plan) -> Data:
-    """Encode what a cancel would do: task ids by effect, and their numbers."""
+    """Encode the plan of a cancel: task ids by effect, and their numbers."""
     ids = {fate.value: [view.task_id for view in plan.of(fate)] for fate in Fate}
     counts = {name: len(found) for name, found in ids.items()}
     return {"dry_run": True, "counts": counts, "ids": ids}
@@ -110,7 +110,7 @@ async def task_facts(engine: Engine, view: TaskView) -> Data:
 
 
 async def answer_data(engine: Engine, name: str, answer: Any) -> Any:
-    """Encode what the verb `name` returned."""
+    """Encode the return value of the verb `name`."""
     encode = ENCODERS.get(name)
     return msgspec.to_builtins(answer) if encode is None else await encode(engine, answer)
 

@@ -19,7 +19,7 @@ Shape = Literal["text", "path", "number", "flag", "json", "many", "items", "call
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls a verb: the face (`route`), and the name that a program gave itself (`client`)."""
+    """Caller of a verb: its route (mcp, cli, http) and its own name."""
 
     route: str | None = None
     client: str | None = None

@@ -1,6 +1,6 @@
 """JSON Schemas of verbs, of the arguments of each kind, and of a command task.
 
-They are made from the tables that validate the values, so none promises what is then refused.
+They are made from the tables that validate the values.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def param_schema(param: Param) -> Schema:
 
 
 def reading_schema(read: Reading) -> Schema:
-    """Return what a reader accepts; empty where that cannot be said as a schema."""
+    """Return the schema of a reader; empty for a reader without one."""
     if isinstance(read, Maybe):
         return reading_schema(read.read)
     if isinstance(read, Whole):
