@@ -123,6 +123,7 @@ SPAWNERS = {
         "the reading of the live list while somebody listens, ended with the last listener; "
         "notifications, sent at once"
     ),
+    "engine/server/stdio.py": "the end of the process after a signal, which ends with it",
     "engine/server/mcp_server.py": "a verb's call, awaited beside its progress",
     "engine/server/change_feed.py": (
         "the reading of the live list while somebody listens, ended with the last listener"

@@ -6,6 +6,7 @@ A stream ends when its client leaves, stops reading (`connections.STALL_S`), or 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable
@@ -16,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from engine.model.errors import EngineError, InvalidArguments, Problem, ShuttingDown
-from engine.model.records import TERMINAL, TaskEvent, TaskRecord
+from engine.model.records import TERMINAL, History, TaskEvent, TaskRecord
 from engine.server.change_feed import ChangeFeed
 from engine.server.http_answers import JSON_TYPE
 from engine.service.engine import Engine
@@ -25,7 +26,8 @@ from engine.verbs.model import MOST_NUMBER
 
 SSE_TYPE: Final = "text/event-stream"
 HEARTBEAT_S: Final = 15.0
-POLL_S: Final = 0.25  # as often as a runner reads requests; one read takes 0.3 ms of a thread
+POLL_S: Final = 0.25  # as often as a runner reads requests
+LOOK_S: Final = 2.0  # between looks at the record of a task that wrote no event of its end
 BLOCK: Final = 64 * 1024
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}", re.ASCII)
 _TERMINAL: Final = frozenset(status.lower() for status in TERMINAL)
@@ -121,34 +123,40 @@ async def task_events(engine: Engine, task_id: str, offset: int) -> Blocks:
 
     The id of an event is the offset behind it, where a reconnecting client continues.
     """
-    sent_at = time.monotonic()
+    sent_at, looked_at = time.monotonic(), -math.inf
     ended: TaskRecord | EngineError | None = None
+    has_last = False  # the event of its end was sent
     while True:
         try:
             part = await engine.tasks.history(task_id, _placed, since=offset)
         except EngineError as error:
             yield event_block("end", {"error": described(error)})
             return
-        behind = [start for _, start in part.events[1:]] + [part.next_offset]
-        kinds = [event.kind for event, _ in part.events]
         if part.events:
-            yield b"".join(
-                event_block(event.kind, event, at)
-                for (event, _), at in zip(part.events, behind, strict=True)
-            )
+            yield _event_blocks(part)
             sent_at = time.monotonic()
+            has_last = has_last or any(event.kind in _TERMINAL for event, _ in part.events)
         if part.next_offset != offset:
             offset = part.next_offset
-            if not (ended and _TERMINAL.intersection(kinds)):
-                continue
+            continue
         if ended is not None:
             yield _end_block(ended, offset)
             return
-        ended = await _ended(engine, task_id)
-        if ended is None and time.monotonic() - sent_at >= HEARTBEAT_S:
+        if has_last or time.monotonic() - looked_at >= LOOK_S:
+            looked_at, ended = time.monotonic(), await _ended(engine, task_id)
+            if has_last and ended is not None:
+                continue
+            has_last = False
+        if time.monotonic() - sent_at >= HEARTBEAT_S:
             yield b": still here\n\n"
             sent_at = time.monotonic()
-        await asyncio.sleep(0 if isinstance(ended, EngineError) else POLL_S)
+        await asyncio.sleep(POLL_S)  # also for the last event, which follows the record
+
+
+def _event_blocks(part: History[tuple[TaskEvent, int]]) -> bytes:
+    behind = [start for _, start in part.events[1:]] + [part.next_offset]
+    pairs = zip(part.events, behind, strict=True)
+    return b"".join(event_block(event.kind, event, at) for (event, _), at in pairs)
 
 
 def _placed(event: TaskEvent, start: int) -> tuple[TaskEvent, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -9,9 +11,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
 from engine.model.config import Settings
@@ -19,8 +23,9 @@ from engine.server.mcp_server import McpServer
 from engine.service.engine import Engine
 
 Hosting = Callable[..., AbstractAsyncContextManager[Client]]
-SIDES = ("memory", "stdio")
+SIDES = ("memory", "stdio", "serve")
 MODES = ("auto", "legacy")
+WAIT_S = 60.0
 
 
 class TaskHandle(types.Result):
@@ -51,6 +56,10 @@ def hosting(home: Path, places: list[str]) -> Hosting:
             async with Client(_stdio(home, places), **options) as client:
                 yield client
             return
+        if side == "serve":
+            async with _served(home, places) as way, Client(way, **options) as client:
+                yield client
+            return
         settings = Settings.at(home=home)
         async with in_memory(settings, places) as face, Client(face.server, **options) as client:
             yield client
@@ -70,6 +79,28 @@ async def in_memory(settings: Settings, places: Sequence[str] = ()) -> AsyncIter
     finally:
         await face.close()
         await engine.close()
+
+
+@asynccontextmanager
+async def _served(home: Path, places: Sequence[str]) -> AsyncIterator[Any]:
+    """`octask serve` in a process, and the way to its MCP with the token from its file."""
+    allowed = [word for place in places for word in ("--allow-private", place)]
+    words = ("-P", "-m", "engine.cli", "serve", "--json", "--home", str(home), *allowed)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdout=asyncio.subprocess.PIPE, env=dict(os.environ)
+    )
+    try:
+        assert process.stdout is not None
+        told = json.loads(await process.stdout.readline())
+        token = json.loads(Path(told["token_file"]).read_text())["token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=WAIT_S) as http:
+            yield streamable_http_client(f"{told['url']}/mcp", http_client=http)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        async with asyncio.timeout(WAIT_S):
+            await process.wait()
 
 
 def _stdio(home: Path, places: Sequence[str]) -> StdioServerParameters:

@@ -145,8 +145,9 @@ async def test_a_delete_cancels_with_its_reason(serving: Serving) -> None:
         assert "no longer needed" in str(events["events"])
         status, record = await client.call("DELETE", f"/tasks/{task_id}", {"reason": "again"})
         assert (status, record["status"]) == (200, "CANCELLED")
-        refused = await client.code("DELETE", f"/tasks/{task_id}?all_matching=status:live")
-        assert refused == (400, "invalid_arguments")
+        for more in ("all_matching=status:live", "dry_run=true", "yes=true"):
+            refused = await client.code("DELETE", f"/tasks/{task_id}?{more}")
+            assert refused == (400, "invalid_arguments")
 
 
 async def test_many_tasks_are_cancelled_after_a_look(serving: Serving) -> None:

@@ -82,6 +82,20 @@ async def test_a_task_that_is_removed_ends_its_stream(serving: Serving) -> None:
         assert await client.code("GET", f"/tasks/{NOBODY}/events") == (404, "task_not_found")
 
 
+async def test_a_stream_ends_without_the_event_of_the_end(serving: Serving) -> None:
+    """The program may have been killed between the record and its event."""
+    async with serving() as client:
+        task_id = await client.envelope()
+        await client.post(f"/tasks/{task_id}/finish", {"outcome": "failed"})
+        events = client.engine.settings.root / task_id / "events.jsonl"
+        *kept, _ = events.read_bytes().splitlines(keepends=True)
+        events.write_bytes(b"".join(kept))
+        async with client.events(f"/tasks/{task_id}/events") as response, asyncio.timeout(30):
+            found = await _all(response)
+        assert [name for name, _, _ in found] == [*(json.loads(x)["kind"] for x in kept), "end"]
+        assert found[-1][2]["status"] == "FAILED"
+
+
 async def test_names_of_other_programs_cannot_forge_events(serving: Serving) -> None:
     async with serving() as client:
         task_id = await client.envelope()
