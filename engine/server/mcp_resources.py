@@ -9,7 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any, Final
 
 import anyio
@@ -65,6 +65,7 @@ class NewsBus(InMemorySubscriptionBus):
         self._engine = engine
         self._listening = 0
         self._reading: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         """Register `listener`; the first one starts the reading."""
@@ -81,18 +82,24 @@ class NewsBus(InMemorySubscriptionBus):
             ended = True
             end()
             self._listening -= 1
-            if not self._listening and self._reading is not None:
-                self._reading.cancel()
-                self._reading = None
+            if not self._listening:
+                self._stop()
 
         return unsubscribe
 
+    def _stop(self) -> None:
+        """Cancel the reading; `close` waits for its end."""
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
+            self._ending.add(reading)
+            reading.add_done_callback(self._ending.discard)
+
     async def close(self) -> None:
         """End the reading."""
-        if self._reading is not None:
-            self._reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._reading
+        self._stop()
+        if self._ending:
+            await asyncio.wait({*self._ending})
 
     async def _read(self) -> None:
         # The first batches hold every task: a change since the subscription may be among them.
