@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from engine.model.errors import EngineError, InvalidArguments, PageError
+from engine.model.errors import AddressBlocked, EngineError, InvalidArguments, PageError
 
 
 class UnknownTool(EngineError):
@@ -121,12 +121,14 @@ def reply(text: str, data: dict[str, Any], image: Image | None = None) -> ToolRe
 
 def refusal(error: EngineError) -> ToolReply:
     """Convert an error to a reply, for hosts without exceptions."""
-    advice = f" {error.advice}" if error.advice else ""
+    advice = error.advice
     told: dict[str, Any] = {"code": error.code, "title": error.title, "message": str(error)}
     if error.advice:
         told["advice"] = error.advice
     if isinstance(error, PageError):
         told["kind"] = error.kind
+    if error.code == AddressBlocked.code:
+        told["advice"] = advice = _BLOCKED
     if isinstance(error, InvalidArguments):
         told["problems"] = [
             {"path": each.path, "code": each.code, "message": each.message}
@@ -136,7 +138,7 @@ def refusal(error: EngineError) -> ToolReply:
     if fields:
         told["fields"] = fields
     return ToolReply(
-        f"{error.title}: {error}{advice}",
+        f"{error.title}: {error} {advice}".strip(),
         {"error": told},
         ok=False,
         task=_object(error.fields.get("task")),
@@ -144,6 +146,10 @@ def refusal(error: EngineError) -> ToolReply:
     )
 
 
+_BLOCKED = (
+    "A private address must be allowed by the operator, with --allow-private HOST:PORT or in the "
+    "settings of the window."
+)
 _OWN = frozenset({"task", "warning", "message"})
 
 

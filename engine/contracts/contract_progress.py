@@ -149,6 +149,8 @@ class ContractOperations:
         update = contract_requests.update_of(given)
         with self._held(contract_id) as (run, held):
             contract_requests.check_not_weaker(held.contract, update)
+            if update.notes and "expected_total" not in update.fields:
+                contract_requests.check_named(self._contracts.names(contract_id), update.notes)
             contract = held.apply(update)
             if run is not None:
                 mirror_into_run(run, contract)

@@ -6,7 +6,7 @@ secret are one item.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from engine.contracts.bulk_progress import POLICIES, SCOPES, Contract, Note, Word
@@ -201,6 +201,28 @@ def check_not_weaker(contract: Contract, update: Update) -> None:
         said = "may not be given up; force completion with a reason instead"
         problems.append(Problem("failed_policy", "weaker", said))
     refuse(problems)
+
+
+def check_named(names: Collection[str], notes: Iterable[Note], suffix: str = "") -> None:
+    """Reject items that a contract does not name, which would count in place of those it names.
+
+    Args:
+        names: all expected items; empty where they are not known by name.
+
+    Raises:
+        InvalidArguments: with each of these items.
+    """
+    known = frozenset(names)
+    refuse(
+        [
+            Problem(f"{note.word}{suffix}", "unknown_item", f"{note.item}: {_NOT_NAMED}")
+            for note in notes
+            if known and note.item not in known
+        ]
+    )
+
+
+_NOT_NAMED: Final = "is no item of this contract; for further items raise expected_total first"
 
 
 def below(name: str, problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -156,6 +156,7 @@ class TaskRuns:
             task_run_folders.record_items(run.raw, notes)
         elif notes or cursor:
             moved = {"cursor": fields["current_cursor"]} if cursor else {}
+            contract_requests.check_named(self._contracts.names(link), notes, "_items")
             with self._contracts.hold(link) as held:
                 task_run_folders.mirror(run.raw, held.apply(Update(notes, moved)))
 

@@ -190,7 +190,7 @@ class TaskLock:
             raise LockLost(self._task_id)
 
     def _acquire_own(self, began: float) -> None:
-        while (fd := _locked(self._folder, self._ours)) is None:
+        while (fd := locked_descriptor(self._folder, self._ours)) is None:
             self._give_up_or_wait(began, 0.002, 0.012)
         self._fd = fd
 
@@ -302,7 +302,7 @@ def kernel_lock(
 ) -> Iterator[None]:
     """Hold the kernel lock on `name`, for records that only we write. Raises as `TaskLock`."""
     began = time.monotonic()
-    while (fd := _locked(folder, name)) is None:
+    while (fd := locked_descriptor(folder, name)) is None:
         if (waited_s := time.monotonic() - began) > timeout_s:
             raise LockTimeout(task_id=subject, waited_s=waited_s)
         time.sleep(random.uniform(0.001, 0.005))  # the kernel sends no notice when it is free
@@ -312,7 +312,7 @@ def kernel_lock(
         os.close(fd)
 
 
-def _locked(folder: Folder, name: str) -> int | None:
+def locked_descriptor(folder: Folder, name: str) -> int | None:
     """Return a descriptor of `name` with the kernel lock; None while another process holds it."""
     fd = folder.open(name, LOCK_FLAGS)
     try:

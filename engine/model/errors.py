@@ -79,7 +79,11 @@ class InvalidArguments(EngineError):
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems
-        super().__init__(message="; ".join(map(str, problems)))
+        # Each problem is redacted already. Redacted again, "password: needs username" would look
+        # like a password.
+        message = "; ".join(map(str, problems))
+        self.fields = {"message": message[:MOST_QUOTED] + "…" * (len(message) > MOST_QUOTED)}
+        Exception.__init__(self, self.fields["message"])
 
 
 class NotATaskId(EngineError):
@@ -192,7 +196,7 @@ class WaitTimeout(EngineError):
     code = "ETIMEDOUT"
     title = "Still running"
     sentence = "Task {task_id} did not end within {timeout_ms} ms."
-    advice_text = "It goes on. Wait longer with --timeout-ms, or cancel it."
+    advice_text = "It goes on. Wait again with a longer limit, or cancel it."
 
 
 class LedgerUnusable(EngineError):

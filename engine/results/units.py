@@ -267,6 +267,11 @@ class UnitReader:
         resume = self._at if self._more and (self._in_lines or not self._findings.place) else -1
         return UnitPart(tuple(units), done, self._findings.size, resume, last)
 
+    @property
+    def place(self) -> int:
+        """The byte behind the units read so far; 0 where they are not in lines."""
+        return self._at if self._in_lines else 0
+
     def rows(self) -> Iterator[Placed]:
         """Yield the units themselves, each with its offset."""
         while (found := self._next()) is not None:
@@ -308,7 +313,8 @@ def whole_unit(
 class ResultPart(msgspec.Struct, frozen=True):
     """Part of a result: its `head`, some whole units under `key`, and where to go on.
 
-    `first` is the number of the first unit. A unit that is larger than the limit has its longest
+    `first` is the number of the first unit. A `live` task may find more, also behind the last
+    `cursor`. A unit that is larger than the limit has its longest
     texts cut, and is listed in `cut`. `cursor` is empty behind the last unit.
     """
 
@@ -318,6 +324,7 @@ class ResultPart(msgspec.Struct, frozen=True):
     first: int = 0
     cursor: str = ""
     cut: tuple[int, ...] = ()
+    live: bool = False
 
 
 _CURSOR: Final = re.compile(r"([0-9]{1,15})(?::([0-9]{1,15}))?", re.ASCII)
@@ -345,20 +352,27 @@ def read_result(
         return None
     units = UnitReader(reader, task_id, at, first if at else 0)
     rows = units.rows() if at else islice(units.rows(), first, None)
+    live = isinstance(entry, TaskRecord) and entry.is_live
     taken: list[dict[str, Any]] = []
     cut: list[int] = []
+
+    def found_part(cursor: str) -> ResultPart:
+        head, key = findings.head(), findings.key
+        return ResultPart(head, key, tuple(taken), first, cursor, (*cut,), live)
+
     size = 0
     for whole, place in rows:
         length = len(msgspec.json.encode(whole))
         if taken and (len(taken) == most or size + length > most_bytes):
             number = first + len(taken)
             resume = f"{number}:{place}" if place >= 0 else str(number)
-            return ResultPart(findings.head(), findings.key, tuple(taken), first, resume, (*cut,))
+            return found_part(resume)
         if length > most_bytes:
             cut.append(first + len(taken))
         size += length
         taken.append(_shortened(whole, most_bytes) if length > most_bytes else whole)
-    return ResultPart(findings.head(), findings.key, tuple(taken), first, "", (*cut,))
+    number = first + len(taken)
+    return found_part((f"{number}:{units.place}" if units.place else str(number)) if live else "")
 
 
 def _shortened(row: dict[str, Any], most_bytes: int) -> dict[str, Any]:

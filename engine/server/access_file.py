@@ -20,12 +20,13 @@ import msgspec
 
 from engine.ledger.files import READ_FLAGS, Folder, Unusable, read_fully, unusable, writing
 from engine.ledger.lease import make_root
-from engine.ledger.lock import kernel_lock
+from engine.ledger.lock import kernel_lock, locked_descriptor
 from engine.model.errors import EngineError
 
 FOLDER: Final = "server"
 NAME: Final = "access.json"
 _LOCK: Final = ".lock"
+_RUNNING: Final = ".running"
 _CAP: Final = 4_096
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -43,22 +44,34 @@ class AccessFileUnsafe(EngineError):
     )
 
 
+class ServerRunning(EngineError):
+    """Another server of this home runs; two would hide each other from their clients."""
+
+    code = "server_running"
+    title = "A server runs already"
+    sentence = "Another server of this folder runs already, at {url}."
+    advice_text = "Use that one, end it first, or choose another folder with --home."
+
+
 class AccessFile:
-    """The file of one home."""
+    """The file of one home. One server holds it at a time, from `open` to `withdraw`."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self.path = home / FOLDER / NAME
+        self._held: int | None = None  # descriptor of the lock of the running server
 
     def open(self, *, new_token: bool) -> str:
         """Return the token; make one where there is none, or with `new_token`.
 
         Raises:
+            ServerRunning: another server of this home runs, also in another process.
             AccessFileUnsafe: the file is a link, of another user, open to others, or damaged.
             LedgerReadOnly, LedgerWriteFailed, LedgerUnusable: it cannot be written.
         """
         make_root(self._home)
         with self._hold() as folder:
+            self._begin(folder)
             token = None if new_token or not folder.has(NAME) else self._token(folder)
             if token is None:
                 token = secrets.token_urlsafe(32)
@@ -71,15 +84,27 @@ class AccessFile:
         with self._hold() as folder:
             self._write(folder, {"url": url, "port": port, "pid": os.getpid(), "token": token})
 
-    def withdraw(self, port: int) -> None:
-        """Remove the address, unless another server has written its own meanwhile.
+    def withdraw(self) -> None:
+        """Remove the address and let another server begin. Idempotent.
 
         Another program may listen on that port later, and must not be sent the token.
         """
-        with self._hold() as folder:
-            found = self._read(folder)
-            if (found.get("pid"), found.get("port")) == (os.getpid(), port):
+        if self._held is None:
+            return
+        try:
+            with self._hold() as folder:
+                found = self._read(folder)
                 self._write(folder, {**found, "url": None, "port": None, "pid": None})
+        finally:
+            os.close(self._held)
+            self._held = None
+
+    def _begin(self, folder: Folder) -> None:
+        """Take the lock of the running server, which the system frees when its process dies."""
+        if self._held is None:
+            self._held = locked_descriptor(folder, _RUNNING)
+        if self._held is None:
+            raise ServerRunning(url=self._read(folder).get("url") or "another port")
 
     @contextmanager
     def _hold(self) -> Iterator[Folder]:

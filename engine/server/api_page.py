@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shlex
 from functools import cache
+from html import escape
+from pathlib import Path
 from typing import Any, Final
 
 from engine.kinds.traits import CRAWL_TRAITS
@@ -97,10 +100,11 @@ MCP is served at <code>/mcp</code>, WebSocket messages at <code>/ws</code>.</p>
 """
 # The token goes through a pipe: every user may see the arguments of a process.
 FIRST: Final = """\
-FILE=~/.openchrome/server/access.json
+FILE=@TOKEN_FILE@
 URL=$(jq -r .url $FILE)
 oc() { jq -r '"header = \\"Authorization: Bearer \\(.token)\\""' $FILE | curl -sS -K - "$@"; }
 oc $URL/tasks?limit=3"""
+_PLACE: Final = "@TOKEN_FILE@"
 _BODIES: Final = {
     "post_tasks": {"kind": CRAWL_TRAITS.name, "args": {"url": "https://example.com/"}},
     "post_tasks_id_wait": {"timeout_ms": 60_000},
@@ -110,14 +114,24 @@ _BODIES: Final = {
     "post_task_runs": {"goal": "Read every page"},
     "post_runs": {"task_thread_id": "thread-1"},
     "post_runs_id_fail": {"reason": "the site is closed"},
+    "post_tasks_cancel": {"task_ids": ["0123456789abcdef"]},
+    "post_tasks_id_update": {"phase": "verify"},
+    "post_task_runs_id_checkpoint": {"summary": "half of the pages are read"},
+    "post_task_runs_id_needs_help": {"reason": "a captcha"},
 }
 
 Row = dict[str, Any]
 
 
-@cache
-def api_page() -> tuple[str, str]:
+def api_page(token_file: Path) -> tuple[str, str]:
     """Return the page, and the content security policy that allows its style alone."""
+    html, policy = page_template()
+    return html.replace(_PLACE, escape(shlex.quote(str(token_file)))), policy
+
+
+@cache
+def page_template() -> tuple[str, str]:
+    """Return the page without the path of the token's file, and its content security policy."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 

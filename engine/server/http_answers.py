@@ -51,7 +51,7 @@ from engine.service.router.ledger_paths import (
     NoSuchLedger,
     OnlyInItsOwnWindow,
 )
-from engine.verbs.json_answers import described
+from engine.verbs.json_answers import described_for_programs
 
 JSON_TYPE: Final = "application/json"
 # The first matching class counts, so a subclass with another status comes before its base.
@@ -223,7 +223,7 @@ def json_response(
 
 def error_response(error: EngineError) -> Response:
     """Build the answer for an error of the engine."""
-    return json_response({"error": described(error)}, status_of(error))
+    return json_response({"error": described_for_programs(error)}, status_of(error))
 
 
 def refusal_response(refusal: Refusal) -> Response:

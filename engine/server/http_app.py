@@ -26,6 +26,7 @@ from engine.model.errors import EngineError, InvalidArguments, Problem, ResultMi
 from engine.model.records import TaskRecord
 from engine.server import openapi, streams
 from engine.server.access import MOST_BYTES, Access, Guard
+from engine.server.access_file import AccessFile
 from engine.server.api_page import api_page
 from engine.server.change_feed import ChangeFeed
 from engine.server.http_answers import (
@@ -42,11 +43,12 @@ from engine.server.json_input import parsed
 from engine.server.mcp_server import McpServer
 from engine.server.messages import Messages
 from engine.service.admission import client_name
+from engine.service.commands import Stopped
 from engine.service.engine import Engine
 from engine.verbs import VERBS
 from engine.verbs.json_answers import answer_data, tasks_data
 from engine.verbs.model import CALLER, Caller, Verb
-from engine.verbs.program_verbs import events_data
+from engine.verbs.program_verbs import events_data, settled
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +145,8 @@ class HttpApp:
         if route.waits:
             call = streams.until_left(call, request.receive, self.stopping)
         answer = await call
+        if isinstance(answer, Stopped):
+            await settled(self._engine, answer)
         if route is LIST and len(answer) > MANY:
             data = await asyncio.to_thread(tasks_data, answer)
         else:
@@ -203,7 +207,7 @@ class HttpApp:
         return json_response(openapi.document())
 
     async def _page(self, request: Request) -> Response:
-        html, policy = api_page()
+        html, policy = api_page(AccessFile(self._engine.settings.home).path)
         return Response(html, 200, {"Content-Security-Policy": policy}, "text/html")
 
     async def _socket(self, socket: WebSocket) -> None:

@@ -146,10 +146,10 @@ ROUTES: Final[tuple[HttpRoute, ...]] = (
     _task("POST", "/{id}/stop", "stop"),
     _task("POST", "/{id}/update", "update"),
     _task("POST", "/{id}/finish", "finish"),
-    _task("POST", "/{id}/complete", "complete", id_param="run_id"),
+    _task("POST", "/{id}/complete", "complete", id_param="run_id", hidden=("by",)),
     HttpRoute("POST", "/reap", VERBS["reap"]),
     *_groups(),
-    HttpRoute("POST", "/task-runs/{id}/complete", VERBS["complete"], "run_id"),
+    HttpRoute("POST", "/task-runs/{id}/complete", VERBS["complete"], "run_id", ("by",)),
 )
 
 

@@ -87,6 +87,7 @@ class LocalServer:
 
         Raises:
             PortTaken, PortRefused: nothing can listen on this port.
+            ServerRunning: another server of this home runs.
             AccessFileUnsafe, LedgerReadOnly, LedgerWriteFailed, LedgerUnusable: the file with the
                 token cannot be used.
         """
@@ -101,6 +102,8 @@ class LocalServer:
             await asyncio.to_thread(self._file.announce, self.port, token)
         except BaseException:
             await self.stop()
+            with suppress(EngineError):
+                await asyncio.to_thread(self._file.withdraw)
             listening.close()
             raise
 
@@ -114,7 +117,7 @@ class LocalServer:
         await asyncio.wait({serving})
         await _end_sse_watcher()
         with suppress(EngineError):  # the address stays in the file; its pid is proof enough
-            await asyncio.to_thread(self._file.withdraw, self.port)
+            await asyncio.to_thread(self._file.withdraw)
         self._serving = None
         if not serving.cancelled() and (error := serving.exception()) is not None:
             log.error("the HTTP server ended with an error", exc_info=error)

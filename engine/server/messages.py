@@ -20,7 +20,7 @@ from engine.server.json_input import parsed
 from engine.server.streams import first
 from engine.service.engine import Engine
 from engine.verbs import VERBS
-from engine.verbs.json_answers import described
+from engine.verbs.json_answers import described_for_programs
 from engine.verbs.model import CALLER, Caller
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class Messages:
         except Refused as refused:
             return {**head, "success": False, "error": refused.refusal.data()}
         except EngineError as error:
-            return {**head, "success": False, "error": described(error)}
+            return {**head, "success": False, "error": described_for_programs(error)}
         except Exception:  # the client gets a typed answer, and the log the details
             log.exception("a message of the type %s failed", head.get("type"))
             return {**head, "success": False, "error": FAILED.data()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import mcp_types as types
@@ -18,6 +19,7 @@ class Prompt:
     description: str
     arguments: Mapping[str, str]
     text: str
+    forms: Mapping[str, str] = field(default_factory=dict)  # pattern of an argument
 
 
 PROMPTS: Final[Mapping[str, Prompt]] = {
@@ -39,13 +41,15 @@ PROMPTS: Final[Mapping[str, Prompt]] = {
         "Log in with a command task, without the password ever being in the conversation.",
         {"url": "the login page", "secret": "the environment variable with the password"},
         "Log in at {url}.\n"
-        "1. Call navigate and read_page to see which selectors the form has.\n"
+        "1. Call navigate, then javascript_tool to list the CSS selectors of the form's inputs and "
+        "its button (by id, name or type). References of read_page are no selectors.\n"
         "2. Call task_submit with commands: browser_navigate goto, browser_interact type for the "
         'user, browser_interact type for the password with text {{"secret": "env:{secret}"}}, '
         "browser_interact click, and browser_navigate wait_for on something that only a logged-in "
         "page has.\n"
         "3. Follow it with oc_task_wait, then task_status. If a command failed, tell me which one "
         "and why; do not guess passwords.",
+        {"secret": r"[A-Za-z_][A-Za-z0-9_]*"},
     ),
     "watch_a_budget": Prompt(
         "Work within a budget",
@@ -54,10 +58,11 @@ PROMPTS: Final[Mapping[str, Prompt]] = {
         "Reach this with the browser tools: {objective}\n"
         "1. Call oc_task_start with that objective and policy {{maxToolCalls: {calls}, "
         "maxFailureStreak: 3}}; it opens a browser_task.\n"
-        "2. Pass its task_id as taskId to every call of a browser tool, and read task in the "
-        "answers: at budget_status warning do what recommended_next says; at exceeded stop.\n"
+        "2. Pass its task_id as taskId to every call of a browser tool, and read the line about "
+        "the task in the answers: at budget warning do what it says next; at exceeded stop.\n"
         "3. Say your phase with oc_task_update (explore, act, verify).\n"
         "4. End with oc_task_finish: completed only if you verified it.",
+        {"calls": r"[1-9][0-9]{0,5}"},
     ),
 }
 
@@ -96,6 +101,12 @@ async def get_prompt(ctx: Any, params: types.GetPromptRequestParams) -> types.Ge
     missing = [name for name in prompt.arguments if not given.get(name)]
     if missing:
         raise MCPError(types.INVALID_PARAMS, f"The prompt needs: {', '.join(missing)}.")
+    wrong = [
+        name for name, form in prompt.forms.items() if not re.fullmatch(form, given[name], re.ASCII)
+    ]
+    if wrong:
+        said = ", ".join(f"{name} ({prompt.arguments[name]})" for name in wrong)
+        raise MCPError(types.INVALID_PARAMS, f"These arguments have no valid value: {said}.")
     text = prompt.text.format_map({name: given[name] for name in prompt.arguments})
     message = types.PromptMessage(role="user", content=types.TextContent(text=text))
     return types.GetPromptResult(description=prompt.description, messages=[message])

@@ -118,10 +118,10 @@ _ALL: Final = (
         "site (crawl), of its sitemap (crawl_sitemap), a recording, an evidence bundle of one page "
         "(oc_evidence_bundle), a session snapshot (oc_session_snapshot), or a scripted sequence of "
         "browser commands (commands; task_submit is simpler for those). With objective and without "
-        "kind it opens a browser_task: an envelope whose policy bounds your own calls of the "
-        "browser tools, when you pass its id as taskId. To look at one page now, use navigate and "
-        "read_page instead. Follow the task with oc_task_wait or oc_task_get; it goes on when this "
-        "connection ends.",
+        "kind it opens a browser_task: an envelope that counts your own calls of the browser tools "
+        "against its policy, when you pass its id as taskId; answers say when to stop. To look at "
+        "one page now, use navigate and read_page instead. Follow the task with oc_task_wait or "
+        "oc_task_get; it goes on when this connection ends.",
         starts=True,
         opens_web=True,
     ),

@@ -22,7 +22,7 @@ from engine.verbs.schemas import reading_schema
 
 MOST_ID: Final = 200  # characters of an agent's id
 _TASK_ID = Param("task_id", "the envelope that counts this call: 16 hex digits")
-_AGENT_ID = Param("agent_id", "whose browser and tabs; without it the client's own")
+_AGENT_ID = Param("agent_id", "which browser of this client; without it the client's own")
 _OURS = frozenset({_TASK_ID.name, _AGENT_ID.name, CALLER})
 
 
@@ -33,7 +33,7 @@ def _calling(tool: Tool) -> Callable[[Engine, Mapping[str, Any]], Awaitable[Any]
             return refusal(InvalidArguments(problems))
         args = {name: value for name, value in given.items() if name not in _OURS}
         caller = given.get(CALLER)
-        agent_id = given.get("agent_id") or (caller.client if caller else None)
+        agent_id = _agent(given.get("agent_id"), caller.client if caller else None)
         task_id = await _folder(engine, given.get("task_id"))
         return await engine.agents.answer(tool.name, args, task_id=task_id, agent_id=agent_id)
 
@@ -50,6 +50,13 @@ def _problems(given: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(param.name, *found)
         elif len(value) > MOST_ID:
             yield Problem(param.name, "too_long", f"must be at most {MOST_ID} characters")
+
+
+def _agent(agent_id: str | None, client: str | None) -> str | None:
+    """Return whose browser it is: an agent's id belongs to its client, which others cannot name."""
+    if agent_id is None or client is None or agent_id == client:
+        return agent_id or client
+    return f"{client}/{agent_id}"
 
 
 async def _folder(engine: Engine, task_id: str | None) -> str | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from msgspec import to_builtins
 
+from engine.budgets.envelopes import PHASES
+from engine.contracts.bulk_progress import POLICIES, SCOPES
 from engine.contracts.completing import Force, force_of
 from engine.contracts.contract_progress import contract_data, run_data
 from engine.contracts.task_runs import USUAL_RUNS
@@ -15,9 +17,15 @@ from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import TERMINAL, Status, TaskRecord, Unreadable
 from engine.service.engine import Engine
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
+from engine.verbs.schemas import contract_schema
 from engine.verbs.task_verbs import TASK_ID
 
 Given = Mapping[str, Any]
+ENDS: Final = ("completed", "failed", "cancelled")
+
+
+def _enum(values: Iterable[str]) -> dict[str, Any]:
+    return {"enum": [*values]}
 
 
 def asked(given: Given, whole: str, names: tuple[str, ...]) -> dict[str, Any]:
@@ -118,7 +126,11 @@ TERMS = (
     Param("min_completed", "how many must at least be completed", "number"),
     Param("stop_condition", "what ends the work where no total is known"),
     Param("stop_satisfied", "that condition is met", "flag", default=False),
-    Param("failed_policy", "allow (failed items count as accounted for) or block"),
+    Param(
+        "failed_policy",
+        "allow (failed items count as accounted for) or block",
+        schema=_enum(POLICIES),
+    ),
     Param("cursor", "where to go on"),
 )
 CONTRACT_FIELDS = (*(each.name for each in TERMS), "items", "item_key", "scope", "run_id")
@@ -190,7 +202,7 @@ VERBS: tuple[Verb, ...] = (
         "Say in which phase an envelope is, or leave a note; nothing is executed.",
         (
             TASK_ID,
-            Param("phase", "explore, act, verify, recover or done"),
+            Param("phase", "explore, act, verify, recover or done", schema=_enum(PHASES)),
             Param("note", "what there is to say, at most 500 characters are kept"),
         ),
         _update,
@@ -200,7 +212,7 @@ VERBS: tuple[Verb, ...] = (
         "End an envelope for good.",
         (
             TASK_ID,
-            Param("outcome", "completed, failed or cancelled", required=True),
+            Param("outcome", "completed, failed or cancelled", required=True, schema=_enum(ENDS)),
             Param("note", "the last word, at most 500 characters are kept"),
         ),
         _finish,
@@ -210,7 +222,9 @@ VERBS: tuple[Verb, ...] = (
         "Call a task run, an envelope or a running crawl complete, if its contract allows.",
         (
             Param("run_id", "the task run's or the task's id", positional=True, required=True),
-            Param("status", "completed, failed or cancelled", default="completed"),
+            Param(
+                "status", "completed, failed or cancelled", default="completed", schema=_enum(ENDS)
+            ),
             Param("force", "overrule the guard; needs a reason, which is kept", "flag"),
             Param("reason", "why it is forced (at least 10 characters)"),
             Param("by", "who forces it"),
@@ -226,7 +240,7 @@ VERBS: tuple[Verb, ...] = (
             *TERMS,
             Param("items", "an item that has to be done (again for more)", "many"),
             Param("item_key", "what an item is: url, row_id, …"),
-            Param("scope", "task_run, workflow, batch or crawl"),
+            Param("scope", "task_run, workflow, batch or crawl", schema=_enum(SCOPES)),
             Param("run_id", "the task run that it is for"),
             Param("contract", f"the whole contract {WHOLE}", "json"),
         ),
@@ -260,7 +274,7 @@ VERBS: tuple[Verb, ...] = (
             Param("session_id", "the session that it belongs to"),
             Param("workflow_id", "the workflow that it belongs to"),
             Param("ledger_task_ids", "a task that works for it (again for more)", "many"),
-            Param("contract", "its contract as a JSON object", "json"),
+            Param("contract", "its contract as a JSON object", "json", schema=contract_schema()),
         ),
         _start_run,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -65,6 +66,24 @@ def described(error: EngineError) -> Data:
             for each in error.problems
         ]
     return found
+
+
+def described_for_programs(error: EngineError) -> Data:
+    """Encode an error as `described`, with arguments (`timeout_ms`) instead of options."""
+    found = described(error)
+    for name in ("message", "advice"):
+        if name in found:
+            found[name] = _OPTION.sub(_as_argument, found[name])
+    for problem in found.get("problems", ()):
+        problem["message"] = _OPTION.sub(_as_argument, problem["message"])
+    return found
+
+
+_OPTION: Final = re.compile(r"--(timeout-ms|all-matching|dry-run|yes|reason|force|status|limit)\b")
+
+
+def _as_argument(option: re.Match[str]) -> str:
+    return option[1].replace("-", "_")
 
 
 def tasks_data(views: Sequence[TaskView]) -> Data:

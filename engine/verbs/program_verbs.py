@@ -5,6 +5,8 @@ The command line has commands of its own for them, which show progress and strea
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE, TaskRecord
 from engine.service.admission import Terms
+from engine.service.commands import Stopped
 from engine.service.engine import Engine
 from engine.verbs import schemas
 from engine.verbs.json_answers import task_data
@@ -21,9 +24,11 @@ from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
 from engine.verbs.task_verbs import TASK_ID
 
 MOST_UNITS: Final = 1_000
+LEAST_BYTES: Final = 1_000
 MOST_BYTES: Final = 1024 * 1024
 USUAL_BYTES: Final = 64 * 1024  # about 16,000 tokens: a host reads it whole
-MOST_EVENTS: Final = 1_000
+SETTLE_MS: Final = 2_000
+MOST_SETTLED: Final = 20
 
 Given = Mapping[str, Any]
 TERMS: Final = (
@@ -31,7 +36,12 @@ TERMS: Final = (
     Param("phase", "where a browser_task begins", schema=schemas.PHASE),
     Param("policy", "budgets of the task", "json", schema=schemas.policy_schema()),
     Param("enforce", "end the task when it exceeds a budget", "flag", default=False),
-    Param("contract", "what has to be done before it may be called complete", "json"),
+    Param(
+        "contract",
+        "what has to be done before it may be called complete",
+        "json",
+        schema=schemas.contract_schema(),
+    ),
     Param("name", "a name for the list"),
     Param("metadata", "any object; it is returned unchanged", "json"),
     Param("task_run_id", "the task run that it works for"),
@@ -40,6 +50,8 @@ TERMS: Final = (
     Param("agent_id", "the agent that it runs for"),
 )
 _OBJECTS: Final = ("policy", "contract", "metadata")
+_OWN_PATHS: Final = frozenset({"kind", "args", *(param.name for param in TERMS)})
+SECRET_NAME: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 async def _start(engine: Engine, given: Given) -> TaskRecord:
@@ -49,9 +61,22 @@ async def _start(engine: Engine, given: Given) -> TaskRecord:
         raise InvalidArguments((wrong,))
     args = {} if given["args"] is None else object_of("args", given["args"])
     terms = _terms(given)
+    if isinstance(secret := args.get("password"), str) and SECRET_NAME.fullmatch(secret):
+        args["password"] = {"secret": secret}  # as `octask start --password env:NAME`
     if kind == schemas.SNAPSHOT and terms.objective is not None:
         args.setdefault("objective", terms.objective)
-    return await engine.requests.start(kind, args, name=given["name"], terms=terms)
+    try:
+        return await engine.requests.start(kind, args, name=given["name"], terms=terms)
+    except InvalidArguments as error:
+        raise InvalidArguments(tuple(map(_placed, error.problems))) from None
+
+
+def _placed(problem: Problem) -> Problem:
+    """Return the problem of an argument with the path that the request has."""
+    if problem.path.split(".")[0].split("[")[0] in _OWN_PATHS:
+        return problem
+    path = f"args.{problem.path}" if problem.path else "args"
+    return Problem(path, problem.code, problem.message)
 
 
 def _terms(given: Given) -> Terms:
@@ -61,6 +86,16 @@ def _terms(given: Given) -> Terms:
             fields[name] = object_of(name, fields[name])
     caller = given[CALLER] or Caller()
     return Terms(**fields, client=caller.client, route=caller.route)
+
+
+async def settled(engine: Engine, stopped: Stopped) -> None:
+    """Wait until stopped tasks have ended, as far as they do within two seconds (seed 000)."""
+    waits = (
+        engine.tasks.wait(record.task_id, SETTLE_MS)
+        for record in stopped.records[:MOST_SETTLED]
+        if not record.is_terminal
+    )
+    await asyncio.gather(*waits, return_exceptions=True)
 
 
 async def _submit(engine: Engine, given: Given) -> dict[str, Any]:
@@ -97,7 +132,7 @@ async def result_data(engine: Engine, task_id: str, given: Given) -> dict[str, A
     """Return a part of the result as `result`, and under `result_page` where it goes on."""
     limits = {
         "limit": (given["limit"], 1, MOST_UNITS),
-        "max_bytes": (given["max_bytes"], 1_000, MOST_BYTES),
+        "max_bytes": (given["max_bytes"], LEAST_BYTES, MOST_BYTES),
     }
     problems = [
         Problem(name, "out_of_range", f"must be from {low:,} to {high:,}")
@@ -118,6 +153,8 @@ async def result_data(engine: Engine, task_id: str, given: Given) -> dict[str, A
     page: dict[str, Any] = {"key": part.key, "first": part.first, "count": len(part.units)}
     if part.cursor:
         page["next_cursor"] = part.cursor
+    if part.live:
+        page["live"] = True  # the cursor behind the last unit gives what is found later
     if part.cut:
         page["cut"] = [*part.cut]
     return {"result": {**part.head, part.key: [*part.units]}, "result_page": page}
@@ -178,8 +215,20 @@ VERBS: tuple[Verb, ...] = (
             TASK_ID,
             Param("result", "also its result", "flag", default=False),
             Param("cursor", "where the result goes on, as the answer before said"),
-            Param("limit", "at most so many units of the result", "number", default=20),
-            Param("max_bytes", "at most about so many bytes", "number", default=USUAL_BYTES),
+            Param(
+                "limit",
+                "at most so many units of the result",
+                "number",
+                default=20,
+                schema={"minimum": 1, "maximum": MOST_UNITS},
+            ),
+            Param(
+                "max_bytes",
+                "at most about so many bytes",
+                "number",
+                default=USUAL_BYTES,
+                schema={"minimum": LEAST_BYTES, "maximum": MOST_BYTES},
+            ),
             Param("events", "also its events", "flag", default=False),
             Param("events_offset", "the byte from which on to read events", "number", default=0),
         ),

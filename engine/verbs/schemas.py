@@ -5,11 +5,13 @@ They are made from the tables that validate the values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from engine import budgets
 from engine.budgets.envelopes import PHASES
+from engine.contracts.bulk_progress import POLICIES, SCOPES
 from engine.kinds import arguments
 from engine.kinds.arguments import Argument, Maybe, OneOf, Reading, SecretText, Whole
 from engine.kinds.commands.command_table import TOOLS
@@ -20,6 +22,10 @@ from engine.service.forms import actions, startable
 from engine.verbs.model import MOST_NUMBER, Param, Shape, Verb
 
 Schema = dict[str, Any]
+
+_OF_COMMAND_LINE: Final = re.compile(
+    r" \(again for more[^)]*\)|\(again for more; with a reason\)| \(Exit code 5: not yet\.\)"
+)
 
 TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 SECRET: Final[Mapping[str, Any]] = {
@@ -81,10 +87,15 @@ def object_schema(params: Iterable[Param]) -> Schema:
 
 def param_schema(param: Param) -> Schema:
     """Return the schema of one parameter, with its help and its default."""
-    found = {**OF_SHAPE[param.shape], **param.schema, "description": param.help}
+    found = {**OF_SHAPE[param.shape], **param.schema, "description": plain_help(param.help)}
     if param.default is not None:
         found["default"] = param.default
     return found
+
+
+def plain_help(text: str) -> str:
+    """Return a help text without what it says of the command line alone."""
+    return _OF_COMMAND_LINE.sub("", text)
 
 
 def reading_schema(read: Reading) -> Schema:
@@ -94,7 +105,7 @@ def reading_schema(read: Reading) -> Schema:
     if isinstance(read, Whole):
         return {"type": "integer", "minimum": read.low, "maximum": read.high}
     if isinstance(read, OneOf):
-        return {"type": "string", "enum": [*read.choices, *read.others]}
+        return {"type": "string", "enum": [*read.choices]}
     if isinstance(read, SecretText):
         return {"anyOf": [dict(TEXT), dict(SECRET)]}
     return dict(OF_READER.get(read, {}))
@@ -151,7 +162,36 @@ def _shared(by_kind: Mapping[str, Schema]) -> Schema:
     }
     said = next((str(one["description"]) for one in by_kind.values() if "description" in one), "")
     kinds = ", ".join(by_kind)
+    defaults = {kind: one["default"] for kind, one in by_kind.items() if "default" in one}
+    spelled = {kind: _spelled(value) for kind, value in defaults.items()}
+    if len({*spelled.values()}) == 1:  # no `default`: a host may send it to the other kinds
+        kinds = f"{kinds}; default {next(iter(spelled.values()))}"
+    elif spelled:
+        kinds += "; default of " + ", ".join(f"{kind}: {one}" for kind, one in spelled.items())
     return {**alike, "description": f"{said.rstrip('.')} ({kinds})" if said else kinds}
+
+
+def _spelled(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def contract_schema() -> Schema:
+    """Return the schema of a contract (seed 001), with its fields by name."""
+    number, flag = dict(OF_SHAPE["number"]), dict(OF_SHAPE["flag"])
+    return {
+        "type": "object",
+        "properties": {
+            "items": {**OF_SHAPE["many"], "description": "every item that has to be done"},
+            "item_key": {**TEXT, "description": "what an item is: url, row_id, …"},
+            "expected_total": {**number, "description": "how many, where they have no names"},
+            "min_completed": {**number, "description": "how many must at least be completed"},
+            "stop_condition": {**TEXT, "description": "what ends it where no total is known"},
+            "stop_satisfied": {**flag, "description": "that condition is met"},
+            "failed_policy": {"type": "string", "enum": [*POLICIES]},
+            "cursor": {**TEXT, "description": "where to go on"},
+            "scope": {"type": "string", "enum": [*SCOPES]},
+        },
+    }
 
 
 def policy_schema() -> Schema:

@@ -189,7 +189,7 @@ def _import_server() -> ModuleType:
     gc.disable()
     try:
         found = import_server("local_server")
-        import_server("api_page").api_page()
+        import_server("api_page").page_template()
         gc.freeze()
     finally:
         if collects:

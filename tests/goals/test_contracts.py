@@ -345,3 +345,26 @@ def test_guard_reads_what_the_store_keeps(home: Path) -> None:
             read("0" * 16)
     assert contracts.ids() == []
     assert guard(Contract(contract_id="0" * 16)).allowed is False
+
+
+def test_an_item_that_a_contract_does_not_name_does_not_count_for_those_it_names(
+    goals: Goals,
+) -> None:
+    started = goals.contracts.start({"items": ["a", "b"], "item_key": "row"})
+    contract_id = started.contract.contract_id
+    for word, items in (("completed", ["a", "x"]), ("skipped", [{"item": "y", "reason": "no"}])):
+        with pytest.raises(InvalidArguments, match="is no item of this contract") as wrong:
+            goals.contracts.update(contract_id, {word: items})
+        assert [problem.path for problem in wrong.value.problems] == [word]
+    run = goals.runs.start({"goal": "both"}, {"items": ["a", "b"], "item_key": "row"})
+    with pytest.raises(InvalidArguments, match="is no item of this contract"):
+        goals.runs.update(str(run.raw["run_id"]), {"completed_items": ["a/"]})
+    found = goals.contracts.get(contract_id, include_items=True)
+    assert (found.guard.allowed, found.missing) == (False, ("a", "b"))
+
+
+def test_further_items_count_once_the_total_is_raised(goals: Goals) -> None:
+    started = goals.contracts.start({"items": ["a"], "item_key": "row"})
+    contract_id = started.contract.contract_id
+    goals.contracts.update(contract_id, {"expected_total": 2, "completed": ["a", "found later"]})
+    assert goals.contracts.get(contract_id).guard.allowed

@@ -160,4 +160,4 @@ async def test_a_mistake_in_a_start_is_answered_at_once(hosting: Hosting) -> Non
     async with hosting("memory", extensions=[advertise(IDENTIFIER)]) as client:
         answer = await client.call_tool("oc_task_start", {"kind": "crawl", "args": {"url": 7}})
         assert answer.is_error
-        assert answer.structured_content["error"]["problems"][0]["path"] == "url"
+        assert answer.structured_content["error"]["problems"][0]["path"] == "args.url"

@@ -343,3 +343,91 @@ async def test_a_wrong_id_in_a_browser_tool_is_a_mistake_with_its_name(
         (problem,) = reply.data["error"]["problems"]
         assert not reply.ok
         assert problem["path"] in ("task_id", "agent_id")
+
+
+async def test_an_agents_id_belongs_to_its_client(places: list[str], site: Any, home: Path) -> None:
+    from mcp import Client
+
+    places.append(place_of(site.url))
+    async with in_memory(Settings.at(home=home), places) as face:
+        names = (types.Implementation(name=name, version="1") for name in ("first", "second"))
+        first, second = (Client(face.server, client_info=info) for info in names)
+        async with first, second:
+            tab = data(await first.call_tool("navigate", {"url": site.url}))["tab_id"]
+            call = {"tab_id": tab, "agentId": "first"}
+            await second.call_tool("navigate", {"url": site.url, "agentId": "first"})
+            assert error(await second.call_tool("read_page", call))["code"] == "not_the_owner"
+
+
+async def test_a_counted_call_says_in_its_text_how_the_budget_stands(
+    hosting: Hosting, places: list[str], site: Any
+) -> None:
+    places.append(place_of(site.url))
+    async with hosting("memory") as client:
+        asked = {"objective": "look", "policy": {"maxToolCalls": 2}}
+        task_id = data(await client.call_tool("oc_task_start", asked))["task_id"]
+        for _ in range(3):
+            answer = await client.call_tool("navigate", {"url": site.url, "taskId": task_id})
+        text = " ".join(one.text for one in answer.content if one.type == "text")
+        assert f"Task {task_id}: 3 calls of 2, budget exceeded (maxToolCalls" in text
+        assert "next: change_strategy_or_verify" in text
+
+
+async def test_a_password_by_reference_is_never_sent_as_it_stands(
+    hosting: Hosting, places: list[str], site: Any
+) -> None:
+    places.append(place_of(site.url))
+    async with hosting("memory") as client:
+        args = {"url": site.url, "max_pages": 1, "username": "ann", "password": "env:MY_SECRET"}
+        wrong = error(await client.call_tool("oc_task_start", {"kind": "crawl", "args": args}))
+        (problem,) = wrong["problems"]
+        assert (problem["path"], problem["code"]) == ("args.password", "missing_secret")
+        assert "MY_SECRET is not allowed" in wrong["message"]
+        alone = {"url": site.url, "password": "x"}
+        wrong = error(await client.call_tool("oc_task_start", {"kind": "crawl", "args": alone}))
+        assert "args.password: needs username" in wrong["message"]
+    assert site.log == []
+
+
+async def test_the_cancel_of_an_unknown_task_is_an_error(hosting: Hosting) -> None:
+    async with hosting("memory") as client:
+        answer = await client.call_tool("oc_task_cancel", {"task_id": "0123456789abcdef"})
+        assert error(answer)["code"] in ("task_not_found", "ledger_missing")
+
+
+async def test_a_running_crawl_gives_a_cursor_to_what_it_finds_later(
+    hosting: Hosting, places: list[str], site: Any
+) -> None:
+    places.append(place_of(site.url))
+    async with hosting("memory") as client:
+        asked = {"kind": "crawl", "args": {"url": endless(site), "max_pages": 10_000, **FAST}}
+        task_id = data(await client.call_tool("oc_task_start", asked))["task_id"]
+        urls: list[str] = []
+        cursor: dict[str, str] = {}
+        while len(urls) < 5:
+            part = {"task_id": task_id, "include_result": True, **cursor}
+            found = data(await client.call_tool("oc_task_get", part))
+            if found["result"] is None:
+                continue
+            urls += [page["url"] for page in found["result"]["pages"]]
+            assert found["result_page"]["live"]
+            cursor = {"cursor": found["result_page"]["next_cursor"]}
+        assert len({*urls}) == len(urls)
+        await client.call_tool("oc_task_cancel", {"task_id": task_id})
+
+
+async def test_errors_name_arguments_and_no_options(hosting: Hosting) -> None:
+    async with hosting("memory") as client:
+        wrong = error(await client.call_tool("oc_task_cancel", {}))
+        assert "--" not in wrong["message"]
+        assert "all_matching" in wrong["message"]
+
+
+@pytest.mark.parametrize("arguments", [{"objective": "x", "calls": "many"}, {"objective": "x"}])
+async def test_a_prompt_refuses_a_value_that_makes_no_sense(
+    hosting: Hosting, arguments: dict[str, str]
+) -> None:
+    async with hosting("memory") as client:
+        with pytest.raises(MCPError) as wrong:
+            await client.get_prompt("watch_a_budget", arguments)
+        assert "calls" in wrong.value.error.message

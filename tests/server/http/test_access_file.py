@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.model.errors import LedgerReadOnly
-from engine.server.access_file import AccessFile, AccessFileUnsafe
+from engine.server.access_file import AccessFile, AccessFileUnsafe, ServerRunning
 from engine.server.local_server import LocalServer
 from tests.server.http.conftest import Serving
 from tests.support.engines import opened
@@ -26,20 +26,28 @@ def test_the_file_is_its_users_alone_whatever_the_umask(home: Path, mask: int) -
     try:
         file = AccessFile(home)
         file.announce(1, file.open(new_token=False))
+        file.withdraw()
     finally:
         os.umask(before)
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.path.parent.stat().st_mode) == 0o700
-    assert sorted(os.listdir(file.path.parent)) == [".lock", "access.json"]
+    assert sorted(os.listdir(file.path.parent)) == [".lock", ".running", "access.json"]
 
 
 def test_a_token_has_32_random_bytes_and_outlives_a_restart(home: Path) -> None:
-    token = AccessFile(home).open(new_token=False)
+    def token_of(*, new: bool) -> str:
+        file = AccessFile(home)
+        try:
+            return file.open(new_token=new)
+        finally:
+            file.withdraw()
+
+    token = token_of(new=False)
     assert len(token) == 43
-    assert AccessFile(home).open(new_token=False) == token
-    newer = AccessFile(home).open(new_token=True)
+    assert token_of(new=False) == token
+    newer = token_of(new=True)
     assert newer != token
-    assert AccessFile(home).open(new_token=False) == newer
+    assert token_of(new=False) == newer
 
 
 async def test_the_file_names_the_server_while_it_runs(home: Path) -> None:
@@ -54,12 +62,16 @@ async def test_the_file_names_the_server_while_it_runs(home: Path) -> None:
         assert ended == {**dict.fromkeys(("url", "port", "pid")), "token": running["token"]}
 
 
-async def test_the_end_of_one_server_leaves_the_address_of_another(home: Path) -> None:
+async def test_a_second_server_of_the_home_is_refused_while_the_first_runs(home: Path) -> None:
     async with opened(home) as engine:
-        first, second = LocalServer(engine), LocalServer(engine)
+        first, second = LocalServer(engine), LocalServer(engine, new_token=True)
         await first.start()
-        await second.start()
+        before = _data(first.token_file)
+        with pytest.raises(ServerRunning, match=str(first.port)):
+            await second.start()
+        assert _data(first.token_file) == before, "address and token are the first one's"
         await first.stop()
+        await second.start()
         assert _data(second.token_file)["port"] == second.port
         await second.stop()
 
@@ -67,7 +79,9 @@ async def test_the_end_of_one_server_leaves_the_address_of_another(home: Path) -
 async def test_an_old_token_ends_with_a_new_one(serving: Serving) -> None:
     async with serving() as client:
         old = client.token
-    AccessFile(client.server.token_file.parents[1]).open(new_token=True)
+    file = AccessFile(client.server.token_file.parents[1])
+    file.open(new_token=True)
+    file.withdraw()
     async with serving() as client:
         assert client.token != old
         client.token = old

@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from engine.server.api_page import api_page
+from engine.server.api_page import api_page, page_template
 from engine.server.http_answers import BEFORE_VERBS, STATUS
 from engine.server.http_routes import ROUTES
 from engine.server.openapi import document
@@ -131,7 +132,8 @@ class _Page(HTMLParser):
 
 
 def test_the_page_loads_nothing_and_runs_nothing() -> None:
-    html, policy = api_page()
+    html, policy = api_page(Path("/home/a b/<access>.json"))
+    assert "<access>" not in html
     page = _Page()
     page.feed(html)
     assert not {"script", "link", "img", "iframe", "form", "object"} & set(page.tags)
@@ -149,7 +151,7 @@ def test_what_a_verb_says_is_no_markup_in_the_page(monkeypatch: pytest.MonkeyPat
     operation = {**doc["paths"][path]["get"], "summary": "<script>alert(1)</script>"}
     changed = {**doc, "paths": {**doc["paths"], path: {"get": operation}}}
     monkeypatch.setattr("engine.server.api_page.document", lambda: changed)
-    html, _ = api_page.__wrapped__()
+    html, _ = page_template.__wrapped__()
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
 

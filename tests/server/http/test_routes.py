@@ -284,9 +284,13 @@ async def test_a_contract_refuses_an_early_completion_with_409(serving: Serving)
         assert data["error"]["completion_guard"]["missing_count"] == 2
         checked = await client.get(f"/contracts/{contract_id}/check")
         assert checked["completion_guard"]["allowed"] is False
-        forced = {"force": True, "reason": "the rest is not needed", "by": "tests"}
-        done = await client.post(f"/task-runs/{run_id}/complete", forced)
+        forced = {"force": True, "reason": "the rest is not needed"}
+        path = f"/task-runs/{run_id}/complete"
+        other = {**forced, "by": "the operator"}
+        assert await client.code("POST", path, other) == (400, "invalid_arguments")
+        done = await client.post(path, forced)
         assert done["task_run"]["status"] == "COMPLETED"
+        assert done["task_run"]["forced"]["by"] == "Python", "the name of the client"
 
 
 async def test_contracts_and_task_runs_have_their_routes(serving: Serving) -> None:
