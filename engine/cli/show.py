@@ -256,4 +256,4 @@ def reaped(
     for task_id, why in unjudged.items():
         click.echo(say("reap.unjudged", task_id=task_id, why=display(why)))
     if not ended and not left:
-        click.echo(say("reap.none.known" if unjudged else "reap.none"))
+        click.echo(say("reap.none"))
