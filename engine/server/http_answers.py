@@ -52,6 +52,7 @@ from engine.service.router.ledger_paths import (
     OnlyInItsOwnWindow,
 )
 from engine.verbs.json_answers import described_for_programs
+from engine.verbs.program_verbs import NoSuchFile
 
 JSON_TYPE: Final = "application/json"
 # The first matching class counts, so a subclass with another status comes before its base.
@@ -64,7 +65,7 @@ STATUS: Final[Mapping[int, tuple[type[EngineError], ...]]] = {
     403: (OwnershipError, LedgerWatchOnly),
     404: (
         *(TaskNotFound, TaskRemoved, ContractNotFound, TaskRunNotFound, RecordNotFound),
-        *(ResultMissing, NoSuchLedger),
+        *(ResultMissing, NoSuchLedger, NoSuchFile),
     ),
     409: (
         *(BulkCompletionRefused, CannotComplete, TransitionError, LifecycleTransitionError),

@@ -48,7 +48,7 @@ from engine.service.engine import Engine
 from engine.verbs import VERBS
 from engine.verbs.json_answers import answer_data, tasks_data
 from engine.verbs.model import CALLER, Caller, Verb
-from engine.verbs.program_verbs import events_data, settled
+from engine.verbs.program_verbs import events_data, read_file, settled
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +107,7 @@ class HttpApp:
             handlers.setdefault(route.path, {})[route.method] = self._handler(route)
         handlers["/tasks/{id}/events"] = {"GET": self._events}
         handlers["/tasks/{id}/result"] = {"GET": self._result}
+        handlers["/tasks/{id}/files/{name:path}"] = {"GET": self._file}
         handlers["/events"] = {"GET": self._changes}
         handlers["/openapi.json"] = {"GET": self._openapi}
         handlers["/"] = {"GET": self._page}
@@ -198,6 +199,10 @@ class HttpApp:
         if file is None:
             raise ResultMissing(task_id=view.task_id)
         return streams.result_answer(file, self.stopping)
+
+    async def _file(self, request: Request) -> Response:
+        data, kind = await read_file(self._engine, _id(request), request.path_params["name"])
+        return Response(data, 200, {"Content-Disposition": "attachment"}, kind)
 
     async def _changes(self, request: Request) -> Response:
         blocks = streams.list_changes(self._feed)

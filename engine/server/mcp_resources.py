@@ -6,6 +6,7 @@ The live list of the ledger is read only while a client has a subscription.
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import re
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from engine.model.records import TaskRecord
 from engine.service.engine import Engine
 from engine.text import words
 from engine.verbs.json_answers import task_data
-from engine.verbs.program_verbs import USUAL_BYTES, events_data, result_data
+from engine.verbs.program_verbs import USUAL_BYTES, events_data, read_file, result_data
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +38,14 @@ Context = ServerRequestContext[Any, Any]
 
 SCHEME: Final = "octask"
 MIME: Final = "application/json"
+TEXT: Final = "text/plain"
 LISTED: Final = 50  # newest tasks in resources/list; every other one is read by its address
 UNITS: Final = 20
 MOST_SUBSCRIPTIONS: Final = 1_000
 _URI: Final = re.compile(
     r"octask://tasks/([0-9a-z_]{1,80})"
-    r"(?:/events(?:\?offset=(?P<offset>[0-9]{1,15}))?|/result(?:\?cursor=(?P<cursor>[0-9:]{1,40}))?)?",
+    r"(?:/events(?:\?offset=(?P<offset>[0-9]{1,15}))?|/result(?:\?cursor=(?P<cursor>[0-9:]{1,40}))?"
+    r"|/files/(?P<file>[A-Za-z0-9._/-]{1,200}))?",
     re.ASCII,
 )
 PARTS: Final = {
@@ -146,6 +149,7 @@ class TaskResources:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """List the addresses that any task has."""
+        rows = {**PARTS, "/files/{+name}": ("File", "one of its files, such as artifacts/page.png")}
         return types.ListResourceTemplatesResult(
             resource_templates=[
                 types.ResourceTemplate(
@@ -153,9 +157,9 @@ class TaskResources:
                     name=name.lower(),
                     title=name,
                     description=said,
-                    mime_type=MIME,
+                    mime_type=MIME if part in PARTS else None,
                 )
-                for part, (name, said) in PARTS.items()
+                for part, (name, said) in rows.items()
             ]
         )
 
@@ -169,11 +173,24 @@ class TaskResources:
         """
         found = _read_uri(str(params.uri))
         try:
+            if found["file"]:
+                return await self._file(found)
             data = await self._read(found)
         except EngineError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
         text = msgspec.json.encode(data).decode()
         contents = types.TextResourceContents(uri=str(params.uri), mime_type=MIME, text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def _file(self, uri: re.Match[str]) -> types.ReadResourceResult:
+        data, kind = await read_file(self._engine, uri[1], uri["file"])
+        contents: types.TextResourceContents | types.BlobResourceContents
+        if kind in (TEXT, MIME):
+            text = data.decode(errors="replace")
+            contents = types.TextResourceContents(uri=uri[0], mime_type=kind, text=text)
+        else:
+            blob = base64.b64encode(data).decode()
+            contents = types.BlobResourceContents(uri=uri[0], mime_type=kind, blob=blob)
         return types.ReadResourceResult(contents=[contents])
 
     async def _read(self, uri: re.Match[str]) -> dict[str, Any]:

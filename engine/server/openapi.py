@@ -103,8 +103,18 @@ def _path_parameters(path: str) -> list[Doc]:
     if "{id}" not in path:
         return []
     said = "the id: 16 hex digits; of a command task also its own id (task_…)"
-    schema = {"type": "string"}
-    return [{"name": "id", "in": "path", "required": True, "description": said, "schema": schema}]
+    told = {"id": said, "name": "the file's name, such as artifacts/page.png"}
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": told[name],
+            "schema": {"type": "string"},
+        }
+        for name in told
+        if f"{{{name}}}" in path
+    ]
 
 
 def _query_parameters(route: HttpRoute) -> list[Doc]:
@@ -185,6 +195,15 @@ def _others() -> dict[str, dict[str, Doc]]:
                 "Stream the whole result",
                 "The result with all of its units, however large, as one JSON value.",
                 {_JSON: {"schema": {}}},
+            )
+        },
+        "/tasks/{id}/files/{name}": {
+            "get": _plain(
+                "/tasks/{id}/files/{name}",
+                "Read a file of a task",
+                "A screenshot or another artifact of at most 8 MiB, by its name in `files` of "
+                "`GET /tasks/{id}?files=true`. Pages come as plain text.",
+                {"image/png": text, "text/plain": text, "application/octet-stream": text},
             )
         },
         "/events": {

@@ -100,7 +100,11 @@ def _ids_of(given: dict[str, Any]) -> dict[str, Any]:
 
 
 _TASK_ID = Param("task_id", "the task's id: 16 hex digits")
-_INCLUDE: Final = {"include_result": "result", "include_events": "events"}
+_INCLUDE: Final = {
+    "include_result": "result",
+    "include_events": "events",
+    "include_files": "files",
+}
 _WHOLE: Final = ("contract", "update")
 
 
@@ -144,7 +148,9 @@ _ALL: Final = (
         "Show one task: state, progress, error, budgets (envelope: counters, budget_status, "
         "recommended_next) and contract. include_result adds a part of its result (pages of a "
         "crawl, actions of a recording, …); when result_page has next_cursor, call again with it "
-        "as cursor. include_events adds events. Does not wait: use oc_task_wait for the end.",
+        "as cursor. include_events adds events. include_files lists screenshots and other files: "
+        "read one as the resource octask://tasks/ID/files/NAME. Does not wait: use oc_task_wait "
+        "for the end.",
         names=_INCLUDE,
         reads=True,
     ),

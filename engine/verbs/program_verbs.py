@@ -13,8 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from engine.kinds.traits import COMMANDS_TRAITS
-from engine.model.errors import InvalidArguments, Problem
-from engine.model.records import ENVELOPE, TaskRecord
+from engine.model.errors import EngineError, InvalidArguments, Problem
+from engine.model.records import ARTIFACTS_NAME, ENVELOPE, TaskRecord, TaskView
+from engine.results.file_reader import FileFacts
 from engine.service.admission import Terms
 from engine.service.commands import Stopped
 from engine.service.engine import Engine
@@ -27,6 +28,15 @@ MOST_UNITS: Final = 1_000
 LEAST_BYTES: Final = 1_000
 MOST_BYTES: Final = 1024 * 1024
 USUAL_BYTES: Final = 64 * 1024  # about 16,000 tokens: a host reads it whole
+MOST_FILE_BYTES: Final = 8 * 1024 * 1024
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "json": "application/json",
+    "zip": "application/zip",
+}
 SETTLE_MS: Final = 2_000
 MOST_SETTLED: Final = 20
 
@@ -125,6 +135,9 @@ async def _read(engine: Engine, given: Given) -> dict[str, Any]:
         found |= await result_data(engine, view.task_id, given)
     if given["events"]:
         found |= await events_data(engine, view.task_id, given["events_offset"])
+    if given["files"]:
+        files = await readable_files(engine, view)
+        found["files"] = [{"name": one.name, "size_bytes": one.size_bytes} for one in files]
     return found
 
 
@@ -158,6 +171,47 @@ async def result_data(engine: Engine, task_id: str, given: Given) -> dict[str, A
     if part.cut:
         page["cut"] = [*part.cut]
     return {"result": {**part.head, part.key: [*part.units]}, "result_page": page}
+
+
+class NoSuchFile(EngineError):
+    """The task has no such file that programs may read."""
+
+    code = "no_such_file"
+    title = "There is no such file"
+    sentence = "Task {task_id} has no file {name} that programs may read."
+    advice_text = "The files of a task are listed on request (files, include_files)."
+
+
+async def readable_files(engine: Engine, view: TaskView) -> list[FileFacts]:
+    """Return the artifacts that programs may read: no state of a session, which is a login."""
+    if not isinstance(view.entry, TaskRecord):
+        return []
+    only_pictures = view.entry.kind == schemas.SNAPSHOT
+    return [
+        one
+        for one in await engine.reading.files(view.task_id)
+        if one.name.startswith(f"{ARTIFACTS_NAME}/") and (one.is_picture or not only_pictures)
+    ]
+
+
+async def read_file(engine: Engine, task_id: str, name: str) -> tuple[bytes, str]:
+    """Return an artifact of at most 8 MiB and its media type; pages are plain text.
+
+    Raises:
+        NoSuchFile: there is none of this name, it is larger, or programs may not read it.
+    """
+    view = await engine.tasks.get(task_id)
+    listed = {one.name: one for one in await readable_files(engine, view)}
+    found = listed.get(name)
+    if found is None or found.size_bytes > MOST_FILE_BYTES:
+        raise NoSuchFile(task_id=view.task_id, name=name[:200])
+    data = b""
+    while len(data) < found.size_bytes:
+        part = await engine.reading.part(view.task_id, name, len(data), MOST_FILE_BYTES)
+        if not part.data:
+            break
+        data += part.data
+    return data, MEDIA_TYPES.get(name.rpartition(".")[2].lower(), "text/plain")
 
 
 async def events_data(engine: Engine, task_id: str, offset: int) -> dict[str, Any]:
@@ -231,6 +285,7 @@ VERBS: tuple[Verb, ...] = (
             ),
             Param("events", "also its events", "flag", default=False),
             Param("events_offset", "the byte from which on to read events", "number", default=0),
+            Param("files", "also the names of its files (screenshots, …)", "flag", default=False),
         ),
         _read,
         faces=("mcp", "http"),

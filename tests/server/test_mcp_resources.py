@@ -25,7 +25,7 @@ async def test_a_task_its_events_and_its_result_are_resources(
         listed = {one.uri: one for one in (await client.list_resources()).resources}
         assert "My crawl" in listed[uri_of(task_id)].name
         templates = (await client.list_resource_templates()).resource_templates
-        assert len(templates) == 3
+        assert len(templates) == 4
 
         async def read(uri: str) -> dict[str, Any]:
             (found,) = (await client.read_resource(uri)).contents
@@ -88,3 +88,50 @@ async def test_a_subscriber_of_the_older_handshake_hears_it_too(hosting: Hosting
         await client.call_tool("oc_task_update", moved)
         assert await heard.get() == uri
         await client.unsubscribe_resource(uri)
+
+
+async def test_screenshots_and_artifacts_are_resources(
+    hosting: Hosting, places: list[str], site: Any
+) -> None:
+    places.append(place_of(site.url))
+    async with hosting("memory") as client:
+        args = {"url": site.url, "include": ["dom", "screenshot"]}
+        asked = {"kind": "oc_evidence_bundle", "args": args}
+        task_id = data(await client.call_tool("oc_task_start", asked))["task_id"]
+        await client.call_tool("oc_task_wait", {"task_id": task_id})
+        part = {"task_id": task_id, "include_files": True}
+        files = data(await client.call_tool("oc_task_get", part))["files"]
+        kinds = {}
+        for one in files:
+            uri = uri_of(task_id, f"/files/{one['name']}")
+            (found,) = (await client.read_resource(uri)).contents
+            kinds[one["name"].rpartition(".")[2]] = (type(found), found.mime_type)
+        assert kinds["png"] == (types.BlobResourceContents, "image/png")
+        assert kinds["html"] == (types.TextResourceContents, "text/plain")
+        for name in ("meta.json", "artifacts/../meta.json", "artifacts/nothing.png", "artifacts"):
+            with pytest.raises(MCPError, match=r"has no file|no resource"):
+                await client.read_resource(uri_of(task_id, f"/files/{name}"))
+
+
+async def test_the_state_of_a_session_is_no_resource(
+    hosting: Hosting, places: list[str], site: Any
+) -> None:
+    places.append(place_of(site.url))
+    async with hosting("memory") as client:
+        args = {
+            "objective": "keep it",
+            "current_step": "here",
+            "next_actions": ["go on"],
+            "tabs": [site.url],
+            "visit": True,
+            "screenshot": True,
+            "include_cookies": True,
+        }
+        asked = {"kind": "oc_session_snapshot", "args": args}
+        task_id = data(await client.call_tool("oc_task_start", asked))["task_id"]
+        ended = data(await client.call_tool("oc_task_wait", {"task_id": task_id}))
+        assert ended["status"] == "COMPLETED", ended
+        part = {"task_id": task_id, "include_files": True}
+        names = [one["name"] for one in data(await client.call_tool("oc_task_get", part))["files"]]
+        assert names
+        assert all(name.endswith(".png") for name in names)

@@ -80,7 +80,10 @@ def test_every_route_is_described_with_its_errors() -> None:
     described = {(method, path) for method, path, _ in _operations()}
     assert described == {(one.method.lower(), one.path) for one in ROUTES} | {
         ("get", path)
-        for path in ("/tasks/{id}/events", "/tasks/{id}/result", "/events", "/openapi.json", "/")
+        for path in (
+            *("/tasks/{id}/events", "/tasks/{id}/result", "/tasks/{id}/files/{name}"),
+            *("/events", "/openapi.json", "/"),
+        )
     }
     for method, path, operation in _operations():
         wanted = {"400", "401", "403", "421", "500", "503"}

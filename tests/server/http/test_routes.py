@@ -386,3 +386,23 @@ async def _until_tasks(found: Any) -> None:
         await asyncio.sleep(0.01)
         if found([task.get_name() for task in asyncio.all_tasks()]):
             return
+
+
+async def test_a_file_of_a_task_is_sent_with_its_type_and_never_shown(serving: Serving) -> None:
+    async with serving() as client:
+        task_id = await client.envelope()
+        folder = client.engine.settings.root / task_id / "artifacts"
+        folder.mkdir()
+        (folder / "page.png").write_bytes(b"\x89PNG")
+        (folder / "dom.html").write_text("<script>alert(1)</script>")
+        named = (await client.get(f"/tasks/{task_id}?files=true"))["files"]
+        assert sorted(one["name"] for one in named) == ["artifacts/dom.html", "artifacts/page.png"]
+        for name, kind in (("page.png", "image/png"), ("dom.html", "text/plain; charset=utf-8")):
+            address = f"{client.url}/tasks/{task_id}/files/artifacts/{name}"
+            async with client.session.get(address, headers=client.auth) as got:
+                assert (got.status, got.headers["Content-Type"]) == (200, kind)
+                assert got.headers["Content-Disposition"] == "attachment"
+                assert await got.read() == (folder / name).read_bytes()
+        for name in ("meta.json", "artifacts/%2e%2e/meta.json", "artifacts/none.png"):
+            path = f"/tasks/{task_id}/files/{name}"
+            assert (await client.code("GET", path))[0] == 404
