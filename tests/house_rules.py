@@ -119,10 +119,7 @@ SPAWNERS = {
     "gui/desktop/bus.py": "the wait for a connection's end, ended with it",
     "gui/startup/loop.py": "starts the main coroutine",
     "engine/agents/sessions.py": "the watch over idle agents, ended by close()",
-    "engine/server/mcp_resources.py": (
-        "the reading of the live list while somebody listens, ended with the last listener; "
-        "notifications, sent at once"
-    ),
+    "engine/server/mcp_resources.py": ("notifications of the older handshake, sent at once"),
     "engine/server/stdio.py": "the end of the process after a signal, which ends with it",
     "engine/server/mcp_server.py": "a verb's call, awaited beside its progress",
     "engine/server/change_feed.py": (

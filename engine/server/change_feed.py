@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Final
 
@@ -58,14 +58,67 @@ class Listener:
         return self._blocks.popleft() if self._blocks else None
 
 
+class LiveReader:
+    """One reader of an engine's live list; `begin` and `stop` follow the listeners.
+
+    Args:
+        pass_on: receives each batch.
+        ended: called when the list ends by itself, as when the engine closes.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        pass_on: Callable[[Batch], Awaitable[None]],
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._engine = engine
+        self._pass_on = pass_on
+        self._ended = ended
+        self._reading: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def begin(self) -> bool:
+        """Start reading; return False if it reads already."""
+        if self._reading is not None:
+            return False
+        self._reading = asyncio.create_task(self._read(), name="read the list for programs")
+        self._reading.add_done_callback(self._on_end)
+        return True
+
+    def stop(self) -> None:
+        """Cancel the reading; a listener that comes now starts another one."""
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
+            self._ending.add(reading)
+
+    async def close(self) -> None:
+        """Stop, and wait for the end."""
+        self.stop()
+        if self._ending:
+            await asyncio.wait(tuple(self._ending))
+
+    def _on_end(self, reading: asyncio.Task[None]) -> None:
+        self._ending.discard(reading)
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            log.error("the list cannot be read for programs", exc_info=error)
+        if reading is self._reading:
+            self._reading = None
+            self._ended()
+
+    async def _read(self) -> None:
+        async with aclosing(self._engine.tasks.changes()) as batches:
+            async for batch in batches:
+                await self._pass_on(batch)
+
+
 class ChangeFeed:
     """The live list of an engine as server-sent events."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._reader = LiveReader(engine, self._pass_on, self._drop_all)
         self._listeners: set[Listener] = set()
-        self._reading: asyncio.Task[None] | None = None
-        self._ending: set[asyncio.Task[None]] = set()
         self._total: int | None = None  # once the list is complete
 
     @contextmanager
@@ -73,10 +126,8 @@ class ChangeFeed:
         """Register a listener; the first one starts the reading, the last one ends it."""
         listener = Listener()
         self._listeners.add(listener)
-        if self._reading is None:
+        if self._reader.begin():
             self._total = None
-            self._reading = asyncio.create_task(self._read(), name="read the list for HTTP")
-            self._reading.add_done_callback(self._ended)
         elif self._total is not None:
             listener.put(_ready(self._total))
         try:
@@ -84,36 +135,16 @@ class ChangeFeed:
         finally:
             self._listeners.discard(listener)
             if not self._listeners:
-                self._end()
+                self._reader.stop()
 
     async def close(self) -> None:
         """End every listener and the reading."""
+        self._drop_all()
+        await self._reader.close()
+
+    def _drop_all(self) -> None:
         for listener in self._listeners:
             listener.drop()
-        self._end()
-        if self._ending:
-            await asyncio.wait(tuple(self._ending))
-
-    def _end(self) -> None:
-        """Cancel the reading; a listener that comes now starts another one."""
-        if self._reading is not None:
-            self._reading.cancel()
-            self._ending.add(self._reading)
-            self._reading = None
-
-    def _ended(self, reading: asyncio.Task[None]) -> None:
-        self._ending.discard(reading)
-        if not reading.cancelled() and (error := reading.exception()) is not None:
-            log.error("the list cannot be read for HTTP", exc_info=error)
-        if reading is self._reading:  # it ended by itself, as when the engine closes
-            self._reading = None
-            for listener in self._listeners:
-                listener.drop()
-
-    async def _read(self) -> None:
-        async with aclosing(self._engine.tasks.changes()) as batches:
-            async for batch in batches:
-                await self._pass_on(batch)
 
     async def _pass_on(self, batch: Batch) -> None:
         if self._total is None:

@@ -10,7 +10,6 @@ import base64
 import logging
 import re
 from collections.abc import Callable
-from contextlib import aclosing
 from typing import Any, Final
 
 import anyio
@@ -27,7 +26,8 @@ from mcp.server.subscriptions import (
 
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord
-from engine.service.engine import Engine
+from engine.server.change_feed import LiveReader
+from engine.service.engine import Batch, Engine
 from engine.text import words
 from engine.verbs.json_answers import task_data
 from engine.verbs.program_verbs import USUAL_BYTES, events_data, read_file, result_data
@@ -65,17 +65,14 @@ class NewsBus(InMemorySubscriptionBus):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__()
-        self._engine = engine
         self._listening = 0
-        self._reading: asyncio.Task[None] | None = None
-        self._ending: set[asyncio.Task[None]] = set()
+        self._reader = LiveReader(engine, self._pass_on)
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         """Register `listener`; the first one starts the reading."""
         end = super().subscribe(listener)
         self._listening += 1
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read(), name="read changes for subscribers")
+        self._reader.begin()
         ended = False
 
         def unsubscribe() -> None:
@@ -86,32 +83,20 @@ class NewsBus(InMemorySubscriptionBus):
             end()
             self._listening -= 1
             if not self._listening:
-                self._stop()
+                self._reader.stop()
 
         return unsubscribe
 
-    def _stop(self) -> None:
-        """Cancel the reading; `close` waits for its end."""
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            reading.cancel()
-            self._ending.add(reading)
-            reading.add_done_callback(self._ending.discard)
-
     async def close(self) -> None:
         """End the reading."""
-        self._stop()
-        if self._ending:
-            await asyncio.wait({*self._ending})
+        await self._reader.close()
 
-    async def _read(self) -> None:
+    async def _pass_on(self, batch: Batch) -> None:
         # The first batches hold every task: a change since the subscription may be among them.
-        async with aclosing(self._engine.tasks.changes()) as batches:
-            async for batch in batches:
-                changed = [view.task_id for view in batch.views]
-                for task_id in (*changed, *batch.gone):
-                    for part in PARTS:
-                        await self.publish(ResourceUpdated(uri=uri_of(task_id, part)))
+        changed = (view.task_id for view in batch.views)
+        for task_id in (*changed, *batch.gone):
+            for part in PARTS:
+                await self.publish(ResourceUpdated(uri=uri_of(task_id, part)))
 
 
 class TaskResources:
