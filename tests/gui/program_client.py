@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ async def play(file: Path, name: str, *words: str) -> Any:
 
 
 @asynccontextmanager
-async def connected(file: Path, **options: Any) -> AsyncIterator[Client]:
+async def connected(file: Path, name: str = NAME, **options: Any) -> AsyncIterator[Client]:
     import httpx2
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
@@ -42,7 +43,7 @@ async def connected(file: Path, **options: Any) -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {access['token']}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         wire = streamable_http_client(access["url"] + "/mcp", http_client=http)
-        who = Implementation(name=NAME, version="1")
+        who = Implementation(name=name, version="1")
         async with Client(wire, client_info=who, **options) as client:
             yield client
 
@@ -117,12 +118,27 @@ async def waiting(file: Path) -> Any:
         return type(error).__name__
 
 
+async def verification(file: Path, step: str, url: str) -> Any:
+    """Play one of the seeds' verifications as it stands; `url` is a site without end."""
+    from tests.server import test_mcp_verification as steps
+
+    @asynccontextmanager
+    async def hosting(side: str, **options: Any) -> AsyncIterator[Client]:
+        async with connected(file, "mcp", **options) as client:
+            yield client
+
+    site = SimpleNamespace(url=url, answers={})
+    await getattr(steps, step)("window", "auto", hosting, [], site)
+    return True
+
+
 PLAYS: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {
     "envelope": envelope,
     "crawl": crawl,
     "handles": handles,
     "secret": secret,
     "waiting": waiting,
+    "verification": verification,
 }
 
 

@@ -35,6 +35,7 @@ from tests.gui.program_client import NAME, play
 from tests.gui.test_settings_dialog import editor, settings_of
 from tests.gui.windows import appearing, opened, press, until
 from tests.support import engines
+from tests.support.endless_site import endless
 
 OFF_S = 3.0
 WORK_MS = 100.0  # of the window's thread in one go, on a machine with nothing else to do
@@ -197,6 +198,24 @@ async def test_a_host_with_the_tasks_extension_gets_a_handle(tmp_path: Path, sit
         found = await play(file_of(session), "handles", site.url)
         assert (found["first"], found["then"]) == ("working", "cancelled")
         assert session.window.model.view_of(found["task_id"]) is not None
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "test_a_crawl_is_started_listed_cancelled_and_found_again",
+        "test_a_run_cannot_be_called_complete_before_its_items_are",
+        "test_an_envelope_counts_the_calls_that_name_it",
+    ],
+)
+async def test_the_seeds_verifications_hold_against_the_window(
+    step: str, tmp_path: Path, site: Any
+) -> None:
+    endless(site)
+    async with serving(tmp_path / "home") as session:
+        preferences = session.window.preferences
+        preferences.set("programs.allow_private", [site.url.split("/")[2]])
+        assert await play(file_of(session), "verification", step, site.url)
 
 
 async def test_lists_of_the_settings_hold_for_the_next_request(tmp_path: Path, site: Any) -> None:
