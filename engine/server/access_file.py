@@ -89,15 +89,15 @@ class AccessFile:
 
         Another program may listen on that port later, and must not be sent the token.
         """
-        if self._held is None:
+        held, self._held = self._held, None  # a server may be stopped twice at once
+        if held is None:
             return
         try:
             with self._hold() as folder:
                 found = self._read(folder)
                 self._write(folder, {**found, "url": None, "port": None, "pid": None})
         finally:
-            os.close(self._held)
-            self._held = None
+            os.close(held)
 
     def _begin(self, folder: Folder) -> None:
         """Take the lock of the running server, which the system frees when its process dies."""

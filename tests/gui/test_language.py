@@ -13,6 +13,7 @@ from PySide6.QtCore import QLocale, Qt
 from PySide6.QtWidgets import QMenu, QPushButton
 
 from engine.model.errors import EngineError, TaskNotFound, WorkerFailed
+from engine.server.hosts.host_table import HOSTS
 from engine.text import messages
 from engine.text.messages import ENGLISH
 from gui.app import _parse
@@ -27,7 +28,10 @@ pytestmark = pytest.mark.slow_turns  # the walk itself asks every cell for every
 
 MARKED = re.compile(r"\[[^\[\]]*·*\]")
 # What stays as it is in every language: units, names of programs and languages, a key of a form.
-EVERYWHERE = {"min", "KiB", "English", "Deutsch", "OpenChrome", "Monitor", "url", "main", "article"}
+EVERYWHERE = {
+    *("min", "KiB", "English", "Deutsch", "OpenChrome", "Monitor", "url", "main", "article"),
+    *(word for host in HOSTS.values() for word in host.title.split()),
+}
 
 
 @pytest.fixture
