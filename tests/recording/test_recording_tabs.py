@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.recording.recorder import PageRecorder
 from engine.browser.recording.recorder_messages import Heard, TabClosed, Told
 from engine.kinds.recording.recording_actions import Masks, Scribe
 from engine.kinds.recording.recording_export import command_task
@@ -38,6 +40,14 @@ async def test_after_a_tab_was_closed_a_replay_goes_on_in_the_right_one(
         "engine.kinds.recording.recording_kind.InstanceOptions",
         lambda **given: InstanceOptions(**{**given, "windows": True}),
     )
+    listened_to: list[Any] = []
+    attach = PageRecorder.attach
+
+    async def attached(self: PageRecorder, page: Any) -> None:
+        await attach(self, page)
+        listened_to.append(page)
+
+    monkeypatch.setattr(PageRecorder, "attach", attached)
     async with recording(f"{pages}/start") as running:
         operator, first = running.operator, running.operator.page
         for number, link in enumerate(("One", "Two"), 1):
@@ -45,6 +55,7 @@ async def test_after_a_tab_was_closed_a_replay_goes_on_in_the_right_one(
                 await first.locator(f"text={link}").click()
             operator.page = await opening.value
             await operator.page.locator("h1").wait_for()
+            await until(partial(listened_to.__contains__, operator.page))  # people are slower
             await operator.click("text=Do")
             await operator.recorded("click", 2 * number)
             if link == "One":

@@ -400,13 +400,14 @@ class PageRecorder:
             wire.on(name, handler)
         binding = {"name": self._binding, "executionContextName": self._world}
         source = script(self._binding, MAX_TEXT)
-        await wire.send("Page.enable")
-        await wire.send("Network.enable")
-        await wire.send("Runtime.enable")
-        await wire.send("Runtime.addBinding", binding)
-        await wire.send(
-            "Page.addScriptToEvaluateOnNewDocument",
-            {"source": source, "worldName": self._world, "runImmediately": True},
+        run = {"source": source, "worldName": self._world, "runImmediately": True}
+        # All at once, in this order: what a person does in a new tab before the answers is lost.
+        await asyncio.gather(
+            wire.send("Page.enable"),
+            wire.send("Network.enable"),
+            wire.send("Runtime.enable"),
+            wire.send("Runtime.addBinding", binding),
+            wire.send("Page.addScriptToEvaluateOnNewDocument", run),
         )
 
     def _on_world(self, tab: _Tab, event: Mapping[str, Any]) -> None:
