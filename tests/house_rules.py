@@ -126,7 +126,7 @@ SPAWNERS = {
         "the reading of the live list while somebody listens, ended with the last listener"
     ),
     "engine/server/local_server.py": "the server itself, ended by stop()",
-    "engine/server/streams.py": "work beside what ends it early; all are awaited together",
+    "engine/server/event_streams.py": "work beside what ends it early; all are awaited together",
     "engine/egress/connecting.py": ("tries at several addresses, cancelled when one is connected"),
     "engine/browser/chromium/browser_instance.py": (
         "a context's closing, given up at its limit, and its opening, closed when nobody waits for "
@@ -193,7 +193,7 @@ BROAD_CATCHERS = {
     "gui/engine_link/bridge.py": "a list that stands still must not look live: it follows anew",
     "engine/server/mcp_server.py": "a host gets a typed answer, and the log the details",
     "engine/server/http_app.py": "a client gets a typed answer, and the log the details",
-    "engine/server/messages.py": "a client gets a typed answer, and the log the details",
+    "engine/server/websocket_messages.py": "a client gets a typed answer, and the log the details",
     "engine/cli/__main__.py": "the last resort: no traceback reaches a user, it goes to the log",
     "engine/cli/worker.py": "the last resort of a process that nobody looks at",
 }

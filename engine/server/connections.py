@@ -66,6 +66,7 @@ class HttpConnection(H11Protocol):
         self._stall = Deadline(self._abort)
         self._is_refused = False
 
+    # uvicorn narrows the type of asyncio's own method, too.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         over = len(self.connections) - MOST_CONNECTIONS

@@ -24,7 +24,7 @@ from starlette.websockets import WebSocket
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model.errors import EngineError, InvalidArguments, Problem, ResultMissing
 from engine.model.records import TaskRecord
-from engine.server import openapi, streams
+from engine.server import event_streams, openapi
 from engine.server.access import MOST_BYTES, Access, Guard
 from engine.server.access_file import AccessFile
 from engine.server.api_page import api_page
@@ -41,7 +41,7 @@ from engine.server.http_answers import (
 from engine.server.http_routes import FACE, ID, LIST, ROUTES, START, TASK, HttpRoute, location
 from engine.server.json_input import parsed
 from engine.server.mcp_server import McpServer
-from engine.server.messages import Messages
+from engine.server.websocket_messages import Messages
 from engine.service.admission import client_name
 from engine.service.commands import Stopped
 from engine.service.engine import Engine
@@ -144,7 +144,7 @@ class HttpApp:
         given = route.given(_id(request), _query(request, route), await _body(request))
         call = self._call(request, route.verb, given)
         if route.waits:
-            call = streams.until_left(call, request.receive, self.stopping)
+            call = event_streams.until_left(call, request.receive, self.stopping)
         answer = await call
         if isinstance(answer, Stopped):
             await settled(self._engine, answer)
@@ -184,29 +184,29 @@ class HttpApp:
 
     async def _events(self, request: Request) -> Response:
         task_id, headers = _id(request), request.headers
-        offset = streams.start_offset(
+        offset = event_streams.start_offset(
             headers.get("last-event-id"), request.query_params.get("offset")
         )
         view = await self._engine.tasks.get(task_id)
         if _prefers_json(headers.get("accept", "")):
             return json_response(await events_data(self._engine, view.task_id, offset))
-        blocks = streams.task_events(self._engine, view.task_id, offset)
-        return streams.StreamedAnswer(blocks, streams.SSE_TYPE, self.stopping)
+        blocks = event_streams.task_events(self._engine, view.task_id, offset)
+        return event_streams.StreamedAnswer(blocks, event_streams.SSE_TYPE, self.stopping)
 
     async def _result(self, request: Request) -> Response:
         view = await self._engine.tasks.get(_id(request))
         file = await self._engine.tasks.result(view.task_id)
         if file is None:
             raise ResultMissing(task_id=view.task_id)
-        return streams.result_answer(file, self.stopping)
+        return event_streams.result_answer(file, self.stopping)
 
     async def _file(self, request: Request) -> Response:
         data, kind = await read_file(self._engine, _id(request), request.path_params["name"])
         return Response(data, 200, {"Content-Disposition": "attachment"}, kind)
 
     async def _changes(self, request: Request) -> Response:
-        blocks = streams.list_changes(self._feed)
-        return streams.StreamedAnswer(blocks, streams.SSE_TYPE, self.stopping)
+        blocks = event_streams.list_changes(self._feed)
+        return event_streams.StreamedAnswer(blocks, event_streams.SSE_TYPE, self.stopping)
 
     async def _openapi(self, request: Request) -> Response:
         return json_response(openapi.document())
@@ -227,7 +227,7 @@ class _McpEndpoint:
         self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await streams.first(
+        await event_streams.first(
             self._sessions.handle_request(scope, receive, send), self._stopping.wait()
         )
 
@@ -278,7 +278,7 @@ def _client(request: Request | WebSocket) -> str | None:
 
 
 def _prefers_json(accept: str) -> bool:
-    return "application/json" in accept and streams.SSE_TYPE not in accept
+    return "application/json" in accept and event_streams.SSE_TYPE not in accept
 
 
 def _cancelled(refused: tuple[EngineError, ...], data: Mapping[str, Any]) -> Response:

@@ -19,7 +19,7 @@ from engine.kinds.registry import KINDS
 from engine.kinds.snapshot_kind import SNAPSHOT as SNAPSHOT_KIND
 from engine.model.records import ENVELOPE
 from engine.service.forms import actions, startable
-from engine.verbs.model import MOST_NUMBER, Param, Shape, Verb
+from engine.verbs.model import MOST_NUMBER, Param, Shape
 
 Schema = dict[str, Any]
 
@@ -66,11 +66,6 @@ OF_READER: Final[Mapping[Reading, Mapping[str, Any]]] = {
         "maxItems": arguments.MAX_ADDRESSES,
     },
 }
-
-
-def verb_schema(verb: Verb) -> Schema:
-    """Return the schema of a verb's arguments, by their names."""
-    return object_schema(verb.public)
 
 
 def object_schema(params: Iterable[Param]) -> Schema:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from engine.model.errors import EngineError
 from engine.server.http_answers import BEFORE_VERBS, FAILED
 from engine.server.http_routes import ROUTES, START, HttpRoute
-from engine.server.messages import NOT_TEXT, UNKNOWN_TYPE
+from engine.server.websocket_messages import NOT_TEXT, UNKNOWN_TYPE
 from engine.verbs import Param
 from tests.hard.figures import Figures
 from tests.server.http.conftest import Client, served

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.server import change_feed, streams
+from engine.server import change_feed, event_streams
 from tests.server.http.conftest import Client, Serving, sse
 from tests.server.http.test_routes import NOBODY, STATIC
 from tests.support.engines import until
@@ -112,7 +112,7 @@ async def test_names_of_other_programs_cannot_forge_events(serving: Serving) -> 
 async def test_a_quiet_stream_has_heartbeats(
     serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(event_streams, "HEARTBEAT_S", 0.1)
     async with serving() as client:
         task_id = await client.envelope()
         for path in (f"/tasks/{task_id}/events", "/events"):
@@ -202,14 +202,14 @@ async def test_a_result_that_nobody_reads_waits_in_the_file(serving: Serving, si
         _grow(client, task_id, 20_000)
         read: list[int] = []
         monkey = pytest.MonkeyPatch()
-        blocks = streams.file_blocks
+        blocks = event_streams.file_blocks
 
         async def counted(file: Any) -> Any:
             async for block in blocks(file):
                 read.append(len(block))
                 yield block
 
-        monkey.setattr(streams, "file_blocks", counted)
+        monkey.setattr(event_streams, "file_blocks", counted)
         try:
             async with client.raw() as (reader, writer):
                 reader._transport.pause_reading()  # type: ignore[attr-defined]

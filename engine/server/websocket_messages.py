@@ -15,9 +15,9 @@ from starlette.websockets import WebSocket
 
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.server.access import chosen_protocol
+from engine.server.event_streams import first
 from engine.server.http_answers import FAILED, NOT_JSON, Refusal, Refused
 from engine.server.json_input import parsed
-from engine.server.streams import first
 from engine.service.engine import Engine
 from engine.verbs import VERBS
 from engine.verbs.json_answers import described_for_programs
