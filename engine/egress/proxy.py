@@ -22,6 +22,7 @@ from engine.model.process_limits import is_shortage
 
 START_S = 10.0
 STOP_S = 2.0
+SETTLE_TURNS = 10  # loop iterations; the server, the clients and their servers close in five
 _T = TypeVar("_T")
 
 
@@ -130,6 +131,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _settled(tasks: set[asyncio.Task[Any]]) -> None:
-    """Wait for cancelled connections; transports close one loop iteration later."""
+    """Wait for cancelled connections, and for the transports, which close step by step."""
     await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.sleep(0)
+    for _ in range(SETTLE_TURNS):
+        await asyncio.sleep(0)

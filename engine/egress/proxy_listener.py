@@ -36,6 +36,7 @@ from engine.egress.proxy_request import (
     parse,
 )
 from engine.model.errors import AddressBlocked, PageError, PageOutOfFiles
+from engine.model.listening import stop_accepting
 from engine.model.process_limits import is_shortage
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class ProxyListener:
         self._sent_s: dict[Place, float] = {}  # when a request was last sent to a place
         self._stalls: deque[Stall] = deque(maxlen=MAX_STALLS)
         self._sweeping: asyncio.TimerHandle | None = None
+        self._is_shut = False
 
     async def open(self) -> None:
         """Listen, on the proxy's loop."""
@@ -127,6 +129,13 @@ class ProxyListener:
             self._sweeping.cancel()
         if self._checking is not None:
             self._checking.cancel()
+        self._is_shut = True
+        if self._server is not None:
+            stop_accepting(self._server)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._close)  # late enough for every transport
+
+    def _close(self) -> None:
         if self._server is not None:
             self._server.close()
         for client in list(self._clients):
@@ -160,6 +169,8 @@ class ProxyListener:
 
     def accept(self, client: Client) -> bool:
         """Accept a connection, if necessary in place of the oldest silent one; False: full."""
+        if self._is_shut:  # accepted while the listener ended
+            return False
         silent = [each for each in self._clients if not each.has_asked]
         if len(silent) >= CROWD and self._checking is None:
             self._checking = asyncio.create_task(

@@ -14,6 +14,8 @@ from http import HTTPStatus
 from typing import Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from engine.model.listening import close_server
+
 HTML = "text/html; charset=utf-8"
 MAX_HEAD_BYTES = 64 * 1024
 PIECES = 10  # a body that is spread over time comes in this many writes
@@ -188,9 +190,7 @@ class Server:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stopped.wait()
-        server.close()
-        for _ in range(3):  # loop iterations that a newly accepted connection needs to register
-            await asyncio.sleep(0)
+        await close_server(server)
         for connection in list(self.connections):
             if connection.transport is not None:
                 connection.transport.abort()

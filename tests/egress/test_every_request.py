@@ -17,6 +17,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.browser_options import FetcherOptions, InstanceOptions
 from engine.egress.egress_policy import KEPT_S, Policy
 from engine.model.errors import PageError
+from engine.model.listening import close_server
 from engine.pages.fetch import Fetcher, PageOptions
 from engine.pages.static_engine import open_static
 from fixtures.hostile.reaching import TRAPS
@@ -86,7 +87,7 @@ async def serving_page(world: World, html: str) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        server.close()
+        await close_server(server)
         await server.wait_closed()
 
 

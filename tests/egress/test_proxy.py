@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import socket
+import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,6 +22,7 @@ from engine.egress.egress_policy import KEPT_S, MOST, BlockedRequests, Place, Po
 from engine.egress.proxy import Proxy
 from engine.egress.proxy_listener import MAX_STALLS, STALL_S, ProxyListener
 from engine.egress.proxy_request import MAX_HEAD_BYTES, MAX_INTERIM_HEADS
+from engine.model.listening import close_server
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, World
 from tests.support.engines import until
@@ -55,7 +58,7 @@ async def serving(world: World, serve: Serve, address: str = PUBLIC) -> AsyncIte
     try:
         yield
     finally:
-        server.close()
+        await close_server(server)
         await server.wait_closed()
 
 
@@ -504,7 +507,8 @@ async def test_a_listener_that_is_called_off_at_any_step_leaves_no_port_open() -
         opening.cancel()
         await asyncio.gather(opening, return_exceptions=True)
         listener.shut()
-        await asyncio.sleep(0)
+        for _ in range(2):  # iterations until the port is closed
+            await asyncio.sleep(0)
         after.append(listening() - before)
     assert not any(after)
 
@@ -520,6 +524,29 @@ async def test_the_oldest_stalls_are_forgotten(
             now_s += 2 * STALL_S
         assert listener.withheld(place, 2 * STALL_S, begun=False)
         assert not listener.withheld(place, 0.0, begun=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="accepting is one step there")
+async def test_a_connection_accepted_as_the_listener_ends_is_closed(world: World) -> None:
+    loop = asyncio.get_running_loop()
+    listener = ProxyListener((world.policy(),), world.through)
+    await listener.open()
+    ended, starter = asyncio.Event(), socket.socketpair()
+
+    def end() -> None:
+        loop.remove_reader(starter[0])
+        listener.shut()
+        ended.set()
+
+    loop.add_reader(starter[0], end)
+    with starter[0], starter[1], socket.create_connection(("127.0.0.1", listener.port)) as late:
+        starter[1].send(b"now")  # the loop hears of both at once, of the connection first
+        await ended.wait()
+        late.setblocking(False)
+        with contextlib.suppress(ConnectionResetError):
+            async with asyncio.timeout(5):
+                assert await loop.sock_recv(late, 1) == b""
+    gc.collect()  # an unclosed transport would say so here
 
 
 async def test_an_ended_listener_is_released(world: World) -> None:

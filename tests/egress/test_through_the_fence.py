@@ -13,8 +13,10 @@ import pytest
 
 from engine.browser.chromium.browser_options import FetcherOptions, InstanceOptions
 from engine.model.errors import PageError
+from engine.model.listening import close_server
 from engine.pages.fetch import PageOptions
 from tests.egress.conftest import PUBLIC, START, World
+from tests.support.engines import until
 
 OPTIONS = PageOptions(timeout_ms=20_000, settle_ms=0)
 _ACCEPT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -27,8 +29,17 @@ class Site:
         self.heads: list[bytes] = []
         self.bodies: list[bytes] = []
         self.port = 0
+        self.connections = 0
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            await self._answer(reader, writer)
+        finally:
+            self.connections -= 1
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -44,7 +55,6 @@ class Site:
                 kept = b"Content-Type: text/html\r\nContent-Length: %d\r\n" % len(body)
                 writer.write(b"HTTP/1.1 200 OK\r\n" + kept + b"\r\n" + body)
                 await writer.drain()
-        writer.close()
 
     async def _socket(
         self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -72,8 +82,9 @@ async def served(world: World, site: Site) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        server.close()
+        await close_server(server)
         await server.wait_closed()
+        await until(lambda: not site.connections)  # the browser's processes end one by one
 
 
 def names(head: bytes) -> set[bytes]:

@@ -55,14 +55,17 @@ def waits(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
     """(function, call) of everything asked of Playwright outside of any limit."""
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
-        call = node.value if isinstance(node, ast.Await) else None
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        if not isinstance(node, ast.Await) or not isinstance(node.value, ast.Call):
             continue
-        own = any(word.arg == "timeout" for word in call.keywords)
-        if call.func.attr in ASKS and not own:
-            function, bounded = _around(node, parents)
-            if not bounded:
-                yield function, call
+        together = ast.unparse(node.value.func) == "asyncio.gather"
+        for call in node.value.args if together else [node.value]:
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            own = any(word.arg == "timeout" for word in call.keywords)
+            if call.func.attr in ASKS and not own:
+                function, bounded = _around(node, parents)
+                if not bounded:
+                    yield function, call
 
 
 def _around(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> tuple[str, bool]:
@@ -99,6 +102,8 @@ def test_a_wait_without_a_limit_is_found() -> None:
     bound = "async def look(page):\n    async with asyncio.timeout(2):\n        await page.title()"
     assert not list(waits(ast.parse(bound)))
     assert not list(waits(ast.parse("async def f(p):\n    await p.goto('x', timeout=5)")))
+    together = "async def f(p):\n    await asyncio.gather(p.send('a'), p.send('b'))"
+    assert len(list(waits(ast.parse(together)))) == 2
 
 
 def test_nobody_is_named_for_a_wait_that_is_no_more() -> None:

@@ -20,6 +20,7 @@ from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.kinds.crawl.frontier import Frontier, Visit
 from engine.model.addresses import Address, address_of
 from engine.model.errors import AddressBlocked, BrowserGone, PageError
+from engine.model.listening import close_server
 from engine.pages import fetch
 from engine.pages.fetch import Failure, Fetched
 from engine.pages.static_engine import open_static
@@ -45,7 +46,7 @@ class Unsteady:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self.held.set()
-        self._server.close()
+        await close_server(self._server)
         await self._server.wait_closed()
 
     @property
