@@ -219,6 +219,11 @@ def _hand_over(instance: Instance, root: Path, wish: Wish) -> int:
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    return arguments().parse_args(argv)
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return the parser of the command line, which the man page also describes."""
     parser = argparse.ArgumentParser(
         prog=APP_NAME,
         description="Watch and run browser tasks in a window.",
@@ -241,7 +246,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--self-test", action="store_true", help="crawl the bundled site and exit 0 if it works"
     )
     parser.add_argument("--version", action="version", version=f"{APP_NAME} {VERSION}")
-    return parser.parse_args(argv)
+    return parser
 
 
 def _add_places(parser: argparse.ArgumentParser) -> None:

@@ -50,6 +50,7 @@ GUI_MAY_IMPORT = frozenset(
         "contracts.contract_progress",
         "contracts.completing",
         "doctor",
+        "doctor.third_party_licenses",
         "export.exporter",
         "logging.logs",
         "model.blocked_places",
