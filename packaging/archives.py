@@ -109,6 +109,8 @@ def normalise(folder: Path, epoch: int) -> None:
 def _is_run(path: Path, folder: Path) -> bool:
     if path.parent == folder or path.name == "node":
         return True
+    if path.suffix == ".js":  # node is given these by name
+        return False
     with path.open("rb") as file:
         return file.read(2) == b"#!"
 

@@ -19,7 +19,7 @@ ID = "io.github.openchrome.monitor"
 NAME = "openchrome-monitor"
 PROGRAMS = (NAME, "octask")
 # The release machine sets OC_MAINTAINER; a package that is built elsewhere says so.
-MAINTAINER = "OpenChrome Monitor local build <root@localhost>"
+MAINTAINER = "OpenChrome Monitor local build <openchrome-monitor@localhost>"
 ARCHITECTURES = {"x86_64": ("amd64", "x86_64"), "aarch64": ("arm64", "aarch64")}
 
 

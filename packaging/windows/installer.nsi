@@ -2,7 +2,7 @@
 ; calls: makensis -DVERSION=… -DPAYLOAD=folder -DLISTS=folder -DOUTPUT=file.exe -DICON=file.ico
 ; Silent: setup.exe /S [/D=folder], uninstall.exe /S. The ledger and the settings are never touched.
 
-Unicode true
+Target amd64-unicode
 !include "MUI2.nsh"
 !include "LogicLib.nsh"
 !include "FileFunc.nsh"
@@ -37,6 +37,7 @@ VIAddVersionKey "LegalCopyright" "The OpenChrome Monitor authors, MIT license"
 !define MUI_FINISHPAGE_RUN "$INSTDIR\openchrome-monitor.exe"
 !define MUI_FINISHPAGE_NOREBOOTSUPPORT
 !insertmacro MUI_PAGE_LICENSE "..\..\LICENSE"
+!define MUI_PAGE_CUSTOMFUNCTION_LEAVE CheckFolder
 !insertmacro MUI_PAGE_DIRECTORY
 !insertmacro MUI_PAGE_INSTFILES
 !insertmacro MUI_PAGE_FINISH
@@ -80,18 +81,25 @@ FunctionEnd
 !insertmacro WaitForEnd ""
 !insertmacro WaitForEnd "un."
 
-Function .onVerifyInstDir
-  ; Empty, new, or an earlier version: files of others are never mixed with ours.
+; Files of others are never mixed with ours: the folder is empty, new, or has an earlier version.
+Function CheckFolder
   IfFileExists "$INSTDIR\uninstall.exe" good
-  IfFileExists "$INSTDIR\*.*" 0 good
   ${DirState} "$INSTDIR" $0
   IntCmp $0 1 0 good good
+  IfSilent 0 tell
+  SetErrorLevel 5
+  Quit
+  tell:
+  MessageBox MB_OK|MB_ICONEXCLAMATION "$(FOREIGN)"
   Abort
   good:
 FunctionEnd
 
 Section "install"
   SetShellVarContext current
+  ${If} ${Silent}
+    Call CheckFolder
+  ${EndIf}
   Call WaitForEnd
   ; Files of an earlier version that this one lacks go with that version's own list.
   ${If} ${FileExists} "$INSTDIR\uninstall.exe"

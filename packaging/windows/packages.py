@@ -30,7 +30,7 @@ def build(folder: Path, dist: Path, work: Path, version: str, epoch: int) -> Non
     installer(folder, work / "lists", version, dist / f"{name}-setup.exe", icon)
 
 
-def installer(folder: Path, lists: Path, version: str, target: Path, icon: Path) -> None:
+def installer(folder: Path, lists: Path, version: str, target: Path, icon: Path | None) -> None:
     """Compile the installer of `folder`.
 
     Raises:
@@ -45,17 +45,16 @@ def installer(folder: Path, lists: Path, version: str, target: Path, icon: Path)
         "VERSION": version,
         "LISTS": lists,
         "OUTPUT": target,
-        "ICON": icon,
         "SIZE_KB": archives.size(folder) // 1024,
     }
+    if icon is not None:
+        told["ICON"] = icon
     if os.environ.get("OC_SIGN"):
         told["SIGN"] = os.environ["OC_SIGN"]
     words = [f"{mark}D{key}={value}" for key, value in told.items()]
     command = [found, f"{mark}V2", f"{mark}WX", f"{mark}INPUTCHARSET", "UTF8", *words]
     script = HERE / "installer.nsi"
-    done = subprocess.run(
-        [*command, script], cwd=HERE, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*command, script], cwd=HERE, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"package: makensis refused the script:\n{done.stdout}{done.stderr}")
 
@@ -71,8 +70,8 @@ def write_lists(folder: Path, lists: Path) -> None:
             install.append(f'File "{folder / path}"')
             remove.append(f'Delete "$INSTDIR{_below(path)}"')
     folders = {parent for path in inside for parent in path.parents if parent != Path()}
-    for parent in sorted(folders, key=lambda one: (-len(one.parts), one.parts)):
-        remove.append(f'RMDir "$INSTDIR{_below(parent)}"')
+    deepest_first = sorted(folders, key=lambda one: (-len(one.parts), one.parts))
+    remove += [f'RMDir "$INSTDIR{_below(one)}"' for one in deepest_first]
     for name, lines in (("install.nsh", install), ("uninstall.nsh", remove)):
         (lists / name).write_text("\n".join(lines) + "\n", "utf-8-sig")
 

@@ -63,10 +63,11 @@ def test_the_bundle_takes_the_same_links() -> None:
 
 
 def test_windows_hands_a_link_over_as_one_word_that_is_no_option() -> None:
-    text = (PLACE / "windows" / "registration.iss").read_text("utf-8")
-    assert f'AppUserModelID: "{DESKTOP_ID}"' in text
-    assert f"Classes\\{SCHEME}\\shell\\open\\command" in text
-    assert '-- ""%1""' in text
+    text = (PLACE / "windows" / "registration.nsh").read_text("utf-8")
+    assert f'!define APP_ID "{DESKTOP_ID}"' in text
+    assert f'!define SCHEME "{SCHEME}"' in text
+    assert r"${CLASSES}\${SCHEME}\shell\open\command" in text
+    assert '-- "%1"' in text
     # a link is written by strangers: what looks like an option in it must not become one
     assert _parse(["--", f"{SCHEME}://task/{TASK}"]).what == [f"{SCHEME}://task/{TASK}"]
     assert _parse(["--", "--root=/elsewhere"]).what == ["--root=/elsewhere"]
