@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from engine.kinds.traits import COMMANDS_TRAITS
@@ -19,9 +20,13 @@ HIDDEN_VERB = "_worker"
 
 
 def worker_command() -> list[str]:
-    """Return the command line of a worker; a packaged program has no separate interpreter."""
+    """Return the command line of a worker.
+
+    A packaged program has no separate interpreter; its window starts the `octask` beside it.
+    """
     if getattr(sys, "frozen", False):
-        return [sys.executable, HIDDEN_VERB]
+        program = Path(sys.executable)
+        return [str(program.with_name(f"octask{program.suffix}")), HIDDEN_VERB]
     # -P: a module in the working folder must not shadow one of ours
     return [sys.executable, "-P", "-m", "engine.cli", HIDDEN_VERB]
 
