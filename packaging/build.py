@@ -174,10 +174,10 @@ def _freeze(python: str, generated: Path, version: str, epoch: int) -> Path:
     return folder
 
 
-def run(*command: object, **options: object) -> str:
+def run(*command: object) -> str:
     """Run a command; return its output. A failure ends the build with what it printed."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, **options)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.stderr.write(done.stdout + done.stderr)
         raise SystemExit(f"package: {' '.join(words[:4])} … failed with {done.returncode}")

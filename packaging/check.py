@@ -60,7 +60,7 @@ def main() -> int:
 def checksums() -> str:
     told = archives.checksums(DIST)
     lines = (DIST / "SHA256SUMS").read_text("utf-8").splitlines()
-    if dict(reversed(line.split("  ")) for line in lines) != told:
+    if {name: digest for digest, name in (line.split("  ") for line in lines)} != told:
         raise Failed("SHA256SUMS does not describe the files of dist/")
     return f"{len(told)} files"
 
@@ -123,18 +123,17 @@ def _constraints(lock: Path, folder: Path) -> Path:
 
 def desktop_files() -> str:
     linux = ROOT / "resources" / "linux"
-    told = []
-    for tool, *rest in (
-        ("desktop-file-validate", *linux.glob("*.desktop")),
-        ("appstreamcli", "validate", "--no-net", *linux.glob("*.metainfo.xml")),
-        ("lintian", "--allow-root", "--fail-on", "error,warning", *DIST.glob("*.deb")),
-        ("rpm", "-K", "--nosignature", *DIST.glob("*.rpm")),
-    ):
+    tools: dict[str, tuple[object, ...]] = {
+        "desktop-file-validate": (*linux.glob("*.desktop"),),
+        "appstreamcli": ("validate", "--no-net", *linux.glob("*.metainfo.xml")),
+        "lintian": ("--allow-root", "--fail-on", "error,warning", *DIST.glob("*.deb")),
+        "rpm": ("-K", "--nosignature", *DIST.glob("*.rpm")),
+    }
+    for tool, words in tools.items():
         if shutil.which(tool) is None:
             raise Failed(f"{tool} is not installed")
-        run(tool, *rest)
-        told.append(tool)
-    return ", ".join(told)
+        run(tool, *words)
+    return ", ".join(tools)
 
 
 def deb_sizes() -> str:

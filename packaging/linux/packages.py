@@ -127,7 +127,16 @@ def _nfpm(kind: str, work: Path, dist: Path, version: str, python: str) -> None:
         "rpm": dist / f"{NAME}-{version}-1.{redhat}.rpm",
     }[kind]
     program = Path(python).with_name("nfpm")
-    command = [program, "package", "-f", HERE / "nfpm.yaml", "-p", kind, "-t", target]
+    command: list[str | Path] = [
+        program,
+        "package",
+        "-f",
+        HERE / "nfpm.yaml",
+        "-p",
+        kind,
+        "-t",
+        target,
+    ]
     done = subprocess.run(command, cwd=work, env=told, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"package: nfpm failed for the {kind}: {done.stdout}{done.stderr}")
@@ -140,7 +149,7 @@ def _compress_well(deb: Path, folder: Path) -> None:
     if shutil.which("dpkg-deb") is None:
         return
     subprocess.run(["dpkg-deb", "-R", deb, folder], check=True)
-    command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z9", "-b", folder, deb]
+    command: list[str | Path] = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z9", "-b", folder, deb]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(folder)
 

@@ -23,4 +23,4 @@ def test_a_worker_is_the_command_line_program_of_the_same_package(
 
 def test_a_packaged_program_names_itself_to_hosts(tmp_path: Path) -> None:
     program = str(tmp_path / "octask")
-    assert list(own_program("octask", program, frozen=True))[0] == program
+    assert next(iter(own_program("octask", program, frozen=True))) == program
