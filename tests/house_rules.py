@@ -50,9 +50,11 @@ GUI_MAY_IMPORT = frozenset(
         "contracts.contract_progress",
         "contracts.completing",
         "doctor",
+        "doctor.third_party_licenses",
         "export.exporter",
         "logging.logs",
         "model.blocked_places",
+        "model.build_info",
         "model.config",
         "model.display",
         "model.errors",
@@ -100,6 +102,7 @@ WRITERS = {
     "engine/server/hosts/config_change.py": (
         "the configuration of a host program, never inside a ledger: its folder and its mode"
     ),
+    "engine/doctor/third_party_licenses.py": "a file of a package, when its build asks for it",
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
     "gui/startup/screenshot_tour.py": "the throw-away ledger of a picture",
 }
