@@ -83,6 +83,7 @@ GUI_MAY_IMPORT = frozenset(
         "service.feed",
         "service.requests",
         "service.rerun",
+        "service.update_check",
         "service.router.ledger_paths",
         "service.router.isolated_executor",
         "service.router.ledger_router",
