@@ -86,8 +86,10 @@ def components(texts: Path = TEXTS_FOLDER, system_libraries: Iterable[str] = ())
 def _of_package(file: Path) -> list[Component]:
     try:
         return parsed(file.read_bytes().decode())
-    except (OSError, ValueError) as error:
-        raise LicensesUnreadable(path=str(file), reason=str(error)) from error
+    except OSError as error:
+        raise LicensesUnreadable(path=str(file), reason=error.strerror or "") from error
+    except ValueError as error:
+        raise LicensesUnreadable(path=str(file), reason=_NO_LIST) from error
 
 
 # Packages of the Python package index.
@@ -230,6 +232,7 @@ _RULE: Final = "=" * 78
 _KEYS: Final = ("Component", "Version", "License", "Kind", "Lines")
 _PYTHON_KIND, _OTHER_KIND = "Python package", "other"
 _HEADER_LINES: Final = len(_KEYS) + 2
+_NO_LIST: Final = "the file is damaged"
 
 
 def rendered(found: Iterable[Component]) -> str:
@@ -257,23 +260,23 @@ def parsed(text: str) -> list[Component]:
         start = at + _HEADER_LINES
         end = start + int(values[4])
         if not start <= end < len(lines) - 1:
-            raise ValueError(f"line {at + 1}: the text of {values[0]} is incomplete")
+            raise ValueError(_NO_LIST)
         body = "\n".join(lines[start:end])
         name, version, license_line, kind = values[:4]
         found.append(Component(name, version, license_line, body, kind == _PYTHON_KIND))
         at = end + 1
     if not found:
-        raise ValueError("it lists no components")
+        raise ValueError(_NO_LIST)
     return found
 
 
 def _header(lines: list[str]) -> list[str]:
     if len(lines) < _HEADER_LINES or lines[0] != _RULE or lines[-1] != _RULE:
-        raise ValueError("it is no list of components")
+        raise ValueError(_NO_LIST)
     values = []
     for key, line in zip(_KEYS, lines[1:-1], strict=True):
         if not line.startswith(f"{key}:"):
-            raise ValueError(f"it has no {key} where one belongs")
+            raise ValueError(_NO_LIST)
         values.append(line[len(key) + 2 :])
     return values
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -27,13 +26,16 @@ from PySide6.QtWidgets import (
 
 from engine.doctor import Finding, Report, beside, looks
 from engine.logging.logs import log_path
-from engine.model.config import VERSION
+from engine.model.build_info import build_info, bundle
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import Health
 from engine.service.router.ledger_paths import LedgerState
 from engine.text.messages import ENGLISH, retold, say
+from gui.commands.licenses_dialog import LicensesDialog
+from gui.commands.updates import CheckNow
 from gui.context.window_context import WindowContext
+from gui.engine_link.bridge import Bridge
 from gui.i18n import language
 from gui.i18n.names import line_of
 from gui.style.accessibility import InOrder, search_field
@@ -245,7 +247,7 @@ class HelpDialog(InOrder, QDialog):
 def facts(health: Health | None, beside: Sequence[LedgerState] = ()) -> str:
     """Return versions and paths for a bug report, one per line."""
     lines = [
-        f"OpenChrome Monitor {VERSION}",
+        f"OpenChrome Monitor {build_info()}",
         f"Python {platform.python_version()}, PySide6 {PySide6.__version__}, Qt {qVersion()}",
         f"{platform.system()} {platform.release()} ({platform.machine()}), "
         f"{QGuiApplication.platformName()}",
@@ -259,7 +261,7 @@ def facts(health: Health | None, beside: Sequence[LedgerState] = ()) -> str:
     if health is not None:
         lines += _of_the_engine(health)
     lines += [f"Beside: {line_of(one)} {one.reason}".strip() for one in beside]
-    if getattr(sys, "frozen", False):
+    if bundle() is not None:
         lines.append("Packaged")
     return "\n".join(lines)
 
@@ -281,11 +283,12 @@ def _of_the_engine(health: Health) -> list[str]:
 
 
 class About(Question):
-    """Dialog with the facts and a copy button."""
+    """Dialog with the facts, the licenses and, where there are updates, the check for them."""
 
     def __init__(
         self,
         health: Health | None,
+        bridge: Bridge,
         parent: QWidget | None = None,
         beside: Sequence[LedgerState] = (),
     ) -> None:
@@ -294,6 +297,14 @@ class About(Question):
         self.add_text(self.tr("Watches and runs browser tasks that live in a shared folder."))
         told = "\n".join(map(retold, facts(health, beside).split("\n")))
         self.add_text(told, tone="muted")
+        if build_info().offers_updates:
+            check = CheckNow(bridge, self)
+            self.body.addWidget(check)
+            self.finished.connect(lambda _: check.stop())
+        licenses = QPushButton(self.tr("Licenses…"), self)
+        licenses.setAutoDefault(False)
+        licenses.clicked.connect(lambda: LicensesDialog(bridge, self).open())
+        self.body.addLayout(arrange(QHBoxLayout(), licenses, 1))
         copy = self.add_button("copy", self.tr("Copy these facts"))
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(facts(health, beside)))
         self.add_button("close", self.tr("Close"), default=True)

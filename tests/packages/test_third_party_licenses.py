@@ -21,7 +21,7 @@ from engine.doctor.third_party_licenses import (
 )
 from engine.model.errors import LicensesUnreadable
 
-REFUSED = "no list of components|lists no|incomplete|where one belongs|invalid literal"
+REFUSED = "the file is damaged|invalid literal"
 lines = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=20)
 words = st.lists(st.text("abcXYZ0.-+", min_size=1, max_size=6), max_size=3).map(" ".join)
 texts = st.lists(
