@@ -156,7 +156,8 @@ def _generate(python: str, version: str) -> Path:
 
 
 def _list_licenses(python: str, target: Path, libraries: Sequence[str] = ()) -> None:
-    run(python, HERE / "licenses.py", target, *libraries)
+    named = [word for name in libraries for word in ("--system-library", name)]
+    run(python, "-m", "engine.doctor.third_party_licenses", target, *named)
 
 
 def _freeze(python: str, generated: Path, version: str, epoch: int) -> Path:

@@ -54,6 +54,7 @@ GUI_MAY_IMPORT = frozenset(
         "export.exporter",
         "logging.logs",
         "model.blocked_places",
+        "model.build_info",
         "model.config",
         "model.display",
         "model.errors",
@@ -82,6 +83,7 @@ GUI_MAY_IMPORT = frozenset(
         "service.feed",
         "service.requests",
         "service.rerun",
+        "service.update_check",
         "service.router.ledger_paths",
         "service.router.isolated_executor",
         "service.router.ledger_router",
@@ -101,6 +103,7 @@ WRITERS = {
     "engine/server/hosts/config_change.py": (
         "the configuration of a host program, never inside a ledger: its folder and its mode"
     ),
+    "engine/doctor/third_party_licenses.py": "a file of a package, when its build asks for it",
     "gui/app.py": "the crash file beside the log: the interpreter itself writes it",
     "gui/startup/screenshot_tour.py": "the throw-away ledger of a picture",
 }

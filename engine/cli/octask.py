@@ -36,7 +36,8 @@ from engine.cli.watch_command import watch
 from engine.cli.worker import worker
 from engine.doctor import examine
 from engine.kinds.registry import KINDS
-from engine.model.config import VERSION, Settings
+from engine.model.build_info import build_info
+from engine.model.config import Settings
 from engine.model.errors import EngineError, TaskUnreadable
 from engine.model.records import TaskId, TaskView, Unreadable
 from engine.service.engine import Engine
@@ -57,7 +58,7 @@ Exit codes:
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
-@click.version_option(VERSION, message="octask %(version)s")
+@click.version_option(str(build_info()), message="octask %(version)s")
 @place_options
 def octask(**_: Any) -> None:
     """Start, watch and stop browser tasks of the ledger under ~/.openchrome/tasks."""

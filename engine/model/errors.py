@@ -417,6 +417,24 @@ class TaskFailed(EngineError):
         super().__init__(message=message)
 
 
+class LicensesUnreadable(EngineError):
+    """The list of licenses in a packaged program is missing or damaged."""
+
+    code = "licenses_unreadable"
+    title = "The list of licenses cannot be read"
+    sentence = "The list of licenses cannot be read: {reason} ({path})"
+    advice_text = "Install the program again."
+
+
+class UpdateCheckFailed(EngineError):
+    """The check for a newer version got no usable answer."""
+
+    code = "update_check_failed"
+    title = "The check for a new version failed"
+    sentence = "The check for a new version failed: {reason}"
+    advice_text = "Try again later, or look at the program's page."
+
+
 class OwnershipError(EngineError):
     """An agent requested an action on another agent's tab (seed 003)."""
 

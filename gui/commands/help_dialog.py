@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -26,16 +25,17 @@ from PySide6.QtWidgets import (
 )
 
 from engine.doctor import Finding, Report, beside, looks
-from engine.doctor.third_party_licenses import Component, gathering
 from engine.logging.logs import log_path
-from engine.model.config import VERSION
+from engine.model.build_info import build_info, bundle
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import Health
 from engine.service.router.ledger_paths import LedgerState
 from engine.text.messages import ENGLISH, retold, say
+from gui.commands.licenses_dialog import LicensesDialog
+from gui.commands.updates import CheckNow
 from gui.context.window_context import WindowContext
-from gui.engine_link.scheduling import SlicedWork
+from gui.engine_link.bridge import Bridge
 from gui.i18n import language
 from gui.i18n.names import line_of
 from gui.style.accessibility import InOrder, search_field
@@ -180,7 +180,6 @@ TOPICS: Final = (
 SIZE = QSize(760, 520)
 LIST_WIDTH = 200
 NAME_HEIGHT = 26
-SLICE_MS = 12.0
 Topic = tuple[str, str]
 
 
@@ -190,32 +189,29 @@ def topics() -> list[Topic]:
     return [(say(CONTEXT, str(title)), say(CONTEXT, str(text))) for title, text in TOPICS]
 
 
-class TopicDialog(InOrder, QDialog):
+class HelpDialog(InOrder, QDialog):
     """Dialog with topics on the left and selectable plain text on the right."""
 
-    def __init__(self, title: str, search: str, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._topics: list[Topic] = []
-        self.setWindowTitle(title)
+        self._topics = topics()
+        self.setWindowTitle(self.tr("Help"))
         self.resize(SIZE)
-        self._field = search_field(self, search)
+        self._field = search_field(self, self.tr("Search the help"))
         self._names = QListWidget(self)
         self._names.setAccessibleName(self.tr("Subjects"))
         self._names.setFixedWidth(LIST_WIDTH)
         self._nothing = plain_label(self.tr("Nothing is said about that."), self, tone="muted")
         self._text = read_only_text(self, self.tr("Text"))
-        self._lay_out()
-        self._names.currentRowChanged.connect(self._show)
-        self._field.textChanged.connect(self._find)
-        self._field.setFocus()
-
-    def show_topics(self, found: Sequence[Topic]) -> None:
-        """Fill the list, and show the first topic."""
-        self._topics = [*found]
         for number, (title, _) in enumerate(self._topics):
             self._names.addItem(title)
             self._names.item(number).setSizeHint(QSize(0, NAME_HEIGHT))
-        self._find(self._field.text())
+        self._lay_out()
+        self._names.currentRowChanged.connect(self._show)
+        self._field.textChanged.connect(self._find)
+        self._find("")
+        self._names.setCurrentRow(0)
+        self._field.setFocus()
 
     def _lay_out(self) -> None:
         middle = arrange(QHBoxLayout(), self._names, (self._text, 1), spacing=12)
@@ -248,47 +244,10 @@ class TopicDialog(InOrder, QDialog):
             self._names.setCurrentRow(found[0])
 
 
-class HelpDialog(TopicDialog):
-    """The help of the program."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(self.tr("Help"), self.tr("Search the help"), parent)
-        self.show_topics(topics())
-
-
-class LicensesDialog(TopicDialog):
-    """The libraries that the program consists of, each with the text of its license."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(self.tr("Licenses"), self.tr("Search the licenses"), parent)
-        self._found: list[Component] = []
-        self._gathering = SlicedWork(self, budget_ms=SLICE_MS)
-        self._gathering.done.connect(self._fill)
-        self._gathering.start(self._steps())
-
-    def _steps(self) -> Iterator[object]:
-        for one in gathering():
-            self._found.append(one)
-            yield one
-
-    def _fill(self) -> None:
-        found = sorted(self._found, key=lambda one: one.name.casefold())
-        unknown = self.tr("The text is not part of this installation.")
-        self.show_topics(
-            [
-                (
-                    f"{one.name} {one.version}".strip(),
-                    f"{one.license}\n\n{one.text or unknown}".strip(),
-                )
-                for one in found
-            ]
-        )
-
-
 def facts(health: Health | None, beside: Sequence[LedgerState] = ()) -> str:
     """Return versions and paths for a bug report, one per line."""
     lines = [
-        f"OpenChrome Monitor {VERSION}",
+        f"OpenChrome Monitor {build_info()}",
         f"Python {platform.python_version()}, PySide6 {PySide6.__version__}, Qt {qVersion()}",
         f"{platform.system()} {platform.release()} ({platform.machine()}), "
         f"{QGuiApplication.platformName()}",
@@ -302,7 +261,7 @@ def facts(health: Health | None, beside: Sequence[LedgerState] = ()) -> str:
     if health is not None:
         lines += _of_the_engine(health)
     lines += [f"Beside: {line_of(one)} {one.reason}".strip() for one in beside]
-    if getattr(sys, "frozen", False):
+    if bundle() is not None:
         lines.append("Packaged")
     return "\n".join(lines)
 
@@ -324,11 +283,12 @@ def _of_the_engine(health: Health) -> list[str]:
 
 
 class About(Question):
-    """Dialog with the facts and a copy button."""
+    """Dialog with the facts, the licenses and, where there are updates, the check for them."""
 
     def __init__(
         self,
         health: Health | None,
+        bridge: Bridge,
         parent: QWidget | None = None,
         beside: Sequence[LedgerState] = (),
     ) -> None:
@@ -337,10 +297,16 @@ class About(Question):
         self.add_text(self.tr("Watches and runs browser tasks that live in a shared folder."))
         told = "\n".join(map(retold, facts(health, beside).split("\n")))
         self.add_text(told, tone="muted")
+        if build_info().offers_updates:
+            check = CheckNow(bridge, self)
+            self.body.addWidget(check)
+            self.finished.connect(lambda _: check.stop())
+        licenses = QPushButton(self.tr("Licenses…"), self)
+        licenses.setAutoDefault(False)
+        licenses.clicked.connect(lambda: LicensesDialog(bridge, self).open())
+        self.body.addLayout(arrange(QHBoxLayout(), licenses, 1))
         copy = self.add_button("copy", self.tr("Copy these facts"))
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(facts(health, beside)))
-        licenses = self.add_button("licenses", self.tr("Licenses…"))
-        licenses.clicked.connect(lambda: LicensesDialog(parent).open())
         self.add_button("close", self.tr("Close"), default=True)
 
 

@@ -121,6 +121,7 @@ DEFAULTS: dict[str, object] = {
     "programs.port": 8947,  # 0: any free one
     "programs.allow_private": [],  # host:port that their tasks may open
     "programs.allow_secrets": [],  # environment variables that their tasks may use
+    "updates.check": False,  # one request a day for a newer version
     "retention.days": 30,  # delete tasks older than so many days …
     "retention.keep": 0,  # … but never the newest so many
     "retention.gigabytes": 0,  # … and the oldest above this total; 0: no limit

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.model.build_info import build_info
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.service.allowlists import is_variable, private_place
@@ -478,8 +479,17 @@ class SettingPages(QObject):
                 tr("Sleep"),
                 Switch(tr("Keep the machine awake while tasks run in this window")),
             ),
+            *self._updates(),
         )
-        return Page(tr("General"), ("general.", "desktop."), items)
+        return Page(tr("General"), ("general.", "desktop.", "updates."), items)
+
+    def _updates(self) -> tuple[Item, ...]:
+        """Return the item of the update check, where this program offers it."""
+        if not build_info().offers_updates:
+            return ()
+        tr = self.tr
+        hint = tr("One request, with the name and version of this program only.")
+        return (Item("updates.check", tr("Updates"), Switch(tr("Check once a day")), hint),)
 
     def _language(self) -> tuple[Item, ...]:
         languages = Choice((("system", self.tr("As the system")), *NAMES.items()))

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QApplication, QSplitter, QToolBar, QVBoxLayout, QWidget
 
+from engine.model.build_info import build_info
 from engine.model.records import Health
 from gui.commands.attention import AttentionActions, RunRows
 from gui.commands.bulk_work import BulkBar, BulkWork, Reports
@@ -281,6 +282,14 @@ def _help_actions(_: MainWindow, p: WindowParts) -> None:
     p.status.programs_clicked.connect(part.show_programs)
 
 
+def _updates(_: MainWindow, p: WindowParts) -> None:
+    if build_info().offers_updates:
+        # Most programs offer none, and its HTTP client takes 12 ms to import.
+        from gui.commands.updates import UpdateNotices
+
+        p.column.addWidget(UpdateNotices(p.context).bar)
+
+
 def _early_keys(window: MainWindow, p: WindowParts) -> None:
     EarlyKeys(
         p.context,
@@ -330,6 +339,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("appearance", lambda _, p: Appearance(p.context)),
     ("help_actions", _help_actions),
     ("notifications", _notifications),
+    ("updates", _updates),
     ("contrast", lambda _, p: Contrast(p.context)),
     ("language_menu", lambda _, p: LanguageMenu(p.context)),
     ("shortcuts", lambda _, p: p.shortcuts.apply()),

@@ -333,7 +333,7 @@ class MainWindow(QMainWindow):
     def _show_about(self) -> None:
         from gui.commands.help_dialog import About
 
-        About(self._health, self, self.beside.states).open()
+        About(self._health, self.bridge, self, self.beside.states).open()
 
     def choose_folder(self) -> None:
         """Open a dialog for another ledger, which the program then opens."""

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.model.build_info import BuildInfo
 from engine.model.config import Settings
 from engine.service.engine import Engine
 from gui.commands.help_actions import as_chosen
@@ -52,7 +53,11 @@ def pages(dialog: SettingsDialog) -> list[str]:
     return [item.text() for item in items if not item.isHidden()]
 
 
-def test_every_preference_is_in_the_settings_or_chosen_where_it_is_used(qapp: object) -> None:
+def test_every_preference_is_in_the_settings_or_chosen_where_it_is_used(
+    qapp: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered = BuildInfo(channel="zip", updates_url="https://example.org/latest.json")
+    monkeypatch.setattr("gui.settings.setting_pages.build_info", lambda: offered)
     there = {item.key for page in SettingPages(Diagnostics).pages() for item in page.items}
     chosen_here = {key for key in DEFAULTS if not key.startswith(CHOSEN_ELSEWHERE)}
     assert chosen_here - there == set()

@@ -155,7 +155,7 @@ def _play(session: Session, scene: str, number: int, text: str) -> QWidget:
         running = replace(view.entry, status="RUNNING", cancel_requested_at=None)
         window.requests.cancel([replace(view, entry=running, orphaned=False)])
     elif scene == "about":
-        About(Health(root=text, browser_name=text), window).open()
+        About(Health(root=text, browser_name=text), window.bridge, window).open()
     elif scene == "alarm":
         alarm = CrashHandler()
         alarm.setParent(window)

@@ -21,7 +21,7 @@ SAME = {
     *("{0} ({1})", "{0}: {1}", "{0} × {1} · {2} %", "main article"),
     *("Browser", "Browser (Chromium)", "Budget", "Budgets", "Crawl"),
     *("&Details", "Host", "Live", "● Live", "Name", "&Name", "Normal", "Phase: {0}", "Sitemap"),
-    *("Port", "Server", "Status", "Text", "✖ Problem"),
+    *("Port", "Server", "Status", "Text", "Version", "✖ Problem"),
 }
 SAME_MESSAGES = {
     *("facet.title", "facet.sentence", "column.status", "column.budget", "column.host"),

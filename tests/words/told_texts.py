@@ -60,6 +60,9 @@ NAMES = frozenset(
         *("Upload into {0}", "Drag {0}", "Close tab {0}"),
         "octask run --allow-files DIR, the folder that holds these files",
         *("octask start {0}", "octask {0}{1}{2}", "octask run FILE"),
+        # names in the list of licenses, and the help of the command that writes it
+        *("Playwright driver", "Playwright driver: libraries", "Python package", " AND "),
+        "Write the licenses of all components to a file.",
         *("Move the mouse over {0}", "Accept the dialog", "Dismiss the dialog"),
         *("Leave the page", "Stay on the page when it asks"),
     }
