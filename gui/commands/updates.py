@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QObject, QTimer, QUrl
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
@@ -137,7 +137,9 @@ class UpdateNotices(QObject):
 
 
 class CheckNow(QWidget):
-    """Button that checks at once, and the result below it."""
+    """Button that checks at once, and the result below it; `changed` reports another height."""
+
+    changed = Signal()
 
     def __init__(self, bridge: Bridge, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -191,6 +193,7 @@ class CheckNow(QWidget):
         self._said.show_text(words)
         self._said.show_tone(tone)
         self._said.show()
+        QTimer.singleShot(0, self, self.changed.emit)  # after the layout has noticed
 
 
 def available(update: Update) -> str:

@@ -254,6 +254,11 @@ def about(session) -> About:
     return shown[-1]
 
 
+def cut_off(dialog: QWidget) -> list[str]:
+    labels = [one for one in dialog.findChildren(QLabel) if one.isVisible() and one.wordWrap()]
+    return [one.text() for one in labels if one.height() < one.heightForWidth(one.width())]
+
+
 def said(widget: QWidget) -> str:
     return "\n".join(one.text() for one in widget.findChildren(QLabel) if not one.isHidden())
 
@@ -263,6 +268,7 @@ async def test_about_checks_at_once_and_opens_the_page(tmp_path, build, server, 
         dialog = about(session)
         press(dialog, "Check for a new version")
         await until(lambda: "Version 99.1 is available" in said(dialog))
+        await until(lambda: not cut_off(dialog))
         press(dialog, "Open page")
         assert pages_opened == [PAGE]
         dialog.accept()
