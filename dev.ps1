@@ -166,6 +166,7 @@ function Show-Help {
 .\dev.ps1 octask ...        the command line program
 .\dev.ps1 bench NAME        one benchmark: a table, then one line of JSON
 .\dev.ps1 hard [NAME...]   rigs that try to break the program; --short as the tests run them
+.\dev.ps1 package [--check] make the packages of this system in dist\, then start them
 .\dev.ps1 shot [FILE|--tour] take the picture of the window that README shows, or those of docs/window.md
 .\dev.ps1 setup             only install what is missing
 Each command first installs what is missing: .venv, and the packages of requirements.lock.
@@ -177,8 +178,8 @@ $env:PYTHON chooses the Python.
 $Command = if ($args.Count) { [string]$args[0] } else { 'help' }
 $Rest = @($args | Select-Object -Skip 1)
 
-if ($Command -in 'run', 'test', 'check', 'octask', 'bench', 'hard', 'shot') { Confirm-Installed }
-if ($Command -in 'test', 'check', 'bench', 'hard', 'shot') { Push-Location $Here }
+if ($Command -in 'run', 'test', 'check', 'octask', 'bench', 'hard', 'shot', 'package') { Confirm-Installed }
+if ($Command -in 'test', 'check', 'bench', 'hard', 'shot', 'package') { Push-Location $Here }
 # Standard error of a program is no error of this script (5.1 thinks so).
 $ErrorActionPreference = 'Continue'
 try {
@@ -205,6 +206,7 @@ try {
         'octask' { & (Join-Path $Scripts 'octask.exe') @Rest }
         'bench' { & $Python -m tests.bench @Rest }
         'hard' { & $Python -m tests.hard @Rest }
+        'package' { & $Python packaging/build.py @Rest }
         'shot' { & $Python -m tests.shot @Rest }
         { $_ -in 'help', '-h', '--help' } {
             Show-Help
@@ -216,6 +218,6 @@ try {
         }
     }
 } finally {
-    if ($Command -in 'test', 'check', 'bench', 'hard', 'shot') { Pop-Location }
+    if ($Command -in 'test', 'check', 'bench', 'hard', 'shot', 'package') { Pop-Location }
 }
 exit $LASTEXITCODE
