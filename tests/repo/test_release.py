@@ -65,9 +65,8 @@ def test_a_release_has_every_package_once_with_its_checksum(
     assert sorted(place.name for place in made.iterdir()) == names
     assert {name for listed in BUILT.values() for name in listed} < set(names)
     assert sum(name.endswith(".cdx.json") for name in names) == 4
-    sums = dict(
-        reversed(line.split("  ")) for line in (made / "SHA256SUMS").read_text().splitlines()
-    )
+    lines = (made / "SHA256SUMS").read_text("utf-8").splitlines()
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     assert sums == {
         name: hashlib.sha256((made / name).read_bytes()).hexdigest()
         for name in names
