@@ -97,10 +97,11 @@ def run(*command: object) -> str:
 
 
 def bare(home: Path) -> dict[str, str]:
-    if sys.platform != "win32":
-        return {"HOME": str(home), "PATH": "/usr/bin:/bin"}
-    kept = {name: os.environ[name] for name in _WINDOWS if name in os.environ}
-    return {**kept, "USERPROFILE": str(home), "PATH": f"{os.environ['SYSTEMROOT']}\\System32"}
+    """Return an environment with nothing of ours in it."""
+    if sys.platform == "win32":
+        kept = {name: os.environ[name] for name in _WINDOWS if name in os.environ}
+        return {**kept, "USERPROFILE": str(home), "PATH": f"{os.environ['SYSTEMROOT']}\\System32"}
+    return {"HOME": str(home), "PATH": "/usr/bin:/bin"}
 
 
 def fail(text: str) -> None:

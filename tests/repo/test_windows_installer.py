@@ -130,10 +130,11 @@ class Wine:
             stderr=subprocess.DEVNULL,
         )
 
-    def install(self, setup: Path, *options: str, folder: str = INSIDE) -> int:
+    def install(self, setup: Path, *options: str, folder: str | None = INSIDE) -> int:
         # NSIS takes /D and _?= to the end of the line and without quotes, which Wine would put
-        # around a word with spaces.
-        return self.run(setup, "/S", *options, *f"/D={folder}".split(" ")).returncode
+        # around a word with spaces. Without /D it takes the folder of the earlier version.
+        place = f"/D={folder}".split(" ") if folder else []
+        return self.run(setup, "/S", *options, *place).returncode
 
     def uninstall(self) -> int:
         # With _?= the uninstaller does not copy itself, so that its exit code arrives.
@@ -283,6 +284,22 @@ def test_the_path_of_the_user_is_extended_and_restored_without_losing_a_characte
     assert clean.path() == f"{LONG_PATH};{INSIDE}"
     assert clean.uninstall() == 0
     assert clean.path() == LONG_PATH
+
+
+@needs_wine
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("folder", [None, f"{INSIDE}\\"], ids=["the same", "with a backslash"])
+def test_an_update_into_the_same_folder_keeps_one_entry_of_the_path(
+    clean: Wine, folder: str | None
+) -> None:
+    clean.set_path(r"C:\tools")
+    assert clean.install(clean.first, "/ADDPATH") == 0
+    assert clean.install(clean.second, folder=folder) == 0
+    assert files(clean.folder) == files(clean.first.parent / "v2") | {"uninstall.exe"}
+    assert clean.value(UNINSTALL, "InstallLocation") == INSIDE
+    assert clean.path() == rf"C:\tools;{INSIDE}"
+    assert clean.uninstall() == 0
+    assert clean.path() == r"C:\tools"
 
 
 @needs_wine
