@@ -192,7 +192,8 @@ try {
         'run' {
             # A program with a window: PowerShell would not wait for it by itself.
             $options = @{ FilePath = (Join-Path $Scripts 'openchrome-monitor.exe'); Wait = $true; PassThru = $true; NoNewWindow = $true }
-            if ($Rest.Count) { $options.ArgumentList = $Rest | ForEach-Object { '"' + ($_ -replace '"', '\"') + '"' } }
+            # Backslashes before a quote are doubled, also before the one at the end: C:\data\ stays whole.
+            if ($Rest.Count) { $options.ArgumentList = $Rest | ForEach-Object { '"' + (($_ -replace '(\\*)"', '$1$1\"') -replace '(\\+)$', '$1$1') + '"' } }
             $global:LASTEXITCODE = (Start-Process @options).ExitCode
         }
         'test' {

@@ -189,15 +189,16 @@ def app_dir() -> str:
 
 def windows_installer() -> str:
     """NSIS compiles the installer of a stand-in; Wine, where it is, installs and removes it."""
-    from windows import packages
+    from windows.installer import compile_installer
 
+    os.environ["OC_NSIS_TARGET"] = "amd64-unicode"  # a Wine without 32-bit programs runs this one
     with place("windows") as folder:
         payload, setup = folder / "payload", folder / f"{NAME}-windows-x64-setup.exe"
         built = WORK / "dist" / NAME
         names = {path.relative_to(built).as_posix() for path in archives.files(built)}
         names |= {f"{NAME}.exe", "octask.exe", "_internal/ä ö/文件 $x.txt"}
         _stand_in(payload, names)
-        packages.installer(payload, folder / "lists", "0.1.0", setup, None)
+        compile_installer(payload, "0.1.0", setup)
         if shutil.which("wine") is None:
             return f"{len(names)} files, compiled; there is no Wine to run it with"
         wine = _Wine(folder / "wine")
@@ -208,7 +209,7 @@ def windows_installer() -> str:
         (wine.target / "of the user.txt").write_text("kept", "utf-8")
         newer = {name for name in names if not name.endswith(".txt")} | {"_internal/new"}
         _stand_in(payload, newer)
-        packages.installer(payload, folder / "lists", "0.1.1", setup, None)
+        compile_installer(payload, "0.1.1", setup)
         wine.run(setup)
         if wine.files() != newer | {"uninstall.exe", "of the user.txt"}:
             raise Failed("the newer version left files of the older one, or lost the user's")

@@ -81,6 +81,7 @@ _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLO
 _LINK_ERRNOS = {errno.ELOOP, getattr(errno, "EMLINK", errno.ELOOP)}
 _SHAPE_ERRNOS = {errno.ENXIO, errno.EISDIR, errno.ENODEV}
 _READ_ONLY_ERRNOS = {errno.EROFS, errno.EACCES, errno.EPERM}
+_NAME_SURROGATE = 0x2000_0000  # of reparse tags: the name stands for another file or folder
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}  # some network and FUSE file systems
 
 
@@ -156,8 +157,10 @@ class Folder:
         if HAS_DIR_FD:
             return Folder(path, os.open(name, _FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=self._fd))
         facts = os.lstat(path)
-        # A Windows junction looks like a plain folder except for its reparse tag.
-        if not stat.S_ISDIR(facts.st_mode) or getattr(facts, "st_reparse_tag", False):
+        # A Windows junction looks like a plain folder except for its reparse tag. A folder that
+        # OneDrive keeps has a tag too, but leads nowhere else.
+        elsewhere = getattr(facts, "st_reparse_tag", 0) & _NAME_SURROGATE
+        if not stat.S_ISDIR(facts.st_mode) or elsewhere:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return Folder(path, None)
 

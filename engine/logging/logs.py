@@ -75,6 +75,20 @@ class _Private(RotatingFileHandler):
         # The library's `_open` returns the same type; the file lives as long as the handler.
         return open(self.baseFilename, self.mode, encoding=self.encoding, opener=opener)  # type: ignore[return-value]
 
+    def doRollover(self) -> None:
+        """Begin a new file, unless another process has this one open: Windows refuses that.
+
+        The library would lose this record and every later one, and delete the older files.
+        """
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None
+        try:
+            os.rename(self.baseFilename, self.baseFilename)
+        except OSError:
+            return
+        super().doRollover()
+
 
 APP = "openchrome-monitor"
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"

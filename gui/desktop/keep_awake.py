@@ -19,6 +19,7 @@ from engine.model.records import Health
 from gui.context.window_context import WindowContext
 from gui.desktop.bus import BusError, Message, SessionBus, Variant, method
 
+CAFFEINATE = "/usr/bin/caffeinate"
 LINGER_MS = 5000  # Delay in ms that bridges the gap between two tasks
 _SUSPEND = 4  # Suspend flag of org.gnome.SessionManager and of the portal
 _CONTINUOUS, _SYSTEM = 0x80000000, 0x00000001  # ES_CONTINUOUS, ES_SYSTEM_REQUIRED
@@ -107,13 +108,21 @@ class _MacOS:
     """macOS backend: `caffeinate -w` ends with this process, also after a crash."""
 
     def __init__(self, parent: QObject) -> None:
-        self._process = QProcess(parent)
+        self._parent = parent
+        self._process: QProcess | None = None
 
     def hold(self, reason: str) -> None:
-        self._process.start("/usr/bin/caffeinate", ["-i", "-w", str(os.getpid())])
+        if self._process is not None:
+            return
+        # A new one each time: one that was just ended refuses to start until its end is noticed.
+        self._process = QProcess(self._parent)
+        self._process.finished.connect(self._process.deleteLater)
+        self._process.start(CAFFEINATE, ["-i", "-w", str(os.getpid())])
 
     def release(self) -> None:
-        self._process.kill()
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
 
 
 class _Service(msgspec.Struct, frozen=True):

@@ -105,3 +105,21 @@ def test_a_silent_version_query_has_a_limit(bare: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", f"{bare}{os.pathsep}{os.defpath}")
     path = program(bare / "slow-browser", then="exec sleep 30")
     assert locate.version_of(str(path)) == ""
+
+
+@posix
+def test_of_two_versions_that_an_update_leaves_on_windows_the_newer_one_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    for name in ("140.0.7339.9", "140.0.7339.80", "99.0.1.1", "SetupMetrics"):
+        (tmp_path / name).mkdir()
+    assert locate.version_of(str(tmp_path / "chrome.exe")) == "140.0.7339.80"
+
+
+@posix
+def test_a_program_whose_folder_cannot_be_listed_has_no_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert locate.version_of(str(tmp_path / "missing" / "chrome.exe")) == ""

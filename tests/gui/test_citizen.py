@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QProcess, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QPushButton, QSystemTrayIcon
 
 from engine.model.records import Health
 from fixtures.site.site import Site
+from gui.desktop import keep_awake
 from gui.desktop.bus import SessionBus
 from gui.desktop.integration import DesktopIntegration
 from gui.desktop.keep_awake import KeepAwake, keeper_for
@@ -260,6 +261,30 @@ async def test_gnomes_inhibitor_is_the_fallback(home: Path, tmp_path: Path) -> N
         session.bridge.health.emit(Health(root="/r", running=1))
         call = await desktop.called("Inhibit")
         assert (call.interface, call.signature, call.body[3]) == (gnome, "susu", 4)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="imitates macOS with a POSIX program")
+async def test_on_macos_a_new_request_right_after_the_release_keeps_the_machine_awake(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeper, started = tmp_path / "caffeinate", tmp_path / "started"
+    sleeper.write_text(f'#!/bin/sh\necho "$*" >>"{started}"\nexec sleep 60\n', "utf-8")
+    sleeper.chmod(0o755)
+    monkeypatch.setattr(keep_awake, "CAFFEINATE", str(sleeper))
+    async with opened(home) as session:
+        line = SessionBus(session.bridge.spawn, session.window, "unix:path=/nowhere/bus")
+        keeper = keeper_for("darwin", line)
+        keeper.hold("Tasks are running")
+        (first,) = line.findChildren(QProcess)
+        assert first.waitForStarted()
+        keeper.release()
+        keeper.hold("Tasks are running")
+        second = next(one for one in line.findChildren(QProcess) if one is not first)
+        assert second.waitForStarted()
+        assert second.arguments() == ["-i", "-w", str(os.getpid())]
+        keeper.release()
+        assert second.waitForFinished()
+        assert first.waitForFinished() or first.state() == QProcess.ProcessState.NotRunning
 
 
 async def test_without_a_bus_nothing_is_said_and_everything_works(home: Path) -> None:

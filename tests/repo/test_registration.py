@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import plistlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -64,10 +65,24 @@ def test_the_bundle_takes_the_same_links() -> None:
 
 def test_windows_hands_a_link_over_as_one_word_that_is_no_option() -> None:
     text = (PLACE / "windows" / "registration.nsh").read_text("utf-8")
+    installer = (PLACE.parent / "packaging" / "windows" / "installer.nsi").read_text("utf-8")
     assert f'!define APP_ID "{DESKTOP_ID}"' in text
     assert f'!define SCHEME "{SCHEME}"' in text
-    assert r"${CLASSES}\${SCHEME}\shell\open\command" in text
-    assert '-- "%1"' in text
+    command = re.search(r'\\shell\\open\\command" "" \'(.*)\'$', text, re.MULTILINE)
+    assert command is not None
+    assert command[1] == '"$INSTDIR\\openchrome-monitor.exe" -- "%1"'
+    assert "!insertmacro Register\n" in installer
+    assert "!insertmacro Unregister\n" in installer
+    assert 'SysAllocString(w "${APP_ID}")' in installer
     # a link is written by strangers: what looks like an option in it must not become one
     assert _parse(["--", f"{SCHEME}://task/{TASK}"]).what == [f"{SCHEME}://task/{TASK}"]
     assert _parse(["--", "--root=/elsewhere"]).what == ["--root=/elsewhere"]
+
+
+def test_windows_unregisters_every_class_that_it_registers() -> None:
+    text = (PLACE / "windows" / "registration.nsh").read_text("utf-8")
+    written = set(re.findall(r'WriteRegStr HKCU "\$\{CLASSES\}\\([^"]+)"', text))
+    removed = set(re.findall(r'DeleteRegKey HKCU "\$\{CLASSES\}\\([^"]+)"', text))
+    assert written
+    assert all(any(f"{key}\\".startswith(f"{one}\\") for one in removed) for key in written)
+    assert all(len(key) > 3 for key in removed)

@@ -172,8 +172,7 @@ def _program(name: str) -> str | None:
 def version_of(path: str) -> str:
     """Return the program's version; empty after 5 s."""
     if sys.platform == "win32":  # chrome.exe opens a window instead
-        folders = (entry.name for entry in Path(path).parent.iterdir() if entry.is_dir())
-        return max((name for name in folders if _VERSION.fullmatch(name)), default="")
+        return _version_beside(Path(path))
     try:
         done = subprocess.run(
             [path, "--version"],
@@ -186,3 +185,12 @@ def version_of(path: str) -> str:
         return ""
     match = _VERSION.search(done.stdout.decode("utf-8", "replace"))
     return match.group() if match else ""
+
+
+def _version_beside(program: Path) -> str:
+    """Return the newest version among the folders beside the program; an update leaves two."""
+    try:
+        found = [name for name in os.listdir(program.parent) if _VERSION.fullmatch(name)]
+    except OSError:  # the folders of the Store cannot be listed
+        return ""
+    return max(found, key=lambda name: [int(part) for part in name.split(".")], default="")
