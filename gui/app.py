@@ -83,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Open the window; returns the exit code: 0, 1 when it could not, 2 for bad usage."""
     keep_owner_access()
     raise_open_files()
+    if getattr(sys, "frozen", False):
+        _keep_to_downloads()
     gc.disable()  # nearly all that a start makes is kept; the session enables it again
     options = _parse(sys.argv[1:] if argv is None else argv)
     try:
@@ -104,6 +106,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.self_test or options.shot:
             _say("Ended by a signal before it was done.", wrong=True)
         return 130  # ended by a signal, everything closed
+
+
+def _keep_to_downloads() -> None:
+    from engine.browser.chromium.locate import keep_to_downloads  # only packaged programs need it
+
+    keep_to_downloads(os.environ)
 
 
 def _proof(app: Opener, settings: Settings, options: argparse.Namespace) -> tuple[int, str]:

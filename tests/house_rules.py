@@ -21,7 +21,10 @@ Rule = Callable[[str, ast.Module], Found]
 SEAMS = {
     "playwright": ("engine/browser/",),
     "watchdog": ("engine/ledger/directory_watcher.py",),
-    "filelock": ("engine/ledger/lock.py", "engine/ledger/lease.py"),
+    "filelock": (
+        *("engine/ledger/lock.py", "engine/ledger/lease.py"),
+        "engine/browser/chromium/browser_download.py",  # one download at a time
+    ),
     "qasync": ("gui/startup/loop.py", "gui/app.py"),
     "PySide6": ("gui/",),
     "shiboken6": ("gui/",),
@@ -46,6 +49,8 @@ OTHER_ADDRESSES = {
 # All that the window may know of the engine: its verbs, its records and its words.
 GUI_MAY_IMPORT = frozenset(
     {
+        "browser.chromium.browser_download",
+        "browser.chromium.locate",
         "budgets",
         "contracts.contract_progress",
         "contracts.completing",
@@ -94,6 +99,9 @@ GUI_MAY_IMPORT = frozenset(
 )
 WRITERS = {
     "engine/ledger/files.py": "the only writer of ledger files",
+    "engine/browser/chromium/browser_download.py": (
+        "the folder of downloaded browsers, outside of every ledger"
+    ),
     "engine/browser/chromium/driver.py": "removes the temporary profiles of its browsers",
     "engine/logging/logs.py": (
         "log, settings and locks: outside of every ledger, must work when the ledger does not"

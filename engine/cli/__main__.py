@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import os
 import sys
 
 import click
 
+from engine.browser.chromium.locate import keep_to_downloads
 from engine.cli.calls import FAILED, KILLED, OK, print_json, refuse
 from engine.cli.streams import discard_stdout, lost_output, repair_streams
 from engine.logging.logs import keep_owner_access, log_path
@@ -28,6 +30,8 @@ def main() -> None:
     keep_owner_access()
     raise_open_files()
     repair_streams()
+    if getattr(sys, "frozen", False):
+        keep_to_downloads(os.environ)
     sys.exit(guarded())
 
 

@@ -29,6 +29,7 @@ from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import (
+    BrowserDownloadCancelled,
     EngineError,
     InvalidArguments,
     LedgerAway,
@@ -179,6 +180,7 @@ BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (RecordNotFound, NOT_FOUND),
     (BulkCompletionRefused, GUARD_REFUSED),
     (ExportStopped, CANCELLED),
+    (BrowserDownloadCancelled, CANCELLED),
     (QueryError, BAD_USAGE),
     (NotConfirmed, BAD_USAGE),
 )

@@ -26,6 +26,7 @@ from engine.cli.calls import (
 from engine.cli.cancel import cancel
 from engine.cli.export import export, stop
 from engine.cli.export import export_recording as export_recording
+from engine.cli.install_browser_command import install_browser
 from engine.cli.mcp_command import mcp
 from engine.cli.prune import prune
 from engine.cli.rerun_commands import rerun, retry
@@ -229,6 +230,7 @@ octask.add_command(retry)
 octask.add_command(watch)
 octask.add_command(worker)
 octask.add_command(mcp)
+octask.add_command(install_browser)
 for _verb in VERBS.values():
     if "cli" in _verb.faces:
         _add(_verb)

@@ -57,6 +57,11 @@ class Tools:
             self.settings, allow_private=tuple(private), allow_secrets=tuple(secrets)
         )
 
+    def use_browser(self, path: str | None) -> None:
+        """Replace the user's browser; None searches for one."""
+        self.settings = replace(self.settings, browser_path=path)
+        self.browser.use(path)
+
     def on_route(self, route: str | None) -> Tools:
         """Return these services for a request that came by `route` (None: the engine's own)."""
         route = route or self.settings.route

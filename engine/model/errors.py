@@ -285,8 +285,8 @@ class BrowserMissing(EngineError):
     title = "No browser was found"
     sentence = "Chromium could not be started: no browser was found ({looked})."
     advice_text = (
-        "Install chromium-headless-shell, Chromium, Chrome or Edge, "
-        "or set OC_BROWSER to the program's path."
+        "Download Chromium with `octask install-browser`; or install chromium-headless-shell, "
+        "Chromium, Chrome or Edge; or set OC_BROWSER to the program's path."
     )
 
 
@@ -305,6 +305,112 @@ class BrowserOutOfFiles(BrowserFailed):
     code = "browser_out_of_files"
     title = "Too many files are open"
     advice_text = OUT_OF_FILES_ADVICE
+
+
+class BrowserDownloadFailed(EngineError):
+    """Chromium was not downloaded; nothing was installed."""
+
+    code = "browser_download_failed"
+    title = "Chromium was not downloaded"
+    sentence = "Chromium could not be downloaded: {reason}"
+    advice_text = "Install Chrome, Edge or Chromium, or set OC_BROWSER to a program's path."
+
+
+# Ends of the advice for a machine that reaches no server.
+_OTHER_WAYS: Final = (
+    "Otherwise install a browser (`{command}`), set OC_BROWSER to a program's path, "
+    "or copy the folder {folder} from another machine of the same kind."
+)
+
+
+class BrowserServerUnreachable(BrowserDownloadFailed):
+    """The download server does not answer: offline, a wrong name, an untrusted certificate."""
+
+    code = "browser_download_unreachable"
+    title = "The download server does not answer"
+    sentence = "Chromium could not be downloaded: {host} does not answer ({reason})."
+    advice_text = (
+        "Check the connection. Behind a proxy, set HTTPS_PROXY; if it uses its own certificate, "
+        "set NODE_EXTRA_CA_CERTS to its file. " + _OTHER_WAYS
+    )
+
+
+class BrowserProxyRefused(BrowserDownloadFailed):
+    """The proxy for the download does not answer, or demands a password."""
+
+    code = "browser_download_proxy"
+    title = "The proxy refused the download"
+    sentence = "Chromium could not be downloaded through the proxy {proxy} ({reason})."
+    advice_text = "Check HTTPS_PROXY with its user and password. " + _OTHER_WAYS
+
+
+class BrowserDownloadRefused(BrowserDownloadFailed):
+    """The download server, or a filter before it, answered with an error status."""
+
+    code = "browser_download_refused"
+    title = "The server refused the download"
+    sentence = "Chromium could not be downloaded: {host} answered with HTTP {status}."
+    advice_text = (
+        "A filter of the network may block it, or a mirror (PLAYWRIGHT_DOWNLOAD_HOST) may lack "
+        "this version. " + _OTHER_WAYS
+    )
+
+
+class BrowserDownloadInterrupted(BrowserDownloadFailed):
+    """The connection ended, or the file was damaged, in each of several attempts."""
+
+    code = "browser_download_interrupted"
+    title = "The download was interrupted"
+    sentence = "Chromium could not be downloaded: the file from {host} arrived incomplete."
+    advice_text = "Try again. Nothing incomplete was kept."
+
+
+class BrowserDownloadCancelled(BrowserDownloadFailed):
+    """The download was cancelled by the user."""
+
+    code = "browser_download_cancelled"
+    title = "The download was cancelled"
+    sentence = "The download of Chromium was cancelled; nothing was installed."
+    advice_text = ""
+
+
+class BrowserDiskFull(BrowserDownloadFailed):
+    """The disk of the downloaded browsers is full."""
+
+    code = "browser_download_disk_full"
+    title = "The disk is full"
+    sentence = "Chromium could not be downloaded: the disk of {folder} is full."
+    advice_text = "Free 700 MB, then try again. Nothing incomplete was kept."
+
+
+class BrowserFolderUnusable(BrowserDownloadFailed):
+    """The folder of the downloaded browsers cannot be created or written."""
+
+    code = "browser_download_folder"
+    title = "The folder of browsers cannot be written"
+    sentence = "Chromium could not be downloaded: {folder} cannot be written ({reason})."
+    advice_text = "Make the folder writable for your user, then try again."
+
+
+class BrowserNotOffered(BrowserDownloadFailed):
+    """There is no download for this system or processor."""
+
+    code = "browser_download_not_offered"
+    title = "There is no download for this system"
+    sentence = "Chromium could not be downloaded: there is no build for {system}."
+    advice_text = "Install a browser (`{command}`), or set OC_BROWSER to a program's path."
+
+
+class BrowserLibrariesMissing(BrowserFailed):
+    """The downloaded browser needs libraries that this system lacks."""
+
+    code = "browser_libraries_missing"
+    title = "System libraries are missing"
+    sentence = "Chromium was downloaded but does not start without these libraries: {libraries}."
+    advice_text = (
+        "Install these libraries with the package manager, then try again: the download is kept. "
+        "A Chromium of the distribution brings them with it."
+    )
 
 
 class BrowserGone(EngineError):

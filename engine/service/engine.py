@@ -195,6 +195,15 @@ class Engine:
         self.settings = self._tools.settings
         await self.agents.allow(private)
 
+    async def use_browser(self, path: str | None) -> None:
+        """Use another browser from now on, without a restart; None searches for one.
+
+        Running tasks keep the browser that they have.
+        """
+        self._tools.use_browser(path)
+        self.settings = self._tools.settings
+        await self.warm()
+
     async def warm(self) -> None:
         """Start the browser in advance, so that no task waits; `health` shows a missing one."""
         if self._warming is None or self._warming.done():  # a browser may be installed since

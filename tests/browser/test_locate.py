@@ -71,6 +71,7 @@ def test_the_own_download_precedes_installed_browsers(bare: Path, tmp_path: Path
     program(bare / "google-chrome")
     for revision in ("999", "1200"):
         program(tmp_path / "browsers" / f"chromium-{revision}" / "chrome-linux" / "chrome")
+        (tmp_path / "browsers" / f"chromium-{revision}" / locate.COMPLETE).touch()
     assert "chromium-1200" in locate.locate().path
 
 

@@ -65,6 +65,10 @@ NAMES = frozenset(
         "Write the licenses of all components to a file.",
         *("Move the mouse over {0}", "Accept the dialog", "Dismiss the dialog"),
         *("Leave the page", "Stay on the page when it asks"),
+        # commands that install a browser
+        *("sudo apt install chromium", "sudo snap install chromium", "sudo dnf install chromium"),
+        *("sudo pacman -S chromium", "sudo zypper install chromium", "sudo apk add chromium"),
+        *("winget install Google.Chrome", "brew install --cask google-chrome"),
     }
 )
 # What is put together before it is told: `WHOLE` has it as it is read.
@@ -75,6 +79,8 @@ PARTS = frozenset(
         *("a field of a command", "an argument of {}", "must be {0}", "an object", "true or false"),
         "{0}; there are {1}",
         "; it is an action of {0}",
+        "Otherwise install a browser (`{command}`), set OC_BROWSER to a program's path, "
+        "or copy the folder {folder} from another machine of the same kind.",
         *(
             "{0} elements",
             "the first selector met {0}; used {1}",

@@ -77,6 +77,14 @@ class BrowserSession:
             return "idle", self._name, "the browser stopped; it starts again when it is needed"
         return self._state, self._name, self._reason
 
+    def use(self, path: str | None) -> None:
+        """Use another browser for new tasks; running ones keep theirs. None searches for one."""
+        self._path = path
+        self._failures.clear()
+        for running in self._running.values():
+            self._recycler.retire(running)
+        self._running.clear()
+
     async def warm(self) -> None:
         """Start the browser now, so that the first page does not wait for it.
 

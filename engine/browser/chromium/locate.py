@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +43,8 @@ _WINDOWS = (
     ("Chromium", "Chromium/Application/chrome.exe"),
 )
 _VERSION = re.compile(r"\d+(?:\.\d+){1,3}", re.ASCII)
+# Playwright writes this file into the folder of a browser when its last file is there.
+COMPLETE = "INSTALLATION_COMPLETE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,14 @@ class Description:
 def downloads() -> Path:
     """Return the folder of browsers that this program downloaded."""
     return Path(platformdirs.user_data_dir("openchrome-monitor", appauthor=False)) / "browsers"
+
+
+def keep_to_downloads(environ: MutableMapping[str, str]) -> None:
+    """Make Playwright look for browsers in `downloads` only.
+
+    In a packaged program it would look inside the bundle, which an update replaces.
+    """
+    environ["PLAYWRIGHT_BROWSERS_PATH"] = str(downloads())
 
 
 def locate(setting: str | None = None, *, headless: bool = True) -> Found:
@@ -123,18 +133,33 @@ def places(setting: str | None, *, headless: bool) -> Iterator[Place]:
 
 def _downloaded(headless: bool) -> Iterator[Place]:
     folder = downloads()
-    suffix = ".exe" if sys.platform == "win32" else ""
-    shells = (f"chrome-headless-shell{suffix}", f"headless_shell{suffix}") if headless else ()
-    programs = (*shells, f"chrome{suffix}", "Google Chrome for Testing", "Chromium")
-    newest = (
-        sorted(folder.glob("chromium*-*"), key=_revision, reverse=True) if folder.is_dir() else []
-    )
-    for program in programs:
+    newest = sorted(_complete(folder), key=_revision, reverse=True)
+    for program in _programs(headless):
         for revision in newest:
             for path in sorted(revision.rglob(program)):
                 yield Place("downloaded Chromium", str(path), _program(str(path)))
     if not newest:
         yield Place("downloaded Chromium", str(folder), None)
+
+
+def program_in(folder: Path, *, headless: bool) -> str | None:
+    """Return the browser's program in the folder of one build."""
+    files = (path for name in _programs(headless) for path in sorted(folder.rglob(name)))
+    return next(filter(None, (_program(str(path)) for path in files)), None)
+
+
+def _programs(headless: bool) -> tuple[str, ...]:
+    suffix = ".exe" if sys.platform == "win32" else ""
+    shells = (f"chrome-headless-shell{suffix}", f"headless_shell{suffix}") if headless else ()
+    return (*shells, f"chrome{suffix}", "Google Chrome for Testing", "Chromium")
+
+
+def _complete(folder: Path) -> list[Path]:
+    """Return the builds in `folder` that are complete: one may be half copied or extracted."""
+    try:
+        return [one for one in folder.glob("chromium*-*") if (one / COMPLETE).is_file()]
+    except OSError:
+        return []
 
 
 def _revision(folder: Path) -> int:

@@ -1,0 +1,106 @@
+"""`octask install-browser`: download Chromium, with progress; Ctrl-C leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from engine.browser.chromium.locate import locate
+from engine.cli.calls import OK, Interrupts, bare_settings, place_options, print_json, refuse
+from engine.logging.logs import log_to_file
+from engine.model.errors import BrowserDownloadCancelled, BrowserMissing, EngineError
+from engine.text.cli_messages import say
+
+if TYPE_CHECKING:
+    from engine.browser.chromium.browser_download import InstalledBrowser, Progress
+
+
+@click.command("install-browser")
+@click.option("--full", is_flag=True, help="Download the browser with windows, for recordings.")
+@place_options
+def install_browser(home: Path | None, root: Path | None, as_json: bool, full: bool) -> None:
+    """Download Chromium for this program, without changing other browsers.
+
+    By default this is the headless shell (about 110 MB), which is enough for all tasks but
+    recordings. Proxies are read from HTTPS_PROXY.
+    """
+    log_to_file()
+    try:
+        setting = bare_settings(home, root).browser_path
+        with _Line() as line:
+            installed = asyncio.run(_install(full, line))
+        used = _used(setting, full)
+    except EngineError as error:
+        refuse(error, as_json=as_json)
+    if as_json:
+        told = {"path": installed.path, "version": installed.version}
+        print_json({**told, "new": installed.is_new, "used": used == installed.path})
+    else:
+        message = "install.done" if installed.is_new else "install.present"
+        click.echo(say(message, version=installed.version, path=installed.path))
+        if used != installed.path:
+            click.echo(say("install.unused", path=used), err=True)
+    sys.exit(OK)
+
+
+def _used(setting: str | None, full: bool) -> str:
+    """Return the browser that tasks use now; a wrong setting is reported as such."""
+    try:
+        return locate(setting, headless=not full).path
+    except BrowserMissing:
+        return setting or ""
+
+
+async def _install(full: bool, line: _Line) -> InstalledBrowser:
+    from engine.browser.chromium import browser_download  # no other command needs the driver
+
+    try:
+        async with asyncio.timeout(None) as limit:
+            with Interrupts(lambda: limit.reschedule(asyncio.get_running_loop().time())):
+                return await browser_download.install_browser(full=full, report=line.show)
+    except TimeoutError:
+        raise BrowserDownloadCancelled() from None
+
+
+class _Line:
+    """Progress on standard error: a bar on a terminal, otherwise one line for each stage."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), DownloadColumn())
+        console = Console(stderr=True)
+        self._bars = Bars(*columns, TimeRemainingColumn(), console=console, transient=True)
+        self._bar = self._bars.add_task("", total=None)
+        self._is_terminal = sys.stderr.isatty()
+        self._stage = ""
+
+    def show(self, progress: Progress) -> None:
+        words = say(f"install.{progress.stage}")
+        if self._is_terminal:
+            total = progress.total_bytes or None
+            done = progress.done_bytes
+            self._bars.update(self._bar, description=words, completed=done, total=total)
+        elif progress.stage != self._stage:
+            click.echo(words, err=True)
+        self._stage = progress.stage
+
+    def __enter__(self) -> Self:
+        if self._is_terminal:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._is_terminal:
+            self._bars.stop()
