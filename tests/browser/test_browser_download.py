@@ -38,25 +38,22 @@ from engine.model.errors import (
     BrowserServerUnreachable,
 )
 from tests.support.disk_without_space import full_disk_at
-from tests.support.download_server import SHELL, DownloadServer, packed_folder
+from tests.support.download_server import (
+    DEBIAN,
+    SHELL,
+    DownloadServer,
+    hide_browsers,
+    packed_folder,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the archives are of Linux")
-DEBIAN = Path("/usr/lib/chromium/chromium-headless-shell")
 PASSWORD = "hunter2secret"
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An own folder of browsers on a machine that has no other one."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setattr(locate, "_installed", lambda: iter(()))
-    monkeypatch.setattr(locate, "HEADLESS_SHELL", "no-such-program")
-    monkeypatch.setattr(locate, "_SHELL_NAMES", ())
-    monkeypatch.setattr(locate, "_ON_PATH", ())
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    return locate.downloads()
+    return hide_browsers(monkeypatch, tmp_path / "data")
 
 
 @pytest.fixture

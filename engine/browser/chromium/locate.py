@@ -105,6 +105,14 @@ def locate(setting: str | None = None, *, headless: bool = True) -> Found:
     raise BrowserMissing(looked="looked for " + ", ".join(looked))
 
 
+def installed_browsers() -> list[Found]:
+    """Return each Chrome, Edge and Chromium of this machine once, without downloaded ones."""
+    installed = (*_installed(), *((name, one) for name, names in _ON_PATH for one in names))
+    programs = ((name, _program(where)) for name, where in installed)
+    found = {name: path for name, path in programs if path is not None}
+    return [Found(name, found[name]) for name, _ in _ON_PATH if name in found]
+
+
 def describe(setting: str | None = None) -> Description:
     """Return all places of `locate`, and the version of its choice (up to 5 s)."""
     looked = tuple(places(setting, headless=True))
