@@ -144,7 +144,7 @@ class BrowserSetup(QObject):
         """Ask for a confirmation with sizes and place, then download."""
 
         async def ask() -> None:
-            self._ask(wants_full=await asyncio.to_thread(_has_shell))
+            self._ask(wants_full=await asyncio.to_thread(_lacks_windows))
 
         self._ctx.bridge.spawn_once(ask(), name=_LOOK)
 
@@ -160,7 +160,9 @@ class BrowserSetup(QObject):
             )
         )
         question.add_text(self.tr("It is stored in {0}").format(downloads()))
-        box = QCheckBox(self.tr("With windows, for recordings (about {0})").format(full), question)
+        box = QCheckBox(
+            self.tr("With windows, for recordings (about {0} instead)").format(full), question
+        )
         box.setChecked(wants_full)
         question.body.addWidget(box)
         question.add_button("no", self.tr("Not now"))
@@ -237,10 +239,14 @@ class BrowserSetup(QObject):
         self._ctx.bridge.ask(use, then, self.refused.emit, name=_USE)
 
 
-def _has_shell() -> bool:
-    """Return whether tasks without windows have a browser already."""
+def _lacks_windows() -> bool:
+    """Return whether only recordings, which need a browser with windows, have none."""
+    return _is_found(headless=True) and not _is_found(headless=False)
+
+
+def _is_found(*, headless: bool) -> bool:
     try:
-        locate()
+        locate(headless=headless)
     except BrowserMissing:
         return False
     return True

@@ -173,6 +173,31 @@ async def test_with_a_shell_the_download_is_for_recordings(
         assert "headless-shell" not in server.asked[-1]
 
 
+async def test_with_chrome_the_small_download_is_the_default(
+    tmp_path: Path, server: DownloadServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chrome = tmp_path / "chrome"
+    chrome.write_text("#!/bin/sh\n")
+    chrome.chmod(0o755)
+    monkeypatch.setattr(locate, "_installed", lambda: iter([("Chrome", str(chrome))]))
+    async with opened(tmp_path / "home") as session:
+        question = await dialog_by_act(session.window, "download_browser", Question)
+        (box,) = question.findChildren(QCheckBox)
+        assert not box.isChecked()
+        press(question, "Not now")
+
+
+async def test_a_recording_without_a_browser_with_windows_leads_to_one(
+    tmp_path: Path, server: DownloadServer
+) -> None:
+    await browser_download.install_browser(full=False, report=lambda _: None)
+    async with opened(tmp_path / "home") as session:
+        session.bridge.start("recording", {"url": "http://127.0.0.1:9/"})
+        banner = session.window.banner
+        await when(lambda: banner.title == "No browser was found")
+        assert "Download Chromium…" in buttons(session)
+
+
 @real
 @pytest.mark.own_browser
 async def test_a_chosen_program_is_started_and_kept(tmp_path: Path, data: Path) -> None:
