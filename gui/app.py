@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     keep_owner_access()
     raise_open_files()
     if getattr(sys, "frozen", False):
-        _keep_to_downloads()
+        _leave_bundle()
     gc.disable()  # nearly all that a start makes is kept; the session enables it again
     options = _parse(sys.argv[1:] if argv is None else argv)
     try:
@@ -108,10 +108,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130  # ended by a signal, everything closed
 
 
-def _keep_to_downloads() -> None:
-    from engine.browser.chromium.locate import keep_to_downloads  # only packaged programs need it
+def _leave_bundle() -> None:
+    from engine.browser.chromium.locate import leave_bundle  # only packaged programs need it
 
-    keep_to_downloads(os.environ)
+    leave_bundle(os.environ)
 
 
 def _proof(app: Opener, settings: Settings, options: argparse.Namespace) -> tuple[int, str]:

@@ -13,7 +13,7 @@ import sys
 
 import click
 
-from engine.browser.chromium.locate import keep_to_downloads
+from engine.browser.chromium.locate import leave_bundle
 from engine.cli.calls import FAILED, KILLED, OK, print_json, refuse
 from engine.cli.streams import discard_stdout, lost_output, repair_streams
 from engine.logging.logs import keep_owner_access, log_path
@@ -31,7 +31,7 @@ def main() -> None:
     raise_open_files()
     repair_streams()
     if getattr(sys, "frozen", False):
-        keep_to_downloads(os.environ)
+        leave_bundle(os.environ)
     sys.exit(guarded())
 
 

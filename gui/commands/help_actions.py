@@ -111,10 +111,6 @@ class HelpActions(QObject):
         QGuiApplication.clipboard().setText(told)
         self._reports.say(self.tr("Versions and places were copied: paste them anywhere."))
 
-    def choose_browser(self) -> None:
-        """Open the settings where a browser is chosen."""
-        self._show_page("browser.")
-
     def show_programs(self) -> None:
         """Open the settings page of other programs."""
         self._show_page("programs.")

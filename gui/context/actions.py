@@ -40,7 +40,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         *("sidebar", "details", "details_right", "", "MENU sort", "MENU columns", "MENU views"),
         *("MENU theme", "MENU language", "", "rescan", "", "next_region", "last_region"),
     ),
-    "tools": ("palette", "", "news", "doctor", "statistics"),
+    "tools": ("palette", "", "news", "doctor", "statistics", "", "download_browser"),
     "help": ("help", "shortcuts", "", "log", "debug_info", "", "about"),
 }
 TOOL_BAR = ("new", "cancel", "rerun", "force", "", "export_tasks", "folder", "", "palette")

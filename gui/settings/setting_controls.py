@@ -85,13 +85,18 @@ class WidePart(Part):
 
 
 class BrowserTest(Part):
-    """Button that tests whether the configured browser exists."""
+    """Buttons that test whether the configured browser exists, and download one."""
 
     def __init__(self, ctx: WindowContext) -> None:
         super().__init__(ctx)
         self._test = self.add(self.tr("Test the browser"))
         self._test.clicked.connect(self._look)
+        self.add(self.tr("Download Chromium…")).clicked.connect(self._download)
         self.fill_up()
+
+    def _download(self) -> None:
+        self.window().close()  # the main window shows the progress
+        self.ctx.actions["download_browser"].trigger()
 
     def _look(self) -> None:
         self._test.setEnabled(False)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QSplitter, QToolBar, QVBoxLayout, QW
 from engine.model.build_info import build_info
 from engine.model.records import Health
 from gui.commands.attention import AttentionActions, RunRows
+from gui.commands.browser_setup import BrowserSetup
 from gui.commands.bulk_work import BulkBar, BulkWork, Reports
 from gui.commands.copy_rows import Copying, DragOut, add_link_action
 from gui.commands.deleting import Deleting, UndoAction
@@ -278,7 +279,6 @@ def _attention(window: MainWindow, p: WindowParts) -> None:
 
 def _help_actions(_: MainWindow, p: WindowParts) -> None:
     part = HelpActions(p.context, p.reports, p.shortcuts)
-    p.trouble.browser_wanted.connect(part.choose_browser)
     p.status.programs_clicked.connect(part.show_programs)
 
 
@@ -288,6 +288,19 @@ def _updates(_: MainWindow, p: WindowParts) -> None:
         from gui.commands.updates import UpdateNotices
 
         p.column.addWidget(UpdateNotices(p.context).bar)
+
+
+def _browser_setup(window: MainWindow, p: WindowParts) -> None:
+    part, trouble = BrowserSetup(p.context), p.trouble
+    window.insert_bar(part.bar, after=p.banner)
+    trouble.download_wanted.connect(part.ask_download)
+    trouble.browser_wanted.connect(part.choose)
+    trouble.use_wanted.connect(part.use)
+    part.offered.connect(trouble.offer_browsers)
+    part.began.connect(trouble.begin_download)
+    part.ended.connect(trouble.end_download)
+    part.refused.connect(trouble.show_browser_error)
+    part.missing.connect(trouble.show_browser_error)
 
 
 def _early_keys(window: MainWindow, p: WindowParts) -> None:
@@ -338,6 +351,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("palette", lambda _, p: Palette(p.context, p.requests.starting)),
     ("appearance", lambda _, p: Appearance(p.context)),
     ("help_actions", _help_actions),
+    ("browser_setup", _browser_setup),
     ("notifications", _notifications),
     ("updates", _updates),
     ("contrast", lambda _, p: Contrast(p.context)),

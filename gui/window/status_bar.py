@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QToolButton, QWidget
 
+from engine.browser.chromium.locate import Found
 from engine.model.display import display, elide_middle
-from engine.model.errors import BrowserMissing, EngineError, TaskNotFound
+from engine.model.errors import EngineError, TaskNotFound
 from engine.model.records import Health
 from engine.text.messages import retold
 from engine.text.words import count
@@ -218,15 +220,19 @@ def _rule(parent: QWidget) -> QFrame:
 
 
 MOST_LISTED = 5
+MOST_OFFERED = 2  # Browsers with a button in the banner
 
 
 class Trouble(QObject):
     """Show the problems of the ledger; a problem closed by the user stays hidden.
 
-    `browser_wanted` requests the setting of the browser.
+    A closed message about a missing browser does not return in this session. `download_wanted`,
+    `browser_wanted` (choose a program) and `use_wanted` (a path) request another browser.
     """
 
+    download_wanted = Signal()
     browser_wanted = Signal()
+    use_wanted = Signal(str)
 
     def __init__(
         self, banner: Banner, open_folder: Callable[[], object], look_again: Callable[[], object]
@@ -237,6 +243,8 @@ class Trouble(QObject):
         self._lasting = ""
         self._health: Health | None = None
         self._passing = self._closed = False
+        self._installed: Sequence[Found] = ()
+        self._downloading = self._browser_closed = False
         banner.closed.connect(self._close)
 
     def show_health(self, health: Health) -> None:
@@ -251,6 +259,29 @@ class Trouble(QObject):
 
     def show_error(self, error: EngineError) -> None:
         self._tell_passing(language.title(error), language.told(error))
+
+    def offer_browsers(self, installed: Sequence[Found]) -> None:
+        """Offer these browsers where none is found."""
+        self._installed = installed
+        if self._lasting == "missing" and not self._passing:
+            self._tell_lasting()
+
+    def begin_download(self) -> None:
+        """Hide the message about a browser while one is downloaded."""
+        self._downloading, self._passing = True, False
+        self._tell_lasting()
+
+    def end_download(self, error: EngineError | None) -> None:
+        """Show the error of a download, or return to the lasting problem."""
+        self._downloading = False
+        if error is None:
+            self._tell_lasting()
+        else:
+            self.show_browser_error(error)
+
+    def show_browser_error(self, error: EngineError) -> None:
+        """Show why there is no browser, with the ways to one."""
+        self._tell_passing(language.title(error), language.told(error), self._ways_to_browser())
 
     def show_missing(self, error: TaskNotFound) -> None:
         """Report a missing task of a link or another start, with places to look."""
@@ -276,13 +307,16 @@ class Trouble(QObject):
 
     def _close(self) -> None:
         """Hide the problem, and return to a lasting one below a passing error."""
-        self._closed = self._closed or not self._passing
+        if not self._passing:
+            self._closed = True
+            self._browser_closed = self._browser_closed or self._lasting == "missing"
         self._passing = False
         self._tell_lasting()
 
     def _tell_lasting(self) -> None:
         health = self._health
-        if not self._lasting or self._closed or health is None:
+        is_hidden = self._lasting == "missing" and (self._browser_closed or self._downloading)
+        if not self._lasting or self._closed or is_hidden or health is None:
             self._banner.setVisible(False)
         elif self._lasting == "read-only":
             self._tell_read_only(health)
@@ -340,8 +374,20 @@ class Trouble(QObject):
     def _tell_browser(self, health: Health) -> None:
         missing = health.browser == "missing"
         title = self.tr("No browser was found") if missing else self.tr("The browser fails")
-        advice = language.advice_of(BrowserMissing) if missing else ""
-        words = f"{retold(health.browser_reason)} {advice}".strip()
+        words = retold(health.browser_reason)
         again = Choice(self.tr("Look again"), self._look_again)
-        choose = Choice(self.tr("Choose a browser…"), self.browser_wanted.emit)
-        self._banner.tell(title, words, (again, choose))
+        ways = self._ways_to_browser()
+        self._banner.tell(title, words, (*ways, again) if missing else (again, *ways[-1:]))
+
+    def _ways_to_browser(self) -> tuple[Choice, ...]:
+        """Return the buttons that lead to another browser."""
+
+        def use(found: Found) -> Choice:
+            act = partial(self.use_wanted.emit, found.path)
+            return Choice(self.tr("Use {0}").format(found.name), act)
+
+        return (
+            Choice(self.tr("Download Chromium…"), self.download_wanted.emit),
+            *(use(found) for found in self._installed[:MOST_OFFERED]),
+            Choice(self.tr("Choose a browser…"), self.browser_wanted.emit),
+        )

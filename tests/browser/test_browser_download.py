@@ -38,25 +38,22 @@ from engine.model.errors import (
     BrowserServerUnreachable,
 )
 from tests.support.disk_without_space import full_disk_at
-from tests.support.download_server import SHELL, DownloadServer, packed_folder
+from tests.support.download_server import (
+    DEBIAN,
+    SHELL,
+    DownloadServer,
+    hide_browsers,
+    packed_folder,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the archives are of Linux")
-DEBIAN = Path("/usr/lib/chromium/chromium-headless-shell")
 PASSWORD = "hunter2secret"
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An own folder of browsers on a machine that has no other one."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setattr(locate, "_installed", lambda: iter(()))
-    monkeypatch.setattr(locate, "HEADLESS_SHELL", "no-such-program")
-    monkeypatch.setattr(locate, "_SHELL_NAMES", ())
-    monkeypatch.setattr(locate, "_ON_PATH", ())
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    return locate.downloads()
+    return hide_browsers(monkeypatch, tmp_path / "data")
 
 
 @pytest.fixture
@@ -324,10 +321,34 @@ def test_each_distribution_has_its_command() -> None:
     assert linux_command({}) == "sudo apt install chromium"
 
 
-def test_a_packaged_program_looks_nowhere_else(data: Path) -> None:
-    environ = {"PLAYWRIGHT_BROWSERS_PATH": "/elsewhere"}
-    locate.keep_to_downloads(environ)
-    assert environ["PLAYWRIGHT_BROWSERS_PATH"] == str(data)
+@pytest.mark.parametrize("entry", ["engine.cli.__main__", "gui.app"])
+def test_a_packaged_program_looks_nowhere_else(data: Path, entry: str) -> None:
+    code = (
+        f"import os, sys; sys.frozen = True; sys.argv = ['program', '--version']; import {entry}\n"
+        f"try:\n    {entry}.main()\nexcept SystemExit:\n    pass\n"
+        "print(os.environ['PLAYWRIGHT_BROWSERS_PATH'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PLAYWRIGHT_BROWSERS_PATH": "/elsewhere"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1:] == [str(data)], done.stderr
+
+
+@pytest.mark.parametrize("former", ["/opt/lib", None])
+def test_browsers_of_a_packaged_program_load_the_systems_libraries(
+    data: Path, former: str | None
+) -> None:
+    environ = {"LD_LIBRARY_PATH": "/opt/program/_internal"}
+    if former:
+        environ["LD_LIBRARY_PATH_ORIG"] = former
+    locate.leave_bundle(environ)
+    assert environ.get("LD_LIBRARY_PATH") == former
+    assert "LD_LIBRARY_PATH_ORIG" not in environ
 
 
 # The command.

@@ -15,10 +15,8 @@ from engine.model.errors import TaskNotFound
 from engine.model.records import Health
 from engine.text.words import why
 from gui.engine_link.bridge import Bridge
-from gui.settings.setting_controls import BrowserTest
-from gui.settings.settings_dialog import SettingsDialog
 from tests.gui.live_tasks import FAST, ended, start, written_by_another
-from tests.gui.windows import heard, opened, press, until
+from tests.gui.windows import heard, opened, until
 from tests.support.endless_site import endless
 
 
@@ -123,17 +121,6 @@ async def test_a_passing_error_gives_way_to_what_lasts(home: Path) -> None:
         trouble.show_refusals(missing[:1])
         banner._close.click()
         assert banner.title == ""  # closed by hand once: not told again
-
-
-async def test_where_no_browser_is_found_one_can_be_chosen(home: Path) -> None:
-    async with opened(home) as session:
-        window = session.window
-        window.trouble.show_health(Health(root="/x", browser="missing"))
-        press(window.banner, "Choose a browser…")
-        (dialog,) = window.findChildren(SettingsDialog)
-        (part,) = dialog.findChildren(BrowserTest)
-        assert part.isVisible()
-        dialog.accept()
 
 
 @pytest.mark.case("R94")

@@ -10,9 +10,27 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
+from engine.browser.chromium import locate
+
+DEBIAN = Path("/usr/lib/chromium/chromium-headless-shell")
 PROGRAM = b"#!/bin/sh\necho 'Chromium 159.0.8154.6'\n"
 PADDING = 4_000_000  # bytes after a small program, so that a download has a middle
 SHELL, FULL = "chrome-headless-shell", "chrome"
+
+
+def hide_browsers(monkeypatch: pytest.MonkeyPatch, data: Path) -> Path:
+    """Hide the browsers and proxies of this machine; return the folder for downloaded ones."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(data))
+    monkeypatch.setattr(locate, "_installed", lambda: iter(()))
+    monkeypatch.setattr(locate, "HEADLESS_SHELL", "no-such-program")
+    monkeypatch.setattr(locate, "_SHELL_NAMES", ())
+    monkeypatch.setattr(locate, "_ON_PATH", (("Chrome", ()),))
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return locate.downloads()
 
 
 class DownloadServer:

@@ -78,12 +78,18 @@ def downloads() -> Path:
     return Path(platformdirs.user_data_dir("openchrome-monitor", appauthor=False)) / "browsers"
 
 
-def keep_to_downloads(environ: MutableMapping[str, str]) -> None:
-    """Make Playwright look for browsers in `downloads` only.
+def leave_bundle(environ: MutableMapping[str, str]) -> None:
+    """Keep the child processes of a packaged program apart from its bundle.
 
-    In a packaged program it would look inside the bundle, which an update replaces.
+    Playwright would look for browsers inside the bundle, which an update replaces. Browsers would
+    load the bundle's libraries: its launcher sets LD_LIBRARY_PATH, and keeps the former value.
     """
     environ["PLAYWRIGHT_BROWSERS_PATH"] = str(downloads())
+    if sys.platform == "linux":
+        environ.pop("LD_LIBRARY_PATH", None)
+        former = environ.pop("LD_LIBRARY_PATH_ORIG", None)
+        if former:
+            environ["LD_LIBRARY_PATH"] = former
 
 
 def locate(setting: str | None = None, *, headless: bool = True) -> Found:
@@ -103,6 +109,14 @@ def locate(setting: str | None = None, *, headless: bool = True) -> Found:
     if setting:
         raise BrowserMissing(looked=f"{setting} is not a program that can be run")
     raise BrowserMissing(looked="looked for " + ", ".join(looked))
+
+
+def installed_browsers() -> list[Found]:
+    """Return each Chrome, Edge and Chromium of this machine once, without downloaded ones."""
+    installed = (*_installed(), *((name, one) for name, names in _ON_PATH for one in names))
+    programs = ((name, _program(where)) for name, where in installed)
+    found = {name: path for name, path in programs if path is not None}
+    return [Found(name, found[name]) for name, _ in _ON_PATH if name in found]
 
 
 def describe(setting: str | None = None) -> Description:
