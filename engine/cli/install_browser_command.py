@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Download the browser with windows, for recordings.")
 @place_options
 def install_browser(home: Path | None, root: Path | None, as_json: bool, full: bool) -> None:
-    """Download Chromium for this program, without changing other browsers.
+    """Download Chromium for this program.
 
-    By default this is the headless shell (about 110 MB), which is enough for all tasks but
-    recordings. Proxies are read from HTTPS_PROXY.
+    Other browsers are not changed. By default this is the headless shell (about 110 MB), which is
+    enough for all tasks but recordings. Proxies are read from HTTPS_PROXY.
     """
     log_to_file()
     try:
@@ -84,9 +84,10 @@ class _Line:
     def show(self, progress: Progress) -> None:
         words = say(f"install.{progress.stage}")
         if self._is_terminal:
-            total = progress.total_bytes or None
-            done = progress.done_bytes
-            self._bars.update(self._bar, description=words, completed=done, total=total)
+            self._bars.update(self._bar, description=words)
+            if progress.total_bytes:  # later stages keep what the bar shows
+                done, total = progress.done_bytes, progress.total_bytes
+                self._bars.update(self._bar, completed=done, total=total)
         elif progress.stage != self._stage:
             click.echo(words, err=True)
         self._stage = progress.stage

@@ -273,15 +273,6 @@ def _ledger_trouble(window: MainWindow, p: WindowParts) -> None:
     window.insert_bar(part.bar, after=p.banner)
 
 
-def _attention(window: MainWindow, p: WindowParts) -> None:
-    window.close_wanted.connect(AttentionActions(p.context).acknowledged.save)
-
-
-def _help_actions(_: MainWindow, p: WindowParts) -> None:
-    part = HelpActions(p.context, p.reports, p.shortcuts)
-    p.status.programs_clicked.connect(part.show_programs)
-
-
 def _updates(_: MainWindow, p: WindowParts) -> None:
     if build_info().offers_updates:
         # Most programs offer none, and its HTTP client takes 12 ms to import.
@@ -301,6 +292,15 @@ def _browser_setup(window: MainWindow, p: WindowParts) -> None:
     part.ended.connect(trouble.end_download)
     part.refused.connect(trouble.show_browser_error)
     part.missing.connect(trouble.show_browser_error)
+
+
+def _attention(window: MainWindow, p: WindowParts) -> None:
+    window.close_wanted.connect(AttentionActions(p.context).acknowledged.save)
+
+
+def _help_actions(_: MainWindow, p: WindowParts) -> None:
+    part = HelpActions(p.context, p.reports, p.shortcuts)
+    p.status.programs_clicked.connect(part.show_programs)
 
 
 def _early_keys(window: MainWindow, p: WindowParts) -> None:
@@ -347,11 +347,11 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("rerun_links", lambda _, p: RerunLinks(p.context, p.details)),
     ("ledger_actions", lambda _, p: LedgerActions(p.context)),
     ("ledger_trouble", _ledger_trouble),
+    ("browser_setup", _browser_setup),
     ("tab_keys", lambda _, p: add_tab_keys(p.context, p.details)),
     ("palette", lambda _, p: Palette(p.context, p.requests.starting)),
     ("appearance", lambda _, p: Appearance(p.context)),
     ("help_actions", _help_actions),
-    ("browser_setup", _browser_setup),
     ("notifications", _notifications),
     ("updates", _updates),
     ("contrast", lambda _, p: Contrast(p.context)),

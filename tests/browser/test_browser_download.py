@@ -171,33 +171,40 @@ async def test_without_a_network_the_error_names_other_ways(
     assert PASSWORD not in f"{failed} {failed.advice} {failed.fields}"
 
 
+@pytest.mark.parametrize(
+    ("variable", "status"), [("HTTP_PROXY", 407), ("HTTPS_PROXY", 407), ("HTTPS_PROXY", 403)]
+)
 async def test_a_refusing_proxy_is_named_without_its_password(
-    server: Any, monkeypatch: pytest.MonkeyPatch
+    server: Any, monkeypatch: pytest.MonkeyPatch, variable: str, status: int
 ) -> None:
     asked: list[str] = []
 
     class Refusing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
-            self.send_error(407)
+            self.send_error(status)
+
+        do_CONNECT = do_GET
 
         def log_message(self, *_: object) -> None:
             pass
 
+    if variable == "HTTPS_PROXY":  # refused before anything leaves this machine
+        monkeypatch.setenv("PLAYWRIGHT_DOWNLOAD_HOST", "https://downloads.invalid")
     proxy = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     thread = Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         place = f"127.0.0.1:{proxy.server_port}"
-        monkeypatch.setenv("HTTP_PROXY", f"http://ann:{PASSWORD}@{place}")
+        monkeypatch.setenv(variable, f"http://ann:{PASSWORD}@{place}")
         failed = await failure(BrowserProxyRefused)
     finally:
         proxy.shutdown()
         proxy.server_close()
         thread.join()
-    assert f"{place} (HTTP 407)" in str(failed)
+    assert f"{place} (HTTP {status})" in str(failed)
     assert PASSWORD not in f"{failed} {failed.advice} {failed.fields}"
-    assert asked
+    assert len(asked) == 1  # no second attempt with a wrong password
     assert not server.asked
 
 

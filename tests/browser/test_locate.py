@@ -75,6 +75,13 @@ def test_the_own_download_precedes_installed_browsers(bare: Path, tmp_path: Path
     assert "chromium-1200" in locate.locate().path
 
 
+@posix
+def test_a_download_that_is_not_complete_is_not_found(bare: Path, tmp_path: Path) -> None:
+    program(tmp_path / "browsers" / "chromium-1200" / "chrome-linux" / "chrome")
+    with pytest.raises(BrowserMissing):
+        locate.locate()
+
+
 def test_nothing_at_all_tells_every_place(bare: Path) -> None:
     with pytest.raises(BrowserMissing) as missing:
         locate.locate()

@@ -187,14 +187,20 @@ async def test_with_chrome_the_small_download_is_the_default(
         press(question, "Not now")
 
 
+@real
+@pytest.mark.own_browser
 async def test_a_recording_without_a_browser_with_windows_leads_to_one(
     tmp_path: Path, server: DownloadServer
 ) -> None:
+    server.archives[SHELL] = await asyncio.to_thread(packed_folder, SHELL, DEBIAN)
     await browser_download.install_browser(full=False, report=lambda _: None)
     async with opened(tmp_path / "home") as session:
+        session.bridge.warm()
+        await until(lambda: state(session) == "ready", session.bridge.health)
         session.bridge.start("recording", {"url": "http://127.0.0.1:9/"})
         banner = session.window.banner
         await when(lambda: banner.title == "No browser was found")
+        assert state(session) == "ready"  # for all other tasks
         assert "Download Chromium…" in buttons(session)
 
 

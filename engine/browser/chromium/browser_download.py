@@ -257,7 +257,8 @@ _CUT_OFF = re.compile(
     r"size mismatch|server closed connection|ECONNRESET|socket hang up|aborted"
     r"|central directory|invalid (?:signature|zip)|Download failed: (?!server returned)"
 )
-_PROXY_STATUS = 407
+# With a proxy these may come from it: who answered a CONNECT is not visible.
+_PROXY_STATUSES: Final = frozenset({401, 403, 407, 502, 503, 504})
 
 
 class _Output:
@@ -273,14 +274,16 @@ class _Output:
         self._stage: Stage = "connecting"
         self._fault: BrowserDownloadFailed | None = None
         self._failed_attempts = 0
+        self._is_answered = False  # with an error status, by the server or a proxy
 
     @property
     def fault_is_final(self) -> bool:
         """Whether further attempts would fail in the same way; the driver makes five of 30 s."""
+        if self._is_answered:  # a second wrong password may lock the user out of a proxy
+            return True
         if isinstance(self._fault, BrowserServerUnreachable | BrowserProxyRefused):
             return self._failed_attempts >= _CONNECTIONS
-        final = (BrowserDownloadRefused, BrowserDiskFull, BrowserFolderUnusable)
-        return isinstance(self._fault, final)
+        return isinstance(self._fault, BrowserDiskFull | BrowserFolderUnusable)
 
     async def read(self, stream: asyncio.StreamReader | None) -> None:
         """Read until the driver has ended. A line may be a whole page, so it is cut."""
@@ -310,6 +313,7 @@ class _Output:
             self._failed_attempts += 1
         elif fault := _fault_in(line, self._build):
             self._fault = fault
+            self._is_answered = _STATUS.search(line) is not None
 
 
 def _fault_in(line: str, build: _Build) -> BrowserDownloadFailed | None:
@@ -333,7 +337,7 @@ def _fault_in(line: str, build: _Build) -> BrowserDownloadFailed | None:
 
 def _refused(status: int, build: _Build) -> BrowserDownloadFailed:
     ways = _ways_out()
-    if status == _PROXY_STATUS and build.proxy:
+    if status in _PROXY_STATUSES and build.proxy:
         return BrowserProxyRefused(proxy=build.proxy, reason=f"HTTP {status}", **ways)
     return BrowserDownloadRefused(host=build.host, status=status, **ways)
 
