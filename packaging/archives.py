@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,8 +154,6 @@ def tar_gz(folder: Path, name: str, target: Path, epoch: int) -> None:
 
 def zip_folder(folder: Path, name: str, target: Path, epoch: int) -> None:
     """Pack `folder` as `name/…`, the same bytes for the same files."""
-    import time
-
     at = time.gmtime(max(epoch, 315_532_800))[:6]  # zip knows no time before 1980
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for path in files(folder):

@@ -23,6 +23,7 @@ ROOT = HERE.parent
 sys.path[:0] = [str(HERE)]
 
 import archives  # noqa: E402
+from smoke_test import bare  # noqa: E402
 
 DIST, WORK = ROOT / "dist", ROOT / "build" / "package"
 PICTURES = WORK / "pictures"
@@ -188,72 +189,12 @@ def app_dir() -> str:
 
 
 def windows_installer() -> str:
-    """NSIS compiles the installer of a stand-in; Wine, where it is, installs and removes it."""
-    from windows.installer import compile_installer
-
-    os.environ["OC_NSIS_TARGET"] = "amd64-unicode"  # a Wine without 32-bit programs runs this one
-    with place("windows") as folder:
-        payload, setup = folder / "payload", folder / f"{NAME}-windows-x64-setup.exe"
-        built = WORK / "dist" / NAME
-        names = {path.relative_to(built).as_posix() for path in archives.files(built)}
-        names |= {f"{NAME}.exe", "octask.exe", "_internal/ä ö/文件 $x.txt"}
-        _stand_in(payload, names)
-        compile_installer(payload, "0.1.0", setup)
-        if shutil.which("wine") is None:
-            return f"{len(names)} files, compiled; there is no Wine to run it with"
-        wine = _Wine(folder / "wine")
-        wine.run(setup)
-        installed = wine.files()
-        if installed != names | {"uninstall.exe"}:
-            raise Failed(f"other files are installed: {sorted(installed ^ names)[:5]}")
-        (wine.target / "of the user.txt").write_text("kept", "utf-8")
-        newer = {name for name in names if not name.endswith(".txt")} | {"_internal/new"}
-        _stand_in(payload, newer)
-        compile_installer(payload, "0.1.1", setup)
-        wine.run(setup)
-        if wine.files() != newer | {"uninstall.exe", "of the user.txt"}:
-            raise Failed("the newer version left files of the older one, or lost the user's")
-        wine.run(wine.target / "uninstall.exe")
-        if wine.files() != {"of the user.txt"}:
-            raise Failed(f"left behind: {sorted(wine.files())[:5]}")
-        wine.run(setup, code=5)  # the folder holds a file of somebody else now
-        return f"{len(names)} files installed, replaced by a newer version, removed"
-
-
-def _stand_in(payload: Path, names: set[str]) -> None:
-    shutil.rmtree(payload, ignore_errors=True)
-    for name in names:
-        (payload / name).parent.mkdir(parents=True, exist_ok=True)
-        (payload / name).write_text(name, "utf-8")
-
-
-class _Wine:
-    """A Windows of its own for the time of a check; everything runs silently."""
-
-    def __init__(self, prefix: Path) -> None:
-        self._environment = os.environ | {"WINEPREFIX": str(prefix), "WINEDEBUG": "-all"}
-        self._environment.pop("DISPLAY", None)
-        prefix.mkdir()
-        self._run("wineboot", "-i")
-        users = prefix / "drive_c" / "users" / os.environ.get("USER", "root")
-        self.target = users / "AppData" / "Local" / "Programs" / "OpenChrome Monitor"
-
-    def run(self, program: Path, code: int = 0) -> None:
-        """Run an installer to its end; an uninstaller goes on in a copy of itself."""
-        ended = self._run(str(program), "/S")
-        if ended != code:
-            raise Failed(f"{program.name} ended with {ended}, not {code}")
-
-    def files(self) -> set[str]:
-        if not self.target.is_dir():
-            return set()
-        return {path.relative_to(self.target).as_posix() for path in archives.files(self.target)}
-
-    def _run(self, *words: str) -> int:
-        command = ["wine", *words]
-        done = subprocess.run(command, env=self._environment, capture_output=True, check=False)
-        subprocess.run(["wineserver", "-w"], env=self._environment, check=False)
-        return done.returncode
+    """The tests of the installer run here without a skip: NSIS compiles it, Wine runs it."""
+    for tool in ("makensis", "wine"):
+        if shutil.which(tool) is None:
+            raise Failed(f"{tool} is not installed")
+    told = run(sys.executable, "-m", "pytest", "-q", ROOT / "tests/repo/test_windows_installer.py")
+    return told.strip().splitlines()[-1]
 
 
 # --- Helpers ------------------------------------------------------------------------------------
@@ -360,16 +301,6 @@ def virtual_screen() -> Iterator[None]:
     finally:
         server.terminate()
         server.wait()
-
-
-def bare(home: Path) -> dict[str, str]:
-    """Return an environment with nothing of ours in it."""
-    if sys.platform == "win32":
-        kept = ("SYSTEMROOT", "SYSTEMDRIVE", "TEMP", "TMP", "LOCALAPPDATA", "APPDATA")
-        return {name: os.environ[name] for name in kept if name in os.environ} | {
-            "USERPROFILE": str(home)
-        }
-    return {"HOME": str(home), "PATH": "/usr/bin:/bin"}
 
 
 @contextlib.contextmanager

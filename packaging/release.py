@@ -9,11 +9,14 @@ missing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import sys
 from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent)]
+
+from archives import write_checksums  # noqa: E402
 
 # What each system gives to a release. The wheel and the sources are the same on every system.
 EXPECTED = {
@@ -57,11 +60,7 @@ def gather(artifacts: Path, release: Path, version: str, page: str) -> list[str]
         shutil.copyfile(place, release / name)
     latest = json.dumps({"version": version, "page": page}, indent=1) + "\n"
     (release / "latest.json").write_text(latest, "utf-8")
-    lines = []
-    for name in sorted([*found, "latest.json"]):
-        with (release / name).open("rb") as file:
-            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n")
-    (release / "SHA256SUMS").write_text("".join(lines), "utf-8")
+    write_checksums(release)
     return sorted([*found, "SHA256SUMS", "latest.json"])
 
 

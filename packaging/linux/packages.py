@@ -38,7 +38,7 @@ def build(folder: Path, dist: Path, work: Path, version: str, epoch: int, python
     for kind in ("deb", "rpm"):
         _installed_tree(root, folder, shared, version, epoch, kind)
         _nfpm(kind, root.parent, dist, version, python)
-    _app_dir(work / f"{NAME}.AppDir", folder, shared, epoch)
+    _app_dir(work / f"{NAME}.AppDir", folder, shared, dist, epoch)
 
 
 def _shared_files(target: Path, version: str, epoch: int, python: str) -> None:
@@ -154,7 +154,7 @@ def _compress_well(deb: Path, folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _app_dir(target: Path, folder: Path, shared: Path, epoch: int) -> None:
+def _app_dir(target: Path, folder: Path, shared: Path, dist: Path, epoch: int) -> None:
     """Lay out the AppDir; a release machine with `appimagetool` makes the AppImage of it."""
     shutil.rmtree(target, ignore_errors=True)
     archives.copy(folder, target / "usr" / "lib" / NAME)
@@ -172,7 +172,6 @@ def _app_dir(target: Path, folder: Path, shared: Path, epoch: int) -> None:
     (target / ".DirIcon").symlink_to(f"{ID}.svg")
     tool = shutil.which("appimagetool")
     if tool is not None:
-        dist = target.parent.parent.parent / "dist"
         machine = platform.machine()
         made = dist / f"{NAME}-{machine}.AppImage"
         subprocess.run([tool, target, made], check=True, env=os.environ | {"ARCH": machine})
