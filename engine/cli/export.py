@@ -10,10 +10,9 @@ import codecs
 import io
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, cast
 
 import click
 import msgspec
@@ -41,7 +40,7 @@ def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool)
         if output in (None, "-"):
             with Interrupts(watch.stop.set), _standard_output() as out:
                 return await engine.exports.to_stream(order, out, watch=watch)
-        with Interrupts(watch.stop.set, remove_staged), _Bar(watch, shown=not as_json):
+        with Interrupts(watch.stop.set, remove_staged), _Bar(watch, shown=not as_json).shown():
             place = Path(output)
             return await engine.exports.to_file(order, place, force=given["force"], watch=watch)
 
@@ -78,19 +77,9 @@ class _Bar:
     def _show_progress(self, rows: int, done: int, total: int) -> None:
         self._bars.update(self._bar, completed=done, total=total, rows=say("export.so_far", n=rows))
 
-    def __enter__(self) -> Self:
-        if self._shown:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._shown:  # stopping prints an empty line where no bar was started
-            self._bars.stop()
+    def shown(self) -> AbstractContextManager[object]:
+        """Return the bar as a context; a bar that was not started would print an empty line."""
+        return self._bars if self._shown else nullcontext()
 
 
 @contextmanager

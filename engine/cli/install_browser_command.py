@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -35,7 +35,8 @@ def install_browser(home: Path | None, root: Path | None, as_json: bool, full: b
     log_to_file()
     try:
         setting = bare_settings(home, root).browser_path
-        with _Line() as line:
+        line = _Line()
+        with line.shown():
             installed = asyncio.run(_install(full, line))
         used = _used(setting, full)
     except EngineError as error:
@@ -92,16 +93,6 @@ class _Line:
             click.echo(words, err=True)
         self._stage = progress.stage
 
-    def __enter__(self) -> Self:
-        if self._is_terminal:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._is_terminal:
-            self._bars.stop()
+    def shown(self) -> AbstractContextManager[object]:
+        """Return the bar as a context, where there is a terminal to show it."""
+        return self._bars if self._is_terminal else nullcontext()
