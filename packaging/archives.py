@@ -84,6 +84,21 @@ def keep_needed(folder: Path) -> None:
             path.unlink()
 
 
+def link_node_libraries(folder: Path) -> None:
+    """Link the libraries that Playwright's node needs into a folder of their own.
+
+    The program starts node with this folder on its path and without the other libraries, because
+    node passes its path on to browsers, which need those of the system (`locate.leave_bundle`).
+    """
+    inner = folder / "_internal"
+    node = inner / "playwright" / "driver" / "node"
+    told = subprocess.run(["readelf", "-d", node], capture_output=True, text=True, check=True)
+    (inner / "node-libraries").mkdir()
+    for name in _NEEDED.findall(told.stdout):
+        if (inner / name).exists():
+            (inner / "node-libraries" / name).symlink_to(f"../{name}")
+
+
 def system_libraries(folder: Path) -> list[str]:
     """Return the names of the libraries that came from the building system, not from a wheel."""
     return sorted(
@@ -110,7 +125,7 @@ def normalise(folder: Path, epoch: int) -> None:
 def _is_run(path: Path, folder: Path) -> bool:
     if path.parent == folder or path.name == "node":
         return True
-    if path.suffix == ".js":  # node is given these by name
+    if path.suffix == ".js":  # node is given these by name; the system would look for a node
         return False
     with path.open("rb") as file:
         return file.read(2) == b"#!"

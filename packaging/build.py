@@ -169,6 +169,7 @@ def _freeze(python: str, generated: Path, version: str, epoch: int) -> Path:
     if sys.platform == "linux":
         archives.strip_symbols(folder)
         archives.keep_needed(folder)
+        archives.link_node_libraries(folder)
         libraries = archives.system_libraries(folder)
         _list_licenses(python, folder / "_internal" / "THIRD-PARTY-LICENSES.txt", libraries)
     archives.normalise(folder, epoch)

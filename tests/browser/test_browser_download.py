@@ -358,6 +358,16 @@ def test_browsers_of_a_packaged_program_load_the_systems_libraries(
     assert "LD_LIBRARY_PATH_ORIG" not in environ
 
 
+def test_node_of_a_packaged_program_finds_its_own_libraries(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locate, "bundle", lambda: tmp_path)
+    (tmp_path / locate.NODE_LIBRARIES).mkdir()
+    environ = {"LD_LIBRARY_PATH": str(tmp_path), "LD_LIBRARY_PATH_ORIG": "/opt/lib"}
+    locate.leave_bundle(environ)
+    assert environ["LD_LIBRARY_PATH"] == f"/opt/lib:{tmp_path / locate.NODE_LIBRARIES}"
+
+
 # The command.
 
 

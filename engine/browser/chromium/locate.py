@@ -13,9 +13,11 @@ from pathlib import Path
 
 import platformdirs
 
+from engine.model.build_info import bundle
 from engine.model.errors import BrowserMissing
 
 VERSION_LIMIT_S = 5.0
+NODE_LIBRARIES = "node-libraries"  # folder of a packaged program, made by packaging/archives.py
 # It needs about 40 % less CPU for a page than the full browser and starts 2 s sooner.
 HEADLESS_SHELL = "chromium-headless-shell"
 _SHELL_NAMES = (HEADLESS_SHELL, "chrome-headless-shell", "headless_shell")
@@ -83,13 +85,16 @@ def leave_bundle(environ: MutableMapping[str, str]) -> None:
 
     Playwright would look for browsers inside the bundle, which an update replaces. Browsers would
     load the bundle's libraries: its launcher sets LD_LIBRARY_PATH, and keeps the former value.
+    Only those that Playwright's node needs stay on the path: not every system has them.
     """
     environ["PLAYWRIGHT_BROWSERS_PATH"] = str(downloads())
     if sys.platform == "linux":
         environ.pop("LD_LIBRARY_PATH", None)
-        former = environ.pop("LD_LIBRARY_PATH_ORIG", None)
-        if former:
-            environ["LD_LIBRARY_PATH"] = former
+        former, inside = environ.pop("LD_LIBRARY_PATH_ORIG", None), bundle()
+        of_node = inside / NODE_LIBRARIES if inside is not None else None
+        kept = [former, str(of_node) if of_node is not None and of_node.is_dir() else None]
+        if any(kept):
+            environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, kept))
 
 
 def locate(setting: str | None = None, *, headless: bool = True) -> Found:
