@@ -20,7 +20,7 @@ _PATCHED = ("numpy.libs/", "PySide6/")
 # nfpm.yaml depends on their packages; those who unpack the archive have them with their X server.
 _OF_THE_DESKTOP = (
     *("libstdc++.so.", "libgcc_s.so.", "libX11.so.", "libX11-xcb.so.", "libfontconfig.so."),
-    *("libfreetype.so.", "libexpat.so.", "libz.so.", "libcom_err.so.", "libgpg-error.so."),
+    *("libfreetype.so.", "libexpat.so.", "libz.so."),
 )
 _ELF = b"\x7fELF"
 _NEEDED = re.compile(r"\(NEEDED\)[^\[]*\[([^\]]+)\]")
