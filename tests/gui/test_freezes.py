@@ -95,6 +95,27 @@ def test_limits_scale_with_the_machine(took_ms: float, monkeypatch: pytest.Monke
     assert not freezes.freezes(pulse, 0.0)
 
 
+def test_what_other_machines_took_of_the_processors_is_no_freeze(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(freezes, "_usual_piece_ms", lambda: PIECE_MS)
+    monkeypatch.setattr(freezes, "piece_ms", lambda: PIECE_MS)
+    busy_ms = 1.5 * FREEZE_MS
+    pulse = Pulse(beats=10, stall_ms=busy_ms, busy_ms=busy_ms, busy_p99_ms=busy_ms)
+    assert freezes.freezes(pulse, 0.0)
+    assert not freezes.freezes(pulse, 0.0, 0.6 * FREEZE_MS)
+
+
+@pytest.mark.skipif(not freezes.STAT.exists(), reason="this system does not tell what was taken")
+def test_what_other_machines_took_is_read_in_milliseconds() -> None:
+    taken = sum(
+        float(line.split()[8])
+        for line in freezes.STAT.read_text("ascii").splitlines()
+        if line.startswith("cpu ")
+    )
+    assert freezes.stolen_ms() >= taken * 10.0
+
+
 def test_standing_in_line_for_a_processor_is_no_freeze(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freezes, "_usual_piece_ms", lambda: PIECE_MS)
     monkeypatch.setattr(freezes, "piece_ms", lambda: PIECE_MS)
