@@ -141,6 +141,31 @@ async def test_check_and_uncheck_are_idempotent(opened: Opening, site: Site) -> 
             assert reason in said
 
 
+REPLACED = """
+<button id=go onclick="replace(30)">Go</button><p><input type=checkbox id=box></p>
+<script>
+const replace = (times) => requestAnimationFrame(() => {
+  box.parentNode.innerHTML = "<input type=checkbox id=box>";
+  if (times) replace(times - 1);
+});
+</script>"""
+
+
+async def test_a_box_that_the_page_replaces_before_the_click_is_searched_again(
+    opened: Opening, site: Site
+) -> None:
+    site.answers["/replaced"] = page(REPLACED)
+    async with opened() as booth:
+        done = await results(
+            booth,
+            do("goto", url=f"{site.url}/replaced"),
+            do("click", selector="#go"),
+            do("check", selector="#box"),
+            do("evaluate", script="box.checked"),
+        )
+    assert done[-1] == {"value": True}
+
+
 async def test_a_pressed_key_is_masked_like_typed_text(opened: Opening, site: Site) -> None:
     site.answers["/log"] = page("<input id=field oninput='log.textContent = value'><p id=log></p>")
     async with opened() as booth:

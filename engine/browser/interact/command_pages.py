@@ -150,6 +150,7 @@ _TAKES_FILES: Final = """(node) => {
   return field.tagName === "INPUT" && field.type === "file";
 }"""
 _DETACHED: Final = "Element is not attached"
+_CLICKING: Final = "performing click action"  # in Playwright's log of an action
 # Also for an element that the page detached, for which `is_checked` raises.
 _IS_CHECKED: Final = """(node) => {
   const box = node.tagName === "LABEL" && node.control || node;
@@ -553,16 +554,22 @@ async def _center(element: Locator, call: Call) -> tuple[float, float]:
 async def _set_checked(call: Call, *, wanted: bool) -> Any:
     """Check or uncheck one element; the click may remove it from the page.
 
-    A locator would then resolve to the next match, and check that as well.
+    A locator would then resolve to the next match, and check that as well. An element that the page
+    replaced before the click is searched again.
     """
     page = await _cleared_page(call)
-    node = await (await element(call)).element_handle(timeout=call.left_ms)
-    try:
-        await node.set_checked(wanted, timeout=call.left_ms)
-    except Error as failed:
-        if _DETACHED not in failed.message or await node.evaluate(_IS_CHECKED) is not wanted:
-            raise
-    return {"checked": wanted, **_action_result(call, page)}
+    while True:
+        node = await (await element(call)).element_handle(timeout=call.left_ms)
+        try:
+            await node.set_checked(wanted, timeout=call.left_ms)
+        except Error as failed:
+            if _DETACHED not in failed.message:
+                raise
+            if _CLICKING not in failed.message and call.left_ms > 1:
+                continue
+            if await node.evaluate(_IS_CHECKED) is not wanted:
+                raise
+        return {"checked": wanted, **_action_result(call, page)}
 
 
 async def _cleared_page(call: Call) -> Page:
