@@ -222,12 +222,14 @@ async def _follow(driver: asyncio.subprocess.Process, build: _Build, report: Rep
     output = _Output(build)
     async with asyncio.TaskGroup() as group:
         reading = group.create_task(output.read(driver.stdout), name="read the driver's output")
+        reading.add_done_callback(lambda _: output.ended.set())
         while not await asyncio.to_thread((build.staged / COMPLETE).is_file):
-            if output.fault_is_final or reading.done():
+            if output.ended.is_set():
                 break
             done_bytes = await asyncio.to_thread(_downloaded_bytes, downloads() / STAGING)
             report(output.progress(done_bytes))
-            await asyncio.wait({reading}, timeout=LOOK_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(output.ended.wait(), LOOK_S)
         await _end(driver)
         await reading
     if not await asyncio.to_thread((build.staged / COMPLETE).is_file):
@@ -275,9 +277,9 @@ class _Output:
         self._fault: BrowserDownloadFailed | None = None
         self._failed_attempts = 0
         self._is_answered = False  # with an error status, by the server or a proxy
+        self.ended = asyncio.Event()  # the driver has ended, or has to: its next attempt fails too
 
-    @property
-    def fault_is_final(self) -> bool:
+    def _is_final(self) -> bool:
         """Whether further attempts would fail in the same way; the driver makes five of 30 s."""
         if self._is_answered:  # a second wrong password may lock the user out of a proxy
             return True
@@ -314,6 +316,8 @@ class _Output:
         elif fault := _fault_in(line, self._build):
             self._fault = fault
             self._is_answered = _STATUS.search(line) is not None
+        if self._is_final():
+            self.ended.set()
 
 
 def _fault_in(line: str, build: _Build) -> BrowserDownloadFailed | None:
