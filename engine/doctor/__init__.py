@@ -116,7 +116,7 @@ def browser(settings: Settings) -> list[Finding]:
     seen = describe(settings.browser_path)
     if seen.found is None:
         looked = ", ".join(place.where for place in seen.places)
-        error = BrowserMissing(looked=f"looked for {looked}")
+        error = BrowserMissing(reason=f"no browser was found; looked for {looked}")
         return [Finding("browser", "problem", str(error), error.advice)]
     text = f"{seen.found.name} {seen.version} ({seen.found.path})"
     return [Finding("browser", "ok", text)]

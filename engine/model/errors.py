@@ -283,7 +283,7 @@ class BrowserMissing(EngineError):
 
     code = "browser_missing"
     title = "No browser was found"
-    sentence = "Chromium could not be started: no browser was found ({looked})."
+    sentence = "Chromium could not be started: {reason}."
     advice_text = (
         "Download Chromium with `octask install-browser`; or install chromium-headless-shell, "
         "Chromium, Chrome or Edge; or set OC_BROWSER to the program's path."

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from engine import doctor
 from engine.browser.chromium import locate
+from engine.model.config import Settings
 from engine.model.errors import BrowserMissing
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="makes programs out of shell scripts")
@@ -45,8 +47,7 @@ def test_a_wrong_setting_is_named_and_nothing_else_is_taken(tmp_path: Path) -> N
     with pytest.raises(BrowserMissing) as missing:
         locate.locate(wrong)
     assert str(missing.value) == (
-        "Chromium could not be started: no browser was found "
-        f"({wrong} is not a program that can be run)."
+        f"Chromium could not be started: {wrong} is not a program that can be run."
     )
     assert "OC_BROWSER" in missing.value.advice
 
@@ -82,11 +83,13 @@ def test_a_download_that_is_not_complete_is_not_found(bare: Path, tmp_path: Path
         locate.locate()
 
 
-def test_nothing_at_all_tells_every_place(bare: Path) -> None:
+def test_without_a_browser_the_doctor_tells_every_place(bare: Path, tmp_path: Path) -> None:
     with pytest.raises(BrowserMissing) as missing:
         locate.locate()
+    assert str(missing.value).endswith("no browser was found on this machine.")
+    (told,) = doctor.browser(Settings.at(home=tmp_path))
     for name in ("chromium-headless-shell", "google-chrome", "msedge", "chromium"):
-        assert name in str(missing.value)
+        assert name in told.text
 
 
 @posix

@@ -221,7 +221,7 @@ async def test_a_wrong_path_is_a_sentence_with_the_way_out(tmp_path: Path) -> No
     session = BrowserSession(str(tmp_path / "chrome"))
     with pytest.raises(BrowserMissing) as missing:
         await session.warm()
-    assert str(missing.value).startswith("Chromium could not be started: no browser was found")
+    assert str(missing.value).endswith("chrome is not a program that can be run.")
     assert "OC_BROWSER" in missing.value.advice
     assert session.status()[0] == "missing"
     await session.aclose()

@@ -44,7 +44,7 @@ def test_nothing_is_lost_but_the_repetition(title: str, sentence: str) -> None:
 
 ERRORS: tuple[EngineError, ...] = (
     LedgerWriteFailed(reason="disk full", path="/x"),
-    BrowserMissing(looked="/a"),
+    BrowserMissing(reason="/a"),
     BrowserGone(url="https://a.example/"),
 )
 

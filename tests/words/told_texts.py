@@ -38,7 +38,6 @@ NAMES = frozenset(
         *(
             "Chromium headless shell",
             "Google Chrome for Testing",
-            "looked for ",
             "HTTP {0}",
             "HTTP ",
         ),

@@ -411,7 +411,7 @@ async def test_a_missing_browser_ends_the_crawl(site):
     @asynccontextmanager
     async def open_fetcher(engine, args):
         if engine == "browser":
-            raise BrowserMissing(looked="nowhere")
+            raise BrowserMissing(reason="nowhere")
         yield None
 
     args = parse_crawl({"url": site.url, "respect_robots": False})

@@ -104,16 +104,14 @@ def locate(setting: str | None = None, *, headless: bool = True) -> Found:
         setting: a path or program name from the user; nothing else is tried then.
 
     Raises:
-        BrowserMissing: there is none; the error lists the searched places.
+        BrowserMissing: there is none; the doctor lists the searched places.
     """
-    looked: list[str] = []
     for place in places(setting, headless=headless):
         if place.found is not None:
             return Found(place.name, place.found)
-        looked.append(place.where)
     if setting:
-        raise BrowserMissing(looked=f"{setting} is not a program that can be run")
-    raise BrowserMissing(looked="looked for " + ", ".join(looked))
+        raise BrowserMissing(reason=f"{setting} is not a program that can be run")
+    raise BrowserMissing(reason="no browser was found on this machine")
 
 
 def installed_browsers() -> list[Found]:
