@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable, Problem
@@ -269,15 +269,22 @@ class Sample:
 
     def __init__(self) -> None:
         self._site: Any = None
+        self._name = QCoreApplication.translate("Sample", "Sample crawl")
 
-    async def request(self) -> dict[str, Any]:
-        """Start the server and return the arguments of a crawl of the whole site."""
+    def is_sample(self, record: TaskRecord) -> bool:
+        """Return whether this is a crawl of the site, whose server may have ended since."""
+        is_named = record.engine is not None and record.engine.name == self._name
+        return is_named and record.url.startswith("http://127.0.0.1:")
+
+    async def request(self, *, has_browser: bool) -> Asked:
+        """Start the server and return a crawl of the whole site, which works without a browser."""
         if self._site is None:
             from engine.sample.site import Site  # Rarely needed
 
             self._site = Site(PAGES)
             await asyncio.to_thread(self._site.start)
-        return {"url": self._site.url, **ARGS}
+        engine = {} if has_browser else {"engine": "static"}
+        return Asked(link_follower(), {"url": self._site.url, **ARGS, **engine}, self._name)
 
     async def close(self) -> None:
         if self._site is not None:
@@ -368,7 +375,7 @@ class Bridge(LedgerCalls):
 
         Raises: CannotRepeat, and the errors of a start.
         """
-        asked = self._requests.get(task_id)
+        asked = self._requests.get(task_id) or await self._sample_again(task_id)
         if asked is None:
             return await self.engine.requests.rerun(task_id)
         record = await self.engine.requests.start(
@@ -555,7 +562,17 @@ class Bridge(LedgerCalls):
         self.show_health()
 
     async def _start_sample(self) -> None:
-        await self._start(Asked(link_follower(), await self._sample.request()))
+        await self._start(await self._sample_request())
+
+    async def _sample_request(self) -> Asked:
+        has_browser = self.look_at_health().browser != "missing"
+        return await self._sample.request(has_browser=has_browser)
+
+    async def _sample_again(self, task_id: str) -> Asked | None:
+        """Return the request of a sample crawl of an earlier window, whose site has ended."""
+        entry = (await self.engine.tasks.get(task_id)).entry
+        is_sample = isinstance(entry, TaskRecord) and self._sample.is_sample(entry)
+        return await self._sample_request() if is_sample else None
 
     async def _cancel(
         self, task_ids: list[str], reason: str | None, waiting: frozenset[str]

@@ -207,8 +207,15 @@ async def test_the_sample_crawl_needs_no_network(home: Path) -> None:
         session.window.acts["sample"].trigger()
         (record,) = await told
         assert record.args_summary["url"].startswith("http://127.0.0.1:")
+        assert record.engine is not None
+        assert record.engine.name == "Sample crawl"
         session.bridge.cancel([record.task_id])
         assert await ended(session, record.task_id) in ("CANCELLED", "COMPLETED")
+    async with opened(home) as session:  # the site of the other window has ended
+        again = await session.bridge.repeat(record.task_id)
+        assert again.engine is not None
+        assert again.engine.parent_task_id == record.task_id
+        assert await ended(session, again.task_id) == "COMPLETED"
 
 
 async def test_f6_goes_round_the_regions(home: Path) -> None:

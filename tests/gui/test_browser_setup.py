@@ -20,7 +20,8 @@ from gui.settings.setting_controls import BrowserTest
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
 from gui.style.questions import Question
-from tests.gui.windows import appearing, dialog_by_act, opened, press, until
+from tests.gui.live_tasks import ended
+from tests.gui.windows import appearing, dialog_by_act, heard, opened, press, until
 from tests.support.download_server import (
     DEBIAN,
     SHELL,
@@ -103,6 +104,15 @@ async def test_a_download_replaces_a_wrong_setting(tmp_path: Path, server: Downl
         await begin_download(session)
         await until(lambda: state(session) == "ready", session.bridge.health)
         assert session.bridge.engine.settings.browser_path is None
+
+
+async def test_the_sample_crawl_needs_no_browser(tmp_path: Path, data: Path) -> None:
+    async with without_browser(tmp_path) as session:
+        await until(lambda: state(session) == "missing", session.bridge.health)
+        told = heard(session.bridge.started)
+        session.window.acts["sample"].trigger()
+        (record,) = await told
+        assert await ended(session, record.task_id) == "COMPLETED"
 
 
 async def test_the_window_shows_the_bytes_and_a_cancel_leaves_nothing(
