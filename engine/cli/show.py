@@ -75,20 +75,23 @@ def rich_table(views: Iterable[TaskView]) -> Table:
     ):
         made.add_column(title, **options)
     for view in views:
-        task_id, status, *rest = cells(view)
+        task_id, status, kind, *rest = cells(view)
         colour = COLOURS.get(standing(view).value, "")
-        made.add_row(Text(task_id), Text(status, style=colour), *map(Text, rest))
+        made.add_row(
+            Text(task_id), Text(status, style=colour), Text(words.kind_name(kind)), *map(Text, rest)
+        )
     return made
 
 
 def cells(view: TaskView) -> list[str]:
+    """Return the columns of a task in a pipe; its kind is the one that filters take."""
     entry, now = view.entry, now_ms()
-    kind = "" if isinstance(entry, Unreadable) else display(entry.kind, 40)
+    kind = "" if isinstance(entry, Unreadable) else entry.kind
     created = None if isinstance(entry, Unreadable) else moment(entry.created_at)
     return [
         view.task_id,
         words.status_word(view),
-        kind,
+        display(kind, 40),
         words.progress(kind, view.units),
         words.age(created, now),
         words.age(updated_at(view), now),
@@ -211,7 +214,7 @@ def _task_lines(view: TaskView, more: Sequence[str]) -> list[str]:
         ]
     told = {
         "why": words.why(view, now_ms()),
-        "kind": display(entry.kind),
+        "kind": words.kind_name(entry.kind),
         "progress": words.progress(entry.kind, view.units),
         "created": words.clock(moment(entry.created_at)),
         "started": words.clock(moment(entry.started_at)),

@@ -391,9 +391,7 @@ EVIDENCE = KindSpec(
     _partial,
     traits=EVIDENCE_TRAITS,
     form=KindForm(
-        "Evidence",
         "Keep a page as it is",
-        "camera",
         summary="document, picture, requests and messages of a page",
         options_title="Evidence bundle",
         listed="{0} addresses, evidence of {1}",

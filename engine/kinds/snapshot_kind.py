@@ -463,9 +463,7 @@ SNAPSHOT = KindSpec(
     secrets=_secrets,
     traits=SNAPSHOT_TRAITS,
     form=KindForm(
-        "Snapshot",
         "Remember a session",
-        "tabs",
         summary="where a piece of work stands, to go on later",
         options_title="Session snapshot",
     ),

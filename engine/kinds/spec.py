@@ -107,9 +107,7 @@ class KindForm(NamedTuple):
     `options_title` has the options of the kind.
     """
 
-    title: str
     action: str
-    icon: str
     summary: str
     options_title: str = ""
     listed: str = ""

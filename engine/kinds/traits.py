@@ -7,13 +7,21 @@ from typing import Final
 from engine.model.kind_traits import TRAITS, KindTraits
 
 COMMANDS_TRAITS: Final = KindTraits(
-    "commands", "commands", "commands", steps=True, summary=False, in_browser=True, watch_page=True
+    "commands",
+    "commands",
+    "steps",
+    "commands",
+    steps=True,
+    summary=False,
+    in_browser=True,
+    watch_page=True,
 )
 
 
 CRAWL_TRAITS: Final = KindTraits(
     "crawl",
     "pages",
+    "globe",
     "pages",
     crawls=True,
     follows_links=True,
@@ -27,6 +35,7 @@ CRAWL_TRAITS: Final = KindTraits(
 SITEMAP_TRAITS: Final = KindTraits(
     "crawl_sitemap",
     "pages",
+    "list",
     "pages",
     crawls=True,
     address_list=True,
@@ -39,6 +48,7 @@ SITEMAP_TRAITS: Final = KindTraits(
 RECORDING_TRAITS: Final = KindTraits(
     "recording",
     "actions",
+    "record",
     "actions",
     summary=False,
     own_id=("recording_id", "rec"),
@@ -56,6 +66,7 @@ RECORDING_TRAITS: Final = KindTraits(
 EVIDENCE_TRAITS: Final = KindTraits(
     "oc_evidence_bundle",
     "parts",
+    "camera",
     "parts",
     summary=False,
     own_id=("bundle_id", "bundle"),
@@ -67,6 +78,7 @@ EVIDENCE_TRAITS: Final = KindTraits(
 
 SNAPSHOT_TRAITS: Final = KindTraits(
     "oc_session_snapshot",
+    "tabs",
     "tabs",
     "tabs",
     summary=False,

@@ -17,6 +17,7 @@ OTHER_RESULT_KEY: Final = "pages"  # of a kind that is not ours
 class KindTraits:
     """One kind of task as data.
 
+    Its name for people is the message `kind.<name>`, and `icon` the icon beside it.
     `unit_noun` is the last part of the message ids of its units, `result_key` the name of the
     list of units in result.json, `own_id` the field and prefix of the id of its result.
     `crawls`: its units are pages, and failed ones can be retried alone. `steps`: its units are
@@ -35,6 +36,7 @@ class KindTraits:
 
     name: str
     unit_noun: str = "units"
+    icon: str = "list"
     result_key: str = ""
     own_id: tuple[str, str] | None = None
     crawls: bool = False
@@ -54,8 +56,8 @@ class KindTraits:
 
 
 TRAITS: Final[dict[str, KindTraits]] = {
-    ENVELOPE: KindTraits(ENVELOPE, "calls", agent_driven=True, contract=True),
-    TASK_RUN: KindTraits(TASK_RUN, "items", agent_driven=True),
+    ENVELOPE: KindTraits(ENVELOPE, "calls", "agent", agent_driven=True, contract=True),
+    TASK_RUN: KindTraits(TASK_RUN, "items", "star", agent_driven=True),
 }
 _OTHER: Final = KindTraits("")
 

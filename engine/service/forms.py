@@ -98,9 +98,7 @@ class Sorting:
 COMMANDS: Final = COMMANDS_TRAITS.name
 # An envelope has no arguments: these are terms of its start.
 _OUTSIDE: Final = KindForm(
-    "Agent task",
     "Open a task for an agent",
-    "agent",
     summary="work of an agent outside, measured by its budgets",
 )
 _OUTSIDE_TERMS: Final[Table] = {
@@ -152,7 +150,7 @@ def startable() -> tuple[str, ...]:
 
 def kind_forms() -> dict[str, KindForm]:
     """Return the form of each startable kind; a kind without one is shown by its name."""
-    plain = {name: KindForm(name, name, "list", summary="") for name in KINDS}
+    plain = {name: KindForm(name, summary="") for name in KINDS}
     known = {name: kind.form for name, kind in KINDS.items() if kind.form is not None}
     return {**plain, **known, ENVELOPE: _OUTSIDE}
 

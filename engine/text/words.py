@@ -26,6 +26,7 @@ from engine.model.records import (
     Unreadable,
 )
 from engine.model.status import NEEDS_HELP, Reason, Standing, moment, standing, updated_at
+from engine.text.messages import ENGLISH
 from engine.text.messages import count as count
 from engine.text.messages import decimal as decimal
 from engine.text.messages import retold as retold
@@ -127,6 +128,12 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         ),
         *([say(f"sitemap_limit.{limit}")] if limit in SITEMAP_LIMITS else []),
     ]
+
+
+def kind_name(kind: str) -> str:
+    """Return the name of a kind for people; an unknown kind is shown as on disk."""
+    message = f"kind.{kind}"
+    return say(message) if message in ENGLISH else display(kind, 60)
 
 
 def unit_word(kind: str, number: int) -> str:
@@ -313,7 +320,7 @@ def row_sentence(view: TaskView, status: str) -> str:
     if isinstance(entry, Unreadable):
         return f"{task_name(view)}, {status}"
     name = task_name(view)
-    kind = display(entry.kind, 40)
+    kind = kind_name(entry.kind)
     said = name if name.startswith(kind) else f"{kind} {name}"
     parts = [said.strip(), status.removesuffix("…").lower()]
     if view.units is not None:

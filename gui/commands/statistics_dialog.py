@@ -283,7 +283,7 @@ class StatisticsDialog(InOrder, QDialog):
         self._chart.setVisible(bool(numbers.bars))
         self._chart.show_bars(numbers.bars)
         self._chart.setAccessibleDescription(facts[1])
-        self._fill(self._kinds, numbers.kinds)
+        self._fill(self._kinds, _with_names(numbers.kinds))
         self._fill(self._hosts, numbers.hosts)
         self._fill(self._roots, _named(numbers.roots))
         self._text = self._as_text(facts, numbers)
@@ -307,7 +307,8 @@ class StatisticsDialog(InOrder, QDialog):
         """Return all numbers as tab-separated lines."""
         lines = [self._span.currentText()]
         lines += [f"{title}\t{fact}" for title, fact in zip(self._titles, facts, strict=True)]
-        shares = (*numbers.kinds, *numbers.hosts, *(_named(numbers.roots) if self._several else ()))
+        kinds = _with_names(numbers.kinds)
+        shares = (*kinds, *numbers.hosts, *(_named(numbers.roots) if self._several else ()))
         lines += [f"{display(one.name)}\t{one.tasks}\t{one.failed}" for one in shares]
         return "\n".join(lines)
 
@@ -319,6 +320,11 @@ class StatisticsDialog(InOrder, QDialog):
             for column in (1, 2):
                 item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
             table.addTopLevelItem(item)
+
+
+def _with_names(kinds: Sequence[Share]) -> list[Share]:
+    """Return the shares with the names of the kinds for people."""
+    return [replace(one, name=words.kind_name(one.name)) for one in kinds]
 
 
 def _named(ledgers: Sequence[Share]) -> list[Share]:

@@ -166,7 +166,7 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
     yield Fact("owner", _owner(view))
     yield Fact("client", words.caller(record))
     yield from budget_facts(record, now_ms)
-    yield Fact("kind", display(record.kind, 80))
+    yield Fact("kind", words.kind_name(record.kind))
     yield Fact("id", display(plain_id(record.task_id)))
     if record.engine is not None:
         yield from _links(record.engine)

@@ -32,7 +32,7 @@ from engine.text import words
 from gui.style.icons import glyph
 from gui.style.tables import AnyIndex
 from gui.style.theme import plain_tip, tone, use_colour
-from gui.tasks.cell_painting import SIGN_SIZE, sign
+from gui.tasks.cell_painting import SIGN_SIZE, kind_sign, sign
 from gui.tasks.facets import (
     AGE,
     BUDGET,
@@ -52,6 +52,7 @@ from gui.tasks.facets import (
 KEY = int(Qt.ItemDataRole.UserRole)
 COUNT = KEY + 1
 SIGN = KEY + 2  # Name of the icon in front of an item, if any
+KIND_SIGN = "kind:"  # Before the kind whose icon it is
 MARK = KEY + 3  # True for the active view, which is not selected
 GROUP = "group:"
 _PAD = 8
@@ -207,10 +208,12 @@ def _paint_facet(
     ink = _ink(palette, selected)
     left = 4.0
     if name_of_sign:
-        colour = ink if selected else tone(name_of_sign, palette)
+        kind = name_of_sign.removeprefix(KIND_SIGN) if name_of_sign.startswith(KIND_SIGN) else ""
+        colour = ink if selected else tone("muted" if kind else name_of_sign, palette)
         top = rect.center().y() - SIGN_SIZE / 2
         place = _mirrored(painter, rect, QRectF(rect.x(), top, SIGN_SIZE, SIGN_SIZE))
-        picture = sign(name_of_sign, colour, _scale(painter))
+        scale = _scale(painter)
+        picture = kind_sign(kind, colour, scale) if kind else sign(name_of_sign, colour, scale)
         painter.drawPixmap(round(place.x()), round(top), picture)
         left = SIGN_SIZE + 8.0
     if item.data(0, MARK):
@@ -272,9 +275,11 @@ def group_name(group: str) -> str:
 
 
 def facet_name(facet: str, facets: FacetCounts) -> str:
-    """Return the name of a facet; kinds, hosts and clients keep the spelling of their tasks."""
+    """Return the name of a facet; hosts and clients keep the spelling of their tasks."""
     if group_of(facet) == STATUS:
         return words.say(f"facet.{facet}")
+    if group_of(facet) == KIND:
+        return words.kind_name(facets.value_of(facet))
     names = {
         OWN: words.say("root.here"),
         "age:<1h": QCoreApplication.translate("Facets", "Last hour"),
@@ -344,10 +349,9 @@ class FacetItems:
     def show_lost(self, key: str, name: str, lost: Lost | None) -> None:
         """Mark an item whose tasks cannot be read, or unmark it when `lost` is None."""
         item = self.by_key.get(key)
-        said = "" if lost is None else _LOST_SIGN
-        if item is None or (item.data(0, SIGN) or "") == said:
+        if item is None or (item.data(0, SIGN) == _LOST_SIGN) == (lost is not None):
             return
-        item.setData(0, SIGN, said)
+        item.setData(0, SIGN, "" if lost is None else _LOST_SIGN)
         item.setText(0, name if lost is None else lost.word)
         item.setToolTip(0, plain_tip(f"{name}\n{self._hint if lost is None else lost.truth}"))
         if lost is not None:  # A number would suggest that there are no tasks

@@ -13,6 +13,7 @@ from engine.model.status import Facet
 from engine.text import words
 from gui.engine_link.scheduling import Throttle
 from gui.filters.facet_tree import (
+    KIND_SIGN,
     NO_UPDATE,
     VIEW,
     VIEWS,
@@ -222,7 +223,8 @@ class Sidebar(QWidget):
         for key in shown:
             self._items.drop(key)
         for key in wanted:
-            self._items.add(group, key, self.name_of(key))
+            kind = self._facets.value_of(key) if group == KIND else ""
+            self._items.add(group, key, self.name_of(key), kind and f"{KIND_SIGN}{kind}")
         if held in self._items.by_key and held in shown:
             index = self._tree.indexFromItem(self._items.by_key[held])
             self._tree.selectionModel().setCurrentIndex(index, NO_UPDATE)

@@ -12,8 +12,9 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QVBoxLayout, QWidget
 
 from engine.model.errors import Problem
+from engine.model.kind_traits import traits_of
 from engine.service.forms import Input, form_fields, inputs, kind_forms
-from engine.text.words import count
+from engine.text.words import count, kind_name
 from gui.start.address import complete
 from gui.start.field import Field, Fold, choice, grid_of, number, number_or_none
 from gui.style.editors import Patterns, Prose, Seconds, SecretLine, Several
@@ -60,7 +61,7 @@ class FormWords(QObject):
     def kinds(self) -> tuple[KindWords, ...]:
         """All that can be started, in the order in which it is offered."""
         return tuple(
-            KindWords(kind, self.tr(form.title), self.tr(form.action), form.icon)
+            KindWords(kind, kind_name(kind), self.tr(form.action), traits_of(kind).icon)
             for kind, form in kind_forms().items()
         )
 

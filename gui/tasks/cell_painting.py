@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
@@ -25,8 +25,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
+from engine.model.kind_traits import traits_of
 from engine.model.status import Standing, look
 from engine.text import words
+from gui.style.icons import glyph
 from gui.style.tables import AnyIndex
 from gui.style.theme import tones
 from gui.tasks.columns import COLUMNS, Column, budget_of, forced_at
@@ -36,9 +38,9 @@ from gui.tasks.task_model import TaskModel
 SIGN_SIZE = 14
 BAR_HEIGHT = 6
 _GAUGE_HEIGHT = 2.5
-_BAR_MIN_WIDTH = 28
+_BOX_MARGIN = 4  # Above and below the bar of a progress cell
+_BOX_PAD = 6  # Between the end of that bar and its text
 BADGE_GAP = 7
-_USUAL_DIGITS = len("100/120")
 
 
 def sign(name: str, colour: QColor, scale: float = 1.0) -> QPixmap:
@@ -62,6 +64,16 @@ def _sign(name: str, rgba: int, scale: float) -> QPixmap:
     _SHAPES.get(name, _unknown)(painter, colour)
     painter.end()
     return pixmap
+
+
+def kind_sign(kind: str, colour: QColor, scale: float = 1.0) -> QPixmap:
+    """Return the icon of a kind of task, `SIGN_SIZE` pixels square, for `scale`."""
+    return _kind_sign(traits_of(kind).icon, colour.rgba(), scale)
+
+
+@lru_cache(maxsize=256)
+def _kind_sign(name: str, rgba: int, scale: float) -> QPixmap:
+    return glyph(name, SIGN_SIZE, QColor.fromRgba(rgba), scale)
 
 
 _RING = QRectF(1.5, 1.5, 11, 11)
@@ -173,37 +185,55 @@ def paint_bar(
         painter.fillRect(bar, fill)
 
 
-def paint_progress(
-    painter: QPainter,
-    rect: QRectF,
-    text: str,
-    fraction: float | None,
-    live: bool,
-    colours: tuple[QColor, QColor, QColor],
-) -> None:
-    """Paint a progress bar with its numbers at the right, or above a thin bar in narrow cells.
+class Part(NamedTuple):
+    """How much of a task is done.
 
-    `colours` are the fill, the track and the text colour.
+    `share` is from 0 to 1, or None while the total is unknown; `failed` is the part of it that
+    failed. A `live` task of unknown total is hatched.
+    """
+
+    share: float | None
+    failed: float = 0.0
+    live: bool = False
+
+
+class ProgressColours(NamedTuple):
+    """Colours of a progress cell; `fill`, `failed` and `track` are translucent under the text."""
+
+    fill: QColor
+    failed: QColor
+    track: QColor
+    ink: QColor
+
+
+def paint_progress(
+    painter: QPainter, rect: QRectF, text: str, part: Part, colours: ProgressColours
+) -> None:
+    """Paint a progress bar as large as the cell, with its text inside at the right.
+
+    The failed part stands at the end of the done one, hatched.
     """
     if not text:
         return
-    fill, track, ink = colours
-    # Align bars of one length in all rows, so that they can be compared.
-    wide = painter.fontMetrics().horizontalAdvance("0" * max(len(text), _USUAL_DIGITS))
-    room = rect.width() - wide - BADGE_GAP
-    tells = fraction is not None or live
-    if tells and room >= _BAR_MIN_WIDTH:
-        bar = QRectF(rect.x(), rect.y(), room, rect.height())
-        paint_bar(painter, bar, fraction, fill, track)
-        rect = QRectF(bar.right() + BADGE_GAP, rect.y(), wide, rect.height())
-    elif tells:
-        top = rect.bottom() - _GAUGE_HEIGHT - 1
-        thin = QRectF(rect.x(), top, rect.width(), _GAUGE_HEIGHT)
-        paint_bar(painter, thin, fraction, fill, track)
+    bar = rect.adjusted(0, _BOX_MARGIN, 0, -_BOX_MARGIN)
+    if part.share is not None:
+        # Keep at least 2 pixels, so that started work never looks like none.
+        done = max(2.0, bar.width() * part.share) if part.share > 0 else 0.0
+        bad = min(done, max(2.0, bar.width() * part.failed)) if part.failed > 0 else 0.0
+        painter.fillRect(bar, colours.track)
+        painter.fillRect(QRectF(bar.x(), bar.y(), done - bad, bar.height()), colours.fill)
+        if bad:
+            end = QRectF(bar.x() + done - bad, bar.y(), bad, bar.height())
+            painter.fillRect(end, colours.failed)
+            painter.fillRect(end, QBrush(colours.failed, Qt.BrushStyle.BDiagPattern))
+    elif part.live:
+        painter.fillRect(bar, colours.track)
+        painter.fillRect(bar, QBrush(colours.fill, Qt.BrushStyle.BDiagPattern))
+    room = rect.adjusted(0, 0, -_BOX_PAD, 0)
     metrics, right = painter.fontMetrics(), int(Qt.AlignmentFlag.AlignRight)
-    shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, math.ceil(rect.width()))
-    painter.setPen(ink)
-    painter.drawText(rect, right | int(Qt.AlignmentFlag.AlignVCenter), shown)
+    shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, math.ceil(room.width()))
+    painter.setPen(colours.ink)
+    painter.drawText(room, right | int(Qt.AlignmentFlag.AlignVCenter), shown)
 
 
 def paint_gauge(
@@ -247,7 +277,10 @@ def paint_badge(painter: QPainter, rect: QRectF, text: str, ink: QColor, line: Q
 PAD = 8
 ROW_PAD = 10
 SIGN_GAP = 6
-TRACK_ALPHA = 60
+TRACK_ALPHA = 28
+FILL_ALPHA, FAILED_ALPHA = 100, 120
+GAUGE_ALPHA = 60
+_SIGNED = ("status", "kind")
 ALIGN = {
     "left": int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter),
     "right": int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter),
@@ -265,6 +298,12 @@ _KEPT_TEXTS = 4096
 _ELIDE_RIGHT, _ELIDE_MIDDLE = Qt.TextElideMode.ElideRight, Qt.TextElideMode.ElideMiddle
 
 
+def _thin(colour: QColor, alpha: int) -> QColor:
+    found = QColor(colour)
+    found.setAlpha(alpha)
+    return found
+
+
 class RowDelegate(QStyledItemDelegate):
     """Delegate for all columns of the task table."""
 
@@ -274,6 +313,7 @@ class RowDelegate(QStyledItemDelegate):
         super().__init__(view)
         self._model, self._view, self._is_marked = model, view, is_marked
         self._elided: dict[tuple[str, int, bool], str] = {}
+        self._bars: dict[tuple[str, bool], ProgressColours] = {}
         self.dress()
 
     def dress(self) -> None:
@@ -285,6 +325,7 @@ class RowDelegate(QStyledItemDelegate):
         self._mark = palette.color(QPalette.ColorRole.Highlight)
         self._metrics = QFontMetrics(self._view.font())
         self._elided.clear()
+        self._bars.clear()
         self._mirrored = self._view.isRightToLeft()
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: AnyIndex) -> None:
@@ -306,7 +347,7 @@ class RowDelegate(QStyledItemDelegate):
         column, now = COLUMNS[number], self._model.now_ms()
         texts = [column.text(self._model.row_at(at), now) for at in range(first, last + 1)]
         wide = max(map(self._metrics.horizontalAdvance, [column.title, *texts]))
-        return wide + 2 * PAD + (SIGN_SIZE + SIGN_GAP if column.paint == "status" else 4)
+        return wide + 2 * PAD + (SIGN_SIZE + SIGN_GAP if column.paint in _SIGNED else 4)
 
     def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:
         return QSize(60, row_height(self._metrics.height()))
@@ -331,6 +372,8 @@ class RowDelegate(QStyledItemDelegate):
             left += 0 if self._mirrored else SIGN_SIZE + SIGN_GAP
             beside = (left, top, width - SIGN_SIZE - SIGN_GAP, height)
             self._write(painter, beside, text, self._tone(name, marked), _LEFT)
+        elif column.paint == "kind":
+            self._kind(painter, box, row, text, marked)
         elif column.paint == "attention":
             name = "attention" if row.needs else "acknowledged"
             self._sign(painter, box[0] + (box[2] - SIGN_SIZE) // 2, box, name, marked)
@@ -340,6 +383,17 @@ class RowDelegate(QStyledItemDelegate):
             self._budget(painter, box, row, marked)
         else:
             self._task(painter, box, row, text, marked)
+
+    def _kind(
+        self, painter: QPainter, box: tuple[int, int, int, int], row: Row, text: str, marked: bool
+    ) -> None:
+        left, top, width, height = box
+        ink, scale = self._tone("muted", marked), self._view.devicePixelRatioF()
+        first = left + width - SIGN_SIZE if self._mirrored else left
+        picture = kind_sign(row.about.kind, ink, scale)
+        painter.drawPixmap(first, top + (height - SIGN_SIZE) // 2, picture)
+        left += 0 if self._mirrored else SIGN_SIZE + SIGN_GAP
+        self._write(painter, (left, top, width - SIGN_SIZE - SIGN_GAP, height), text, ink, _LEFT)
 
     def _task(
         self, painter: QPainter, box: tuple[int, int, int, int], row: Row, text: str, marked: bool
@@ -370,19 +424,29 @@ class RowDelegate(QStyledItemDelegate):
         found = budget_of(row, self._model.now_ms())
         if found is not None:
             fill = self._tone(LEVEL_TONES[found.level], marked)
-            track = QColor(fill)
-            track.setAlpha(TRACK_ALPHA)
+            track = _thin(fill, GAUGE_ALPHA)
             ink = self._text_ink(marked) if found.level == "ok" else fill
             paint_gauge(painter, QRectF(*box), found.text, found.fraction, (fill, track, ink))
 
     def _progress(
         self, painter: QPainter, box: tuple[int, int, int, int], row: Row, text: str, marked: bool
     ) -> None:
-        fill = self._tone(look(row.view), marked)
-        track = QColor(fill)
-        track.setAlpha(TRACK_ALPHA)
-        inks = (fill, track, self._text_ink(marked))
-        paint_progress(painter, QRectF(*box), text, row.fraction, row.live, inks)
+        units = row.view.units
+        failed = units.failed / units.total if units is not None and units.total else 0.0
+        colours = self._progress_colours(look(row.view), marked)
+        paint_progress(painter, QRectF(*box), text, Part(row.fraction, failed, row.live), colours)
+
+    def _progress_colours(self, name: str, marked: bool) -> ProgressColours:
+        found = self._bars.get((name, marked))
+        if found is None:
+            ink = self._text_ink(marked)
+            # On a selected row the bar is a shade of the highlight, against which its text stands.
+            shade = self._mark.darker(220 if ink.lightness() > self._mark.lightness() else 60)
+            fill = shade if marked else self._tone(name, marked)
+            bad = shade if marked else self._tone("bad", marked)
+            inks = (_thin(fill, FILL_ALPHA), _thin(bad, FAILED_ALPHA), _thin(fill, TRACK_ALPHA))
+            found = self._bars[name, marked] = ProgressColours(*inks, ink)
+        return found
 
     def _text_ink(self, marked: bool) -> QColor:
         return self._marked if marked else self._ink

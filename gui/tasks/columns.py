@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from engine.contracts.completing import Guard
 from engine.model.display import display
-from engine.model.kind_traits import TRAITS
 from engine.model.ledger_ids import plain_id
 from engine.model.records import ROUTES, TASK_RUN, EngineFields, Status, TaskRecord, Units
 from engine.model.status import moment
@@ -23,6 +22,7 @@ from engine.text import words
 from engine.text.messages import ENGLISH, retold
 from gui.tasks.row import Fullest, Row, fullest_of
 
+NEAR: Final = 0.7  # Share of a budget from which the list shows it
 # Most contracts kept; beyond that the cache is cleared and filled by visible rows.
 MOST_CONTRACTS: Final = 5_000
 _KNOWN: Final[dict[str, Guard]] = {}
@@ -80,8 +80,12 @@ def time_left(row: Row, now_ms: float) -> str:
 
 
 def budget_of(row: Row, now_ms: float) -> Fullest | None:
-    """Return the fullest budget at `now_ms`, because time budgets run out without calls."""
-    return None if row.worst is None else fullest_of(record_of(row), now_ms)
+    """Return the fullest budget at `now_ms`, or None while all are far from their limits.
+
+    It is computed now, because time budgets run out without calls.
+    """
+    found = None if row.worst is None else fullest_of(record_of(row), now_ms)
+    return found if found and (found.share >= NEAR or found.level != "ok") else None
 
 
 def budget(row: Row, now_ms: float) -> str:
@@ -263,7 +267,8 @@ class Column:
     `width` and `least` count average characters; a column shrinks to `least` where room is short.
     With `yields` above 0 it is hidden before that, the highest value first. `paint` names the
     painting routine of the delegate. `words` is the prefix of the message ids of its texts: the
-    longest of these texts fits in every language, and so does `longest`, which is not a message.
+    longest of these texts fits in every language, beside an icon. A column that is `rare` is shown
+    while a visible row has a value for it.
     `shows` returns the fields of the row that the cell depends on. `ticks` marks a column that time
     alone changes, `moves` one whose order progress changes, and `beside` one that is shown only
     while several ledgers are open.
@@ -281,7 +286,7 @@ class Column:
     hidden: bool = False
     least: int = 0
     words: str = ""
-    longest: str = ""
+    rare: bool = False
     yields: int = 0
     beside: bool = False
 
@@ -345,7 +350,8 @@ COLUMNS: tuple[Column, ...] = (
         lambda row, _: row.kind,
         attrgetter("kind"),
         attrgetter("kind"),
-        longest=max(TRAITS, key=len),
+        paint="kind",
+        words="kind.",
         yields=2,
     ),
     Column(
@@ -377,6 +383,7 @@ COLUMNS: tuple[Column, ...] = (
         moves=True,
         least=7,
         yields=3,
+        rare=True,
     ),
     Column(
         "eta",
@@ -389,6 +396,7 @@ COLUMNS: tuple[Column, ...] = (
         moves=True,
         least=10,
         yields=1,
+        rare=True,
     ),
     Column(
         "budget",
@@ -400,6 +408,7 @@ COLUMNS: tuple[Column, ...] = (
         ticks=True,
         least=13,
         yields=1,
+        rare=True,
     ),
     Column(
         "age",

@@ -6,6 +6,7 @@ of invisible rows cost nothing, and sorting never compares "2 min".
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
@@ -165,6 +166,7 @@ _NO_RECORD = TaskRecord(task_id="")
 class Row(msgspec.Struct, frozen=True, gc=False):
     """The values of one task in the table, with times in ms since 1970 and `rate` per second.
 
+    `kind` is the name for people, `about.kind` the one on disk.
     `needs` omits acknowledged reasons; `quiet` says that all reasons were acknowledged. `worst` is
     the share of the fullest budget, 1 at its limit. `started_at` and `ended_at` are copied from the
     record, even where they are no valid times. `calm`, `rank`, `folded_name` and `share` are sort
@@ -276,10 +278,9 @@ def _times(view: TaskView, record: TaskRecord, stall_after_ms: float) -> dict[st
     }
 
 
-@lru_cache(512)
 def _kind(kind: str) -> str:
     """Return one shared text for all tasks of a kind."""
-    return display(kind, 60)
+    return sys.intern(words.kind_name(kind))
 
 
 def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
@@ -291,7 +292,7 @@ def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
         share = _share(units, row.live)
         return replace(row, share=share, **more)
     running = row.standing in (Standing.RUNNING, Standing.CANCELLING)
-    moves = running and not row.stalled and not traits_of(row.kind).agent_driven
+    moves = running and not row.stalled and not traits_of(row.about.kind).agent_driven
     moving = pace if moves else None
     ending = moving if row.standing is Standing.RUNNING else None
     return replace(

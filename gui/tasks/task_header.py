@@ -101,6 +101,7 @@ class TaskHeader(QHeaderView):
         self._hidden = {column.key for column in COLUMNS if column.hidden}
         # Columns that the user chose to show, which are never hidden for lack of room.
         self._asked: set[str] = set()
+        self._used: frozenset[str] = frozenset()  # Rare columns that have a value now
         self._there = {column.key for column in columns_there(several=False)}
         self.setSectionsMovable(True)
         self.setFirstSectionMovable(True)
@@ -141,6 +142,12 @@ class TaskHeader(QHeaderView):
         """Add or remove the columns that are useful only with `several` ledgers."""
         self._there = {column.key for column in columns_there(several=several)}
         self.fit()
+
+    def show_used(self, keys: frozenset[str]) -> None:
+        """Set the rare columns that visible rows have a value for; the others are hidden."""
+        if keys != self._used:
+            self._used = keys
+            self.fit()
 
     def show_column(self, key: str, wanted: bool) -> None:
         """Show or hide a column, except the Task column, which always stays."""
@@ -183,7 +190,7 @@ class TaskHeader(QHeaderView):
         room = self.viewport().width()
         if room <= 2 * PAD:  # The view has no size before it is shown
             return
-        wanted = [self._share(at) for at in range(len(COLUMNS)) if self.is_wanted(COLUMNS[at].key)]
+        wanted = [self._share(at) for at, column in enumerate(COLUMNS) if self._is_due(column)]
         widths = fitted(wanted, room)
         self._fitting = True
         for number, column in enumerate(COLUMNS):
@@ -237,25 +244,33 @@ class TaskHeader(QHeaderView):
         self.fit()
         self._tell()
 
+    def _is_due(self, column: Column) -> bool:
+        """Return whether the column is to be shown now, if there is room."""
+        if not self.is_wanted(column.key):
+            return False
+        is_used = not column.rare or column.key in self._used or column.key in self._asked
+        return is_used or self._sorts(column)
+
+    def _sorts(self, column: Column) -> bool:
+        return any(key == column.key for key, _ in self._keys)
+
     def _share(self, number: int) -> Share:
         column, character = COLUMNS[number], self.fontMetrics().averageCharWidth()
         given, longest = self._widths.get(column.key), self._longest(column)
         usual = max(column.width * character, longest) + 2 * PAD if given is None else given
-        sorts = any(key == column.key for key, _ in self._keys)
+        stays = self._sorts(column) or given or column.key in self._asked
         return Share(
             column.key,
             usual,
             min(usual, max((column.least or column.width) * character, longest) + 2 * PAD),
             fills=number == _TASK,
             fixed=given is not None,
-            yields=0 if sorts or given or column.key in self._asked else column.yields,
+            yields=0 if stays else column.yields,
         )
 
     def _longest(self, column: Column) -> int:
         """Return the pixels of the longest text of the column, 0 where it is unknown."""
         metrics = self.fontMetrics()
-        if column.longest:
-            return metrics.horizontalAdvance(column.longest) + PAD // 2
         words = [metrics.horizontalAdvance(one) for one in column.vocabulary]
         return max(words) + SIGN_SIZE + SIGN_GAP + PAD // 2 if words else 0
 

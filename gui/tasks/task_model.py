@@ -16,7 +16,7 @@ from engine.model.records import TaskView
 from engine.query import Filter, SortKey
 from gui.style.tables import ALIGNMENT, DISPLAY, ROOT, SPOKEN, SPOKEN_MORE, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip
-from gui.tasks.columns import COLUMNS, hint, spoken
+from gui.tasks.columns import COLUMNS, Column, hint, spoken
 from gui.tasks.facets import FacetCounts
 from gui.tasks.row import Row
 from gui.tasks.task_order import TaskOrder
@@ -473,6 +473,13 @@ class TaskModel(RowsModel):
         first, last = self._in_sight()
         rows, ids, since = self._order.rows, self._order.ids, self._now_ms() - _YOUNG_MS
         return any((rows[ids[at]].updated_at or 0) > since for at in range(first, last + 1))
+
+    def used_in_sight(self, columns: Iterable[Column]) -> list[str]:
+        """Return the keys of those `columns` that have a text in a visible row."""
+        first, last = self._in_sight()
+        rows, ids, now = self._order.rows, self._order.ids, self._now_ms()
+        shown = [rows[ids[at]] for at in range(first, last + 1)]
+        return [one.key for one in columns if any(one.text(row, now) for row in shown)]
 
     # Changes reported to Qt.
 

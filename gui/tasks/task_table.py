@@ -6,6 +6,7 @@ flags of each row (1.0 s at 100,000 rows, measured), a table only of visible row
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from PySide6.QtCore import (
@@ -200,6 +201,8 @@ LIVE_TICK_MS = 1000
 YOUNG_TICK_MS = 5_000
 HIDDEN_TICK_MS = 10_000
 IDLE_TICK_MS = 60_000
+USED_S = 5.0  # A rare column stays for so long without a value in sight, so that none flickers
+RARE_COLUMNS = tuple(column for column in COLUMNS if column.rare)
 
 
 class Pulse(QTimer):
@@ -208,6 +211,10 @@ class Pulse(QTimer):
     def __init__(self, table: TaskTable) -> None:
         super().__init__(table)
         self._table = table
+        self._used_at: dict[str, float] = {}  # Of a rare column, when a visible row had a value
+        # In a turn of its own: Qt does not expect columns to come and go while rows do.
+        self._columns = QTimer(self, singleShot=True)
+        self._columns.timeout.connect(lambda: table.header().show_used(self._used_columns()))
         self.timeout.connect(self._tick)
 
     def _tick(self) -> None:
@@ -217,6 +224,7 @@ class Pulse(QTimer):
     def pace(self) -> None:
         """Set the interval: stopped for an empty table, one second while visible tasks are live."""
         table, every = self._table, 0
+        self._columns.start()
         if table.isVisible() and table.tasks.has_live_in_sight:
             every = LIVE_TICK_MS
         elif table.isVisible() and table.tasks.has_young_in_sight:
@@ -229,6 +237,13 @@ class Pulse(QTimer):
             self.stop()
         elif not self.isActive() or self.interval() != every:
             self.start(every)
+
+    def _used_columns(self) -> frozenset[str]:
+        """Return the rare columns that visible rows have a value for, or had a moment ago."""
+        now = time.monotonic()
+        for key in self._table.tasks.used_in_sight(RARE_COLUMNS):
+            self._used_at[key] = now
+        return frozenset(key for key, at in self._used_at.items() if now - at < USED_S)
 
 
 class TaskTable(RowChoice):

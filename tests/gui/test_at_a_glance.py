@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor, QImage, QPainter, QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTreeWidget
 from pytestqt.qtbot import QtBot
@@ -14,20 +14,22 @@ from pytestqt.qtbot import QtBot
 from engine.contracts.contract_service import Goals
 from engine.ledger.ledger import Ledger
 from engine.model.records import Health
-from engine.model.status import look
+from engine.model.status import Standing, look
 from gui.filters.facet_tree import FacetTree, children, key_of
 from gui.filters.sidebar import Sidebar
-from gui.style.theme import tone
-from gui.tasks.cell_painting import paint_progress
+from gui.style.theme import palette_of, tone
+from gui.tasks.cell_painting import Part, ProgressColours, RowDelegate, paint_progress
 from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
 from gui.window.status_bar import StatusBar
 from tests.gui.result_ledgers import put_task
 from tests.gui.task_views import NOW, a_view, task_id
 from tests.gui.test_sidebar import box_of
+from tests.gui.test_theme import contrast
 from tests.gui.windows import opened, until
 
-FILL, TRACK, INK = QColor("#0000ff"), QColor("#00ff00"), QColor("#ff0000")
+FILL, BAD, TRACK, INK = map(QColor, ("#0000ff", "#ff00ff", "#00ff00", "#ff0000"))
+COLOURS = ProgressColours(FILL, BAD, TRACK, INK)
 
 
 def top_of(sidebar: Sidebar, key: str) -> int:
@@ -61,15 +63,57 @@ def test_the_status_bar_says_that_it_counts_what_runs_here(qtbot: QtBot) -> None
     assert "other programs" in bar.work.toolTip()
 
 
-@pytest.mark.parametrize(("text", "width"), [("20/20", 160), ("20/20 · 1 failed", 122)])
-def test_progress_keeps_its_bar_where_its_words_leave_no_room(text: str, width: int) -> None:
+def painted(part: Part, text: str, width: int = 100) -> list[QColor]:
+    """The colours of a progress cell from left to right, below its text."""
     image = QImage(width, 30, QImage.Format.Format_RGB32)
     image.fill(Qt.GlobalColor.white)
     painter = QPainter(image)
-    paint_progress(painter, QRectF(0, 0, width, 30), text, 1.0, False, (FILL, TRACK, INK))
+    paint_progress(painter, QRectF(0, 0, width, 30), text, part, COLOURS)
     painter.end()
-    columns = {x for x in range(width) for y in range(30) if image.pixelColor(x, y) == FILL}
-    assert len(columns) > 40
+    return [image.pixelColor(x, 24) for x in range(width)]
+
+
+@pytest.mark.parametrize("text", ["20/20", "20/20 · 1 failed", "2,000,000/2,000,000 · 1 failed"])
+def test_progress_fills_its_cell_however_long_its_text_is(text: str) -> None:
+    assert painted(Part(1.0), text) == [FILL] * 100
+
+
+def test_the_failed_part_of_progress_stands_at_the_end_of_the_done_one() -> None:
+    found = painted(Part(0.5, failed=0.2), "50/100 · 20 failed")
+    assert found == [FILL] * 30 + [BAD] * 20 + [TRACK] * 50
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("marked", [False, True])
+async def test_the_text_of_progress_stands_out_from_its_bar(
+    home: Path, dark: bool, marked: bool
+) -> None:
+    async with opened(home) as session:
+        table = session.window.table
+        palette = palette_of(dark)
+        table.setPalette(palette)
+        delegate = table.itemDelegate()
+        assert isinstance(delegate, RowDelegate)
+        delegate.dress()
+        under = palette.color(QPalette.ColorRole.Highlight if marked else QPalette.ColorRole.Base)
+        for state in Standing:
+            colours = delegate._progress_colours(state.value, marked)
+            for bar in (colours.track, colours.fill, colours.failed):
+                assert contrast(colours.ink, over(bar, under)) >= 4.5, (state, bar.name())
+
+
+def over(top: QColor, under: QColor) -> QColor:
+    """The colour of a translucent one on another."""
+    share = top.alphaF()
+
+    def mixed(one: int, other: int) -> int:
+        return round(share * one + (1 - share) * other)
+
+    return QColor(
+        mixed(top.red(), under.red()),
+        mixed(top.green(), under.green()),
+        mixed(top.blue(), under.blue()),
+    )
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Down, Qt.Key.Key_Up, Qt.Key.Key_J])

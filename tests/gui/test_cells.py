@@ -137,7 +137,25 @@ def test_no_policy_of_a_stranger_breaks_a_row(
     fields = {"policy": policy, "counters": counters, "budget_status": status}
     row = make_row(a_view(1, "RUNNING", **fields), None, NOW)
     text = COLUMNS[COLUMN_AT["budget"]].text(row, NOW)
-    assert bool(text) == (row.worst is not None)
+    assert not text or row.worst is not None
+
+
+@pytest.mark.parametrize(("calls", "said"), [(34, ""), (35, "calls 70 %"), (60, "calls 120 %")])
+def test_a_budget_is_told_in_the_list_from_seven_tenths_of_its_limit(calls: int, said: str) -> None:
+    given = {"policy": {"maxToolCalls": 50}, "counters": {"toolCalls": calls}, **ENVELOPE}
+    row = make_row(a_view(1, "RUNNING", **given), None, NOW)
+    column = COLUMNS[COLUMN_AT["budget"]]
+    assert column.text(row, NOW) == hint(row, column, NOW).partition(",")[0] == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("oc_evidence_bundle", "Evidence"), ("browser_task", "Agent task"), ("<b>x\n", "<b>x")],
+)
+def test_a_kind_is_told_by_its_name_for_people(kind: str, said: str) -> None:
+    row = make_row(a_view(1, kind=kind), None, NOW)
+    assert COLUMNS[COLUMN_AT["kind"]].text(row, NOW).strip() == said
+    assert row.about.kind == kind
 
 
 def test_ears_hear_how_near_a_budget_is_in_a_word() -> None:

@@ -11,8 +11,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from engine.model.records import TaskView
 from engine.service.forms import startable
 from gui.style.tables import Share, fitted
+from gui.tasks import task_table
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.task_header import next_order
 from gui.tasks.task_model import TaskModel
@@ -143,11 +145,48 @@ def test_the_longest_kind_is_shown_whole_wherever_its_column_is_shown(table: Tas
 
 
 def test_what_gives_way_in_a_narrow_window_comes_back_in_a_wide_one(table: TaskTable) -> None:
-    table.resize(690, 400)
+    table.resize(600, 400)
     assert table.isColumnHidden(COLUMN_AT["updated"])
     assert table.header().is_wanted("updated")
     table.resize(1600, 400)
     assert not table.isColumnHidden(COLUMN_AT["updated"])
+
+
+def a_task_near_its_budget(number: int) -> TaskView:
+    given = {"policy": {"maxToolCalls": 50}, "counters": {"toolCalls": 41}}
+    return a_view(number, "RUNNING", kind="browser_task", age=number * 1000, **given)
+
+
+def test_a_rare_column_is_shown_while_a_row_in_sight_has_a_value(
+    table: TaskTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = COLUMN_AT["budget"]
+    QApplication.processEvents()
+    assert table.isColumnHidden(budget)
+    table.tasks.put_many([a_task_near_its_budget(70)])  # below all others
+    QApplication.processEvents()
+    assert table.isColumnHidden(budget)
+    table.scrollToBottom()
+    QApplication.processEvents()
+    assert not table.isColumnHidden(budget)
+    table.scrollToTop()
+    QApplication.processEvents()
+    assert not table.isColumnHidden(budget)  # for a moment, so that nothing flickers
+    monkeypatch.setattr(task_table, "USED_S", 0.0)
+    table.pulse.pace()
+    QApplication.processEvents()
+    assert table.isColumnHidden(budget)
+
+
+def test_a_rare_column_that_was_asked_for_or_sorted_by_is_shown_without_values(
+    table: TaskTable,
+) -> None:
+    table.header().show_column("rate", True)
+    table.tasks.set_sort([("budget", True)])
+    QApplication.processEvents()
+    assert not table.isColumnHidden(COLUMN_AT["rate"])
+    assert not table.isColumnHidden(COLUMN_AT["budget"])
+    assert table.isColumnHidden(COLUMN_AT["eta"])
 
 
 def test_a_column_that_was_asked_for_or_sorted_by_does_not_give_way(table: TaskTable) -> None:
@@ -205,7 +244,7 @@ def test_columns_that_a_kept_state_does_not_know_stay_as_they_are(table: TaskTab
     assert not table.isColumnHidden(COLUMN_AT["task"])  # its name always stays
     assert table.isColumnHidden(COLUMN_AT["age"])
     assert table.isColumnHidden(COLUMN_AT["host"])
-    assert not table.isColumnHidden(COLUMN_AT["budget"])
+    assert not table.isColumnHidden(COLUMN_AT["kind"])
 
 
 def test_the_usual_columns_can_be_had_back(table: TaskTable) -> None:
@@ -230,5 +269,5 @@ def test_choosing_a_row_never_scrolls_the_columns_away(table: TaskTable) -> None
     QTest.keyClicks(table, "jj")
     assert table.horizontalScrollBar().value() == 0
     QTest.keyClick(table, Qt.Key.Key_Left)
-    assert table.currentIndex().column() == COLUMN_AT["age"] - 1
+    assert table.currentIndex().column() == COLUMN_AT["progress"]
     assert table.horizontalScrollBar().value() > 0

@@ -197,7 +197,7 @@ async def test_a_cell_filters_by_its_value_and_with_shift_by_all_others(tasks: P
             )
 
         click("kind", ALT)
-        kind = window.model.row_at(0).kind
+        kind = window.model.row_at(0).about.kind
         assert window.filter_bar.text == f"kind:{kind}"
         assert not table.selected_ids()
         row = 0
@@ -233,7 +233,7 @@ async def test_kinds_hosts_and_ages_are_counted_at_the_side_and_narrow(tasks: Pa
 
         await soon(lambda: window.sidebar.isVisible() and _has(window, "host:docs.example"))
         keys = ("kind:crawl", "host:docs.example", "age:<1d", "age:>=7d")
-        right = ["crawl: 6", "docs.example: 3", "Last day: 4", "Older than 7 days: 2"]
+        right = ["Crawl: 6", "docs.example: 3", "Last day: 4", "Older than 7 days: 2"]
         await soon(lambda: [says(key) for key in keys] == right)
         item = item_of(window, "kind:commands")
         tree.scrollToItem(item)
@@ -241,7 +241,7 @@ async def test_kinds_hosts_and_ages_are_counted_at_the_side_and_narrow(tasks: Pa
         QTest.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, NONE, at)
         assert window.sidebar.chosen == ("kind:commands",)
         assert window.model.rowCount() == 2
-        assert window.filter_bar.chips.names == ("commands",)
+        assert window.filter_bar.chips.names == ("Commands",)
 
 
 def _has(window: MainWindow, key: str) -> bool:

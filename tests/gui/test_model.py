@@ -281,7 +281,7 @@ def test_every_cell_speaks(model: TaskModel) -> None:
     model.put_many([a_view(1, "RUNNING", done=41, total=120, quiet=0, foreign=True)])
     assert (
         cell(model, 1, "task", SPOKEN)
-        == "crawl host1.example, running, 41 of 120 pages, runs in another process"
+        == "Crawl host1.example, running, 41 of 120 pages, runs in another process"
     )
     assert cell(model, 1, "progress", SPOKEN) == "Progress: 41 of 120 pages, 34 %"
     assert all(cell(model, 1, column.key, SPOKEN) for column in COLUMNS)

@@ -41,6 +41,7 @@ BUILT = {
     *(f"events.{title}" for title in TITLES),
     *(f"{name}.{route}" for name in ("route", "facet.route", "caller") for route in ROUTES),
     *(f"caller.named.{route}" for route in ROUTES),
+    *(f"kind.{kind}" for kind in TRAITS),
     *(f"budget.{status}" for status in ("ok", "warning")),
     *(f"said.budget.{level}" for level in NEXT),
     *(f"said.guard.{answer}" for answer in ("allowed", "refused")),

@@ -19,12 +19,20 @@ LANGUAGES = [code for code in NAMES if code != "en"]
 SAME = {
     *(" GB", " s", "#", "+", "−", "1:1", "URL", "JSON", "Markdown", "example.com/docs"),
     *("{0} ({1})", "{0}: {1}", "{0} × {1} · {2} %", "main article"),
-    *("Browser", "Browser (Chromium)", "Budget", "Budgets", "Crawl"),
+    *("Browser", "Browser (Chromium)", "Budget", "Budgets"),
     *("&Details", "Host", "Live", "● Live", "Name", "&Name", "Normal", "Phase: {0}", "Sitemap"),
     *("Port", "Server", "Status", "Text", "Version", "✖ Problem"),
 }
 SAME_MESSAGES = {
-    *("facet.title", "facet.sentence", "column.status", "column.budget", "column.host"),
+    *(
+        "kind.crawl",
+        "kind.crawl_sitemap",
+        "facet.title",
+        "facet.sentence",
+        "column.status",
+        "column.budget",
+        "column.host",
+    ),
     *("column.attention", "column.forced.at", "column.phase", "task.unnamed", "error.with_code"),
     *(
         "unit.tabs.one",

@@ -98,7 +98,7 @@ def test_the_row_is_one_sentence_for_ears() -> None:
     view = a_view(args_summary={"url": "https://example.com/"}, units=Units(41, 120))
     assert (
         words.row_sentence(view, words.status_word(view))
-        == "crawl example.com, running, 41 of 120 pages"
+        == "Crawl example.com, running, 41 of 120 pages"
     )
 
 

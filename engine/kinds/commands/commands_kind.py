@@ -325,9 +325,7 @@ COMMANDS: Final = KindSpec(
     secrets=lambda plan: plan.of_addresses,
     traits=COMMANDS_TRAITS,
     form=KindForm(
-        "Commands",
         "Run commands in order",
-        "steps",
         summary="a scripted task, better started with `octask run FILE`",
     ),
     columns=(

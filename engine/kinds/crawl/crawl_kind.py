@@ -94,9 +94,7 @@ CRAWL = KindSpec(
     _partial,
     traits=CRAWL_TRAITS,
     form=KindForm(
-        "Crawl",
         "Crawl a site",
-        "globe",
         summary="pages, by the links of a first one",
         options_title="Crawl (and crawl_sitemap)",
         listed="{0} addresses, crawl of {1}",

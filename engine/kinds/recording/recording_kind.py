@@ -349,9 +349,7 @@ RECORDING = KindSpec(
     _partial,
     traits=RECORDING_TRAITS,
     form=KindForm(
-        "Recording",
         "Record what you do",
-        "record",
         summary="what somebody does in a browser window",
         options_title="Recording",
     ),

@@ -475,9 +475,7 @@ CRAWL_SITEMAP = KindSpec(
     secrets=lambda args: args.pages.secrets,
     traits=SITEMAP_TRAITS,
     form=KindForm(
-        "Sitemap",
         "Crawl what a sitemap lists",
-        "list",
         summary="pages that a sitemap names",
         options_title="Crawl of a sitemap",
         listed="{0} addresses, sitemap of {1}",
