@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -366,6 +367,21 @@ def test_node_of_a_packaged_program_finds_its_own_libraries(
     environ = {"LD_LIBRARY_PATH": str(tmp_path), "LD_LIBRARY_PATH_ORIG": "/opt/lib"}
     locate.leave_bundle(environ)
     assert environ["LD_LIBRARY_PATH"] == f"/opt/lib:{tmp_path / locate.NODE_LIBRARIES}"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has a store of certificates")
+@pytest.mark.parametrize("given", [None, "/mine.pem"])
+def test_a_packaged_program_trusts_what_the_system_trusts(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str | None
+) -> None:
+    nowhere = ssl.DefaultVerifyPaths("", "", "", "", "", "")  # as on another distribution
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nowhere)
+    there = tmp_path / "ca-bundle.crt"
+    there.write_text("certificates")
+    monkeypatch.setattr(locate, "CERTIFICATES", (str(tmp_path / "no.crt"), str(there)))
+    environ = {} if given is None else {"SSL_CERT_FILE": given}
+    locate.leave_bundle(environ)
+    assert environ["SSL_CERT_FILE"] == (given or str(there))
 
 
 # The command.

@@ -17,6 +17,13 @@ from engine.model.build_info import bundle
 from engine.model.errors import BrowserMissing
 
 VERSION_LIMIT_S = 5.0
+# Where Debian, Fedora, openSUSE and macOS have the certificates that they trust.
+CERTIFICATES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
 NODE_LIBRARIES = "node-libraries"  # folder of a packaged program, made by packaging/archives.py
 # It needs about 40 % less CPU for a page than the full browser and starts 2 s sooner.
 HEADLESS_SHELL = "chromium-headless-shell"
@@ -86,8 +93,16 @@ def leave_bundle(environ: MutableMapping[str, str]) -> None:
     Playwright would look for browsers inside the bundle, which an update replaces. Browsers would
     load the bundle's libraries: its launcher sets LD_LIBRARY_PATH, and keeps the former value.
     Only those that Playwright's node needs stay on the path: not every system has them.
+    The bundle's OpenSSL looks for certificates where the system that built it has them.
     """
+    import ssl  # only packaged programs need it here
+
     environ["PLAYWRIGHT_BROWSERS_PATH"] = str(downloads())
+    trusted = ssl.get_default_verify_paths()
+    if sys.platform != "win32" and not (trusted.cafile or trusted.capath):
+        system = next((file for file in CERTIFICATES if Path(file).is_file()), None)
+        if system is not None:
+            environ.setdefault("SSL_CERT_FILE", system)
     if sys.platform == "linux":
         environ.pop("LD_LIBRARY_PATH", None)
         former, inside = environ.pop("LD_LIBRARY_PATH_ORIG", None), bundle()
