@@ -461,7 +461,9 @@ class CancelListed(QObject):
     def _show_ability(self) -> None:
         scope, model = self._ctx.scope, self._ctx.model
         chosen = [model.view_of(one) for one in scope.ids()[:MOST_LOOKED_AT]]
-        self._stop.setEnabled(any(map(self._may_be_stopped, chosen)) or len(scope) > MOST_LOOKED_AT)
+        stoppable = any(map(self._may_be_stopped, chosen)) or len(scope) > MOST_LOOKED_AT
+        why_not = self.tr("Only a running recording can be stopped.")
+        self._ctx.actions.allow_chosen("stop", stoppable, why_not, chosen=len(scope))
         waits = [wait for wait in map(_waits_ms, chosen) if wait is not None]
         self._force.setEnabled(0 in waits)
         if waits and 0 not in waits:

@@ -417,13 +417,33 @@ class Starting(QObject):
         if isinstance(found, str):
             self.open_list(found)
             return
-        from engine.service.forms import abilities
-
         head = self.tr("From the text that was given. Nothing of it has run yet.")
         if name:
             head = self.tr("From {0}. Nothing of it has run yet.").format(display(name, 80))
-        lines = MayDo(self).lines(abilities(found))
-        self.open(found, note="\n".join([head, *lines]), whole=True)
+        self._show_with_abilities(found, head)
+
+    def replay(self, task: Mapping[str, Any], name: str) -> None:
+        """Open the start dialog with the command task that replays the recording `name`."""
+        from engine.service.drafts import asked_of
+
+        lines = [self.tr("A replay of “{0}”. Nothing of it has run yet.").format(name)]
+        lines += self._replay_notes(task.get("metadata", {}))
+        self._show_with_abilities(asked_of(task), "\n".join(lines))
+
+    def _replay_notes(self, metadata: Mapping[str, Any]) -> Iterator[str]:
+        if left_out := len(metadata.get("notReplayed", ())):
+            once = self.tr("⚠ 1 recorded action is left out, because no command does it.")
+            often = self.tr("⚠ {0} recorded actions are left out, because no command does them.")
+            yield once if left_out == 1 else often.format(count(left_out))
+        if files := metadata.get("uploads", {}).get("files", ()):
+            words = self.tr("⚠ It uploads {0}: allow the folder of these files in the settings.")
+            yield words.format(_few(tuple(map(str, files))))
+
+    def _show_with_abilities(self, asked: Asked, head: str) -> None:
+        from engine.service.forms import abilities
+
+        lines = MayDo(self).lines(abilities(asked))
+        self.open(asked, note="\n".join([head, *lines]), whole=True)
 
     def _refuse(self, error: EngineError) -> None:
         if self._dialog is not None:
