@@ -316,6 +316,14 @@ class CommandForm(QWidget):
         return {**rest, **kept, **known, "commands": list(self.rows.commands)}
 
     @property
+    def missing_value(self) -> str:
+        """The first variable that lacks its value; "" if none does, or all braces are plain text."""
+        if PATH not in self.args:
+            return ""
+        offered = (line for line in self.variables.lines if line.is_offered)
+        return next((line.label.text() or line.name.text() for line in offered), "")
+
+    @property
     def _is_odd(self) -> bool:
         """True for given variables that are no mapping, which are kept unchanged."""
         return not isinstance(self._given.get(PATH, {}), Mapping)

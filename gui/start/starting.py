@@ -310,6 +310,7 @@ class Starting(QObject):
 
         dialog = self._dialog = StartDialog(self._bridge.problems, self.presets, self._ctx.parent)
         dialog.about_changed.connect(self._tell_estimate)
+        dialog.given_up.connect(self._keep_draft)
         dialog.footer.show_place(self._ctx.ledgers.starts_here())
         dialog.show_request(asked, note, whole=whole)
         dialog.addresses.offer_text(QGuiApplication.clipboard().text())
@@ -488,6 +489,19 @@ class Starting(QObject):
         wish, self._wish = self._wish, None
         if wish is not None:
             wish()
+
+    def _keep_draft(self, requests: list[Asked]) -> None:
+        """Keep what was entered and not started, without its secrets."""
+        from gui.start.presets import list_entry
+
+        if len(requests) == 1:
+            self.presets.put_draft(list_entry(requests))
+            return
+
+        async def work(_: Engine) -> dict[str, Any]:
+            return await asyncio.to_thread(list_entry, requests)
+
+        self._bridge.ask(work, self.presets.put_draft, self.failed.emit, name="keep the draft")
 
     def _remember_list(self, started: list[Asked]) -> None:
         """Add the started part of a list to the recent requests."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
 
 from engine.model.records import TaskRecord
+from engine.service.rerun import Asked
 from fixtures.site.site import Site
 from gui.commands.exporting import Job, Outcome, Wanted
 from gui.start.command_form import CommandForm
@@ -18,7 +20,7 @@ from gui.style.questions import Question
 from gui.window.main_window import MainWindow
 from tests.gui.live_tasks import status_of
 from tests.gui.task_views import a_view
-from tests.gui.windows import dialog_by_act, heard, opened, press, until
+from tests.gui.windows import dialog_by_act, dialog_of, heard, opened, press, until
 from tests.recording.conftest import Operator, read_lines
 from tests.recording.conftest import until as become
 
@@ -138,3 +140,63 @@ async def test_disabled_buttons_of_the_toolbar_say_why(home: Path) -> None:
         window.table.select_ids([a_view(2).task_id])
         assert "Only ended tasks" in window.acts["rerun"].toolTip()
         assert window.acts["cancel"].toolTip().startswith("Cancel")
+
+
+async def test_a_form_that_was_changed_outlives_escape_without_its_secrets(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        task = {
+            "task_name": "log in",
+            "task_intention": "see",
+            "commands": [
+                {
+                    "tool_name": "browser_interact",
+                    "intention": "type",
+                    "args": {"action": "type", "selector": "#p", "text": "{{password}}"},
+                }
+            ],
+            "variables": {},
+        }
+        window.requests.starting.open(Asked("commands", task), whole=True)
+        dialog = dialog_of(session)
+        assert isinstance(dialog, StartDialog)
+        assert not dialog.draft.isVisible()
+        QTest.keyClicks(form_of(dialog).variables.lines[0].value, SECRET)
+        QTest.keyClicks(form_of(dialog)["task_name"].editor, " again")
+        QTest.keyClick(dialog, Qt.Key.Key_Escape)
+        assert not dialog.isVisible()
+
+        again = await dialog_by_act(window, "new", StartDialog)
+        assert again.draft.isVisible()
+        assert again.form.kind == "crawl"
+        again.draft.click()
+        assert not again.draft.isVisible()
+        assert again.form.asked.args["task_name"] == "log in again"
+        assert form_of(again).variables.lines[0].value.text() == ""
+        assert not again.start.isEnabled()  # the secret has to be typed again
+        again.reject()
+        assert window.requests.starting.presets.draft is not None
+    for file in (one for one in home.parent.rglob("*") if one.is_file()):
+        assert SECRET.encode() not in file.read_bytes(), file
+
+
+async def test_a_form_that_was_only_looked_at_leaves_no_draft(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "new", StartDialog)
+        dialog.reject()
+        starting = session.window.requests.starting
+        starting.open(Asked("crawl", {"url": "https://example.com/"}), whole=True)
+        dialog_of(session).reject()
+        assert starting.presets.draft is None
+
+
+async def test_json_that_cannot_be_kept_is_not_lost_without_a_question(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "new", StartDialog)
+        dialog.tabs.setCurrentWidget(dialog.json)
+        dialog.json.text.setPlainText('{"kind": ')
+        dialog.reject()
+        assert dialog.isVisible()
+        question = next(one for one in dialog.findChildren(Question) if one.isVisible())
+        press(question, "Discard")
+        assert not dialog.isVisible()

@@ -263,6 +263,7 @@ def test_only_the_values_of_a_task_with_variables_need_to_be_typed(dialog: Start
     assert table.lines[2].value.echoMode() == QLineEdit.EchoMode.Password
     assert dialog.focusWidget() is table.lines[0].value
     assert not dialog.start.isEnabled()  # a missing value is a mistake, and no empty text
+    assert dialog.footer.reason.text() == "Type the value of site."
     for line, value in zip(table.lines, ("https://example.com", "ada", "hunter2"), strict=True):
         QTest.keyClicks(line.value, value)
     assert dialog.start.isEnabled()
