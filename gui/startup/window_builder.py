@@ -162,7 +162,10 @@ class WindowBuilder:
         p.bulk = BulkWork(self._bridge, p.column, window)
         p.reports = Reports(context)
         p.requests = Requests(context, p.undo_bar, p.bulk, p.reports)
-        p.arrivals = LaunchHandler(context, p.requests.starting, p.trouble.show_missing)
+        trouble = p.trouble
+        p.arrivals = LaunchHandler(
+            context, p.requests.starting, trouble.show_missing, trouble.hide_missing
+        )
         p.ledger_display = LedgerDisplay(
             context, p.sidebar, p.narrowing, p.status.show_beside, p.copying.show_several
         )
