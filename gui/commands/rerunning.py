@@ -262,7 +262,7 @@ class Replaying(QObject):
     def __init__(self, ctx: WindowContext, requests: Requests) -> None:
         super().__init__(ctx.parent)
         self._ctx, self._bridge, self._requests = ctx, ctx.bridge, requests
-        text, short = self.tr("Re&play…"), self.tr("Replay…")
+        text, short = self.tr("Replay recordi&ng…"), self.tr("Replay…")
         self._action = ctx.actions.add("replay", text, ["Ctrl+Shift+R"], "sample", short)
         self._action.triggered.connect(self._replay_chosen)
         ctx.scope.changed.connect(self._allow)
