@@ -298,9 +298,7 @@ def placeholders_in(args: Mapping[str, Any]) -> list[Placeholder]:
     Labels and secrecy come from `metadata.variables`, as an exported recording has them;
     a name that resembles a password's is always secret.
     """
-    names = dict.fromkeys(
-        name for text in _texts(_commands(args)) for name in placeholders(text)
-    )
+    names = dict.fromkeys(name for text in _texts(_commands(args)) for name in placeholders(text))
     metadata = args.get("metadata")
     listed = metadata.get("variables") if isinstance(metadata, Mapping) else None
     known = {

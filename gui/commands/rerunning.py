@@ -180,8 +180,12 @@ class Rerunning(QObject):
         question = Question(self._ctx.parent)
         headline = self.tr("Replay “{0}”, or record it again?").format(task_name(view))
         question.ask(self.tr("Re-run"), headline)
-        question.add_text(self.tr("A replay does what was recorded, with the values that you give."))
-        question.add_text(self.tr("Recording again opens a browser and records from the beginning."))
+        question.add_text(
+            self.tr("A replay does what was recorded, with the values that you give.")
+        )
+        question.add_text(
+            self.tr("Recording again opens a browser and records from the beginning.")
+        )
         question.add_button("replay", self.tr("Replay…"))
         question.add_button("record", self.tr("Record again"))
         question.add_button("leave", self.tr("Start nothing"), default=True)

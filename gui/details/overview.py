@@ -6,7 +6,16 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QHideEvent, QPainter, QPaintEvent, QPalette, QPen, QPixmap, QShowEvent
+from PySide6.QtGui import (
+    QAction,
+    QHideEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QPen,
+    QPixmap,
+    QShowEvent,
+)
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,

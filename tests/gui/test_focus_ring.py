@@ -32,8 +32,8 @@ from pytestqt.qtbot import QtBot
 
 from gui.style.accessibility import RING_NAME, RINGED, show_focus_ring
 from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
-from tests.gui.test_contrast import PART
 from tests.gui.task_views import a_view
+from tests.gui.test_contrast import PART
 from tests.gui.test_theme import contrast
 from tests.gui.windows import opened
 from tests.support.engines import until
