@@ -317,7 +317,7 @@ class CommandForm(QWidget):
 
     @property
     def missing_value(self) -> str:
-        """The first variable that lacks its value; "" if none does, or all braces are plain text."""
+        """The first variable that lacks its value; "" if none does or braces are plain text."""
         if PATH not in self.args:
             return ""
         offered = (line for line in self.variables.lines if line.is_offered)

@@ -274,7 +274,7 @@ class StartDialog(QDialog):
 
         What the form cannot show is dropped, or kept (and visible in the JSON) if `whole`.
         """
-        self._give_up()
+        self.give_up()
         self._filling = True
         self.tabs.show_request(asked, whole=whole)
         self._filling = False
@@ -298,8 +298,8 @@ class StartDialog(QDialog):
         listed = self.addresses.is_many and bool(self.addresses.many.found.urls)
         return self._is_draft or listed or self.tabs.asked != self._before
 
-    def _give_up(self) -> None:
-        """Hand over a changed request, so that it is kept as a draft."""
+    def give_up(self) -> None:
+        """Emit `given_up` for a changed request, so that it is kept as a draft."""
         asked = self.tabs.asked
         if asked is not None and self.is_changed:
             many = self.addresses.requests(asked) if not self.tabs.in_json else []
@@ -392,7 +392,7 @@ class StartDialog(QDialog):
             self._leave_form()
 
     def _leave_form(self) -> None:
-        self._give_up()
+        self.give_up()
         super().reject()
 
     def _ask_to_discard(self) -> None:
@@ -437,7 +437,7 @@ class StartDialog(QDialog):
         self._later = Debounce(self, PAUSE_MS, self._judge)
         self._said = Debounce(self, SAID_MS, self._speak_up)
         self.form.left.connect(self._leave)
-        self.form.grown.connect(lambda: chain(self.tabs, self.footer, self.shelf))
+        self.form.grown.connect(lambda: chain(self.draft, self.tabs, self.footer, self.shelf))
         self.form.grown.connect(self._show_reason)
         self.form.moved.connect(self._show_reason)
         self.footer.reason.clicked.connect(self._go_to_reason)
@@ -461,7 +461,7 @@ class StartDialog(QDialog):
     def _show_kind(self) -> None:
         self._heading.show_text(self._words.doing(self.form.kind))
         self.addresses.move_to(self.form.body)
-        chain(self.tabs, self.footer, self.shelf)
+        chain(self.draft, self.tabs, self.footer, self.shelf)
 
     def _turn(self) -> None:
         # A request written as JSON is complete, so its problems are shown.

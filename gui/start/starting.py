@@ -270,6 +270,7 @@ class Starting(QObject):
         self._sequential_start.progress.connect(self._show_progress)
         self._sequential_start.ended.connect(self._end_list)
         bridge.answered.connect(self._show_answer)
+        bridge.promise(self._keep_at_the_end)
 
     @property
     def presets(self) -> Presets:
@@ -502,6 +503,11 @@ class Starting(QObject):
             return await asyncio.to_thread(list_entry, requests)
 
         self._bridge.ask(work, self.presets.put_draft, self.failed.emit, name="keep the draft")
+
+    async def _keep_at_the_end(self, _: Engine) -> None:
+        """Keep the open form as a draft when the program ends."""
+        if self._dialog is not None:
+            self._dialog.give_up()
 
     def _remember_list(self, started: list[Asked]) -> None:
         """Add the started part of a list to the recent requests."""

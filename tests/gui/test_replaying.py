@@ -190,6 +190,15 @@ async def test_a_form_that_was_only_looked_at_leaves_no_draft(home: Path) -> Non
         assert starting.presets.draft is None
 
 
+async def test_a_form_that_is_open_at_the_end_of_the_program_is_a_draft(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "new", StartDialog)
+        starting = session.window.requests.starting
+        QTest.keyClicks(dialog.form["url"].editor, "example.com/docs")
+    assert starting.presets.draft is not None
+    assert starting.presets.draft.asked.args["url"] == "https://example.com/docs"
+
+
 async def test_json_that_cannot_be_kept_is_not_lost_without_a_question(home: Path) -> None:
     async with opened(home) as session:
         dialog = await dialog_by_act(session.window, "new", StartDialog)
