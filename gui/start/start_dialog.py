@@ -251,6 +251,7 @@ class StartDialog(QDialog):
         self.draft = LinkButton(self.tr("Continue with what you had"), self)
         self.draft.setAutoDefault(False)
         self._before: Asked | None = None  # The request as it was shown
+        self._latest: Asked | None = None  # The request when it was last validated
         self._is_draft = False
         self.tabs = RequestTabs(self._words, self)
         self.form, self.json = self.tabs.form, self.tabs.json
@@ -437,7 +438,7 @@ class StartDialog(QDialog):
         self._later = Debounce(self, PAUSE_MS, self._judge)
         self._said = Debounce(self, SAID_MS, self._speak_up)
         self.form.left.connect(self._leave)
-        self.form.grown.connect(lambda: chain(self.draft, self.tabs, self.footer, self.shelf))
+        self.form.grown.connect(lambda: chain(self.tabs, self.footer, self.shelf))
         self.form.grown.connect(self._show_reason)
         self.form.moved.connect(self._show_reason)
         self.footer.reason.clicked.connect(self._go_to_reason)
@@ -459,9 +460,11 @@ class StartDialog(QDialog):
             QShortcut(QKeySequence(keys), self, self.ask).setAutoRepeat(False)
 
     def _show_kind(self) -> None:
+        if self._latest == self._before:
+            self._before = self.tabs.asked  # Another empty form is no input
         self._heading.show_text(self._words.doing(self.form.kind))
         self.addresses.move_to(self.form.body)
-        chain(self.draft, self.tabs, self.footer, self.shelf)
+        chain(self.tabs, self.footer, self.shelf)
 
     def _turn(self) -> None:
         # A request written as JSON is complete, so its problems are shown.
@@ -508,6 +511,7 @@ class StartDialog(QDialog):
             return
         self._later.cancel()
         asked, in_json = self.tabs.asked, self.tabs.in_json
+        self._latest = asked
         problems = self.tabs.refusal if asked is None else self._check(asked)
         problems = problems if in_json else self.addresses.less_address(problems)
         reason = self._reason(asked, problems)

@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
 
 from engine.model.records import TaskRecord
+from engine.service.forms import startable
 from engine.service.rerun import Asked
 from fixtures.site.site import Site
 from gui.commands.exporting import Job, Outcome, Wanted
@@ -18,6 +19,7 @@ from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.style.questions import Question
 from gui.window.main_window import MainWindow
+from tests.gui.access_walk import walk_by_tab
 from tests.gui.live_tasks import status_of
 from tests.gui.task_views import a_view
 from tests.gui.windows import dialog_by_act, dialog_of, heard, opened, press, until
@@ -169,6 +171,10 @@ async def test_a_form_that_was_changed_outlives_escape_without_its_secrets(home:
         again = await dialog_by_act(window, "new", StartDialog)
         assert again.draft.isVisible()
         assert again.form.kind == "crawl"
+        again.activateWindow()
+        await become(again.isActiveWindow)
+        faults = [one for one in walk_by_tab(again) if "Recent" not in one]  # left of the form
+        assert faults == []
         again.draft.click()
         assert not again.draft.isVisible()
         assert again.form.asked.args["task_name"] == "log in again"
@@ -183,6 +189,8 @@ async def test_a_form_that_was_changed_outlives_escape_without_its_secrets(home:
 async def test_a_form_that_was_only_looked_at_leaves_no_draft(home: Path) -> None:
     async with opened(home) as session:
         dialog = await dialog_by_act(session.window, "new", StartDialog)
+        for kind in startable():
+            dialog.form.choose(kind)
         dialog.reject()
         starting = session.window.requests.starting
         starting.open(Asked("crawl", {"url": "https://example.com/"}), whole=True)
