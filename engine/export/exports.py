@@ -23,6 +23,7 @@ from engine.export.exporter import (
     order_problems,
 )
 from engine.export.output import ExportStopped, new_file
+from engine.export.recordings import ExportedRecording, export_recording, replay_task
 from engine.export.table import About, Row, Table, Tally, iso, write_csv_with_bom
 from engine.kinds.spec import Column
 from engine.ledger import holes
@@ -247,6 +248,34 @@ class Exports:
             return await asyncio.to_thread(work)
         finally:
             active_watch.stop.set()  # a cancelled export leaves no thread writing
+
+    async def recording_to_file(
+        self, task_id: str, form: str, place: Path, *, force: bool = False
+    ) -> ExportedRecording:
+        """Write a recording for another program; see `export_recording` for errors."""
+        await self.router.check_outside(place)
+        return await self._recording_to_file(task_id, form, place, force)
+
+    @routed()
+    async def _recording_to_file(
+        self, task_id: str, form: str, place: Path, force: bool
+    ) -> ExportedRecording:
+        def work() -> ExportedRecording:
+            reader = LedgerReader(self._root)
+            known = self._aliases.ledger_id(reader, task_id)
+            return export_recording(reader, known, form, place, force=force)
+
+        return await asyncio.to_thread(work)
+
+    @routed()
+    async def replay(self, task_id: str) -> dict[str, Any]:
+        """Return the document of the command task that replays a recording; see `replay_task`."""
+
+        def work() -> dict[str, Any]:
+            reader = LedgerReader(self._root)
+            return replay_task(reader, self._aliases.ledger_id(reader, task_id))
+
+        return await asyncio.to_thread(work)
 
     async def list_to_file(
         self,

@@ -68,6 +68,16 @@ def export_recording(
     return ExportedRecording(task_id, form, str(place), count, variables, left_out, files)
 
 
+def replay_task(ledger: LedgerReader, task_id: str) -> dict[str, Any]:
+    """Return the command task that replays this recording.
+
+    Raises:
+        NotARecording, NothingToReplay: the task cannot be exported so.
+        NotATaskId, TaskNotFound, TaskUnreadable, ResultDamaged: it cannot be read.
+    """
+    return _Source(ledger, task_id).task()
+
+
 class _Source:
     """Recording in a ledger; all of it is redacted once more when exported."""
 

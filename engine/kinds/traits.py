@@ -54,6 +54,7 @@ RECORDING_TRAITS: Final = KindTraits(
     own_id=("recording_id", "rec"),
     agent_driven=True,
     stoppable=True,
+    replayable=True,
     in_browser=True,
     opens_window=True,
     # no watch_page: it has its own window, and typed text must not be repeated

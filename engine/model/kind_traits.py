@@ -25,7 +25,8 @@ class KindTraits:
     `summary`: the result of a killed task has the summary of a crawl.
     `follows_links`: it finds more pages by itself. `address_list`: it can be started once for each
     address of a list. `contract`: a progress contract counts its units.
-    `stoppable`: it can end COMPLETED on request. `in_browser`: it runs in a browser.
+    `stoppable`: it can end COMPLETED on request. `replayable`: a command task can do again what
+    its units say. `in_browser`: it runs in a browser.
     `unit_screenshots`: the screenshots of its units are artifacts of the result.
     `agent_driven`: by a person or an agent: silence is no stall, and it has no rate.
     `opens_window`: it shows a browser window unless it is asked to be headless.
@@ -47,6 +48,7 @@ class KindTraits:
     contract: bool = False
     agent_driven: bool = False
     stoppable: bool = False
+    replayable: bool = False
     in_browser: bool = False
     watch_page: bool = False
     opens_window: bool = False

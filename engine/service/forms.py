@@ -35,11 +35,13 @@ from engine.kinds.commands.command_table import (
     default_timeout_ms,
     filled,
     is_reference,
+    placeholders,
     variable_text,
 )
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import KindForm
 from engine.kinds.traits import COMMANDS_TRAITS
+from engine.model import redact
 from engine.model.addresses import address_of
 from engine.model.errors import AddressBlocked
 from engine.model.kind_traits import traits_of
@@ -273,11 +275,43 @@ def abilities(asked: Asked) -> Abilities:
         scripts=kinds.count("scripts"),
         typing=kinds.count("typing"),
         clicks=kinds.count("clicks"),
-        secrets=tuple(dict.fromkeys(_secrets(args))),
+        secrets=tuple(dict.fromkeys(_secrets(_resolved(asked)))),
         headed=_is_headed(asked, commands),
         cookies=bool(args.get("include_cookies") or args.get("include_storage")),
         instance=isinstance(args.get("instanceId"), str) or isinstance(args.get("tab"), str),
     )
+
+
+class Placeholder(NamedTuple):
+    """A `{{name}}` of a command task: the label of its field, "" if unknown, and its secrecy."""
+
+    name: str
+    label: str = ""
+    secret: bool = False
+
+
+def placeholders_in(args: Mapping[str, Any]) -> list[Placeholder]:
+    """Return each `{{name}}` in the commands' arguments, in the order of first use.
+
+    Labels and secrecy come from `metadata.variables`, as an exported recording has them;
+    a name that resembles a password's is always secret.
+    """
+    names = dict.fromkeys(name for text in _texts(_commands(args)) for name in placeholders(text))
+    metadata = args.get("metadata")
+    listed = metadata.get("variables") if isinstance(metadata, Mapping) else None
+    known = {
+        str(one.get("name")): one
+        for one in (listed if isinstance(listed, list | tuple) else ())
+        if isinstance(one, Mapping)
+    }
+    return [_placeholder(name, known.get(name, {})) for name in names]
+
+
+def _placeholder(name: str, known: Mapping[str, Any]) -> Placeholder:
+    label = known.get("field")
+    # The name counts even beside `"secret": false`, because any program may have written the file.
+    hidden = known.get("secret") is True or redact.is_secret_key(name)
+    return Placeholder(name, label if isinstance(label, str) else "", hidden)
 
 
 def _named(asked: Asked) -> Any:
@@ -322,9 +356,16 @@ def _commands(args: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [each for each in inner if isinstance(each, Mapping)]
 
 
+def _resolved(asked: Asked) -> Any:
+    """Return the arguments in which a start resolves references; metadata is for the client."""
+    if asked.kind == COMMANDS:
+        return [_commands(asked.args), asked.args.get("variables")]
+    return asked.args
+
+
 def _secrets(given: Any) -> Iterator[str]:
-    if is_reference(given):
-        yield str(given["secret"]).removeprefix("env:")
+    if is_reference(given) and isinstance(given["secret"], str):
+        yield given["secret"].removeprefix("env:")
     elif isinstance(given, Mapping):
         yield from (name for value in given.values() for name in _secrets(value))
     elif isinstance(given, list | tuple):

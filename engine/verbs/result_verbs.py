@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,8 +9,6 @@ from typing import Any
 
 from engine.export.exporter import FORMATS, Order
 from engine.export.recordings import FORMATS as RECORDING_FORMATS
-from engine.export.recordings import export_recording
-from engine.ledger.reader import LedgerReader
 from engine.model.errors import InvalidArguments, Problem
 from engine.service.engine import Engine
 from engine.service.pruning import Preview, Pruned, rules_of
@@ -69,13 +66,8 @@ async def _export_recording(engine: Engine, given: Mapping[str, Any]) -> Any:
     if not given["output"]:
         message = "needs the name of a file, such as flow.json"
         raise InvalidArguments((Problem("output", "missing", message),))
-    return await asyncio.to_thread(
-        export_recording,
-        LedgerReader(engine.settings.root),
-        await engine.tasks.ledger_id(given["task_id"]),
-        given["format"],
-        Path(given["output"]),
-        force=given["force"],
+    return await engine.exports.recording_to_file(
+        given["task_id"], given["format"], Path(given["output"]), force=given["force"]
     )
 
 

@@ -252,7 +252,7 @@ class RunRows(QObject):
         self._ctx, self._bridge = ctx, ctx.bridge
         self._following = False
         text = self.tr("Help is given: &go on…")
-        self._act = ctx.actions.add("resume", text, ["Ctrl+G"], "sample")
+        self._act = ctx.actions.add("resume", text, ["Ctrl+G"], "sample", self.tr("Resume…"))
         self._act.triggered.connect(self.ask)
         ctx.bridge.loaded.connect(self._begin)
         ctx.scope.changed.connect(self._show_ability)
@@ -304,4 +304,6 @@ class RunRows(QObject):
 
     def _show_ability(self) -> None:
         ids, view_of = self._ctx.scope.ids()[:_MOST_LOOKED_AT], self._ctx.model.view_of
-        self._act.setEnabled(any(self._may_go_on(view_of(one)) for one in ids))
+        able = any(self._may_go_on(view_of(one)) for one in ids)
+        why_not = self.tr("Only a task run that needs help can go on.")
+        self._ctx.actions.allow_chosen("resume", able, why_not, chosen=len(ids))

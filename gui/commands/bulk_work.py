@@ -362,7 +362,9 @@ class BulkBar(QWidget):
         self.all.setText(text.format(count(shown)))
         for key, button in self.buttons.items():
             button.setText(self._text(key))
-            button.setEnabled(self._ctx.actions[key].isEnabled())
+            action = self._ctx.actions[key]
+            button.setEnabled(action.isEnabled())
+            button.setToolTip("" if action.isEnabled() else action.toolTip())
 
     def _fit(self) -> None:
         """Elide the text to the room, and keep the full text as tool tip and accessible name."""

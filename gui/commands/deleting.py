@@ -125,6 +125,7 @@ class Deleting(QObject):
         number = len(self._leaving)
         if not number:
             return
+        self._ctx.table.move_on_after(self._leaving)
         self._ctx.model.drop_many(self._leaving)
         words = (
             self.tr("1 task goes to the trash.")
@@ -153,6 +154,8 @@ class Deleting(QObject):
             self._discard(leaving, delete=False)
 
     def _discard(self, views: dict[str, TaskView], *, delete: bool) -> None:
+        self._ctx.table.move_on_after(views)
+
         async def act(engine: Engine, one: str) -> str:
             await engine.commands.discard(one, delete=delete)
             return one

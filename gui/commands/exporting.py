@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from engine.export.exporter import FORMATS, Exported, ExportProgress, Keep, Order
 from engine.model.display import display
 from engine.model.errors import EngineError
+from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
@@ -36,7 +37,10 @@ from gui.style.questions import ask_folder, documents, show_folder
 from gui.style.theme import heading, plain_label, plain_title
 from gui.style.widgets import arrange
 
-ENDINGS = {name: f".{name}" for name in (*FORMATS, "zip")}
+MOST_LOOKED_AT = 500  # Tasks examined to enable the action; with more it is enabled
+# Formats of a recording, which are no tables.
+RECORDING_ENDINGS = {"task": ".task.json", "variables": ".variables.json", "trace": ".trace.zip"}
+ENDINGS = {**{name: f".{name}" for name in (*FORMATS, "zip")}, **RECORDING_ENDINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +128,34 @@ class Job(QObject):
             order = Order(view.task_id, form, bom=form == "csv")
             watch = self._watch(wanted.keep)
             try:
-                done = await engine.exports.to_file(order, place, force=folder is None, watch=watch)
+                if form in RECORDING_ENDINGS:
+                    done = await self._recording(engine, view.task_id, form, place, folder is None)
+                else:
+                    force = folder is None
+                    done = await engine.exports.to_file(order, place, force=force, watch=watch)
                 self._outcome.files.append(done)
             except EngineError as error:
                 self._outcome.refused.append(Refused(error, view))
             self._done += 1
             self.moved.emit(self._done, 0.0)
+
+    async def _recording(
+        self, engine: Engine, task_id: str, form: str, place: Path, force: bool
+    ) -> Exported:
+        """Write a recording for another program.
+
+        The notes name what a replay needs, and count what it lacks.
+        """
+        made = await engine.exports.recording_to_file(task_id, form, place, force=force)
+        notes = []
+        if form != "trace" and made.variables:
+            names = display(", ".join(made.variables), 200)
+            notes.append(self.tr("A replay asks for: {0}").format(names))
+        if form == "task" and made.not_replayed:
+            left_out = count(len(made.not_replayed))
+            notes.append(self.tr("Actions that no command can replay: {0}").format(left_out))
+        rows = len(made.variables) if form == "variables" else made.commands
+        return Exported(task_id, form, str(place), rows, False, "", notes)
 
     def _watch(self, keep: Keep | None) -> ExportProgress:
         return ExportProgress(lambda _, done, size: self._told.emit(done / max(1, size)), keep)
@@ -142,6 +168,10 @@ def file_name(view: TaskView, form: str) -> str:
     safe = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in kind)[:40]
     where = f"-{view.ledger}" if view.ledger else ""
     return f"{safe or 'task'}-{plain_id(view.task_id)}{where}{ENDINGS[form]}"
+
+
+def _is_recording(view: TaskView) -> bool:
+    return traits_of(getattr(view.entry, "kind", "")).replayable
 
 
 class Exporting(QObject):
@@ -185,7 +215,11 @@ class Exporting(QObject):
         ExportDialog(self._ctx.services, wanted, self._ctx.parent).show()
 
     def _allow(self) -> None:
-        self._ctx.actions["export_tasks"].setEnabled(len(self._ctx.scope) > 0)
+        scope, view_of = self._ctx.scope, self._ctx.model.view_of
+        chosen = map(view_of, scope.ids()[:MOST_LOOKED_AT])
+        able = len(scope) > MOST_LOOKED_AT or any(view and is_task(view) for view in chosen)
+        why_not = self.tr("Task runs have no result of their own. Export the list instead.")
+        self._ctx.actions.allow_chosen("export_tasks", able, why_not, chosen=len(scope))
 
 
 # Dialog for format and place, then progress, then result.
@@ -259,6 +293,12 @@ class ExportDialog(InOrder, QDialog):
         }
         if self._wanted.as_list or self._wanted.keep is not None:
             del words["zip"]
+        elif all(map(_is_recording, self._wanted.views)):
+            words |= {
+                "task": self.tr("Task that replays it, for octask run (JSON)"),
+                "variables": self.tr("Variables of the replay, to fill in (JSON)"),
+                "trace": self.tr("Playwright trace (zip)"),
+            }
         return words
 
     def _connect(self) -> None:
@@ -280,7 +320,10 @@ class ExportDialog(InOrder, QDialog):
 
     def _form_of(self, place: Path) -> str:
         """Return the format of the file extension, if it is offered."""
-        forms = (form for form in self._words() if ENDINGS[form] == place.suffix.lower())
+        suffix = place.suffix.lower()
+        if ENDINGS[self.form].endswith(suffix or " "):
+            return self.form  # Several formats are JSON or zip
+        forms = (form for form in self._words() if ENDINGS[form] == suffix)
         return next(forms, self.form)
 
     @property
@@ -368,6 +411,9 @@ class ExportDialog(InOrder, QDialog):
         if not outcome.files:
             return self.tr("Nothing was exported")
         number, rows = count(len(outcome.files)), count(outcome.rows)
+        if outcome.files[0].format in RECORDING_ENDINGS:
+            one = len(outcome.files) == 1
+            return self.tr("Exported") if one else self.tr("Exported: {0} files").format(number)
         if outcome.files[0].format == "zip":  # A zip counts its files as rows
             return self._zips(len(outcome.files), outcome.rows)
         one = outcome.rows == 1

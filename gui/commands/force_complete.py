@@ -139,7 +139,9 @@ class ForceComplete(QObject):
         views = map(view_of, scope.ids()[:MOST_LOOKED_AT])
         found = any(map(self._may_be_completed, views))
         writable = self._ctx.actions["new"].isEnabled()
-        self._act.setEnabled(writable and (found or len(scope) > MOST_LOOKED_AT))
+        able = writable and (found or len(scope) > MOST_LOOKED_AT)
+        why_not = self.tr("Ended tasks cannot be completed.")
+        self._ctx.actions.allow_chosen("force", able, why_not, chosen=len(scope))
 
 
 class LookingAgain(QObject):

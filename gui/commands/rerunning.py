@@ -6,7 +6,8 @@ A retry repeats only the failed units of one task, after a question.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QCheckBox, QWidget
@@ -17,7 +18,7 @@ from engine.model.ledger_ids import ledger_label
 from engine.model.records import TaskId, TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.service.rerun import Asked, Chance, Remainder, Repeats, known, repeats
-from engine.text.words import count
+from engine.text.words import count, task_name
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.commands.task_requests import Requests
 from gui.context.window_context import WindowContext
@@ -167,6 +168,30 @@ class Rerunning(QObject):
         self._bulk.run(ids, lambda _, one: repeat(one), self._tell, said)
 
     def _decide(self, found: Repeats) -> None:
+        views = [view for views in found.chances.values() for view in views]
+        alone, asking = len(views) == 1, found.of(Chance.ASKS)
+        if alone and can_be_replayed(views[0]) and (found.ids or asking):
+            self._record_or_replay(views[0], lambda: self._rerun(found))
+            return
+        self._rerun(found)
+
+    def _record_or_replay(self, view: TaskView, record: Callable[[], object]) -> None:
+        """Ask what is meant by a re-run of a recording; the default does nothing."""
+        question = Question(self._ctx.parent)
+        headline = self.tr("Replay “{0}”, or record it again?").format(task_name(view))
+        question.ask(self.tr("Re-run"), headline)
+        question.add_text(
+            self.tr("A replay does what was recorded, with the values that you give.")
+        )
+        question.add_text(
+            self.tr("Recording again opens a browser and records from the beginning.")
+        )
+        question.add_button("replay", self.tr("Replay…"))
+        question.add_button("record", self.tr("Record again"))
+        question.add_button("leave", self.tr("Start nothing"), default=True)
+        question.open_for(replay=self._ctx.actions["replay"].trigger, record=record)
+
+    def _rerun(self, found: Repeats) -> None:
         alone = sum(map(len, found.chances.values())) == 1
         asking = found.of(Chance.ASKS)
         if alone and found.ids and not self._elsewhere(found):
@@ -221,8 +246,57 @@ class Rerunning(QObject):
 
     def _show_ability(self) -> None:
         accepts = self._ctx.actions["new"].isEnabled()
-        self._one.setEnabled(accepts and self._ctx.scope.counts.ended > 0)
+        able = accepts and self._ctx.scope.counts.ended > 0
+        why_not = self.tr("Only ended tasks can be run again.")
+        number = len(self._ctx.scope)
+        self._ctx.actions.allow_chosen("rerun", able, why_not, chosen=number)
         self._many.setEnabled(accepts and self._ctx.model.rowCount() > 0)
+
+
+def can_be_replayed(view: TaskView) -> bool:
+    """Return whether the task has ended, and a command task can do again what it holds."""
+    entry = view.entry
+    known = isinstance(entry, TaskRecord) and entry.is_terminal
+    return known and traits_of(getattr(entry, "kind", "")).replayable
+
+
+class Replaying(QObject):
+    """Open the start form with the command task that replays the selected recording."""
+
+    def __init__(self, ctx: WindowContext, requests: Requests) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._bridge, self._requests = ctx, ctx.bridge, requests
+        text, short = self.tr("Replay recordi&ng…"), self.tr("Replay…")
+        self._action = ctx.actions.add("replay", text, ["Ctrl+Shift+R"], "sample", short)
+        self._action.triggered.connect(self._replay_chosen)
+        ctx.scope.changed.connect(self._allow)
+        ctx.bridge.health.connect(lambda _: self._allow())
+        self._allow()
+
+    def _replay_chosen(self) -> None:
+        view = self._chosen()
+        if view is None:
+            return
+        name = task_name(view)
+
+        async def read(engine: Engine) -> dict[str, Any]:
+            return await engine.exports.replay(view.task_id)
+
+        self._bridge.ask(
+            read,
+            lambda task: self._requests.starting.replay(task, name),
+            self._requests.failed.emit,
+            name="read a recording",
+        )
+
+    def _chosen(self) -> TaskView | None:
+        views = self._ctx.scope.views() if len(self._ctx.scope) == 1 else []
+        return next(filter(can_be_replayed, views), None)
+
+    def _allow(self) -> None:
+        able = self._ctx.actions["new"].isEnabled() and self._chosen() is not None
+        why_not = self.tr("Select one recording that has ended.")
+        self._ctx.actions.allow("replay", able, why_not)
 
 
 class Retrying(QObject):

@@ -18,6 +18,7 @@ from engine.model.records import Status, TaskId, TaskRecord, TaskView
 from engine.model.status import Standing, standing
 from engine.service.commands import Fate, plan
 from engine.service.engine import Engine
+from engine.service.feed import Batch
 from engine.text.words import count, status_word, task_name, unit_word
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext
@@ -189,6 +190,10 @@ def _units(views: Iterable[TaskView]) -> str:
     return unit_word(kinds.pop() if len(kinds) == 1 else "", 2)
 
 
+def _is_over(view: TaskView) -> bool:
+    return isinstance(view.entry, TaskRecord) and view.entry.is_terminal
+
+
 UNDO_MS = 8000
 MOST_AT_ONCE = 300  # Tasks evaluated synchronously; more are evaluated on a thread
 
@@ -216,6 +221,8 @@ class Requests(QObject):
         self._bridge.started.connect(lambda record: self.started.emit(record.task_id))
         self._bridge.failed.connect(self.failed)
         self._bridge.cancelled.connect(self._show_cancelled)
+        self._ending: set[str] = set()  # Tasks in the list that were asked to stop
+        self._bridge.news.connect(self._tell_hidden)
 
     def new_task(self, args: Mapping[str, Any] | None = None, parent: str | None = None) -> None:
         """Open the start dialog with `args`; `parent` is the task to repeat."""
@@ -277,6 +284,8 @@ class Requests(QObject):
     ) -> None:
         """Cancel queued tasks first, because each stopped task would let another one start."""
         waiting = frozenset(view.task_id for view in pending)
+        self._ctx.table.move_on_after(ids)
+        self._ending |= {one for one in ids if one not in waiting and self._is_shown(one)}
 
         async def act(engine: Engine, one: str) -> TaskRecord:
             return await engine.commands.cancel(one, reason)
@@ -290,6 +299,40 @@ class Requests(QObject):
 
         said = self.tr("Asking to stop: {0} of {1} tasks")
         self._bulk.run(ids, act, then, said)
+
+    def _is_shown(self, task_id: str) -> bool:
+        return self._ctx.model.row_of(task_id) >= 0
+
+    def _tell_hidden(self, batch: Batch) -> None:
+        """Report cancelled tasks that the filter hides now, so that they do not just vanish."""
+        if not self._ending:
+            return
+        ended = [view for view in batch.views if view.task_id in self._ending and _is_over(view)]
+        self._ending -= {view.task_id for view in ended}
+        hidden = [
+            view
+            for view in ended
+            if getattr(view.entry, "status", "") == Status.CANCELLED
+            and not self._is_shown(view.task_id)
+        ]
+        if not hidden:
+            return
+        if len(hidden) == 1:
+            kept = hidden[0].units.done if hidden[0].units else 0
+            unit = unit_word(getattr(hidden[0].entry, "kind", ""), kept)
+            words = self.tr("Cancelled; {0} {1} kept. The filter hides it.")
+            words = words.format(count(kept), unit)
+        else:
+            words = self.tr("{0} tasks were cancelled. The filter hides them.")
+            words = words.format(count(len(hidden)))
+        ids = [view.task_id for view in hidden]
+        show = Choice(self.tr("Show"), lambda: self._show_hidden(ids))
+        self._ctx.news_bar.tell(words, "", (show,), "accent")
+
+    def _show_hidden(self, ids: Sequence[str]) -> None:
+        self._ctx.news_bar.setVisible(False)
+        self._ctx.clear_filter()
+        self._ctx.table.select_ids(ids)
 
     def _not_cancelled(self, number: int) -> str:
         if number == 1:
@@ -461,7 +504,9 @@ class CancelListed(QObject):
     def _show_ability(self) -> None:
         scope, model = self._ctx.scope, self._ctx.model
         chosen = [model.view_of(one) for one in scope.ids()[:MOST_LOOKED_AT]]
-        self._stop.setEnabled(any(map(self._may_be_stopped, chosen)) or len(scope) > MOST_LOOKED_AT)
+        stoppable = any(map(self._may_be_stopped, chosen)) or len(scope) > MOST_LOOKED_AT
+        why_not = self.tr("Only a running recording can be stopped.")
+        self._ctx.actions.allow_chosen("stop", stoppable, why_not, chosen=len(scope))
         waits = [wait for wait in map(_waits_ms, chosen) if wait is not None]
         self._force.setEnabled(0 in waits)
         if waits and 0 not in waits:

@@ -32,7 +32,7 @@ MENUS: dict[str, tuple[str, ...]] = {
     "task": (
         *("open_result", "watch_page", ""),
         *("cancel", "stop", "force_stop", "cancel_matching", "force", "resume", ""),
-        *("rerun", "rerun_many", "duplicate", "retry_failed", ""),
+        *("replay", "rerun", "rerun_many", "duplicate", "retry_failed", ""),
         *("acknowledge", "next_attention", "last_attention", ""),
         *("task_folder", "delete", "delete_for_good", "", "sample"),
     ),
@@ -43,11 +43,13 @@ MENUS: dict[str, tuple[str, ...]] = {
     "tools": ("palette", "", "news", "doctor", "statistics", "", "download_browser"),
     "help": ("help", "shortcuts", "", "log", "debug_info", "", "about"),
 }
-TOOL_BAR = ("new", "cancel", "rerun", "force", "", "export_tasks", "folder", "", "palette")
+TOOL_BAR = ("new", "cancel", "stop", "rerun", "force", "", "export_tasks", "folder", "", "palette")
 TOOL_BAR_END = ("watch_page", "rescan", "settings", "sidebar", "details")
+PASSING = ("stop",)  # Only on the toolbar while they are enabled
+OVERVIEW = ("stop", "resume", "replay")  # The actions that a state of a task suggests
 ROW_MENU = (
     *("open_result", "watch_page", "", "cancel", "stop", "force", "resume", ""),
-    *("rerun", "duplicate", "retry_failed", "", "acknowledge", "filter_by_value", ""),
+    *("replay", "rerun", "duplicate", "retry_failed", "", "acknowledge", "filter_by_value", ""),
     *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),
     *("export_tasks", "task_folder", "delete"),
 )
@@ -64,7 +66,8 @@ class Actions(QObject):
         self._signs: dict[str, str] = {}
         self._by_key: dict[str, QAction] = {}
         self._tips: dict[str, str] = {}
-        self._reasons: dict[str, str] = {}  # Reasons why actions are disabled
+        self._reasons: dict[str, str] = {}  # Reasons of the ledger why actions are disabled
+        self._obstacles: dict[str, str] = {}  # Reasons of the selection, by action
         self.themes: dict[Theme, QAction] = {}
         self.menus: dict[str, QMenu] = {}
         self._make_file()
@@ -81,6 +84,10 @@ class Actions(QObject):
         for key, sign in self._signs.items():
             self._by_key[key].setIcon(icon(sign))
 
+    def known(self, keys: Iterable[str]) -> list[QAction]:
+        """Return the actions of these keys, without those of parts that are left out."""
+        return [self[key] for key in keys if key in self._by_key]
+
     def keep_to(self, place: QWidget, *keys: str) -> None:
         """Limit the shortcuts of these actions to `place`.
 
@@ -95,14 +102,27 @@ class Actions(QObject):
     def allow_starts(self, allowed: bool, why_not: str = "") -> None:
         """Enable the start actions, or show the reason in their tool tips."""
         for key in ("new", "paste", "sample"):
-            self[key].setEnabled(allowed)
-            self[key].setToolTip(plain_tip(why_not) if why_not else self._tips[key])
+            self.allow(key, allowed, why_not)
+
+    def allow(self, key: str, allowed: bool, why_not: str = "") -> None:
+        """Enable an action, or show in its tool tip why it is disabled."""
+        self._obstacles[key] = "" if allowed else why_not
+        self[key].setEnabled(allowed)
+        self._show_tip(key)
+
+    def allow_chosen(self, key: str, allowed: bool, why_not: str, *, chosen: int) -> None:
+        """As `allow`, for an action on the `chosen` tasks, of which there may be none."""
+        self.allow(key, allowed, why_not if chosen else self.tr("Select a task first."))
+
+    def _show_tip(self, key: str) -> None:
+        reason = self._reasons.get(key) or self._obstacles.get(key)
+        self[key].setToolTip(plain_tip(reason) if reason else self._tips[key])
 
     def explain(self, reasons: Mapping[str, str]) -> None:
-        """Show in tool tips why these actions are disabled, and clear all other reasons."""
-        for key in {*self._reasons, *reasons}:
-            self[key].setToolTip(plain_tip(reasons[key]) if key in reasons else self._tips[key])
-        self._reasons = dict(reasons)
+        """Show in tool tips why the ledger does not allow these actions, and no others."""
+        before, self._reasons = self._reasons, dict(reasons)
+        for key in {*before, *reasons}:
+            self._show_tip(key)
 
     def fill_menu_bar(self) -> None:
         """Fill the menu bar after all parts of the window have added their actions."""
@@ -243,16 +263,28 @@ class Actions(QObject):
         first = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         name = action.iconText().removesuffix("…")
         self._tips[key] = f"{name} ({first})" if first else name
-        action.setToolTip(self._tips[key])
+        self._show_tip(key)
 
     def _fill(self, place: QMenu | QToolBar, *keys: str) -> None:
         for key in present(keys, self._is_known):
             if not key:
                 place.addSeparator()
+            elif key in PASSING and isinstance(place, QToolBar):
+                self._add_passing(place, self[key])
             elif key.startswith(SUB_MENU):
                 place.addAction(self.menus[key.removeprefix(SUB_MENU)].menuAction())
             else:
                 place.addAction(self[key])
+
+    def _add_passing(self, bar: QToolBar, action: QAction) -> None:
+        """Add a button that takes no room while its action is disabled."""
+        button = QToolButton(bar)
+        button.setDefaultAction(action)
+        button.setToolButtonStyle(bar.toolButtonStyle())
+        button.setIconSize(bar.iconSize())
+        shown = bar.addWidget(button)
+        shown.setVisible(action.isEnabled())
+        action.enabledChanged.connect(shown.setVisible)
 
 
 def present(keys: Sequence[str], known: Callable[[str], bool]) -> Iterator[str]:

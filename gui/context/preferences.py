@@ -128,6 +128,7 @@ DEFAULTS: dict[str, object] = {
     "force.reasons": [],  # recent reasons of a force
     "start.presets": [],  # requests stored by name
     "start.recent": [],  # recently started requests, without secrets
+    "start.draft": [],  # the last form that was closed without a start, without secrets
     "appearance.contrast": "system",  # system, more
     "desktop.tray": True,  # tray icon, if the desktop has a tray
     "desktop.close_to_tray": False,  # closing the window hides it in the tray

@@ -6,7 +6,16 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QPalette, QPen, QPixmap, QShowEvent
+from PySide6.QtGui import (
+    QAction,
+    QHideEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QPen,
+    QPixmap,
+    QShowEvent,
+)
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -77,6 +86,33 @@ class RelatedLinks(QWidget):
         )
         self.rerun_link.setText(plain_keys(text))
         self.setVisible(bool(parent or reruns))
+
+
+class StateActions(QWidget):
+    """Buttons of the actions that the task's state suggests; hidden without any."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.buttons: dict[QAction, QPushButton] = {}
+        self._row = arrange(QHBoxLayout(self), 1, margins=0)
+        self.hide()
+
+    def offer(self, actions: Iterable[QAction]) -> None:
+        """Show a button for each action while that is enabled."""
+        for action in actions:
+            self.buttons[action] = button = QPushButton(self)
+            self._row.insertWidget(len(self.buttons) - 1, button)
+            lead(button, 1.0, bold=True)
+            button.clicked.connect(action.trigger)
+            action.changed.connect(self._show)
+        self._show()
+
+    def _show(self) -> None:
+        for action, button in self.buttons.items():
+            button.setText(plain_keys(action.iconText()))
+            button.setIcon(action.icon())
+            button.setVisible(action.isEnabled())
+        self.setVisible(any(action.isEnabled() for action in self.buttons))
 
 
 # Phases of an envelope as a line of steps, the current one emphasised.
@@ -266,6 +302,7 @@ class Overview(QScrollArea):
         can_be_marked(self._why)
         self.budgets, self.phase = BudgetBars(sheet), PhaseSteps(sheet)
         self.contract, self.links = ContractPart(sheet), RelatedLinks(sheet)
+        self.state_actions = StateActions(sheet)
         self.grid, self.picture = FactGrid(sheet), PlainLabel("", sheet)
         self.picture.setAccessibleName(self.tr("Newest picture of the task"))
         self._args_title = plain_label(words.say("field.args"), sheet, tone="muted")
@@ -283,7 +320,8 @@ class Overview(QScrollArea):
         self.setAccessibleName(words.say("details.overview"))
         said = QVBoxLayout()
         said.setSpacing(8)
-        for part in (self._why, self.contract, self.budgets, self.phase, self.links, self.grid):
+        about = (self.contract, self.budgets, self.phase, self.links, self.grid)
+        for part in (self._why, self.state_actions, *about):
             said.addWidget(part)
         said.addStretch(1)
         top = QHBoxLayout()

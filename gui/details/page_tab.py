@@ -275,4 +275,6 @@ class PageWatching(QObject):
 
     def _show_ability(self, _: object = None) -> None:
         view = self._ctx.model.view_of(self._chosen) if self._chosen else None
-        self._act.setEnabled(view is not None and can_be_watched(view))
+        able = view is not None and can_be_watched(view)
+        why_not = self.tr("Only a running task has a page that can be watched.")
+        self._ctx.actions.allow("watch_page", able, why_not)

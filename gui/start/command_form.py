@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QItemSelectionModel, Qt, Signal
@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.model.errors import Problem
-from engine.service.forms import COMMANDS
+from engine.service.forms import COMMANDS, Placeholder, placeholders_in
 from engine.service.rerun import holds_mark
 from gui.start.command_fields import INTENTION, NUMBER, TOOL, CommandFields, CommandRows
 from gui.start.field import EDITOR_HEIGHT, Field, Fold, grid_of
@@ -39,6 +39,7 @@ from gui.style.theme import MOST_CHARS, plain_label, plain_tip
 PATH: Final = "variables"
 MOST: Final = 200  # A task with more variables is edited as JSON
 _NAME_CHARS: Final = 24
+_LABEL_CHARS: Final = 40
 
 
 class VariableTable(QWidget):
@@ -52,7 +53,7 @@ class VariableTable(QWidget):
         self._rest: dict[str, Any] = {}
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(8)
-        self._grid.setColumnStretch(1, 1)
+        self._grid.setColumnStretch(2, 1)
         hint = self.tr("{{name}} in an argument stands for the value. No value is kept.")
         self._mistake = plain_label(tone="bad", wrap=True)
         self._mistake.hide()
@@ -70,19 +71,41 @@ class VariableTable(QWidget):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The variables as the request expects them, without unnamed lines."""
-        found = {line.name.text().strip(): line.given for line in self.lines}
+        """The variables as the request expects them, without unnamed and unfilled lines."""
+        lines = (line for line in self.lines if not line.is_offered)
+        found = {line.name.text().strip(): line.given for line in lines}
         found.pop("", None)
         return {**found, **self._rest}
 
-    def fill(self, values: Mapping[str, Any]) -> None:
-        """Show these variables; redacted values must be typed again."""
+    @property
+    def first_empty(self) -> NameLine | None:
+        """The value to be typed next, if any is missing."""
+        return next((line.value for line in self.lines if not line.value.text()), None)
+
+    def fill(self, values: Mapping[str, Any], needed: Sequence[Placeholder] = ()) -> None:
+        """Show these variables, and empty lines for the others that are `needed`.
+
+        Redacted values must be typed again.
+        """
         for line in tuple(self.lines):
             self._drop(line)
+        known = {one.name: one for one in needed}
         named = list(values.items())
         for name, value in named[:MOST]:
-            self.add().show_value(str(name), value)
+            self.add().show_value(str(name), value, known.get(str(name)))
         self._rest = dict(named[MOST:])
+        self.offer(needed)
+
+    def offer(self, needed: Sequence[Placeholder]) -> None:
+        """Show an empty line for each needed variable that has none, and no other empty ones."""
+        names = {one.name for one in needed}
+        for line in tuple(self.lines):
+            if line.is_offered and line.name.text().strip() not in names:
+                self._drop(line)
+        there = {line.name.text().strip() for line in self.lines} | {*map(str, self._rest)}
+        missing = [one for one in needed if one.name not in there]
+        for one in missing[: max(0, MOST - len(self.lines))]:
+            self.add().offer(one)
 
     def add(self) -> VariableLine:
         line = VariableLine(self)
@@ -132,7 +155,9 @@ class VariableLine(QWidget):
         super().__init__(parent)
         self.hide()  # Only its parts are visible
         self._before: tuple[str, Any] = ("", "")
+        self.is_offered = False  # True until the value that the task needs is typed
         self.name, self.value = NameLine(parent), NameLine(parent)
+        self.label = plain_label("", parent, tone="muted")
         self.secret = QCheckBox(self.tr("Secret"), parent)
         self.remove = QToolButton(parent)
         self.name.setPlaceholderText(self.tr("name"))
@@ -147,13 +172,13 @@ class VariableLine(QWidget):
         wear(self.remove, "close")
         for edit in (self.name, self.value):
             edit.setMinimumHeight(EDITOR_HEIGHT)
-            edit.textChanged.connect(lambda _: self.edited.emit())
+            edit.textChanged.connect(self._tell)
         self.secret.toggled.connect(self._hide_value)
         self.remove.clicked.connect(self.removed)
 
     @property
     def parts(self) -> tuple[QWidget, ...]:
-        return self.name, self.value, self.secret, self.remove
+        return self.name, self.label, self.value, self.secret, self.remove
 
     @property
     def given(self) -> Any:
@@ -161,8 +186,16 @@ class VariableLine(QWidget):
         shown, value = self._before
         return value if self.value.text() == shown else self.value.text()
 
-    def show_value(self, name: str, value: Any) -> None:
+    def offer(self, needed: Placeholder) -> None:
+        """Show a variable that the task needs and that has no value yet."""
+        self.name.setText(display(needed.name, MOST_CHARS))
+        self._describe(needed)
+        self.is_offered = True
+
+    def show_value(self, name: str, value: Any, needed: Placeholder | None = None) -> None:
         self.name.setText(display(name, MOST_CHARS))
+        if needed is not None:
+            self._describe(needed)
         if holds_mark(value):
             self.secret.setChecked(True)
             self.value.setPlaceholderText(self.tr("has to be typed again"))
@@ -171,6 +204,19 @@ class VariableLine(QWidget):
             return
         self.value.setText(display(value if isinstance(value, str) else f"{value}", MOST_CHARS))
         self._before = (self.value.text(), value)
+
+    def _describe(self, needed: Placeholder) -> None:
+        """Show the label of the variable's field, and hide a secret value."""
+        label = display(needed.label, _LABEL_CHARS)
+        self.label.show_text(label)
+        self.value.setAccessibleName(
+            self.tr("Value of the variable {0}").format(label or display(needed.name, _LABEL_CHARS))
+        )
+        self.secret.setChecked(needed.secret)
+
+    def _tell(self) -> None:
+        self.is_offered = False
+        self.edited.emit()
 
     def _hide_value(self, hidden: bool) -> None:
         modes = QLineEdit.EchoMode
@@ -217,7 +263,11 @@ class CommandForm(QWidget):
         self._lay_out()
         self._connect()
         self._show_one()
-        self.needed = self._fields["task_name"].editor
+
+    @property
+    def needed(self) -> QWidget:
+        """The widget for the first input: the name, or the first value that is missing."""
+        return self.variables.first_empty or self._fields["task_name"].editor
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
@@ -225,10 +275,10 @@ class CommandForm(QWidget):
         column.setSpacing(12)
         column.addLayout(grid_of(*(self._fields[key] for key in _WORDS)))
         column.addLayout(self.under_first)
+        column.addWidget(self._fold)
         column.addWidget(self.table)
         column.addLayout(self._make_buttons())
         column.addWidget(self.one)
-        column.addWidget(self._fold)
         column.addLayout(grid_of(self._fields[REDACT], columns=1))
 
     def _make_redact(self) -> Field:
@@ -266,6 +316,14 @@ class CommandForm(QWidget):
         return {**rest, **kept, **known, "commands": list(self.rows.commands)}
 
     @property
+    def missing_value(self) -> str:
+        """The first variable that lacks its value; "" if none does or braces are plain text."""
+        if PATH not in self.args:
+            return ""
+        offered = (line for line in self.variables.lines if line.is_offered)
+        return next((line.label.text() or line.name.text() for line in offered), "")
+
+    @property
     def _is_odd(self) -> bool:
         """True for given variables that are no mapping, which are kept unchanged."""
         return not isinstance(self._given.get(PATH, {}), Mapping)
@@ -279,7 +337,8 @@ class CommandForm(QWidget):
         commands = args.get("commands")
         self.rows.show(commands if isinstance(commands, list | tuple) else ())
         values = self._given.get(PATH)
-        self.variables.fill(values if isinstance(values, Mapping) else {})
+        needed = [] if self._is_odd else placeholders_in({**self._given, "commands": commands})
+        self.variables.fill(values if isinstance(values, Mapping) else {}, needed)
         if self.variables.lines:
             self._fold.unfold()
         self._select(0)
@@ -350,6 +409,7 @@ class CommandForm(QWidget):
         at = self.current
         if at >= 0:
             self.rows.remove(at)
+            self._offer_variables()
             self._select(min(at, self.rows.rowCount() - 1))
             self.changed.emit()
 
@@ -437,4 +497,11 @@ class CommandForm(QWidget):
         at = self.current
         if at >= 0:
             self.rows.replace(at, command)
+            self._offer_variables()
             self.changed.emit()
+
+    def _offer_variables(self) -> None:
+        """Show a line for each variable that the commands name now."""
+        if not self._is_odd:
+            args = {**self._given, "commands": self.rows.commands}
+            self.variables.offer(placeholders_in(args))

@@ -22,10 +22,16 @@ class LaunchHandler(QObject):
     """Handle launch requests: show tasks after loading, open dialogs, start nothing."""
 
     def __init__(
-        self, ctx: WindowContext, starting: Starting, show_missing: Callable[[TaskNotFound], object]
+        self,
+        ctx: WindowContext,
+        starting: Starting,
+        show_missing: Callable[[TaskNotFound], object],
+        hide_missing: Callable[[], object],
     ) -> None:
         super().__init__(ctx.parent)
-        self._ctx, self._starting, self._show_missing = ctx, starting, show_missing
+        self._ctx, self._starting = ctx, starting
+        self._show_missing, self._hide_missing = show_missing, hide_missing
+        self._told = ""  # Title of the last report in the news bar
         self._awaited: tuple[str, ...] = ()
         self._read = False
         self._to_open = Wish()
@@ -34,9 +40,11 @@ class LaunchHandler(QObject):
         self._patience.timeout.connect(self._give_up)
         ctx.bridge.loaded.connect(self._end_reading)
         ctx.bridge.opened.connect(self._open)
+        ctx.bridge.started.connect(self._forget_troubles)
 
     def take(self, wish: Wish) -> None:
         """Handle a request; tasks are shown after the list is loaded."""
+        self._forget_troubles()
         if wish.beside:
             self._ctx.ledgers.visit(map(Path, wish.beside))
         if wish.strange:
@@ -57,6 +65,7 @@ class LaunchHandler(QObject):
         known = list(filter(None, map(ctx.ledgers.id_in_list, task_ids)))
         if not known:
             return False
+        self._forget_troubles()
         if any(ctx.model.row_of(one) < 0 for one in known):
             ctx.clear_filter()
         ctx.table.select_ids(known)
@@ -104,8 +113,16 @@ class LaunchHandler(QObject):
         if more := wish.files[1:] + (wish.urls if wish.files else ()):
             self._say(self.tr("One at a time: open these again"), more)
 
+    def _forget_troubles(self, *_: object) -> None:
+        """Hide reports of former requests, which otherwise pile up."""
+        self._hide_missing()
+        if self._told and self._ctx.news_bar.title == self._told:
+            self._ctx.news_bar.setVisible(False)
+        self._told = ""
+
     def _say(self, title: str, words: tuple[str, ...]) -> None:
         self._ctx.news_bar.tell(title, "\n".join(words), tone_name="warning")
+        self._told = self._ctx.news_bar.title
 
 
 WARM_AFTER_MS = 1500  # Delay after loading, because the list and the browser's imports come first

@@ -32,7 +32,7 @@ MOST_RECENT: Final = 20
 MOST_PRESETS: Final = 50
 MOST_TITLE: Final = 60
 MOST_LISTED: Final = 200_000  # Limit in characters of addresses, because the preferences hold 1 MiB
-PRESETS, RECENT = "start.presets", "start.recent"
+PRESETS, RECENT, DRAFT = "start.presets", "start.recent", "start.draft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,22 @@ class Presets(QObject):
         self._write(RECENT, list(_fitting([entry, *others]))[:MOST_RECENT])
 
     def forget_recent(self) -> None:
+        """Forget the recent requests, and what was closed without a start."""
         self._write(RECENT, [])
+        self.forget_draft()
+
+    @property
+    def draft(self) -> Kept | None:
+        """The last form that was changed and closed without a start."""
+        return next(self._read(DRAFT), None)
+
+    def put_draft(self, entry: dict[str, Any]) -> None:
+        """Keep an entry as the draft, in place of the former one."""
+        self._write(DRAFT, list(_fitting([entry])))
+
+    def forget_draft(self) -> None:
+        if self._raw(DRAFT):
+            self._write(DRAFT, [])
 
     def _read(self, key: str) -> Iterator[Kept]:
         found = map(_kept, self._raw(key))
@@ -128,6 +143,8 @@ def list_entry(requests: Sequence[Asked]) -> dict[str, Any]:
     Slow for a long list, for a worker thread.
     """
     first = requests[0]
+    if len(requests) == 1:
+        return _entry(first)
     entry = _entry(replace(first, args={k: v for k, v in first.args.items() if k != "url"}))
     room, urls, lost = MOST_LISTED, list[str](), False
     for asked in requests:

@@ -26,18 +26,20 @@ from engine.text.words import count
 from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
 from gui.start.address import complete
+from gui.start.command_form import PATH as VARIABLES
+from gui.start.command_form import CommandForm
 from gui.start.field import Field
 from gui.start.kind_form import FormWords
-from gui.start.presets import MOST_PRESETS, MOST_TITLE, Kept, PresetList, Presets
+from gui.start.presets import MOST_PRESETS, MOST_TITLE, Kept, PresetList, Presets, about
 from gui.start.request_tabs import FORM, AddressesPart, RequestTabs
 from gui.style.accessibility import chain
 from gui.style.banners import Banner
 from gui.style.drag_and_drop import DropTarget
 from gui.style.editors import NameLine
 from gui.style.icons import wear
-from gui.style.questions import BUTTON
+from gui.style.questions import BUTTON, Question
 from gui.style.theme import PlainLabel, heading, plain_label, plain_tip
-from gui.style.widgets import ElidedLink, arrange
+from gui.style.widgets import ElidedLink, LinkButton, arrange
 
 
 class StartFooter(QWidget):
@@ -225,11 +227,13 @@ Check = Callable[[Asked], tuple[Problem, ...]]
 class StartDialog(QDialog):
     """Start dialog; `wanted` carries a request, `many_wanted` several.
 
+    `given_up` carries the requests of a changed form that is closed or replaced without a start.
     The answer comes by `accept_task`, `show_refusal` or `show_error`, and only the first closes it.
     """
 
     wanted, many_wanted = Signal(object), Signal(object)
     stop_wanted, file_wanted = Signal(), Signal()
+    given_up = Signal(object)
     about_changed = Signal(object)
     dropped = Signal(object)
 
@@ -244,6 +248,11 @@ class StartDialog(QDialog):
         self._heading = heading("", grow=1.3)
         self.banner = Banner(self)
         self._note = plain_label(tone="muted", wrap=True)
+        self.draft = LinkButton(self.tr("Continue with what you had"), self)
+        self.draft.setAutoDefault(False)
+        self._before: Asked | None = None  # The request as it was shown
+        self._latest: Asked | None = None  # The request when it was last validated
+        self._is_draft = False
         self.tabs = RequestTabs(self._words, self)
         self.form, self.json = self.tabs.form, self.tabs.json
         self.addresses = AddressesPart(self.form, self)
@@ -256,6 +265,8 @@ class StartDialog(QDialog):
         self._show_kind()
         self.form.focus()
         self._judge()
+        self._before = self.tabs.asked
+        self._offer_draft()
 
     # Filling the form.
 
@@ -264,9 +275,11 @@ class StartDialog(QDialog):
 
         What the form cannot show is dropped, or kept (and visible in the JSON) if `whole`.
         """
+        self.give_up()
         self._filling = True
         self.tabs.show_request(asked, whole=whole)
         self._filling = False
+        self._before = self.tabs.asked
         self.show_note(note)
         self.form.focus()
         # The request is not being typed, so its problems are shown.
@@ -279,8 +292,38 @@ class StartDialog(QDialog):
 
     # Answers of the engine.
 
+    @property
+    def is_changed(self) -> bool:
+        """True if the form holds what the user has entered and not started."""
+        self.json.settle()
+        listed = self.addresses.is_many and bool(self.addresses.many.found.urls)
+        return self._is_draft or listed or self.tabs.asked != self._before
+
+    def give_up(self) -> None:
+        """Emit `given_up` for a changed request, so that it is kept as a draft."""
+        asked = self.tabs.asked
+        if asked is not None and self.is_changed:
+            many = self.addresses.requests(asked) if not self.tabs.in_json else []
+            self.given_up.emit(many or [asked])
+        self._is_draft = False
+
+    def _offer_draft(self) -> None:
+        kept = self._presets.draft
+        self.draft.setVisible(kept is not None)
+        if kept is not None:
+            self.draft.setToolTip(plain_tip(about(kept.asked)))
+
+    def _continue(self) -> None:
+        """Show the draft; what the form holds becomes the draft in its place."""
+        kept = self._presets.draft
+        if kept is not None:
+            self._presets.forget_draft()
+            self._take(kept)
+            self._is_draft = True
+
     def accept_task(self, record: TaskRecord) -> None:
         """Close after a started task, or prepare the form for another one."""
+        self._before, self._is_draft = self.tabs.asked, False
         if not self._again:
             self.accept()
             return
@@ -344,8 +387,23 @@ class StartDialog(QDialog):
         """Stop starting a list, or close the dialog (Esc and Cancel)."""
         if self.is_locked:
             self.stop_wanted.emit()
+        elif self.is_changed and self.tabs.asked is None:
+            self._ask_to_discard()
         else:
-            super().reject()
+            self._leave_form()
+
+    def _leave_form(self) -> None:
+        self.give_up()
+        super().reject()
+
+    def _ask_to_discard(self) -> None:
+        """Ask before JSON is lost that cannot be kept, because it is no request."""
+        question = Question(self)
+        question.ask(self.tr("New task"), self.tr("Discard this JSON?"))
+        question.add_text(self.tr("It is not a valid request, so it cannot be kept as a draft."))
+        question.add_button("discard", self.tr("Discard"))
+        question.add_button("stay", self.tr("Keep editing"), default=True)
+        question.open_for(discard=self._leave_form)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Show the problems when Enter is pressed on an invalid request."""
@@ -363,7 +421,13 @@ class StartDialog(QDialog):
 
     def _lay_out(self) -> None:
         right = arrange(
-            QVBoxLayout(), self._heading, self.banner, self._note, (self.tabs, 1), spacing=10
+            QVBoxLayout(),
+            self._heading,
+            self.banner,
+            (self.draft, 0, Qt.AlignmentFlag.AlignLeft),
+            self._note,
+            (self.tabs, 1),
+            spacing=10,
         )
         both = arrange(QHBoxLayout(), self.shelf, (right, 1), spacing=16)
         arrange(QVBoxLayout(self), (both, 1), self.footer, margins=(20, 18, 20, 16), spacing=12)
@@ -384,6 +448,8 @@ class StartDialog(QDialog):
         self.tabs.turned.connect(self._turn)
         self.tabs.stuck.connect(lambda: self._place(self.json.refusal))
         self.shelf.chosen.connect(self._take)
+        self.draft.clicked.connect(self._continue)
+        self._presets.changed.connect(self._offer_draft)
         self.shelf.file_wanted.connect(self.file_wanted)
         self.footer.start.clicked.connect(self.ask)
         self.footer.another.clicked.connect(lambda: self.ask(again=True))
@@ -394,6 +460,8 @@ class StartDialog(QDialog):
             QShortcut(QKeySequence(keys), self, self.ask).setAutoRepeat(False)
 
     def _show_kind(self) -> None:
+        if self._latest == self._before:
+            self._before = self.tabs.asked  # Another empty form is no input
         self._heading.show_text(self._words.doing(self.form.kind))
         self.addresses.move_to(self.form.body)
         chain(self.tabs, self.footer, self.shelf)
@@ -443,13 +511,16 @@ class StartDialog(QDialog):
             return
         self._later.cancel()
         asked, in_json = self.tabs.asked, self.tabs.in_json
+        self._latest = asked
         problems = self.tabs.refusal if asked is None else self._check(asked)
         problems = problems if in_json else self.addresses.less_address(problems)
         reason = self._reason(asked, problems)
         self.footer.allow(not reason, plain_tip(reason))
         self._place(problems if self._judging or in_json else ())
         obstacle = not in_json and bool(self.addresses.obstacle)
-        self._why = Why(reason, "url" if obstacle else problems[0].path if problems else "")
+        path = VARIABLES if problems and self._missing_value else ""
+        path = path or (problems[0].path if problems else "")
+        self._why = Why(reason, "url" if obstacle else path)
         self._show_reason()
         self.footer.show_list(0 if in_json else self.addresses.number)
         self.about_changed.emit(None if problems else asked)
@@ -458,6 +529,8 @@ class StartDialog(QDialog):
         """Return the reason that prevents a start, or an empty string."""
         if not self.tabs.in_json and self.addresses.obstacle:
             return self.addresses.obstacle
+        if problems and (missing := self._missing_value):
+            return self.tr("Type the value of {0}.").format(missing)
         if problems:
             field = self.form.field_of(problems[0].path)
             said = language.translated(problems[0])
@@ -466,6 +539,13 @@ class StartDialog(QDialog):
         if asked is not None and lacks(asked):
             return self.tr("A secret was not kept here: type it in where it says [redacted].")
         return ""
+
+    @property
+    def _missing_value(self) -> str:
+        body = self.form.body
+        if self.tabs.in_json or not isinstance(body, CommandForm):
+            return ""
+        return body.missing_value
 
     def _show_reason(self) -> None:
         """Show the reason in the footer, unless its field is visible and being edited.

@@ -270,6 +270,7 @@ class Starting(QObject):
         self._sequential_start.progress.connect(self._show_progress)
         self._sequential_start.ended.connect(self._end_list)
         bridge.answered.connect(self._show_answer)
+        bridge.promise(self._keep_at_the_end)
 
     @property
     def presets(self) -> Presets:
@@ -310,6 +311,7 @@ class Starting(QObject):
 
         dialog = self._dialog = StartDialog(self._bridge.problems, self.presets, self._ctx.parent)
         dialog.about_changed.connect(self._tell_estimate)
+        dialog.given_up.connect(self._keep_draft)
         dialog.footer.show_place(self._ctx.ledgers.starts_here())
         dialog.show_request(asked, note, whole=whole)
         dialog.addresses.offer_text(QGuiApplication.clipboard().text())
@@ -417,13 +419,33 @@ class Starting(QObject):
         if isinstance(found, str):
             self.open_list(found)
             return
-        from engine.service.forms import abilities
-
         head = self.tr("From the text that was given. Nothing of it has run yet.")
         if name:
             head = self.tr("From {0}. Nothing of it has run yet.").format(display(name, 80))
-        lines = MayDo(self).lines(abilities(found))
-        self.open(found, note="\n".join([head, *lines]), whole=True)
+        self._show_with_abilities(found, head)
+
+    def replay(self, task: Mapping[str, Any], name: str) -> None:
+        """Open the start dialog with the command task that replays the recording `name`."""
+        from engine.service.drafts import asked_of
+
+        lines = [self.tr("A replay of “{0}”. Nothing of it has run yet.").format(name)]
+        lines += self._replay_notes(task.get("metadata", {}))
+        self._show_with_abilities(asked_of(task), "\n".join(lines))
+
+    def _replay_notes(self, metadata: Mapping[str, Any]) -> Iterator[str]:
+        if left_out := len(metadata.get("notReplayed", ())):
+            once = self.tr("⚠ 1 recorded action is left out, because no command does it.")
+            often = self.tr("⚠ {0} recorded actions are left out, because no command does them.")
+            yield once if left_out == 1 else often.format(count(left_out))
+        if files := metadata.get("uploads", {}).get("files", ()):
+            words = self.tr("⚠ It uploads {0}: allow the folder of these files in the settings.")
+            yield words.format(_few(tuple(map(str, files))))
+
+    def _show_with_abilities(self, asked: Asked, head: str) -> None:
+        from engine.service.forms import abilities
+
+        lines = MayDo(self).lines(abilities(asked))
+        self.open(asked, note="\n".join([head, *lines]), whole=True)
 
     def _refuse(self, error: EngineError) -> None:
         if self._dialog is not None:
@@ -468,6 +490,24 @@ class Starting(QObject):
         wish, self._wish = self._wish, None
         if wish is not None:
             wish()
+
+    def _keep_draft(self, requests: list[Asked]) -> None:
+        """Keep what was entered and not started, without its secrets."""
+        from gui.start.presets import list_entry
+
+        if len(requests) == 1:
+            self.presets.put_draft(list_entry(requests))
+            return
+
+        async def work(_: Engine) -> dict[str, Any]:
+            return await asyncio.to_thread(list_entry, requests)
+
+        self._bridge.ask(work, self.presets.put_draft, self.failed.emit, name="keep the draft")
+
+    async def _keep_at_the_end(self, _: Engine) -> None:
+        """Keep the open form as a draft when the program ends."""
+        if self._dialog is not None:
+            self._dialog.give_up()
 
     def _remember_list(self, started: list[Asked]) -> None:
         """Add the started part of a list to the recent requests."""

@@ -22,9 +22,9 @@ from gui.commands.help_actions import HelpActions
 from gui.commands.ledger_actions import LedgerActions, LedgerDisplay, LedgerTrouble, WatchOnly
 from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
-from gui.commands.rerunning import Rerunning, Retrying
+from gui.commands.rerunning import Replaying, Rerunning, Retrying
 from gui.commands.task_requests import CancelListed, Requests, StartedTaskSelector
-from gui.context.actions import Actions
+from gui.context.actions import OVERVIEW, Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
 from gui.context.window_context import Desk, WindowContext
@@ -80,8 +80,10 @@ def furnishing(window: MainWindow, bridge: Bridge, broken: Broken | None = None)
                 raise
             broken(name, error)
         yield
-    parts.context.actions.fill_tool_bar(parts.tools)
-    parts.context.actions.fill_menu_bar()
+    actions = parts.context.actions
+    parts.details.overview.state_actions.offer(actions.known(OVERVIEW))
+    actions.fill_tool_bar(parts.tools)
+    actions.fill_menu_bar()
     _recall(parts)
     window.begin()
 
@@ -160,7 +162,10 @@ class WindowBuilder:
         p.bulk = BulkWork(self._bridge, p.column, window)
         p.reports = Reports(context)
         p.requests = Requests(context, p.undo_bar, p.bulk, p.reports)
-        p.arrivals = LaunchHandler(context, p.requests.starting, p.trouble.show_missing)
+        trouble = p.trouble
+        p.arrivals = LaunchHandler(
+            context, p.requests.starting, trouble.show_missing, trouble.hide_missing
+        )
         p.ledger_display = LedgerDisplay(
             context, p.sidebar, p.narrowing, p.status.show_beside, p.copying.show_several
         )
@@ -331,6 +336,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("filter_help", lambda _, p: Help(p.context, p.filter_bar)),
     ("focus_ring", lambda _, p: show_focus_ring()),
     ("rerunning", lambda _, p: Rerunning(p.context, p.requests, p.bulk, p.reports)),
+    ("replaying", lambda _, p: Replaying(p.context, p.requests)),
     ("retrying", lambda _, p: Retrying(p.context, p.requests)),
     ("exporting", lambda _, p: Exporting(p.context)),
     ("open_result", lambda _, p: Viewing(p.context)),

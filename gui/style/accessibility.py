@@ -151,7 +151,8 @@ def step_region(regions: Sequence[QWidget], step: int) -> None:
     for away in range(1, len(shown) + 1):
         target = _first_stop(shown[(here + step * away) % len(shown)])
         if target is not None:
-            target.setFocus(Qt.FocusReason.TabFocusReason)
+            # Without the Tab key Qt takes a Tab reason for a click, which shows no ring.
+            target.setFocus(Qt.FocusReason.ShortcutFocusReason)
             return
 
 

@@ -51,6 +51,9 @@ _ENDS = (QAbstractItemView.CursorAction.MoveHome, QAbstractItemView.CursorAction
 _TOP = QAbstractItemView.ScrollHint.EnsureVisible
 
 
+_FOLLOWERS = 50  # Rows around the leaving ones that may be selected in their place
+
+
 class RowChoice(QTableView):
     """Table view that selects by task id, because positions change.
 
@@ -64,6 +67,8 @@ class RowChoice(QTableView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._kept: tuple[list[str], str, int] = ([], "", 0)
+        self._leaving: frozenset[str] = frozenset()  # Tasks that an action may take off the list
+        self._followers: list[str] = []  # The rows to select in their place, nearest first
         self._quiet = False
         self._all_of: str | None = None
 
@@ -79,6 +84,7 @@ class RowChoice(QTableView):
         model.ask_selected(self._selected_rows)
         model.modelAboutToBeReset.connect(self._keep_selection)
         model.modelReset.connect(self._restore_selection)
+        model.shown_changed.connect(lambda *_: self._move_on())
         self.selectionModel().selectionChanged.connect(self._tell_selection)
 
     @property
@@ -100,6 +106,7 @@ class RowChoice(QTableView):
         self.all_chosen.emit()
 
     def clearSelection(self) -> None:
+        self._leaving = frozenset()
         super().clearSelection()
         if self.all_marked:
             self._tell_selection()
@@ -150,6 +157,26 @@ class RowChoice(QTableView):
         if rows:
             self._make_current(rows[0])
 
+    def move_on_after(self, ids: Iterable[str]) -> None:
+        """Select the next row when the selected `ids` have left the list by an action."""
+        leaving, model = frozenset(ids), self.tasks
+        rows = model.rows_of(leaving)
+        if not rows or self.all_marked:
+            return
+        after = range(max(rows) + 1, min(model.rowCount(), max(rows) + 1 + _FOLLOWERS))
+        before = range(min(rows) - 1, max(-1, min(rows) - 1 - _FOLLOWERS), -1)
+        self._leaving, self._followers = leaving, [model.id_at(row) for row in (*after, *before)]
+
+    def _move_on(self) -> None:
+        if not self._leaving or self.tasks.rows_of(self._leaving):
+            return
+        self._leaving = frozenset()
+        if self.all_marked or self.selectionModel().hasSelection():
+            return
+        follower = next((one for one in self._followers if self.tasks.row_of(one) >= 0), None)
+        if follower is not None:
+            self.select_ids([follower])
+
     def _select_rows(self, rows: list[int]) -> None:
         selection = QItemSelection()
         last = len(COLUMNS) - 1
@@ -192,7 +219,10 @@ class RowChoice(QTableView):
         if not self._quiet:
             self._all_of = None
             self.viewport().update()
-            self.selection_changed.emit(self.selected_ids())
+            chosen = self.selected_ids()
+            if not self._leaving.issuperset(chosen):
+                self._leaving = frozenset()  # The user has selected another row meanwhile
+            self.selection_changed.emit(chosen)
 
 
 # Intervals of the table's timer, which fires only as often as a visible text grows older.

@@ -266,7 +266,8 @@ class MainWindow(QMainWindow):
         for key in ("copy_ids", "copy_rows"):
             self.acts[key].setEnabled(bool(number))
         self.acts["task_folder"].setEnabled(number == 1)
-        self.acts["cancel"].setEnabled(bool(counts.cancellable))
+        why_not = self.tr("Only tasks that have not ended can be cancelled.")
+        self.acts.allow_chosen("cancel", bool(counts.cancellable), why_not, chosen=number)
         self._show_numbers()
 
     def _show_selection(self, ids: Sequence[str]) -> None:

@@ -242,7 +242,7 @@ class Trouble(QObject):
         self._open_folder, self._look_again = open_folder, look_again
         self._lasting = ""
         self._health: Health | None = None
-        self._passing = self._closed = False
+        self._passing = self._closed = self._missing = False
         self._installed: Sequence[Found] = ()
         self._downloading = self._browser_closed = False
         banner.closed.connect(self._close)
@@ -289,6 +289,13 @@ class Trouble(QObject):
         choices = (Choice(self.tr("Open another folder…"), self._open_folder),)
         said = f"{language.sentence(error)} {words}"
         self._tell_passing(language.title(error), said, choices)
+        self._missing = True
+
+    def hide_missing(self) -> None:
+        """Hide the report of `show_missing`, because another task is shown or started."""
+        if self._missing and self._passing:
+            self._passing = False
+            self._tell_lasting()
 
     def show_refusals(self, errors: Sequence[EngineError]) -> None:
         """Report several tasks that could not be cancelled."""
@@ -302,7 +309,7 @@ class Trouble(QObject):
         self._tell_passing(title, "\n".join(lines))
 
     def _tell_passing(self, title: str, words: str, choices: tuple[Choice, ...] = ()) -> None:
-        self._passing = True
+        self._passing, self._missing = True, False
         self._banner.tell(title, words, choices, tone_name="bad")
 
     def _close(self) -> None:

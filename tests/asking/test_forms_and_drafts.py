@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from engine.model.errors import InvalidArguments
 from engine.service.drafts import Asked, Terms, asked_of, document, lacks, read, storable, text_of
-from engine.service.forms import abilities, actions, inputs, own_names, startable
+from engine.service.forms import (
+    Placeholder,
+    abilities,
+    actions,
+    inputs,
+    own_names,
+    placeholders_in,
+    startable,
+)
 from engine.service.requests import problems
 from tests.support.kinds import FLAT, least
 
@@ -175,7 +183,39 @@ def test_what_a_file_may_do_is_told_before_anything_is_done() -> None:
     assert not abilities(Asked("recording", {**recording, "headless": True})).headed
 
 
+def test_only_what_a_start_resolves_counts_as_a_secret_of_this_machine() -> None:
+    listed = [{"name": "password", "secret": True}, {"name": "user", "secret": False}]
+    odd = {"commands": [{"args": {"text": {"secret": True}}}], "metadata": {"variables": listed}}
+    assert abilities(Asked("commands", odd)).secrets == ()
+    named = {"commands": [], "variables": {"password": {"secret": "env:PIN"}}}
+    assert abilities(Asked("commands", named)).secrets == ("PIN",)
+
+
+def test_every_name_in_double_braces_is_listed_with_its_label_and_whether_it_is_secret() -> None:
+    steps = [
+        {"args": {"url": "{{site}}/login"}, "intention": "{{not_here}}"},
+        {"args": {"text": "{{user}}", "alternatives": ["text={{greeting}}", "{{site}}"]}},
+        {"args": {"text": "{{password}}"}},
+        {"args": {"text": "{{pin}}"}},
+    ]
+    listed = [
+        {"name": "user", "field": "Your name", "secret": False},
+        {"name": "pin", "secret": True},
+        {"name": "password", "secret": False},
+        "odd",
+    ]
+    assert placeholders_in({"commands": steps, "metadata": {"variables": listed}}) == [
+        Placeholder("site"),
+        Placeholder("user", "Your name"),
+        Placeholder("greeting"),
+        Placeholder("password", secret=True),  # whatever the file says of it
+        Placeholder("pin", secret=True),
+    ]
+
+
 @given(args=st.dictionaries(st.text(max_size=9), json_values, max_size=4))
 def test_no_request_is_too_odd_to_be_judged(args: dict[str, Any]) -> None:
+    placeholders_in({**args, "commands": [args, {"args": args}]})
+    placeholders_in({"commands": [{"args": {"text": "{{a}}"}}], "metadata": {"variables": args}})
     abilities(Asked("commands", {**args, "commands": [args, {"args": args}]}))
     msgspec.json.encode(storable(Asked("commands", {**args, "commands": [{"args": args}]}))[0])

@@ -191,10 +191,11 @@ def dialog(qapp: QApplication, qtbot: QtBot) -> Iterator[StartDialog]:
     """A start dialog without a window, and with an empty clipboard."""
     QGuiApplication.clipboard().clear()
     dialog = StartDialog(judged, Presets(Preferences()))
-    qtbot.addWidget(dialog)
+    # A form that holds invalid JSON asks before it is closed.
+    qtbot.addWidget(dialog, before_close_func=lambda _: dialog.done(0))
     dialog.show()
     yield dialog
-    dialog.close()
+    dialog.done(0)
 
 
 @pytest.fixture

@@ -35,6 +35,21 @@ def deleting_of(session: Session) -> Deleting:
     return found
 
 
+async def test_del_on_the_next_row_works_at_once(home: Path) -> None:
+    await asyncio.to_thread(written_by_another, home, 3)
+    async with opened(home) as session:
+        window = session.window
+        ids = list(window.model.ids)
+        window.table.select_ids([ids[1]])
+        window.acts["delete"].trigger()
+        assert window.table.selected_ids() == [ids[2]]
+        assert window.details.task_id == ids[2]
+        window.acts["delete"].trigger()
+        assert window.table.selected_ids() == [ids[0]]  # the last one was below
+        press(deleting_of(session).bar, "Undo")
+        assert set(window.table.selected_ids()) == {ids[1], ids[2]}
+
+
 async def test_del_takes_an_ended_task_out_of_sight_and_undo_brings_it_back(home: Path) -> None:
     ids = await asyncio.to_thread(written_by_another, home, 2)
     async with opened(home) as session:

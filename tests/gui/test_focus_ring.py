@@ -30,8 +30,9 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from gui.style.accessibility import RING_NAME, show_focus_ring
+from gui.style.accessibility import RING_NAME, RINGED, show_focus_ring
 from gui.style.theme import DISTINCT, MORE_CONTRAST, Theme, apply_theme
+from tests.gui.task_views import a_view
 from tests.gui.test_contrast import PART
 from tests.gui.test_theme import contrast
 from tests.gui.windows import opened
@@ -198,3 +199,27 @@ async def test_the_window_and_its_dialogs_have_it(tmp_path: Path) -> None:
         QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Tab)
         assert len(rings(dialog)) == 1
         dialog.close()
+
+
+async def test_f6_after_a_click_shows_where_the_focus_is(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.model.put_many([a_view(1, "COMPLETED")])
+        window.activateWindow()
+        await until(window.isActiveWindow)
+        window.table.setFocus()
+        # A click ends the keyboard mode of a window.
+        window.setAttribute(Qt.WidgetAttribute.WA_KeyboardFocusChange, False)
+        marked = 0
+        for _ in range(4):
+            window.acts["next_region"].trigger()
+            focus = QApplication.focusWidget()
+            assert focus is not None
+            if isinstance(focus, (*RINGED, QAbstractItemView)):
+                assert rings_of(focus), focus
+                marked += 1
+        assert marked >= 2
+
+
+def rings_of(control: QWidget) -> list[QWidget]:
+    return [one for one in control.findChildren(QWidget) if one.objectName() == RING_NAME]

@@ -18,7 +18,7 @@ from gui.commands.force_complete import ForceDialog
 from gui.commands.task_requests import CancelDialog
 from gui.startup.session import Session
 from tests.gui.live_tasks import status_of
-from tests.gui.windows import dialog_by_act, opened, press, until
+from tests.gui.windows import appearing, dialog_by_act, opened, press, until
 
 HELP = {"reason": "A captcha stands before the shop.", "resume_hint": "Solve it in the browser."}
 
@@ -46,7 +46,12 @@ async def test_a_run_shows_and_resolves_its_help_request(home: Path, elsewhere: 
         assert "captcha" in why(view, 0)
         assert "Solve it" in why(view, 0)
         window.table.select_ids([run_id])
-        dialog = await dialog_by_act(window, "resume", ResumeDialog)
+        help_button = window.details.overview.state_actions.buttons[window.acts["resume"]]
+        assert help_button.text() == "Resume…"
+        assert help_button.isVisible()
+        with appearing(ResumeDialog) as shown:
+            help_button.click()
+            dialog = await shown
         assert any("captcha" in label.text() for label in dialog.findChildren(QLabel))
         (line,) = dialog.findChildren(QLineEdit)
         QTest.keyClicks(line, "it is solved")

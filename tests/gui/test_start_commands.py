@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+)
 
 from engine.service.drafts import lacks
 from engine.service.rerun import Asked
@@ -222,3 +229,65 @@ def test_a_number_that_is_not_set_is_not_asked_for(dialog: StartDialog) -> None:
     assert dialog.form.asked.args["commands"][0]["args"]["timeout"] == 500
     form.one["timeout"].value = None
     assert "timeout" not in dialog.form.asked.args["commands"][0]["args"]
+
+
+REPLAY: dict[str, Any] = {
+    "task_name": "replay",
+    "task_intention": "do it again",
+    "commands": [
+        command("open", "browser_navigate", "goto", url="{{site}}/login"),
+        command("name", "browser_interact", "type", selector="#u", text="{{user}}"),
+        command("pin", "browser_interact", "type", selector="#p", text="{{password}}"),
+    ],
+    "variables": {},
+    "metadata": {
+        "variables": [
+            {"name": "user", "secret": False, "field": "<b>Your</b> name"},
+            {"name": "password", "secret": True, "field": "Password"},
+        ]
+    },
+}
+
+
+def test_only_the_values_of_a_task_with_variables_need_to_be_typed(dialog: StartDialog) -> None:
+    dialog.show()
+    dialog.show_request(Asked("commands", REPLAY), whole=True)
+    table = form_of(dialog).variables
+    shown = [(line.name.text(), line.label.text(), line.secret.isChecked()) for line in table.lines]
+    assert shown == [
+        ("site", "", False),
+        ("user", "<b>Your</b> name", False),
+        ("password", "Password", True),
+    ]
+    assert [line.value.isVisible() for line in table.lines] == [True] * 3
+    assert table.lines[2].value.echoMode() == QLineEdit.EchoMode.Password
+    assert dialog.focusWidget() is table.lines[0].value
+    assert not dialog.start.isEnabled()  # a missing value is a mistake, and no empty text
+    assert dialog.footer.reason.text() == "Type the value of site."
+    for line, value in zip(table.lines, ("https://example.com", "ada", "hunter2"), strict=True):
+        QTest.keyClicks(line.value, value)
+    assert dialog.start.isEnabled()
+    assert dialog.form.asked.args["variables"] == {
+        "site": "https://example.com",
+        "user": "ada",
+        "password": "hunter2",
+    }
+
+
+def test_a_task_whose_braces_are_plain_text_stays_as_it_is(dialog: StartDialog) -> None:
+    plain = {key: value for key, value in REPLAY.items() if key != "variables"}
+    dialog.show_request(Asked("commands", plain), whole=True)
+    assert dialog.form.asked.args == plain
+    assert [line.name.text() for line in form_of(dialog).variables.lines][:1] == ["site"]
+
+
+def test_variables_follow_the_commands_that_name_them(dialog: StartDialog) -> None:
+    dialog.show_request(Asked("commands", REPLAY), whole=True)
+    form = form_of(dialog)
+    QTest.keyClicks(form.variables.lines[1].value, "ada")
+    form.table.selectRow(2)
+    form.remove()
+    form.table.selectRow(1)
+    form.remove()
+    names = [line.name.text() for line in form.variables.lines]
+    assert names == ["site", "user"]  # what was typed stays

@@ -34,10 +34,11 @@ def presets() -> Presets:
 @pytest.fixture
 def dialog(qapp: QApplication, qtbot: Any, presets: Presets) -> Iterator[StartDialog]:
     dialog = StartDialog(lambda _: (), presets)
-    qtbot.addWidget(dialog)
+    # A form that holds invalid JSON asks before it is closed.
+    qtbot.addWidget(dialog, before_close_func=lambda _: dialog.done(0))
     dialog.show()
     yield dialog
-    dialog.close()
+    dialog.done(0)
 
 
 def test_presets_and_recent_ones_hold_no_secret_and_survive_damage(tmp_path: Path) -> None:

@@ -33,6 +33,24 @@ async def test_running_tasks_are_cancelled_after_a_question(home: Path, site: Si
         assert not window.acts["cancel"].isEnabled()
 
 
+async def test_a_cancelled_task_that_the_filter_hides_is_reported_and_the_next_row_is_chosen(
+    home: Path, site: Site
+) -> None:
+    async with opened(home, slots=2) as session:
+        window, batch = session.window, session.bridge.batch
+        first = await running(session, f"{site.url}/hang")
+        second = await running(session, f"{site.url}/hang?2")
+        window.filter_bar.set_text("status:running")
+        window.table.select_ids([first])
+        window.acts["cancel"].trigger()
+        press(dialog_of(session), "Cancel task")
+        await until(lambda: window.table.selected_ids() == [second], batch)
+        await until(lambda: "Cancelled; 0 pages kept" in window.news_bar.title, batch)
+        press(window.news_bar, "Show")
+        assert window.table.selected_ids() == [first]
+        assert not window.news_bar.isVisible()
+
+
 async def test_keep_running_keeps_it_running(home: Path, site: Site) -> None:
     async with opened(home) as session:
         task_id = await running(session, f"{site.url}/hang")

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit
 from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from gui.desktop.launch_request import MOST_WORDS, Instance, Wish, link_to, wish_in, wish_of
+from tests.gui.live_tasks import written_by_another
 from tests.gui.windows import appearing, dialog_of, heard, opened, press
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,3 +162,20 @@ async def test_what_nobody_understands_is_said_literally(home: Path, tmp_path: P
     async with opened(home) as session:
         session.called(wish_of(["openchrome-monitor://<b>quit</b>"], tmp_path).message())
         assert session.window.news_bar.title == "This cannot be opened"
+
+
+async def test_the_report_of_an_old_link_leaves_with_the_next_task_that_is_shown(
+    home: Path,
+) -> None:
+    known = (await asyncio.to_thread(written_by_another, home, 1))[0]
+    async with opened(home) as session:
+        window = session.window
+        window.arrivals.take(Wish(tasks=("f" * 16,)))
+        window.arrivals.take(Wish(strange=("openchrome-monitor://cancel/1",)))
+        assert window.news_bar.isVisible()
+        assert not window.banner.isVisible()  # of the link before
+        window.arrivals.take(Wish(tasks=("e" * 16,)))
+        assert window.banner.isVisible()
+        assert not window.news_bar.isVisible()
+        window.arrivals.take(Wish(tasks=(known,)))
+        assert not window.banner.isVisible()

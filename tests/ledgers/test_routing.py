@@ -35,7 +35,9 @@ BY_OTHER_WAYS = {
     **dict.fromkeys(("rerun", "retry"), "starts in the own ledger what `asked` says"),
     "remainder": "asks `asked`, `get`, `get` of contracts and `reading` of it",
     **dict.fromkeys(("to_file", "to_stream"), "the order holds the id; a routed part follows"),
-    "save_events": "looks at the place first; a routed part follows",
+    **dict.fromkeys(
+        ("save_events", "recording_to_file"), "looks at the place first; a routed part follows"
+    ),
     **dict.fromkeys(("differences", "open"), "of two ledgers, or no coroutine"),
     "inner": "for its own methods",
 }

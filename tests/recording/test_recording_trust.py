@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -268,6 +269,33 @@ def test_whatever_was_typed_stands_nowhere_in_the_actions(typed: str) -> None:
         assert typed not in found[1].url
         assert typed not in found[2].words()
         assert typed not in str(found[2].selector).replace('role=button[name="Clear {{q}}"]', "")
+
+
+def address_after(steps: list[str], address: str) -> str:
+    """The recorded address of a page that opens after a secret was typed in these steps."""
+    scribe = Scribe(Masks(keep_text=False))
+    field = Target("input", css="#p", path="body > input", frame=[], type="password", hints=["p"])
+    for text in steps:
+        scribe.take(Heard(1, 0, "http://a.test/", Told("type", target=field, text=text)))
+    found = [*scribe.take(Went(2, 0, address, "form")), *scribe.close()]
+    return next(action.url for action in found if action.type == "navigated")
+
+
+def test_the_first_letters_of_a_secret_hide_no_other_part_of_an_address() -> None:
+    steps = ["s", "se", "sec", "secr", "secre", "secret"]
+    assert address_after(steps, "http://a.test/cart?size=s") == "http://a.test/cart?size=s"
+    assert address_after(steps, "http://a.test/sec/cart") == "http://a.test/sec/cart"
+    assert address_after(steps, "http://a.test/secr?x=secret") == "http://a.test/{{p}}?x={{p}}"
+
+
+@given(
+    typed=st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=3),
+    again=st.sampled_from([[], [""], ["", "#another"]]),
+)
+def test_a_short_secret_stands_nowhere_alone_in_an_address(typed: str, again: list[str]) -> None:
+    steps = [*(typed[: end + 1] for end in range(len(typed))), *again]
+    for address in (f"http://a.test/?q={quote(typed)}", f"http://a.test/{quote(typed)}/x"):
+        assert "{{p}}" in address_after(steps, address)
 
 
 def echoing(typed: str) -> Target:

@@ -34,6 +34,9 @@ from engine.secrets.given_secrets import Hidden, Scrub
 from engine.secrets.value_search import Echoes
 
 SHORTEST: Final = 3  # shorter values are matched only as a whole value in an address
+# Shorter values that were only passed on the way to a longer one are not matched in an address:
+# the first letter of a password would hide the size of a shirt, and tell that letter.
+SHORTEST_PASSED: Final = 4
 MOST_SEEN: Final = 5_000
 _INSIDE_A_WORD: Final = re.compile(r"\w\{\{|\}\}\w")
 _PART: Final = re.compile(r"(?<=[=/])[^&#=/?]+")
@@ -55,6 +58,7 @@ class Masks:
         self.variables: dict[str, dict[str, Any]] = {}
         self._values: dict[str, str] = {}  # variable -> its current value
         self._seen: dict[str, str] = {}  # every intermediate value -> its variable
+        self._given_up: set[str] = set()  # values that were not typed on, but replaced
         self._given = tuple(given)
         self._scrub = Scrub(self._given, key_shapes=key_shapes)
 
@@ -77,8 +81,11 @@ class Masks:
 
     def learn(self, name: str, value: str) -> None:
         """Set the current value of `name`."""
-        if self._values.get(name) == value:
+        before = self._values.get(name, "")
+        if before == value and name in self._values:
             return
+        if not value.startswith(before):
+            self._given_up.add(before)
         self._values[name] = value
         if value:
             self._seen.setdefault(value, name)
@@ -146,9 +153,14 @@ class Masks:
     def _part(self, found: re.Match[str]) -> str:
         for read in (unquote_plus(found[0]), unquote(found[0])):
             value = read.replace("\r\n", "\n")  # line ends as in the form data of a text area
-            if value in self._seen:
+            if value in self._seen and self._is_telling(value):
                 return "{{" + self._seen[value] + "}}"
         return found[0]
+
+    def _is_telling(self, value: str) -> bool:
+        """Return whether a whole part of an address that equals `value` repeats typed text."""
+        whole = value in self._values.values() or value in self._given_up
+        return whole or len(value) >= SHORTEST_PASSED
 
     def _rebuild(self) -> None:
         long = ((value, name) for name, value in self._values.items() if len(value) >= SHORTEST)

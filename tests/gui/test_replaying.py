@@ -1,0 +1,219 @@
+"""From a recording to its replay in the window: stop, replay with values, export."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolButton
+
+from engine.model.records import TaskRecord
+from engine.service.forms import startable
+from engine.service.rerun import Asked
+from fixtures.site.site import Site
+from gui.commands.exporting import Job, Outcome, Wanted
+from gui.start.command_form import CommandForm
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
+from gui.style.questions import Question
+from gui.window.main_window import MainWindow
+from tests.gui.access_walk import walk_by_tab
+from tests.gui.live_tasks import status_of
+from tests.gui.task_views import a_view
+from tests.gui.windows import dialog_by_act, dialog_of, heard, opened, press, until
+from tests.recording.conftest import Operator, read_lines
+from tests.recording.conftest import until as become
+
+SECRET = "hunter2-zz9"
+
+
+def overview_buttons(window: MainWindow) -> list[str]:
+    """What the Overview offers for the selected task."""
+    buttons = window.details.overview.state_actions.buttons.values()
+    return [button.text() for button in buttons if button.isVisible()]
+
+
+def click_in_overview(window: MainWindow, act: str) -> None:
+    window.details.overview.state_actions.buttons[window.acts[act]].click()
+
+
+def has_stop_on_toolbar(window: MainWindow) -> bool:
+    buttons = window.tools.findChildren(QToolButton)
+    return any(one.isVisible() and one.text() == "Stop recording" for one in buttons)
+
+
+async def recorded(session: Session, site: Site) -> str:
+    """A recording that runs and holds a typed secret."""
+    engine = session.bridge.engine
+    args = {"url": f"{site.url}/login", "headless": True, "screenshots": "none"}
+    task_id = str((await engine.requests.start("recording", args)).task_id)
+    pages = engine.settings.root / task_id / "pages.jsonl"
+    await become(lambda: read_lines(pages))
+    operator = Operator(engine.instances.living()[-1].pages[0], lambda: read_lines(pages))
+    await operator.type("input[type=password]", SECRET)
+    await operator.heard()
+    return task_id
+
+
+def form_of(dialog: StartDialog) -> CommandForm:
+    assert isinstance(dialog.form.body, CommandForm)
+    return dialog.form.body
+
+
+async def test_a_recording_is_stopped_replayed_and_exported_in_the_window(
+    home: Path, site: Site, tmp_path: Path
+) -> None:
+    async with opened(home) as session:
+        window, batch = session.window, session.bridge.batch
+        task_id = await recorded(session, site)
+        await until(lambda: status_of(session, task_id) == "RUNNING", batch)
+        window.table.select_ids([task_id])
+        assert overview_buttons(window) == ["Stop recording"]
+        await become(lambda: has_stop_on_toolbar(window))
+        click_in_overview(window, "stop")
+        await until(lambda: status_of(session, task_id) == "COMPLETED", batch)
+        await until(lambda: overview_buttons(window) == ["Replay…"], window.scope.changed)
+        await become(lambda: not has_stop_on_toolbar(window))
+
+        dialog = await dialog_by_act(window, "replay", StartDialog)
+        (line,) = form_of(dialog).variables.lines
+        assert line.secret.isChecked()
+        assert not dialog.start.isEnabled()
+        QTest.keyClicks(line.value, SECRET)
+        replay = heard(session.bridge.started)
+        dialog.start.click()
+        (record,) = await replay
+        assert isinstance(record, TaskRecord)
+        await until(lambda: status_of(session, str(record.task_id)) == "COMPLETED", batch)
+
+        view = window.model.view_of(task_id)
+        assert view is not None
+        for form in ("task", "variables", "trace"):
+            job = Job(session.bridge)
+            ended = heard(job.ended)
+            job.begin(Wanted((view,), ""), form, tmp_path / form, many=False)
+            (outcome,) = await ended
+            assert isinstance(outcome, Outcome)
+            assert not outcome.refused
+        task = json.loads((tmp_path / "task").read_text())
+        assert [one["name"] for one in task["metadata"]["variables"]] == list(
+            json.loads((tmp_path / "variables").read_text())
+        )
+        assert (tmp_path / "trace").read_bytes()[:2] == b"PK"
+    for file in (one for one in home.parent.rglob("*") if one.is_file()):
+        assert SECRET.encode() not in file.read_bytes(), file
+
+
+async def test_a_re_run_of_a_recording_offers_its_replay(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.model.put_many([a_view(1, "COMPLETED", kind="recording")])
+        window.table.select_ids([a_view(1).task_id])
+        dialog = await dialog_by_act(window, "rerun", Question)
+        failed = heard(window.requests.failed)
+        press(dialog, "Replay…")
+        await failed  # there is no such folder, and the window says so
+        assert window.banner.isVisible()
+
+
+async def test_only_what_an_export_can_write_is_offered_and_the_rest_says_why(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.model.put_many([a_view(1, "RUNNING", kind="task_run"), a_view(2, "COMPLETED")])
+        export = window.acts["export_tasks"]
+        assert "Select a task first" in export.toolTip()
+        window.table.select_ids([a_view(1).task_id])
+        assert not export.isEnabled()
+        assert "Export the list instead" in export.toolTip()
+        window.table.select_ids([a_view(1).task_id, a_view(2).task_id])
+        assert export.isEnabled()
+        assert export.toolTip().startswith("Export")
+
+
+async def test_disabled_buttons_of_the_toolbar_say_why(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        window.model.put_many([a_view(1, "COMPLETED"), a_view(2, "RUNNING")])
+        window.table.select_ids([a_view(1).task_id])
+        assert "cannot be completed" in window.acts["force"].toolTip()
+        assert "not ended" in window.acts["cancel"].toolTip()
+        window.table.select_ids([a_view(2).task_id])
+        assert "Only ended tasks" in window.acts["rerun"].toolTip()
+        assert window.acts["cancel"].toolTip().startswith("Cancel")
+
+
+async def test_a_form_that_was_changed_outlives_escape_without_its_secrets(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        task = {
+            "task_name": "log in",
+            "task_intention": "see",
+            "commands": [
+                {
+                    "tool_name": "browser_interact",
+                    "intention": "type",
+                    "args": {"action": "type", "selector": "#p", "text": "{{password}}"},
+                }
+            ],
+            "variables": {},
+        }
+        window.requests.starting.open(Asked("commands", task), whole=True)
+        dialog = dialog_of(session)
+        assert isinstance(dialog, StartDialog)
+        assert not dialog.draft.isVisible()
+        QTest.keyClicks(form_of(dialog).variables.lines[0].value, SECRET)
+        QTest.keyClicks(form_of(dialog)["task_name"].editor, " again")
+        QTest.keyClick(dialog, Qt.Key.Key_Escape)
+        assert not dialog.isVisible()
+
+        again = await dialog_by_act(window, "new", StartDialog)
+        assert again.draft.isVisible()
+        assert again.form.kind == "crawl"
+        again.activateWindow()
+        await become(again.isActiveWindow)
+        faults = [one for one in walk_by_tab(again) if "Recent" not in one]  # left of the form
+        assert faults == []
+        again.draft.click()
+        assert not again.draft.isVisible()
+        assert again.form.asked.args["task_name"] == "log in again"
+        assert form_of(again).variables.lines[0].value.text() == ""
+        assert not again.start.isEnabled()  # the secret has to be typed again
+        again.reject()
+        assert window.requests.starting.presets.draft is not None
+    for file in (one for one in home.parent.rglob("*") if one.is_file()):
+        assert SECRET.encode() not in file.read_bytes(), file
+
+
+async def test_a_form_that_was_only_looked_at_leaves_no_draft(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "new", StartDialog)
+        for kind in startable():
+            dialog.form.choose(kind)
+        dialog.reject()
+        starting = session.window.requests.starting
+        starting.open(Asked("crawl", {"url": "https://example.com/"}), whole=True)
+        dialog_of(session).reject()
+        assert starting.presets.draft is None
+
+
+async def test_a_form_that_is_open_at_the_end_of_the_program_is_a_draft(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "new", StartDialog)
+        starting = session.window.requests.starting
+        QTest.keyClicks(dialog.form["url"].editor, "example.com/docs")
+    assert starting.presets.draft is not None
+    assert starting.presets.draft.asked.args["url"] == "https://example.com/docs"
+
+
+async def test_json_that_cannot_be_kept_is_not_lost_without_a_question(home: Path) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "new", StartDialog)
+        dialog.tabs.setCurrentWidget(dialog.json)
+        dialog.json.text.setPlainText('{"kind": ')
+        dialog.reject()
+        assert dialog.isVisible()
+        question = next(one for one in dialog.findChildren(Question) if one.isVisible())
+        press(question, "Discard")
+        assert not dialog.isVisible()
