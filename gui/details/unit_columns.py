@@ -43,6 +43,8 @@ class UnitColumn(NamedTuple):
     is_rare: bool = False
 
 
+REASONS: Final = ("reason", "error")
+PROSE: Final = ("state", "title", "earlier", *REASONS)  # elided at the right
 _SIGN_CHARS = 3  # extra width of the sign
 
 

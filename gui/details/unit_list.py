@@ -21,6 +21,8 @@ from gui.context.window_context import Desk
 from gui.details.details_tab import DetailTab, PartBar
 from gui.details.unit_columns import (
     ITEM_COLUMNS,
+    PROSE,
+    REASONS,
     TONES,
     KindChips,
     UnitColumn,
@@ -74,6 +76,7 @@ class UnitModel(QAbstractTableModel):
         self._filtering = SlicedWork(self, budget_ms=_SLICE_MS)
         self._filtering.done.connect(self._show_passed)
         self.beyond = 0
+        self.has_reasons = False
         self._of_steps = False
         self.kinds: Counter[str] = Counter()
         self._used = dict.fromkeys((at for at, one in enumerate(columns) if one.is_rare), False)
@@ -104,7 +107,7 @@ class UnitModel(QAbstractTableModel):
         self._all, self._shown = [], []
         self._filtering.cancel()
         self.kinds, self._used = Counter(), dict.fromkeys(self._used, False)
-        self.beyond = 0
+        self.beyond, self.has_reasons = 0, False
         self.endResetModel()
         self.changed.emit()
 
@@ -114,6 +117,7 @@ class UnitModel(QAbstractTableModel):
         self.beyond += max(0, len(units) - room)
         units = units[: max(0, room)]
         self._all.extend(units)
+        self.has_reasons = self.has_reasons or any(one.reason for one in units)
         for at in (at for at, used in self._used.items() if not used):
             self._used[at] = any(map(self.columns[at].value, units))
         self.kinds.update(one.answer if self._by_answer else one.state for one in units)
@@ -189,6 +193,8 @@ class UnitModel(QAbstractTableModel):
         if role == COLOUR and column.is_toned:
             kind = unit.answer if column.key == "code" else unit.state
             return tone(TONES.get(kind, "muted"), QApplication.palette())
+        if role == COLOUR and column.key in REASONS and unit.state == UnitState.FAILED:
+            return tone(TONES[UnitState.FAILED], QApplication.palette())
         if role == TOOL_TIP:
             return plain_tip(column.text(unit))
         return spoken(unit) if role == SPOKEN else None
@@ -258,6 +264,7 @@ class UnitList(QWidget):
         widths = [max(one.width, longest_state() * one.is_toned) for one in columns]
         grows = next(at for at, column in enumerate(columns) if column.key in ("name", "url"))
         self.table = PlainTable(self.model, self.tr("Items"), widths, self, grows=grows)
+        self.table.elide_right([at for at, one in enumerate(columns) if one.key in PROSE])
         self.table.let_sort()
         self.table.show_columns(self.model.rare_columns)
         self.search = search_field(self, self.tr("Search items"))
@@ -367,6 +374,7 @@ class UnitList(QWidget):
     def _show_state(self) -> None:
         self.chips.show_counts(self.model.kinds)
         self.table.show_columns(self.model.rare_columns)
+        self.table.favour_last(self.model.has_reasons)
         shown, total = self.model.rowCount(), self.model.total
         if self._problem:
             text = self._problem

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QTableV
 
 from engine.model.status import Standing, look
 from engine.text import words
-from gui.style.tables import AnyIndex
+from gui.style.tables import CELL_PAD, AnyIndex, row_height
 from gui.style.theme import tones
 from gui.tasks.columns import COLUMNS, Column, budget_of, forced_at
 from gui.tasks.row import LEVEL_TONES, Row
@@ -244,8 +244,7 @@ def paint_badge(painter: QPainter, rect: QRectF, text: str, ink: QColor, line: Q
     painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), text)
 
 
-PAD = 8
-ROW_PAD = 10
+PAD = CELL_PAD
 SIGN_GAP = 6
 TRACK_ALPHA = 60
 ALIGN = {
@@ -416,7 +415,3 @@ class RowDelegate(QStyledItemDelegate):
             self._elided[text, width, middle] = shown
         painter.setPen(ink)
         painter.drawText(*box, MIRRORED.get(align, align) if self._mirrored else align, shown)
-
-
-def row_height(font_height: int) -> int:
-    return max(font_height, SIGN_SIZE) + ROW_PAD
