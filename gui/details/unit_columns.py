@@ -173,7 +173,7 @@ PAGE_COLUMNS: Final = (
         "depth",
         lambda unit: "" if unit.depth is None else str(unit.depth),
         lambda unit: _number(unit.depth),
-        6,
+        8,
         is_number=True,
     ),
     UnitColumn(

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from engine.contracts.contract_progress import ContractView
-from engine.model.display import clipboard_cell
+from engine.model.display import ELLIPSIS, clipboard_cell
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter, UnitPart, UnitState
@@ -31,9 +31,11 @@ from gui.details.unit_columns import (
     spoken,
     title_of,
 )
+from gui.details.unit_strip import UnitStrip, is_address, whole_name
 from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
 from gui.i18n import language
 from gui.style.accessibility import search_field
+from gui.style.questions import open_in_browser
 from gui.style.tables import (
     ALIGNMENT,
     COLOUR,
@@ -243,7 +245,7 @@ class UnitList(QWidget):
     """List of units; `chosen` carries the current unit, `activated` an opened one.
 
     `counted` is emitted when the counts change. `more` may yield rows of other kinds after the
-    units.
+    units. `retry` is offered in the menu of failed rows while it is set.
     """
 
     chosen = Signal(object)
@@ -270,6 +272,8 @@ class UnitList(QWidget):
         self.search = search_field(self, self.tr("Search items"))
         self.chips = KindChips(KINDS, kind_word, self)
         self._state = ElidedLabel("muted", self)
+        self.strip = UnitStrip(desk, self)
+        self.retry: Callable[[], object] | None = None
         self._typed = Debounce(self, _TYPED_MS, self._filter)
         self._again = Throttle(self, AGAIN_MS, self._read)
         self._lay_out()
@@ -278,7 +282,8 @@ class UnitList(QWidget):
     def _lay_out(self) -> None:
         self.search.setFixedWidth(26 * self.fontMetrics().averageCharWidth())
         self.top = arrange(QHBoxLayout(), self.search, self.chips, 1, self._state)
-        arrange(QVBoxLayout(self), self.top, (self.table, 1), margins=(0, 6, 0, 0), spacing=6)
+        parts = (self.top, (self.table, 1), self.strip)
+        arrange(QVBoxLayout(self), *parts, margins=(0, 6, 0, 0), spacing=6)
         self.setFocusProxy(self.table)
 
     def _connect(self) -> None:
@@ -287,6 +292,10 @@ class UnitList(QWidget):
         self.model.changed.connect(self._show_state)
         self.table.activated.connect(self._activate)
         self.table.selectionModel().currentRowChanged.connect(self._choose)
+        self.model.modelReset.connect(self._show_in_full)
+        self.strip.picture_wanted.connect(self.activated)
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.table.customContextMenuRequested.connect(self._open_menu)
         QShortcut(QKeySequence.StandardKey.Copy, self.table, self.copy).setContext(
             Qt.ShortcutContext.WidgetShortcut
         )
@@ -400,6 +409,55 @@ class UnitList(QWidget):
 
     def _choose(self, current: QModelIndex, _: QModelIndex) -> None:
         self.chosen.emit(self.model.unit_at(current.row()) if current.isValid() else None)
+        self._show_in_full()
+
+    def _show_in_full(self) -> None:
+        self.strip.show_unit(self._task_id, self.current)
+
+    # Row menu.
+
+    def menu(self, unit: Unit) -> QMenu:
+        """Return the menu of a row; the caller deletes it."""
+        menu = QMenu(self)
+        if is_address(unit):
+            menu.addAction(self.tr("Copy &address")).triggered.connect(
+                lambda: self._with_address(unit, QGuiApplication.clipboard().setText)
+            )
+            menu.addAction(self.tr("Open in &browser")).triggered.connect(
+                lambda: self._with_address(unit, open_in_browser)
+            )
+        menu.addAction(self.tr("Copy &row")).triggered.connect(self.copy)
+        menu.addSeparator()
+        if unit.shot:
+            menu.addAction(self.tr("Show &screenshot")).triggered.connect(
+                lambda: self.activated.emit(unit)
+            )
+        menu.addAction(self.tr("Show s&ource")).triggered.connect(
+            lambda: self.strip.source_wanted.emit(unit)
+        )
+        if self.retry is not None and unit.state == UnitState.FAILED:
+            menu.addAction(self.tr("Re&try what failed…")).triggered.connect(self.retry)
+        return menu
+
+    def _open_menu(self, at: QPoint) -> None:
+        index = self.table.indexAt(at)
+        unit = self.model.unit_at(index.row()) if index.isValid() else self.current
+        if unit is not None:
+            menu = self.menu(unit)
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(self.table.viewport().mapToGlobal(at))
+
+    def _with_address(self, unit: Unit, act: Callable[[str], object]) -> None:
+        """Call `act` with the whole address, of which the list holds the start only."""
+        if not unit.name.endswith(ELLIPSIS):
+            act(unit.name)
+            return
+        task_id = self._task_id
+        self._desk.bridge.ask(
+            lambda engine: engine.reading.unit(task_id, unit),
+            lambda row: act(whole_name(unit, row or {})),
+            name=f"address {id(self)}",
+        )
 
 
 class Items(DetailTab):
@@ -419,6 +477,7 @@ class Items(DetailTab):
         self.setFocusProxy(self.list)
         self.retry.clicked.connect(self._retry)
         self.list.activated.connect(self._open)
+        self.list.strip.source_wanted.connect(self._open)
         self.list.counted.connect(self._offer)
         self.list.model.changed.connect(self._offer)
         self.part.all_time.connect(desk.span.clear)
@@ -444,7 +503,9 @@ class Items(DetailTab):
         """Offer a retry for ended tasks only: a running task may still process the item."""
         entry = self._view.entry if self._view is not None else None
         ended = isinstance(entry, TaskRecord) and entry.is_terminal
-        self.retry.setVisible(ended and self.list.model.kinds[UnitState.FAILED] > 0)
+        offers = ended and self.list.model.kinds[UnitState.FAILED] > 0
+        self.retry.setVisible(offers)
+        self.list.retry = self._retry if offers else None
 
     def _retry(self) -> None:
         if self._view is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QStyleOptionViewItem
+from PySide6.QtWidgets import QApplication, QStyledItemDelegate, QStyleOptionViewItem
 
 from engine.results.units import Unit
 from gui.details.commands_tab import StepModel
@@ -143,7 +143,9 @@ def test_prose_is_cut_at_its_end_and_an_address_in_its_middle(
     for at in (NAME_AT, last):
         option = QStyleOptionViewItem()
         table.initViewItemOption(option)
-        table.itemDelegate().initStyleOption(option, table.model().index(0, at))
+        delegate = table.itemDelegate()
+        assert isinstance(delegate, QStyledItemDelegate)
+        delegate.initStyleOption(option, table.model().index(0, at))
         modes[at] = option.textElideMode
     assert modes == {NAME_AT: Qt.TextElideMode.ElideMiddle, last: Qt.TextElideMode.ElideRight}
 
