@@ -141,6 +141,7 @@ DETAILS: Final[dict[str, str]] = {
     "event.cancelled": "Cancelled",
     "event.cancel_requested": "Cancel requested",
     "event.refused": "Refused",
+    "event.unit_failed": "✕ Failed item",
     "event.tool_call": "Tool call",
     "event.budget": "Budget",
     "event.guard": "Guard",
