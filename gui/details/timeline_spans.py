@@ -84,7 +84,8 @@ def _of_event(row: EventRow, took: Mapping[str, UnitTime], last: float) -> Span:
         known = unit is not None
         start = row.ts - unit.took_ms if unit is not None else (last or row.ts)
         exact = known or start == row.ts
-        tone = "bad" if unit is not None and unit.failed else "running"
+        failed = row.tone == "bad" or (unit is not None and unit.failed)
+        tone = "bad" if failed else "running"
     if row.kind in _STEPS and not tone:
         tone = "running"
     start = min(start, row.ts)

@@ -50,6 +50,7 @@ PAD = 2 * CELL_PAD
 _STYLE_PAD = 3  # Pixels that Qt's own delegate leaves
 _ROW_PAD, _LEAST_LINE = 10, 14
 _ARROW = 7
+_MIDDLE = Qt.AlignmentFlag.AlignVCenter
 
 
 class PlainTable(QTableView):
@@ -215,7 +216,8 @@ class PlainHeader(QHeaderView):
         title = str(model.headerData(section, Qt.Orientation.Horizontal, DISPLAY) or "")
         side = model.headerData(section, Qt.Orientation.Horizontal, ALIGNMENT)
         side = self.defaultAlignment() if side is None else Qt.AlignmentFlag(side)
-        side = QStyle.visualAlignment(self.layoutDirection(), side)
+        across = side & Qt.AlignmentFlag.AlignHorizontal_Mask
+        side = QStyle.visualAlignment(self.layoutDirection(), across) | _MIDDLE
         shown = self.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, room.width())
         painter.drawText(room, int(side), shown)
         painter.restore()

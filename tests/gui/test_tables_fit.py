@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import QApplication, QStyledItemDelegate, QStyleOptionViewItem
 
 from engine.results.units import Unit
@@ -26,6 +26,7 @@ STEP = {
 }
 COLOUR = int(Qt.ItemDataRole.ForegroundRole)
 NAME_AT = next(at for at, column in enumerate(ITEM_COLUMNS) if column.key == "name")
+MIDDLE = Qt.AlignmentFlag.AlignVCenter
 TIP = int(Qt.ItemDataRole.ToolTipRole)
 
 
@@ -159,3 +160,30 @@ def test_tables_of_details_have_the_rows_and_the_header_of_the_task_list(
     header = TaskHeader()
     qtbot.addWidget(header)
     assert table.horizontalHeader().sizeHint().height() == header.sizeHint().height()
+
+
+def test_the_titles_of_a_header_are_on_one_line(qapp: QApplication, qtbot: Any) -> None:
+    """A model that names only the side of a title leaves it in the middle of the height."""
+
+    class Sided(UnitModel):
+        def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
+            if role == int(Qt.ItemDataRole.TextAlignmentRole):
+                return (
+                    Qt.AlignmentFlag.AlignLeft if section else Qt.AlignmentFlag.AlignLeft | MIDDLE
+                )
+            return "Title"
+
+    model = Sided(ITEM_COLUMNS[:2])
+    table = PlainTable(model, "Items", [10, 10])
+    model.setParent(table)
+    qtbot.addWidget(table)
+    table.resize(400, 100)
+    table.show()
+    header = table.horizontalHeader()
+    width, height = header.sectionSize(0), header.height()
+    shown = header.grab(QRect(0, 0, 2 * width, height)).toImage()
+    first, second = (
+        [[shown.pixel(x, y) for x in range(left + 2, left + 60)] for y in range(height)]
+        for left in (0, width)
+    )
+    assert first == second
