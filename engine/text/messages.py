@@ -20,6 +20,7 @@ DETAILS: Final[dict[str, str]] = {
     "details.commands": "Commands",
     "details.result": "Result",
     "details.screenshots": "Screenshots",
+    "details.screenshots.count": "Screenshots ({count})",
     "details.raw": "Raw",
     "details.page": "Page",
     "details.timeline": "Timeline",

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QTabWidget
 
+from engine.model.records import Status, TaskRecord
 from gui.details.screenshots import PictureView, Screenshots, halves
+from gui.startup.session import Session
 from gui.style.theme import tone
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.test_result_tabs import settled, tab_of
@@ -78,3 +81,48 @@ def test_thin_lines_survive_far_below_half_the_size(qtbot: Any) -> None:
     greys = [QColor(shown.pixel(x, place.center().y())).red() for x in inner]
     assert max(greys) < 255
     assert max(greys) - min(greys) < 80
+
+
+async def titles_of(session: Session, number: int) -> list[str]:
+    """Select this task, and return the titles of its tabs."""
+    window, task_id = session.window, f"{number:016x}"
+    window.show()
+    window.table.setCurrentIndex(window.model.index(window.model.ids.index(task_id), 0))
+    await settled(lambda: window.details.task_id == task_id)
+    return titles(session)
+
+
+def titles(session: Session) -> list[str]:
+    (tabs,) = session.window.details.findChildren(QTabWidget)
+    return [tabs.tabText(at) for at in range(tabs.count()) if tabs.isTabVisible(at)]
+
+
+async def test_the_tab_names_the_number_of_screenshots_of_an_ended_task(home: Path) -> None:
+    put_picture(put_task(home, 1), "1.png")
+    put_task(home, 2)
+    put_task(home, 3, status="RUNNING")
+    async with opened(home) as session:
+        await titles_of(session, 1)
+        await settled(lambda: "Screenshots (1)" in titles(session))
+        await titles_of(session, 2)
+        await settled(lambda: "Screenshots (0)" in titles(session))
+        assert "Screenshots" in await titles_of(session, 3)
+
+
+async def test_the_live_page_has_no_tab_once_its_task_has_ended(home: Path) -> None:
+    put_task(home, 1)
+    put_task(home, 2, status="RUNNING")
+    async with opened(home) as session:
+        details, model = session.window.details, session.window.model
+        assert "Page" not in await titles_of(session, 1)
+        assert "Page" in await titles_of(session, 2)
+        details.restore_state("page")
+        view = model.view_of(model.ids[model.ids.index(f"{2:016x}")])
+        assert view is not None
+        assert isinstance(view.entry, TaskRecord)
+        ended = replace(view, entry=replace(view.entry, status=Status.COMPLETED))
+        details.show_view(ended)
+        assert "Page" in titles(session)  # the user looks at its last image
+        details.restore_state("overview")
+        details.show_view(ended)
+        assert "Page" not in titles(session)
