@@ -176,7 +176,7 @@ class Commands(DetailTab):
         self._again = Throttle(self, AGAIN_MS, self._look)
         self._lay_out()
         self.table.selectionModel().currentRowChanged.connect(self._choose)
-        self.retry.clicked.connect(lambda: self.desk.wishes.retry.emit(self._task_id))
+        self.retry.clicked.connect(lambda: self.desk.wishes.retry.emit(self._task_id, ""))
         self.part.all_time.connect(desk.span.clear)
         desk.span.changed.connect(self._apply_time_range)
         self.part.show_span(desk.span.range)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QVB
 from engine.contracts.contract_progress import ContractView
 from engine.model.display import ELLIPSIS, clipboard_cell
 from engine.model.errors import EngineError
+from engine.model.kind_traits import traits_of
 from engine.model.records import TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter, UnitPart, UnitState
 from engine.text.words import count
@@ -245,7 +246,7 @@ class UnitList(QWidget):
     """List of units; `chosen` carries the current unit, `activated` an opened one.
 
     `counted` is emitted when the counts change. `more` may yield rows of other kinds after the
-    units. `retry` is offered in the menu of failed rows while it is set.
+    units. `retry` is offered for the address of a failed page while it is set.
     """
 
     chosen = Signal(object)
@@ -273,7 +274,7 @@ class UnitList(QWidget):
         self.chips = KindChips(KINDS, kind_word, self)
         self._state = ElidedLabel("muted", self)
         self.strip = UnitStrip(desk, self)
-        self.retry: Callable[[], object] | None = None
+        self.retry: Callable[[str], object] | None = None
         self._typed = Debounce(self, _TYPED_MS, self._filter)
         self._again = Throttle(self, AGAIN_MS, self._read)
         self._lay_out()
@@ -435,8 +436,9 @@ class UnitList(QWidget):
         menu.addAction(self.tr("Show s&ource")).triggered.connect(
             lambda: self.strip.source_wanted.emit(unit)
         )
-        if self.retry is not None and unit.state == UnitState.FAILED:
-            menu.addAction(self.tr("Re&try what failed…")).triggered.connect(self.retry)
+        is_whole = is_address(unit) and not unit.name.endswith(ELLIPSIS)
+        if (retry := self.retry) and unit.state == UnitState.FAILED and is_whole:
+            menu.addAction(self.tr("Re&try this page…")).triggered.connect(lambda: retry(unit.name))
         return menu
 
     def _open_menu(self, at: QPoint) -> None:
@@ -475,7 +477,7 @@ class Items(DetailTab):
         self.part = PartBar(self)
         arrange(QVBoxLayout(self), self.part, self.list, margins=0)
         self.setFocusProxy(self.list)
-        self.retry.clicked.connect(self._retry)
+        self.retry.clicked.connect(lambda: self._retry(""))
         self.list.activated.connect(self._open)
         self.list.strip.source_wanted.connect(self._open)
         self.list.counted.connect(self._offer)
@@ -504,12 +506,13 @@ class Items(DetailTab):
         entry = self._view.entry if self._view is not None else None
         ended = isinstance(entry, TaskRecord) and entry.is_terminal
         offers = ended and self.list.model.kinds[UnitState.FAILED] > 0
+        crawls = traits_of(getattr(entry, "kind", "")).crawls
         self.retry.setVisible(offers)
-        self.list.retry = self._retry if offers else None
+        self.list.retry = self._retry if offers and crawls else None
 
-    def _retry(self) -> None:
+    def _retry(self, page: str) -> None:
         if self._view is not None:
-            self.desk.wishes.retry.emit(self._view.task_id)
+            self.desk.wishes.retry.emit(self._view.task_id, page)
 
     def _open(self, unit: Unit) -> None:
         if self._view is not None:

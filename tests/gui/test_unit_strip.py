@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 
 from engine.model.display import ELLIPSIS
 from gui.details.unit_list import Items, UnitList
+from gui.style.questions import Question
 from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
 from tests.gui.test_result_steps import viewer_at
 from tests.gui.test_result_tabs import settled, tab_of
@@ -116,12 +118,9 @@ async def test_the_menu_of_a_row_offers_only_what_is_possible(home: Path) -> Non
     async with opened(home) as session:
         units = await listed(session)
         assert "Show screenshot" in entries(units, 0)
-        assert "Retry what failed…" not in entries(units, 0)
+        assert "Retry this page…" not in entries(units, 0)
         assert "Show screenshot" not in entries(units, 1)
-        asked: list[str] = []
-        units._desk.wishes.retry.connect(asked.append)
-        entries(units, 1)["Retry what failed…"].trigger()
-        assert asked == [f"{1:016x}"]
+        assert "Retry this page…" not in entries(units, 1)  # the list holds its start only
 
 
 async def test_a_row_menu_opens_at_the_pointer(home: Path) -> None:
@@ -134,3 +133,28 @@ async def test_a_row_menu_opens_at_the_pointer(home: Path) -> None:
         assert isinstance(menu, QMenu)
         assert menu.actions()[0].text() == "Copy &address"
         menu.close()
+
+
+async def test_a_failed_page_is_retried_alone_after_a_question(home: Path) -> None:
+    failed = [page(number, status=None, error="net::ERR_CONNECTION_RESET") for number in (1, 2)]
+    args = {"url": "http://site.test/", "max_pages": 3}
+    folder = put_task(home, 1, engine={"host": socket.gethostname(), "args": args})
+    put_pages(folder, page(0), *failed)
+    async with opened(home) as session:
+        units: UnitList = (await tab_of(session, 1, "items", Items)).list
+        await settled(lambda: units.model.total == 3 and units.retry)
+        found = await session.bridge.engine.requests.remainder(folder.name, page=failed[1]["url"])
+        assert found.request is not None
+        assert (found.request.args["url"], found.taken) == (failed[1]["url"], 1)
+        entries(units, 2)["Retry this page…"].trigger()
+        (dialog,) = await settled(lambda: session.window.findChildren(Question))
+        said = " ".join(label.text() for label in dialog.findChildren(QLabel))
+        assert "Try the failed page again?" in said
+        assert failed[1]["url"] in said
+        (start,) = (one for one in dialog.findChildren(QPushButton) if one.text() == "Start")
+        start.click()
+        model = session.window.model
+        await settled(lambda: len(model.ids) == 2)
+        new = next(model.view_of(one) for one in model.ids if one != folder.name)
+        assert new is not None
+        assert getattr(new.entry, "url", "") == failed[1]["url"]
