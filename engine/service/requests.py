@@ -163,10 +163,11 @@ class TaskRequests:
         return await self._start_after(task_id, asked, client, route)
 
     async def remainder(
-        self, task_id: str, variables: Mapping[str, Any] | None = None
+        self, task_id: str, variables: Mapping[str, Any] | None = None, *, page: str = ""
     ) -> Remainder:
         """Return the failed or missing parts of an ended task as a request.
 
+        With `page`, return only the page of this address, if it failed or is missing.
         Commands that lack variables, or texts to type, come with a `refusal`.
 
         Raises:
@@ -189,7 +190,8 @@ class TaskRequests:
         if isinstance(record, TaskRecord) and record.engine and record.engine.contract_id:
             contract = await self._contracts.get(record.engine.contract_id)
             urls = web_pages([*urls, *contract.missing])
-        return remaining_pages(task_id, asked, urls)
+        wanted = [url for url in urls if url == page] if page else urls
+        return remaining_pages(task_id, asked, wanted)
 
     async def _remaining_commands(
         self, task_id: str, record: TaskRecord, variables: Mapping[str, Any] | None
@@ -212,15 +214,18 @@ class TaskRequests:
         task_id: str,
         variables: Mapping[str, Any] | None = None,
         *,
+        page: str = "",
         client: str | None = None,
         route: str | None = None,
     ) -> TaskRecord:
-        """Start the failed parts of a task as a new task; `client` and `route` as in `rerun`.
+        """Start the failed parts of a task as a new task, or `page` alone.
+
+        `client` and `route` are as in `rerun`.
 
         Raises:
             NothingToRetry, and the errors of `remainder` and `start`.
         """
-        asked = (await self.remainder(task_id, variables)).whole
+        asked = (await self.remainder(task_id, variables, page=page)).whole
         return await self._start_after(task_id, asked, client, route)
 
     async def _start_after(

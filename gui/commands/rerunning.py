@@ -312,10 +312,12 @@ class Retrying(QObject):
         ctx.scope.changed.connect(self._allow)
         self._allow()
 
-    def ask(self, task_id: str) -> None:
-        """Read the failed units of this task and open the question."""
+    def ask(self, task_id: str, page: str = "") -> None:
+        """Read the failed units of this task, or one `page` of them, and open the question."""
         self._bridge.ask(
-            lambda engine: engine.requests.remainder(task_id), self._decide, name="look at failed"
+            lambda engine: engine.requests.remainder(task_id, page=page),
+            lambda found: self._decide(found, page),
+            name="look at failed",
         )
 
     def _ask_chosen(self) -> None:
@@ -327,14 +329,14 @@ class Retrying(QObject):
         views = self._ctx.scope.views() if len(self._ctx.scope) == 1 else []
         self._action.setEnabled(bool(views) and can_be_retried(views[0]))
 
-    def _decide(self, found: Remainder) -> None:
+    def _decide(self, found: Remainder, page: str) -> None:
         if found.refusal is not None and found.request is not None:
             self._complete_by_hand(found.task_id, found.request)
             return
         dialog = Question(self._ctx.parent)
         dialog.ask(self.tr("Retry what failed"), self._headline(found))
         elsewhere = self._ctx.ledgers.starts_here(bool(ledger_label(found.task_id)))
-        for text in (*self._sentences(found), elsewhere):
+        for text in (page, *self._sentences(found), elsewhere):
             if text:
                 dialog.add_text(text)
         if found.request:
@@ -342,7 +344,7 @@ class Retrying(QObject):
             dialog.add_button("keep", self.tr("Leave it"), default=True)
         else:
             dialog.add_button("keep", self.tr("Close"), default=True)
-        dialog.open_for(start=lambda: self._start(found.task_id))
+        dialog.open_for(start=lambda: self._start(found.task_id, page))
 
     def _complete_by_hand(self, task_id: str, request: Asked) -> None:
         note = self.tr(
@@ -377,10 +379,10 @@ class Retrying(QObject):
             return (new, text.format(count(found.failed), count(found.taken)))
         return (new,)
 
-    def _start(self, task_id: str) -> None:
+    def _start(self, task_id: str, page: str) -> None:
         async def start(engine: Engine) -> list[EngineError]:
             try:
-                await engine.requests.retry(task_id)
+                await engine.requests.retry(task_id, page=page)
             except EngineError as error:
                 return [error]
             return []

@@ -57,14 +57,14 @@ class Wishes(QObject):
     """Requests between parts of the window that do not depend on each other.
 
     `result` opens the result viewer of a task at a unit (or None), `retry` starts a task for its
-    failed units, `export` saves its results as a file, `task` selects a task. `pop_up` shows a
-    desktop notification, `unread` is the number of unread notices. `undo` (what, words, act)
-    offers an undo until it comes without words. `dropped` (mime, otherwise) handles a dropped
-    folder of tasks, and calls `otherwise` for anything else.
+    failed units (or for one page, if its address is not ""), `export` saves its results as a file,
+    `task` selects a task. `pop_up` shows a desktop notification, `unread` is the number of unread
+    notices. `undo` (what, words, act) offers an undo until it comes without words. `dropped` (mime,
+    otherwise) handles a dropped folder of tasks, and calls `otherwise` for anything else.
     """
 
     result = Signal(str, object)
-    retry = Signal(str)
+    retry = Signal(str, str)
     export = Signal(str)
     task = Signal(str)
     pop_up = Signal(object)

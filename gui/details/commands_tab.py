@@ -39,7 +39,8 @@ Step = Mapping[str, Any]
 
 _CHARS = 300
 _KINDS = {"success": "done", "error": "failed", "pending": "waiting"}
-_KIND_AT = 1
+_KIND_AT, _SAID_AT = 1, 5
+_PROSE = (_KIND_AT, 3, _SAID_AT)
 
 
 class StepModel(QAbstractTableModel):
@@ -92,8 +93,9 @@ class StepModel(QAbstractTableModel):
             return cells[index.column()]
         if role == TOOL_TIP:
             return plain_tip(cells[index.column()])
-        if role == COLOUR and index.column() == _KIND_AT:
-            kind = _kind(self._steps[index.row()])
+        kind = _kind(self._steps[index.row()])
+        failed_text = index.column() == _SAID_AT and kind == "failed"
+        if role == COLOUR and (index.column() == _KIND_AT or failed_text):
             return tone(TONES.get(kind, "muted"), QApplication.palette())
         return ", ".join(filter(None, cells)) if role == SPOKEN else None
 
@@ -165,6 +167,7 @@ class Commands(DetailTab):
         widths = (number, max(state, longest_state()), *rest)
         name, least = self.tr("Commands"), self.model.least
         self.table = PlainTable(self.model, name, widths, self, least=least)
+        self.table.elide_right(_PROSE)
         self.text = read_only_text(self, self.tr("The command in full"), fixed=True)
         self.picture = PicturePane(desk, self)
         self.retry = QPushButton(self.tr("Retry what failed…"), self)
@@ -173,7 +176,7 @@ class Commands(DetailTab):
         self._again = Throttle(self, AGAIN_MS, self._look)
         self._lay_out()
         self.table.selectionModel().currentRowChanged.connect(self._choose)
-        self.retry.clicked.connect(lambda: self.desk.wishes.retry.emit(self._task_id))
+        self.retry.clicked.connect(lambda: self.desk.wishes.retry.emit(self._task_id, ""))
         self.part.all_time.connect(desk.span.clear)
         desk.span.changed.connect(self._apply_time_range)
         self.part.show_span(desk.span.range)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -13,12 +14,13 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
 from engine.text import words
-from gui.engine_link.task_events import KEPT, TONES, EventRow
+from gui.engine_link.task_events import KEPT, TONES, UNIT_FAILED, EventRow, mark_failures
 from gui.style.tables import ALIGNMENT, COLOUR, DISPLAY, FONT, ROOT, SPOKEN, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip, tone
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 MOST_KINDS = 10  # unknown kinds with a chip of their own
+_HEAD_ROWS = 200  # among which the first progress is searched
 OTHER = ""  # chip of all other kinds
 TITLES = ("time", "kind", "text")
 
@@ -37,6 +39,7 @@ class EventModel(QAbstractTableModel):
         self._span: tuple[float, float] | None = None
         self._marked: frozenset[int] = frozenset()
         self._dropped = 0
+        self._failures: int | None = None  # failed units up to the last event, if known
         self.kinds: Counter[str] = Counter()
 
     @property
@@ -46,6 +49,7 @@ class EventModel(QAbstractTableModel):
 
     def add(self, rows: Sequence[EventRow]) -> int:
         """Append events and drop the oldest above the limit; return how many new ones are shown."""
+        rows, self._failures = mark_failures(rows, self._failures)
         self._count(rows)
         new = rows[-KEPT:]
         shown = [row for row in new if self._passes(row)]
@@ -65,6 +69,8 @@ class EventModel(QAbstractTableModel):
 
         They were `lines` of the lines counted before the first event.
         """
+        rows, failures = mark_failures(rows, None)
+        self._mark_first(failures)
         room = KEPT - len(self._rows)
         new = rows[-room:] if room > 0 else ()
         self._count(new)
@@ -77,6 +83,23 @@ class EventModel(QAbstractTableModel):
             self.endInsertRows()
         self.stand_behind(max(0, self._dropped - lines + len(rows) - len(new)))
         return len(shown)
+
+    def _mark_first(self, failures: int | None) -> None:
+        """Mark the first loaded progress if its unit failed, with the failures before it."""
+        head = enumerate(islice(self._rows, _HEAD_ROWS))
+        at = next((at for at, row in head if row.is_progress), None)
+        if at is None:
+            return
+        before, ((after,), _) = self._rows[at], mark_failures([self._rows[at]], failures)
+        if after.kind == before.kind:
+            return
+        self.kinds[self._switch(before.kind)] -= 1
+        self._count([after])
+        row = self.row_of(before.place)
+        self._rows[at] = after
+        if row is not None:
+            self._shown[row] = after
+            self.dataChanged.emit(self.index(row, 0), self.index(row, len(TITLES) - 1))
 
     def stand_behind(self, lines: int) -> None:
         """Set the number of lines in the file before the first loaded event."""
@@ -155,7 +178,7 @@ class EventModel(QAbstractTableModel):
     def clear(self) -> None:
         self.beginResetModel()
         self._rows, self._shown, self._hidden = [], [], frozenset()
-        self._dropped = 0
+        self._dropped, self._failures = 0, None
         self.kinds = Counter()
         self.endResetModel()
 
@@ -216,7 +239,8 @@ class EventModel(QAbstractTableModel):
             return f"{row.at}, {row.name}. {row.text}"
         if role == FONT and row.place in self._marked:
             return _bold()
-        if role == COLOUR and column == 1 and row.tone:
+        is_failure = row.kind == UNIT_FAILED
+        if role == COLOUR and row.tone and (column == 1 or (column == 2 and is_failure)):
             return tone(row.tone, QApplication.palette())
         return None
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSizePolicy, QV
 
 from engine.model.display import display, elide_middle
 from engine.model.kind_traits import traits_of
-from engine.model.records import Status, TaskView, Unreadable
+from engine.model.records import Status, TaskRecord, TaskView, Unreadable
 from engine.service.engine import Engine, LiveFrame
 from gui.context.window_context import Desk, WindowContext
 from gui.details.details_tab import DetailTab
@@ -26,8 +26,10 @@ LEAST = QSize(320, 200)
 
 
 def has_page(view: TaskView) -> bool:
-    """Return whether tasks of this kind use a browser of this program."""
-    return traits_of(getattr(view.entry, "kind", "")).in_browser
+    """Return whether the task has not ended and its kind uses a browser of this program."""
+    entry = view.entry
+    ended = isinstance(entry, TaskRecord) and entry.is_terminal
+    return not ended and traits_of(getattr(entry, "kind", "")).in_browser
 
 
 def can_be_watched(view: TaskView) -> bool:

@@ -207,7 +207,9 @@ class Details(QWidget):
         if changed:
             self.events.start_over(self._task_id)
             self.wants_events.emit(self._task_id)
-        self._offer_tabs(view)
+        self._offer_tabs(view, stays=None if changed else self._tabs.currentWidget())
+        if changed:
+            self._count_pictures(view)
         self._update_tabs()
         self.shown.emit(view)
 
@@ -244,10 +246,11 @@ class Details(QWidget):
             self._wanted = self._keys[at]
         self._update_tabs()
 
-    def _offer_tabs(self, view: TaskView) -> None:
+    def _offer_tabs(self, view: TaskView, stays: QWidget | None) -> None:
+        """Hide the tabs that do not suit the task, but never the one that the user looks at."""
         self._offering = True  # Qt leaves a tab that is hidden, which is no choice of the user
         for tab in self._more:
-            at, suits = self._tabs.indexOf(tab), tab.kind.suits(view)
+            at, suits = self._tabs.indexOf(tab), tab.kind.suits(view) or tab is stays
             if self._tabs.isTabVisible(at) != suits:
                 self._tabs.setTabVisible(at, suits)
         self._offering = False
@@ -276,6 +279,24 @@ class Details(QWidget):
     def _name_events(self, count: int) -> None:
         name = words.say("details.events.count", count=words.count(count))
         self._tabs.setTabText(1, name if count else words.say("details.events"))
+
+    def _count_pictures(self, view: TaskView) -> None:
+        """Name the number of an ended task's screenshots; those of a live one still come."""
+        self._name_pictures(None)
+        entry, task_id = view.entry, view.task_id
+        if self._desk is not None and isinstance(entry, TaskRecord) and entry.is_terminal:
+            self._desk.bridge.ask(
+                lambda engine: engine.reading.files(task_id),
+                lambda files: self._name_pictures(sum(one.is_picture for one in files)),
+                lambda _: None,  # the tab itself shows the error
+                name=f"pictures {id(self)}",
+            )
+
+    def _name_pictures(self, number: int | None) -> None:
+        name = words.say("details.screenshots")
+        counted = words.say("details.screenshots.count", count=words.count(number or 0))
+        at = self._keys.index("screenshots") if "screenshots" in self._keys else -1
+        self._tabs.setTabText(at, name if number is None else counted)
 
 
 def has_times(view: TaskView) -> bool:

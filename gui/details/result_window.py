@@ -166,6 +166,7 @@ class ResultWindow(InOrder, QWidget):
         self.tabs.currentChanged.connect(self._soon.request)
         self.pages.chosen.connect(self._soon.request)
         self.pages.activated.connect(self._open_unit)
+        self.pages.strip.source_wanted.connect(lambda _: self.show_tab(self.source))
         self.pages.counted.connect(self._select_wanted)
         self.back.clicked.connect(lambda: self._step(-1))
         self.on.clicked.connect(lambda: self._step(1))

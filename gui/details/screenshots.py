@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
+    QApplication,
     QHBoxLayout,
     QListWidget,
     QListWidgetItem,
@@ -47,6 +49,7 @@ from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import TaskView
 from engine.results.file_reader import FileFacts
+from engine.results.units import Unit
 from engine.service.engine import Engine
 from engine.text.words import size_words
 from gui.context.window_context import Desk
@@ -54,8 +57,8 @@ from gui.details.details_tab import DetailTab, PartBar
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.drag_and_drop import DragGesture, carried, carry
-from gui.style.theme import plain_label, plain_tip
-from gui.style.widgets import arrange
+from gui.style.theme import plain_label, plain_tip, tone
+from gui.style.widgets import ElidedLabel, arrange
 
 Wanted = Callable[[QPoint | None], tuple[str, str] | None]
 
@@ -120,6 +123,8 @@ class FileHandle(QObject):
 # Only screenshot formats: an SVG decoder would parse untrusted XML.
 _MAGIC = ((b"\x89PNG", b"png"), (b"\xff\xd8\xff", b"jpeg"), (b"RIFF", b"webp"))
 MOST_PIXELS = 60_000_000  # A full page of 240 MB decoded; larger images are scaled down
+_FRAME = 1  # pixel around an image
+_LEAST_HALF = 64  # Pixels of a side that is not halved any more
 STEPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 
 
@@ -149,14 +154,33 @@ def decoded(data: bytes, most: QSize | None = None) -> tuple[QImage, QSize]:
     return reader.read(), size
 
 
+def halves(image: QImage) -> tuple[QImage, ...]:
+    """Return the image at 1/2, 1/4, 1/8…, smoothly scaled: letters break if pixels are skipped.
+
+    Slow, for a worker thread.
+    """
+    found: list[QImage] = []
+    while min(image.width(), image.height()) > _LEAST_HALF:
+        image = image.scaled(
+            image.size() / 2,
+            Qt.AspectRatioMode.IgnoreAspectRatio,
+            Qt.TransformationMode.SmoothTransformation,
+        )
+        found.append(image)
+    return tuple(found)
+
+
 class PictureView(QAbstractScrollArea):
-    """Scrollable image view; `zoomed` reports each new scale (1.0 is one pixel per pixel)."""
+    """Scrollable image view with a thin frame around the image.
+
+    `zoomed` reports each new scale (1.0 is one pixel per pixel).
+    """
 
     zoomed = Signal(float)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._image = QImage()
+        self._image, self._halves = QImage(), tuple[QImage, ...]()
         self._fit, self._scale = True, 1.0
         self._grabbed: QPoint | None = None
         self.setAccessibleName(self.tr("Picture"))
@@ -171,9 +195,9 @@ class PictureView(QAbstractScrollArea):
         """True while the image is larger than the view."""
         return self.horizontalScrollBar().maximum() + self.verticalScrollBar().maximum() > 0
 
-    def show_image(self, image: QImage) -> None:
-        """Show this image; a null image clears the view."""
-        self._image = image
+    def show_image(self, image: QImage, smaller: tuple[QImage, ...] = ()) -> None:
+        """Show this image with its `halves`; a null image clears the view."""
+        self._image, self._halves = image, smaller
         self._arrange()
 
     def fit(self) -> None:
@@ -198,8 +222,16 @@ class PictureView(QAbstractScrollArea):
             return
         painter = QPainter(self.viewport())
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, self.scale < 2)
-        painter.drawImage(self._place(), self._image)
+        place = self._place()
+        painter.drawImage(place, self._painted())
+        painter.setPen(tone("line", QApplication.palette()))  # A white page has no visible edge
+        painter.drawRect(place.toRect().adjusted(-1, -1, 0, 0))
         painter.end()
+
+    def _painted(self) -> QImage:
+        """Return the smallest version of the image that is not enlarged at this scale."""
+        width = self._image.width() * self.scale
+        return next((one for one in reversed(self._halves) if one.width() >= width), self._image)
 
     def resizeEvent(self, event: object) -> None:
         self._arrange()
@@ -231,8 +263,9 @@ class PictureView(QAbstractScrollArea):
         if self._image.isNull():
             return 1.0
         room, ratio = self.maximumViewportSize(), self.devicePixelRatioF()
-        across = room.width() * ratio / self._image.width()
-        return max(0.01, min(1.0, across, room.height() * ratio / self._image.height()))
+        across = (room.width() - 2 * _FRAME) * ratio / self._image.width()
+        down = (room.height() - 2 * _FRAME) * ratio / self._image.height()
+        return max(0.01, min(1.0, across, down))
 
     def _size(self) -> QSize:
         scale = self.scale / self.devicePixelRatioF()
@@ -240,9 +273,10 @@ class PictureView(QAbstractScrollArea):
 
     def _place(self) -> QRectF:
         size, room = self._size(), self.viewport().size()
-        left = max(0, (room.width() - size.width()) // 2) - self.horizontalScrollBar().value()
-        top = max(0, (room.height() - size.height()) // 2) - self.verticalScrollBar().value()
-        return QRectF(left, top, size.width(), size.height())
+        left = max(_FRAME, (room.width() - size.width()) // 2)
+        top = max(_FRAME, (room.height() - size.height()) // 2)
+        across, down = self.horizontalScrollBar().value(), self.verticalScrollBar().value()
+        return QRectF(left - across, top - down, size.width(), size.height())
 
     def _arrange(self) -> None:
         size, room = self._size(), self.viewport().size()
@@ -250,7 +284,7 @@ class PictureView(QAbstractScrollArea):
             (self.horizontalScrollBar(), size.width(), room.width()),
             (self.verticalScrollBar(), size.height(), room.height()),
         ):
-            bar.setRange(0, 0 if self._fit else max(0, there - seen))
+            bar.setRange(0, 0 if self._fit else max(0, there + 2 * _FRAME - seen))
             bar.setPageStep(seen)
             bar.setSingleStep(40)
         self.viewport().update()
@@ -261,6 +295,7 @@ THUMB = QSize(160, 110)
 MOST_THUMBS = 2_000
 AGAIN_MS = 2_000  # delay before a live task's files are listed again
 _NAME = Qt.ItemDataRole.UserRole
+_CAPTION, _FACTS = _NAME + 1, _NAME + 2
 
 
 class Screenshots(DetailTab):
@@ -328,6 +363,8 @@ class Screenshots(DetailTab):
             new = [one for one in files if one.is_picture and one.name not in self._known]
             for one in new[:MOST_THUMBS]:
                 await self._add(engine, task_id, one)
+            if new:
+                await self._read_captions(engine, task_id)
         except EngineError as error:
             self._nothing.show_text(language.sentence(error))
         self._nothing.setVisible(not self._known)
@@ -340,7 +377,9 @@ class Screenshots(DetailTab):
         facts = f"{size.width()} × {size.height()} · {size_words(file.size_bytes)}"
         self._known[file.name] = file
         item = QListWidgetItem(name)
+        item.setSizeHint(QSize(0, THUMB.height() + 4))  # As wide as the list: long names are elided
         item.setData(_NAME, file.name)
+        item.setData(_FACTS, f"{name}\n{facts}")
         item.setToolTip(plain_tip(f"{name}\n{facts}"))
         if not image.isNull():
             item.setIcon(QIcon(QPixmap.fromImage(image)))
@@ -349,6 +388,29 @@ class Screenshots(DetailTab):
         self._parts.show()
         if self.thumbs.currentItem() is None and not item.isHidden():
             self.thumbs.setCurrentItem(item)
+
+    async def _read_captions(self, engine: Engine, task_id: str) -> None:
+        """Caption the images with the address and title of the page that they show."""
+        missing = {
+            str(item.data(_NAME)).rpartition("/")[2]: item
+            for item in map(self.thumbs.item, range(self.thumbs.count()))
+            if not item.data(_CAPTION)
+        }
+        async with aclosing(engine.reading.units(task_id)) as parts:
+            async for part in parts:
+                for unit in part.units:
+                    if (item := missing.pop(unit.shot, None)) is not None:
+                        self._caption(item, unit)
+                if not missing:
+                    return
+
+    def _caption(self, item: QListWidgetItem, unit: Unit) -> None:
+        facts = "\n".join(filter(None, (unit.name, unit.title)))
+        item.setToolTip(plain_tip(f"{facts}\n{item.data(_FACTS)}"))
+        item.setText(unit.name)
+        item.setData(_CAPTION, " · ".join(filter(None, (unit.title, unit.name))))
+        if item is self.thumbs.currentItem():
+            self.picture.caption.show_text(str(item.data(_CAPTION)))
 
     def _apply_time_range(self) -> None:
         """Show only images taken in the time range selected in the Timeline."""
@@ -379,6 +441,12 @@ class Screenshots(DetailTab):
         item = self.thumbs.currentItem()
         if item is not None and self._task_id:
             self.picture.show_picture(self._task_id, str(item.data(_NAME)))
+            self.picture.caption.show_text(str(item.data(_CAPTION) or ""))
+
+
+def _with_halves(data: bytes) -> tuple[QImage, tuple[QImage, ...], QSize]:
+    image, size = decoded(data)
+    return image, halves(image), size
 
 
 class PicturePane(QWidget):
@@ -389,6 +457,7 @@ class PicturePane(QWidget):
         self._desk = desk
         self.view = PictureView(self)
         self._facts = plain_label("", self, tone="muted")
+        self.caption = ElidedLabel("", self)
         self._size, self._problem = QSize(), ""
         self._shown: tuple[str, str] | None = None
         self._lay_out()
@@ -411,13 +480,14 @@ class PicturePane(QWidget):
             button.clicked.connect(lambda _=False, act=act: act())
             row.addWidget(button)
         row.addWidget(self._facts)
-        row.addStretch(1)
+        row.addWidget(self.caption, 1)
         arrange(QVBoxLayout(self), row, (self.view, 1), margins=0)
 
     def clear(self) -> None:
         """Show no image."""
         self._desk.bridge.call_off(self._name)
         self._size, self._problem, self._shown = QSize(), "", None
+        self.caption.show_text("")
         self.view.show_image(QImage())
 
     def _file_at(self, at: QPoint | None) -> tuple[str, str] | None:
@@ -438,12 +508,12 @@ class PicturePane(QWidget):
             data = await self._desk.bridge.engine.reading.picture(task_id, name)
         except EngineError as error:
             self._problem, data = language.sentence(error), None
-        image, self._size = await asyncio.to_thread(decoded, data or b"")
+        image, smaller, self._size = await asyncio.to_thread(_with_halves, data or b"")
         if image.isNull() and not self._problem:
             self._problem = self.tr("This picture is not there, or is none.")
         elif not image.isNull():
             self._problem = ""
-        self.view.show_image(image)
+        self.view.show_image(image, smaller)
 
     def _tell(self) -> None:
         if self._problem:

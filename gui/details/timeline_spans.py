@@ -59,7 +59,7 @@ def spans_of(rows: Iterable[EventRow], units: Sequence[UnitTime]) -> list[Span]:
     found = [_of_command(unit) for unit in own]
     last = 0.0
     for row in rows:
-        if not row.ts or (own and row.kind == "progress"):
+        if not row.ts or (own and row.is_progress):
             continue
         found.append(_of_event(row, took, last))
         if row.kind in _STEPS or row.kind == "started":
@@ -79,12 +79,13 @@ def _of_event(row: EventRow, took: Mapping[str, UnitTime], last: float) -> Span:
     start, exact, tone = row.ts, True, row.tone
     if row.kind == "tool_call" and row.took_ms is not None:
         start = row.ts - row.took_ms
-    elif row.kind == "progress":
+    elif row.is_progress:
         unit = took.get(_address(row.unit))
         known = unit is not None
         start = row.ts - unit.took_ms if unit is not None else (last or row.ts)
         exact = known or start == row.ts
-        tone = "bad" if unit is not None and unit.failed else "running"
+        failed = row.tone == "bad" or (unit is not None and unit.failed)
+        tone = "bad" if failed else "running"
     if row.kind in _STEPS and not tone:
         tone = "running"
     start = min(start, row.ts)

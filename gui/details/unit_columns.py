@@ -43,6 +43,8 @@ class UnitColumn(NamedTuple):
     is_rare: bool = False
 
 
+REASONS: Final = ("reason", "error")
+PROSE: Final = ("state", "title", "earlier", *REASONS)  # elided at the right
 _SIGN_CHARS = 3  # extra width of the sign
 
 
@@ -171,7 +173,7 @@ PAGE_COLUMNS: Final = (
         "depth",
         lambda unit: "" if unit.depth is None else str(unit.depth),
         lambda unit: _number(unit.depth),
-        6,
+        8,
         is_number=True,
     ),
     UnitColumn(

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from engine.contracts.contract_progress import ContractView
-from engine.model.display import clipboard_cell
+from engine.model.display import ELLIPSIS, clipboard_cell
 from engine.model.errors import EngineError
+from engine.model.kind_traits import traits_of
 from engine.model.records import TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter, UnitPart, UnitState
 from engine.text.words import count
@@ -21,6 +22,8 @@ from gui.context.window_context import Desk
 from gui.details.details_tab import DetailTab, PartBar
 from gui.details.unit_columns import (
     ITEM_COLUMNS,
+    PROSE,
+    REASONS,
     TONES,
     KindChips,
     UnitColumn,
@@ -29,9 +32,11 @@ from gui.details.unit_columns import (
     spoken,
     title_of,
 )
+from gui.details.unit_strip import UnitStrip, is_address, whole_name
 from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
 from gui.i18n import language
 from gui.style.accessibility import search_field
+from gui.style.questions import open_in_browser
 from gui.style.tables import (
     ALIGNMENT,
     COLOUR,
@@ -74,6 +79,7 @@ class UnitModel(QAbstractTableModel):
         self._filtering = SlicedWork(self, budget_ms=_SLICE_MS)
         self._filtering.done.connect(self._show_passed)
         self.beyond = 0
+        self.has_reasons = False
         self._of_steps = False
         self.kinds: Counter[str] = Counter()
         self._used = dict.fromkeys((at for at, one in enumerate(columns) if one.is_rare), False)
@@ -104,7 +110,7 @@ class UnitModel(QAbstractTableModel):
         self._all, self._shown = [], []
         self._filtering.cancel()
         self.kinds, self._used = Counter(), dict.fromkeys(self._used, False)
-        self.beyond = 0
+        self.beyond, self.has_reasons = 0, False
         self.endResetModel()
         self.changed.emit()
 
@@ -114,6 +120,7 @@ class UnitModel(QAbstractTableModel):
         self.beyond += max(0, len(units) - room)
         units = units[: max(0, room)]
         self._all.extend(units)
+        self.has_reasons = self.has_reasons or any(one.reason for one in units)
         for at in (at for at, used in self._used.items() if not used):
             self._used[at] = any(map(self.columns[at].value, units))
         self.kinds.update(one.answer if self._by_answer else one.state for one in units)
@@ -189,6 +196,8 @@ class UnitModel(QAbstractTableModel):
         if role == COLOUR and column.is_toned:
             kind = unit.answer if column.key == "code" else unit.state
             return tone(TONES.get(kind, "muted"), QApplication.palette())
+        if role == COLOUR and column.key in REASONS and unit.state == UnitState.FAILED:
+            return tone(TONES[UnitState.FAILED], QApplication.palette())
         if role == TOOL_TIP:
             return plain_tip(column.text(unit))
         return spoken(unit) if role == SPOKEN else None
@@ -237,7 +246,7 @@ class UnitList(QWidget):
     """List of units; `chosen` carries the current unit, `activated` an opened one.
 
     `counted` is emitted when the counts change. `more` may yield rows of other kinds after the
-    units.
+    units. `retry` is offered for the address of a failed page while it is set.
     """
 
     chosen = Signal(object)
@@ -258,11 +267,14 @@ class UnitList(QWidget):
         widths = [max(one.width, longest_state() * one.is_toned) for one in columns]
         grows = next(at for at, column in enumerate(columns) if column.key in ("name", "url"))
         self.table = PlainTable(self.model, self.tr("Items"), widths, self, grows=grows)
+        self.table.elide_right([at for at, one in enumerate(columns) if one.key in PROSE])
         self.table.let_sort()
         self.table.show_columns(self.model.rare_columns)
         self.search = search_field(self, self.tr("Search items"))
         self.chips = KindChips(KINDS, kind_word, self)
         self._state = ElidedLabel("muted", self)
+        self.strip = UnitStrip(desk, self)
+        self.retry: Callable[[str], object] | None = None
         self._typed = Debounce(self, _TYPED_MS, self._filter)
         self._again = Throttle(self, AGAIN_MS, self._read)
         self._lay_out()
@@ -271,7 +283,8 @@ class UnitList(QWidget):
     def _lay_out(self) -> None:
         self.search.setFixedWidth(26 * self.fontMetrics().averageCharWidth())
         self.top = arrange(QHBoxLayout(), self.search, self.chips, 1, self._state)
-        arrange(QVBoxLayout(self), self.top, (self.table, 1), margins=(0, 6, 0, 0), spacing=6)
+        parts = (self.top, (self.table, 1), self.strip)
+        arrange(QVBoxLayout(self), *parts, margins=(0, 6, 0, 0), spacing=6)
         self.setFocusProxy(self.table)
 
     def _connect(self) -> None:
@@ -280,6 +293,10 @@ class UnitList(QWidget):
         self.model.changed.connect(self._show_state)
         self.table.activated.connect(self._activate)
         self.table.selectionModel().currentRowChanged.connect(self._choose)
+        self.model.modelReset.connect(self._show_in_full)
+        self.strip.picture_wanted.connect(self.activated)
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.table.customContextMenuRequested.connect(self._open_menu)
         QShortcut(QKeySequence.StandardKey.Copy, self.table, self.copy).setContext(
             Qt.ShortcutContext.WidgetShortcut
         )
@@ -367,6 +384,7 @@ class UnitList(QWidget):
     def _show_state(self) -> None:
         self.chips.show_counts(self.model.kinds)
         self.table.show_columns(self.model.rare_columns)
+        self.table.favour_last(self.model.has_reasons)
         shown, total = self.model.rowCount(), self.model.total
         if self._problem:
             text = self._problem
@@ -392,6 +410,56 @@ class UnitList(QWidget):
 
     def _choose(self, current: QModelIndex, _: QModelIndex) -> None:
         self.chosen.emit(self.model.unit_at(current.row()) if current.isValid() else None)
+        self._show_in_full()
+
+    def _show_in_full(self) -> None:
+        self.strip.show_unit(self._task_id, self.current)
+
+    # Row menu.
+
+    def menu(self, unit: Unit) -> QMenu:
+        """Return the menu of a row; the caller deletes it."""
+        menu = QMenu(self)
+        if is_address(unit):
+            menu.addAction(self.tr("Copy &address")).triggered.connect(
+                lambda: self._with_address(unit, QGuiApplication.clipboard().setText)
+            )
+            menu.addAction(self.tr("Open in &browser")).triggered.connect(
+                lambda: self._with_address(unit, open_in_browser)
+            )
+        menu.addAction(self.tr("Copy &row")).triggered.connect(self.copy)
+        menu.addSeparator()
+        if unit.shot:
+            menu.addAction(self.tr("Show &screenshot")).triggered.connect(
+                lambda: self.activated.emit(unit)
+            )
+        menu.addAction(self.tr("Show s&ource")).triggered.connect(
+            lambda: self.strip.source_wanted.emit(unit)
+        )
+        is_whole = is_address(unit) and not unit.name.endswith(ELLIPSIS)
+        if (retry := self.retry) and unit.state == UnitState.FAILED and is_whole:
+            menu.addAction(self.tr("Re&try this page…")).triggered.connect(lambda: retry(unit.name))
+        return menu
+
+    def _open_menu(self, at: QPoint) -> None:
+        index = self.table.indexAt(at)
+        unit = self.model.unit_at(index.row()) if index.isValid() else self.current
+        if unit is not None:
+            menu = self.menu(unit)
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(self.table.viewport().mapToGlobal(at))
+
+    def _with_address(self, unit: Unit, act: Callable[[str], object]) -> None:
+        """Call `act` with the whole address, of which the list holds the start only."""
+        if not unit.name.endswith(ELLIPSIS):
+            act(unit.name)
+            return
+        task_id = self._task_id
+        self._desk.bridge.ask(
+            lambda engine: engine.reading.unit(task_id, unit),
+            lambda row: act(whole_name(unit, row or {})),
+            name=f"address {id(self)}",
+        )
 
 
 class Items(DetailTab):
@@ -409,8 +477,9 @@ class Items(DetailTab):
         self.part = PartBar(self)
         arrange(QVBoxLayout(self), self.part, self.list, margins=0)
         self.setFocusProxy(self.list)
-        self.retry.clicked.connect(self._retry)
+        self.retry.clicked.connect(lambda: self._retry(""))
         self.list.activated.connect(self._open)
+        self.list.strip.source_wanted.connect(self._open)
         self.list.counted.connect(self._offer)
         self.list.model.changed.connect(self._offer)
         self.part.all_time.connect(desk.span.clear)
@@ -436,11 +505,14 @@ class Items(DetailTab):
         """Offer a retry for ended tasks only: a running task may still process the item."""
         entry = self._view.entry if self._view is not None else None
         ended = isinstance(entry, TaskRecord) and entry.is_terminal
-        self.retry.setVisible(ended and self.list.model.kinds[UnitState.FAILED] > 0)
+        offers = ended and self.list.model.kinds[UnitState.FAILED] > 0
+        crawls = traits_of(getattr(entry, "kind", "")).crawls
+        self.retry.setVisible(offers)
+        self.list.retry = self._retry if offers and crawls else None
 
-    def _retry(self) -> None:
+    def _retry(self, page: str) -> None:
         if self._view is not None:
-            self.desk.wishes.retry.emit(self._view.task_id)
+            self.desk.wishes.retry.emit(self._view.task_id, page)
 
     def _open(self, unit: Unit) -> None:
         if self._view is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -29,8 +29,10 @@ _HEAD_CHARS = 300
 _UNIT_CHARS = 400
 _CLIPPED = "_clipped"  # Must match the name in `engine.ledger.event_search`
 REFUSED = "refused"  # Key of the filter for refused requests; their kind in the file is `log`
+UNIT_FAILED = "unit_failed"  # Key of the filter for failed units; their kind is `progress`
 TONES = {
     "failed": "bad",
+    UNIT_FAILED: "bad",
     "completed": "good",
     "cancelled": "cancelled",
     "cancel_requested": "warning",
@@ -45,7 +47,8 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
 
     `guarded` is its clipboard line where that differs. `refused` and `wait` describe a refused
     address and a wait. `place` is the byte offset of its line, `took_ms` its reported duration,
-    `unit` the unit that it completed.
+    `unit` the unit that it completed. `failures` counts the failed units so far; -1 if the event
+    reports no progress.
     """
 
     at: str
@@ -60,6 +63,11 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     ts: float = 0
     took_ms: float | None = None
     unit: str = ""
+    failures: int = -1
+
+    @property
+    def is_progress(self) -> bool:
+        return self.failures >= 0
 
     @property
     def line(self) -> str:
@@ -96,10 +104,41 @@ def event_row(event: TaskEvent, place: int = -1) -> EventRow:
         ts=moment(event.ts) or 0,
         took_ms=moment(data.get("durationMs")) if event.kind == "tool_call" else None,
         unit=display(_str(data.get("message")), _UNIT_CHARS) if event.kind == "progress" else "",
+        failures=_failures(data) if event.kind == "progress" else -1,
     )
     # Computed here on a worker thread, because all rows may be copied at once.
+    return _guarded(row)
+
+
+def _guarded(row: EventRow) -> EventRow:
     guarded = "\t".join(map(clipboard_cell, (row.at, row.name, row.text)))
-    return row if guarded == row.line else msgspec.structs.replace(row, guarded=guarded)
+    plain = f"{row.at}\t{row.name}\t{row.text}"
+    return replace(row, guarded="" if guarded == plain else guarded)
+
+
+def _failures(data: dict[str, Any]) -> int:
+    failed = data.get("unitsFailed")
+    return max(0, failed) if isinstance(failed, int) else 0
+
+
+def mark_failures(
+    rows: Sequence[EventRow], before: int | None
+) -> tuple[list[EventRow], int | None]:
+    """Mark the events of failed units: those in which the number of failed units grew.
+
+    `before` is that number before `rows`, None if unknown; return it after `rows` too.
+    """
+    marked: list[EventRow] = []
+    for row in rows:
+        before = 0 if row.kind == "started" else before
+        failed = row.is_progress and before is not None and row.failures > before
+        before = row.failures if row.is_progress else before
+        marked.append(_of_failure(row) if failed else row)
+    return marked, before
+
+
+def _of_failure(row: EventRow) -> EventRow:
+    return _guarded(replace(row, kind=UNIT_FAILED, name=kind_name(UNIT_FAILED), tone="bad"))
 
 
 def _told(refused: Refusal | None, wait: Wait | None) -> str:

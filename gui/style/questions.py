@@ -227,6 +227,19 @@ def show_folder(folder: Path) -> None:
         _tell_place(folder)
 
 
+def open_in_browser(address: str) -> None:
+    """Open a web page in the desktop's browser; other schemes are refused with a message."""
+    page = QUrl(address, QUrl.ParsingMode.StrictMode)
+    if page.scheme() in ("http", "https") and QDesktopServices.openUrl(page):
+        return
+    translate = QCoreApplication.translate
+    question = Question(QApplication.activeWindow())
+    question.ask(translate("Folders", "Open in browser"), translate("Folders", "No browser opened"))
+    question.add_text(address)
+    question.add_button("close", translate("Folders", "Close"), default=True)
+    question.open_for()
+
+
 def _tell_place(folder: Path) -> None:
     translate = QCoreApplication.translate
     question = Question(QApplication.activeWindow())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,18 +11,25 @@ from PySide6.QtCore import (
     QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
+    QPoint,
+    QPointF,
+    QRect,
+    QSize,
     Qt,
 )
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QPainter, QPalette, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QHeaderView,
+    QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
     QWidget,
 )
+
+from gui.style.theme import tone
 
 AnyIndex = QModelIndex | QPersistentModelIndex
 
@@ -37,7 +44,13 @@ SPOKEN_MORE: Final = int(Qt.ItemDataRole.AccessibleDescriptionRole)
 
 
 LAST_CHARS, LEAST_CHARS = 28, 24  # Characters of the last column, and of the one that grows
-PAD = 16  # Pixels of a column around its text
+_LAST_SHARE = 0.55  # of the free room, for a last column that explains failures
+CELL_PAD = 8  # Pixels at each side of a text
+PAD = 2 * CELL_PAD
+_STYLE_PAD = 3  # Pixels that Qt's own delegate leaves
+_ROW_PAD, _LEAST_LINE = 10, 14
+_ARROW = 7
+_MIDDLE = Qt.AlignmentFlag.AlignVCenter
 
 
 class PlainTable(QTableView):
@@ -58,6 +71,7 @@ class PlainTable(QTableView):
         least: Sequence[int] = (),
     ) -> None:
         super().__init__(parent)
+        self._last_matters = False
         self._grows, self._touched, self._fitting = grows, False, False
         self._widths, self._least = tuple(widths), tuple(least)
         self.setModel(model)
@@ -79,8 +93,6 @@ class PlainTable(QTableView):
         for at, chars in enumerate(widths):
             if chars:
                 header.resizeSection(at, chars * character + PAD)
-        if self._grows >= 0:
-            self.setItemDelegateForColumn(self._grows, _EndsMatter(self))
         header.sectionResized.connect(self._note_drag)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -94,6 +106,16 @@ class PlainTable(QTableView):
         changed = {at: shown for at, shown in wanted.items() if header.isSectionHidden(at) == shown}
         if changed:
             self._share_room(changed)
+
+    def elide_right(self, columns: Collection[int]) -> None:
+        """Elide these columns of prose at the right; others (addresses, paths) in the middle."""
+        self.setItemDelegate(_Cells(self, columns))
+
+    def favour_last(self, wanted: bool) -> None:
+        """Give the last column the larger part of the free room, while it has something to say."""
+        if wanted != self._last_matters:
+            self._last_matters = wanted
+            self._share_room()
 
     def _share_room(self, shown: Mapping[int, bool] | None = None) -> None:
         self._fitting = True
@@ -111,8 +133,10 @@ class PlainTable(QTableView):
             return
         others = sum(header.sectionSize(at) for at in range(last) if at != self._grows)
         character = self.fontMetrics().averageCharWidth()
-        room = self.viewport().width() - others - LAST_CHARS * character
-        header.resizeSection(self._grows, max(LEAST_CHARS * character, room))
+        room = self.viewport().width() - others
+        share = int(room * _LAST_SHARE) if self._last_matters else 0
+        left = room - max(LAST_CHARS * character, share)
+        header.resizeSection(self._grows, max(LEAST_CHARS * character, left))
 
     def _fit(self) -> None:
         character = self.fontMetrics().averageCharWidth()
@@ -143,14 +167,82 @@ class PlainTable(QTableView):
         self.setSortingEnabled(True)
 
 
-class _EndsMatter(QStyledItemDelegate):
-    """Delegate that elides addresses at the left, since those of a crawl differ at their ends."""
+class _Cells(QStyledItemDelegate):
+    """Delegate that pads cells as the task list does, and elides `prose` at the right."""
 
-    def initStyleOption(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> None:
+    def __init__(self, table: QTableView, prose: Collection[int]) -> None:
+        super().__init__(table)
+        self._table, self._prose = table, frozenset(prose)
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: AnyIndex) -> None:
         super().initStyleOption(option, index)
-        option.textElideMode = Qt.TextElideMode.ElideLeft
+        if index.column() in self._prose:
+            option.textElideMode = Qt.TextElideMode.ElideRight
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: AnyIndex) -> None:
+        panel = QStyle.PrimitiveElement.PE_PanelItemViewItem
+        self._table.style().drawPrimitive(panel, option, painter, self._table)
+        inner, pad = QStyleOptionViewItem(option), CELL_PAD - _STYLE_PAD
+        inner.rect = option.rect.adjusted(pad, 0, -pad, 0)
+        super().paint(painter, inner, index)
+
+
+class PlainHeader(QHeaderView):
+    """Header in the style of the task list, with an arrow in the sorted column."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setSectionsClickable(True)
+
+    def sizeHint(self) -> QSize:
+        return QSize(super().sizeHint().width(), self.fontMetrics().height() + _ROW_PAD)
+
+    def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:
+        model, palette = self.model(), QApplication.palette()
+        is_sorted = self.isSortIndicatorShown() and self.sortIndicatorSection() == section
+        painter.save()
+        paint_header_ground(painter, rect)
+        text = palette.color(QPalette.ColorRole.WindowText)
+        painter.setPen(text if is_sorted else tone("muted", palette))
+        room = rect.adjusted(CELL_PAD, 0, -CELL_PAD, 0)
+        if is_sorted:
+            down = self.sortIndicatorOrder() == Qt.SortOrder.DescendingOrder
+            right = QPointF(room.right() - _ARROW / 2, room.center().y())
+            left = QPointF(room.left() + _ARROW / 2, room.center().y())
+            paint_arrow(painter, left if self.isRightToLeft() else right, down)
+            wide = _ARROW + 4
+            mirrored = self.isRightToLeft()
+            room = room.adjusted(wide if mirrored else 0, 0, 0 if mirrored else -wide, 0)
+        title = str(model.headerData(section, Qt.Orientation.Horizontal, DISPLAY) or "")
+        side = model.headerData(section, Qt.Orientation.Horizontal, ALIGNMENT)
+        side = self.defaultAlignment() if side is None else Qt.AlignmentFlag(side)
+        across = side & Qt.AlignmentFlag.AlignHorizontal_Mask
+        side = QStyle.visualAlignment(self.layoutDirection(), across) | _MIDDLE
+        shown = self.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, room.width())
+        painter.drawText(room, int(side), shown)
+        painter.restore()
+
+
+def paint_header_ground(painter: QPainter, rect: QRect) -> None:
+    """Paint the background and the lines of a header section; set the line's pen."""
+    palette = QApplication.palette()
+    painter.fillRect(rect, palette.window())
+    painter.setPen(tone("line", palette))
+    painter.drawLine(rect.bottomLeft(), rect.bottomRight())
+    painter.drawLine(rect.topRight() + QPoint(0, 5), rect.bottomRight() - QPoint(0, 5))
+
+
+def paint_arrow(painter: QPainter, at: QPointF, down: bool) -> None:
+    """Paint a small arrow that points up for ascending, as on every desktop."""
+    half, rise = _ARROW / 2, 3 if down else -3
+    pen = QPen(painter.pen())
+    pen.setWidthF(1.5)
+    painter.save()
+    painter.setPen(pen)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    points = [QPointF(-half, 0), QPointF(0, rise), QPointF(half, 0)]
+    painter.drawPolyline([at + point - QPointF(0, rise / 2) for point in points])
+    painter.restore()
 
 
 def marked_rows(table: QTableView) -> list[int]:
@@ -162,8 +254,15 @@ def marked_rows(table: QTableView) -> list[int]:
     return sorted({row for span in spans for row in range(span.top(), span.bottom() + 1)})
 
 
+def row_height(font_height: int) -> int:
+    """Return the height of a row in pixels, the same in every list."""
+    return max(font_height, _LEAST_LINE) + _ROW_PAD
+
+
 def show_plain_rows(table: QTableView) -> None:
-    """Configure `table`, which has its model; Tab leaves the table."""
+    """Configure `table`, which has its model, in the style of the task list; Tab leaves it."""
+    table.setHorizontalHeader(PlainHeader(table))
+    table.setItemDelegate(_Cells(table, ()))
     table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
     table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
     table.setTabKeyNavigation(False)
@@ -172,7 +271,7 @@ def show_plain_rows(table: QTableView) -> None:
     table.setCornerButtonEnabled(False)
     rows, header = table.verticalHeader(), table.horizontalHeader()
     rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-    rows.setDefaultSectionSize(table.fontMetrics().height() + 6)
+    rows.setDefaultSectionSize(row_height(table.fontMetrics().height()))
     rows.hide()
     header.setHighlightSections(False)
     # A shared selection model would check all rows of each column at every repaint.

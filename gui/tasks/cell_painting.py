@@ -29,7 +29,7 @@ from engine.model.kind_traits import traits_of
 from engine.model.status import Standing, look
 from engine.text import words
 from gui.style.icons import glyph
-from gui.style.tables import AnyIndex
+from gui.style.tables import CELL_PAD, AnyIndex, row_height
 from gui.style.theme import tones
 from gui.tasks.columns import COLUMNS, Column, budget_of, forced_at
 from gui.tasks.row import LEVEL_TONES, Row
@@ -274,8 +274,7 @@ def paint_badge(painter: QPainter, rect: QRectF, text: str, ink: QColor, line: Q
     painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), text)
 
 
-PAD = 8
-ROW_PAD = 10
+PAD = CELL_PAD
 SIGN_GAP = 6
 TRACK_ALPHA = 28
 FILL_ALPHA, FAILED_ALPHA = 100, 120
@@ -480,7 +479,3 @@ class RowDelegate(QStyledItemDelegate):
             self._elided[text, width, middle] = shown
         painter.setPen(ink)
         painter.drawText(*box, MIRRORED.get(align, align) if self._mirrored else align, shown)
-
-
-def row_height(font_height: int) -> int:
-    return max(font_height, SIGN_SIZE) + ROW_PAD

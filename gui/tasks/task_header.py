@@ -7,11 +7,11 @@ short, other columns shrink or are hidden before a horizontal scroll bar appears
 from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, QPoint, QPointF, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QMouseEvent, QPainter, QPalette, QPen, QResizeEvent
+from PySide6.QtGui import QAction, QMouseEvent, QPainter, QPalette, QResizeEvent
 from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QWidget
 
 from engine.query import SortKey
-from gui.style.tables import Share, fitted
+from gui.style.tables import Share, fitted, paint_arrow, paint_header_ground
 from gui.style.theme import tone
 from gui.tasks.cell_painting import ALIGN, PAD, SIGN_GAP, SIGN_SIZE
 from gui.tasks.columns import COLUMN_AT, COLUMNS, Column, columns_there
@@ -26,10 +26,7 @@ def paint_title(painter: QPainter, rect: QRect, column: Column, keys: tuple[Sort
     """Paint one title on its background, with its arrow and its rank among several keys."""
     palette = QApplication.palette()
     painter.save()
-    painter.fillRect(rect, palette.window())
-    painter.setPen(tone("line", palette))
-    painter.drawLine(rect.bottomLeft(), rect.bottomRight())
-    painter.drawLine(rect.topRight() + QPoint(0, 5), rect.bottomRight() - QPoint(0, 5))
+    paint_header_ground(painter, rect)
     rank = next((n for n, (key, _) in enumerate(keys) if key == column.key), -1)
     ink = palette.color(QPalette.ColorRole.WindowText) if rank >= 0 else tone("muted", palette)
     painter.setPen(ink)
@@ -44,7 +41,7 @@ def paint_title(painter: QPainter, rect: QRect, column: Column, keys: tuple[Sort
 
 def _with_arrow(painter: QPainter, room: QRect, column: Column, mark: str, *, down: bool) -> None:
     if column.align == "center":  # A centred icon leaves no room at its side
-        _paint_arrow(painter, QPointF(room.center().x() + 1, room.top() + 4), down)
+        paint_arrow(painter, QPointF(room.center().x() + 1, room.top() + 4), down)
         _write(painter, room, column)
         return
     metrics = painter.fontMetrics()
@@ -53,7 +50,7 @@ def _with_arrow(painter: QPainter, room: QRect, column: Column, mark: str, *, do
     shown = min(title.width(), metrics.horizontalAdvance(column.title))
     left = title.left() + shown if column.align == "left" else title.right()
     _write(painter, title, column)
-    _paint_arrow(painter, QPointF(left + 4 + _ARROW / 2, room.center().y()), down)
+    paint_arrow(painter, QPointF(left + 4 + _ARROW / 2, room.center().y()), down)
     if mark:
         at = QPointF(left + _ARROW + 5, room.center().y() + metrics.ascent() / 2)
         painter.drawText(at, mark)
@@ -62,19 +59,6 @@ def _with_arrow(painter: QPainter, room: QRect, column: Column, mark: str, *, do
 def _write(painter: QPainter, room: QRect, column: Column) -> None:
     text = painter.fontMetrics().elidedText(column.title, Qt.TextElideMode.ElideRight, room.width())
     painter.drawText(room, ALIGN[column.align], text)
-
-
-def _paint_arrow(painter: QPainter, at: QPointF, down: bool) -> None:
-    """Paint a small arrow that points up for ascending, as on every desktop."""
-    half, rise = _ARROW / 2, 3 if down else -3
-    pen = QPen(painter.pen())
-    pen.setWidthF(1.5)
-    painter.save()
-    painter.setPen(pen)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    points = [QPointF(-half, 0), QPointF(0, rise), QPointF(half, 0)]
-    painter.drawPolyline([at + point - QPointF(0, rise / 2) for point in points])
-    painter.restore()
 
 
 _TASK = COLUMN_AT["task"]

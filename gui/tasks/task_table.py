@@ -32,8 +32,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView, QWidget
 
 from engine.text import words
-from gui.style.tables import AnyIndex
-from gui.tasks.cell_painting import RowDelegate, row_height
+from gui.style.tables import AnyIndex, row_height
+from gui.tasks.cell_painting import RowDelegate
 from gui.tasks.columns import COLUMNS
 from gui.tasks.task_header import TaskHeader
 from gui.tasks.task_model import TaskModel, runs

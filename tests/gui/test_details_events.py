@@ -15,6 +15,8 @@ from engine.model.records import TaskEvent
 from gui.details import event_model
 from gui.details.panel import Details
 from gui.engine_link.task_events import EventPart, event_row
+from gui.style.tables import COLOUR
+from gui.style.theme import tone
 from tests.gui.event_views import part, progress
 from tests.gui.task_views import NOW, a_view, task_id
 
@@ -290,3 +292,46 @@ def test_lines_that_could_not_be_read_are_counted(events: Details) -> None:
 def test_an_event_is_told_in_words(event: TaskEvent, name: str, text: str) -> None:
     row = event_row(event)
     assert (row.name, row.text) == (name, text)
+
+
+def crawled(first: int, failures: list[int], *, older: bool = False) -> EventPart:
+    """Progress of pages from `first`, with the number of failed ones after each."""
+    rows = [
+        event_row(
+            TaskEvent(
+                NOW + n, "progress", {"unitsDone": n, "unitsFailed": failed, "message": f"=p{n}"}
+            ),
+            place=n * 100,
+        )
+        for n, failed in enumerate(failures, first)
+    ]
+    return EventPart(tuple(rows), older=older)
+
+
+def test_the_events_of_failed_pages_are_marked_and_have_a_chip(details: Details) -> None:
+    events = details.events
+    events.start_over(task_id(1))
+    events.add(crawled(3, [1, 1, 2]))
+    model = events.model
+    assert [model.row_at(row).kind for row in range(3)] == ["progress", "progress", "unit_failed"]
+    assert model.index(2, 1).data().startswith("✕")
+    assert model.index(2, 2).data(COLOUR) == tone("bad", QApplication.palette())
+    assert model.index(1, 2).data(COLOUR) is None
+    assert model.lines([2])[0].split("\t")[1] == model.index(2, 1).data()
+    assert model.kinds == {"progress": 2, "unit_failed": 1}
+    events._filter(frozenset({"progress"}))
+    assert model.rowCount() == 1
+    events.add(crawled(6, [2, 3]))
+    assert [model.row_at(row).place for row in range(2)] == [500, 700]
+
+
+def test_a_failure_is_known_once_the_events_before_it_are_read(details: Details) -> None:
+    events = details.events
+    events.start_over(task_id(1))
+    events.add(crawled(3, [2, 2]))
+    QAbstractItemModelTester(events.model)
+    assert events.model.kinds == {"progress": 2}
+    events.add(crawled(1, [0, 1], older=True))
+    kinds = [row.kind for row in events.model.kept]
+    assert kinds == ["progress", "unit_failed", "unit_failed", "progress"]
+    assert +events.model.kinds == {"progress": 2, "unit_failed": 2}

@@ -89,7 +89,8 @@ def test_a_step_is_told_alike_to_eyes_and_ears_and_what_failed_is_coloured() -> 
     assert last.data(TOOL_TIP) == plain_tip("too slow [TIMEOUT]")
     assert "open &lt;b&gt;it&lt;/b&gt;" in model.index(0, 3).data(TOOL_TIP)
     assert kind.data(COLOUR) == tone("bad", QApplication.palette())
-    assert last.data(COLOUR) is None
+    assert last.data(COLOUR) == tone("bad", QApplication.palette())
+    assert model.index(0, 5).data(COLOUR) is None
     said = str(kind.data(SPOKEN))
     assert "browser_navigate" in said
     assert "too slow [TIMEOUT]" in said

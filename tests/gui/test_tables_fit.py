@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtWidgets import QApplication, QStyledItemDelegate, QStyleOptionViewItem
 
+from engine.results.units import Unit
 from gui.details.commands_tab import StepModel
 from gui.details.unit_columns import ITEM_COLUMNS
 from gui.details.unit_list import UnitModel
-from gui.style.tables import PlainTable
+from gui.style.tables import PlainTable, row_height
+from gui.style.theme import tone
+from gui.tasks.task_header import TaskHeader
 
 STEP = {
     "tool_name": "browser_interact",
@@ -21,6 +24,9 @@ STEP = {
     "startedAt": 1_000,
     "completedAt": 66_000,
 }
+COLOUR = int(Qt.ItemDataRole.ForegroundRole)
+NAME_AT = next(at for at, column in enumerate(ITEM_COLUMNS) if column.key == "name")
+MIDDLE = Qt.AlignmentFlag.AlignVCenter
 TIP = int(Qt.ItemDataRole.ToolTipRole)
 
 
@@ -87,3 +93,97 @@ def test_what_is_cut_off_stands_in_a_tip(qapp: QApplication, qtbot: Any) -> None
     assert "put the cheapest one of them" in model.index(0, 3).data(TIP)
     assert "nth-child(3)" in model.index(0, 5).data(TIP)
     assert model.headerData(5, Qt.Orientation.Horizontal, TIP) == "Arguments or error"
+
+
+def units(qtbot: Any, *reasons: str) -> PlainTable:
+    model = UnitModel(ITEM_COLUMNS)
+    rows = [
+        Unit(at, "failed" if reason else "done", f"http://site.test/{at}", reason=reason)
+        for at, reason in enumerate(reasons)
+    ]
+    model.add(rows)
+    widths = [column.width for column in ITEM_COLUMNS]
+    table = PlainTable(model, "Items", widths, grows=NAME_AT)
+    model.setParent(table)
+    qtbot.addWidget(table)
+    table.show_columns(model.rare_columns)
+    table.favour_last(model.has_reasons)
+    table.resize(1000, 200)
+    table.show()
+    return table
+
+
+def test_a_reason_has_more_room_than_an_address_which_keeps_its_least(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    header = units(qtbot, "", "the server answered without a page").horizontalHeader()
+    last = header.count() - 1
+    assert header.sectionSize(last) > header.sectionSize(NAME_AT)
+    assert header.sectionSize(NAME_AT) >= 24 * header.fontMetrics().averageCharWidth()
+    header = units(qtbot, "", "").horizontalHeader()
+    assert header.sectionSize(last) < header.sectionSize(NAME_AT)
+
+
+def test_the_reason_of_a_failed_row_has_the_colour_of_errors(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    model = units(qtbot, "", "the server answered without a page").model()
+    last = model.columnCount() - 1
+    assert model.index(1, last).data(COLOUR) == tone("bad", QApplication.palette())
+    assert model.index(1, 1).data().startswith("✕")
+    assert model.index(0, last).data(COLOUR) is None
+
+
+def test_prose_is_cut_at_its_end_and_an_address_in_its_middle(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    table = units(qtbot, "the server answered without a page")
+    last = table.model().columnCount() - 1
+    table.elide_right([last])
+    modes = {}
+    for at in (NAME_AT, last):
+        option = QStyleOptionViewItem()
+        table.initViewItemOption(option)
+        delegate = table.itemDelegate()
+        assert isinstance(delegate, QStyledItemDelegate)
+        delegate.initStyleOption(option, table.model().index(0, at))
+        modes[at] = option.textElideMode
+    assert modes == {NAME_AT: Qt.TextElideMode.ElideMiddle, last: Qt.TextElideMode.ElideRight}
+
+
+def test_tables_of_details_have_the_rows_and_the_header_of_the_task_list(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    table = units(qtbot, "")
+    height = table.fontMetrics().height()
+    assert table.rowHeight(0) == row_height(height)
+    header = TaskHeader()
+    qtbot.addWidget(header)
+    assert table.horizontalHeader().sizeHint().height() == header.sizeHint().height()
+
+
+def test_the_titles_of_a_header_are_on_one_line(qapp: QApplication, qtbot: Any) -> None:
+    """A model that names only the side of a title leaves it in the middle of the height."""
+
+    class Sided(UnitModel):
+        def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
+            if role == int(Qt.ItemDataRole.TextAlignmentRole):
+                return (
+                    Qt.AlignmentFlag.AlignLeft if section else Qt.AlignmentFlag.AlignLeft | MIDDLE
+                )
+            return "Title"
+
+    model = Sided(ITEM_COLUMNS[:2])
+    table = PlainTable(model, "Items", [10, 10])
+    model.setParent(table)
+    qtbot.addWidget(table)
+    table.resize(400, 100)
+    table.show()
+    header = table.horizontalHeader()
+    width, height = header.sectionSize(0), header.height()
+    shown = header.grab(QRect(0, 0, 2 * width, height)).toImage()
+    first, second = (
+        [[shown.pixel(x, y) for x in range(left + 2, left + 60)] for y in range(height)]
+        for left in (0, width)
+    )
+    assert first == second

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine.model.records import TaskEvent, UnitTime
 from gui.details import timeline_spans
 from gui.details.timeline_spans import IDLE, Scale, Span, gaps, lanes, picture_of, spans_of
-from gui.engine_link.task_events import event_row
+from gui.engine_link.task_events import event_row, mark_failures
 
 NOW = 1_780_000_000_000.0
 
@@ -137,3 +137,13 @@ def test_what_was_there_stays_the_same_object_while_more_comes() -> None:
     assert more is not None
     assert all(old is new for old, new in zip(first.spans, more.spans, strict=False))
     assert (len(more.spans), picture_of((), [], more, "Idle")) == (10, None)
+
+
+def test_progress_of_a_failed_unit_has_the_tone_of_errors_without_its_record() -> None:
+    told = [
+        (1.0, "progress", {"unitsDone": 1, "message": "http://a.test/1"}),
+        (2.0, "progress", {"unitsDone": 2, "unitsFailed": 1, "message": "http://a.test/2: gone"}),
+    ]
+    marked, failures = mark_failures([event_row(TaskEvent(*one)) for one in told], None)
+    assert failures == 1
+    assert [span.tone for span in spans_of(marked, [])] == ["running", "bad"]

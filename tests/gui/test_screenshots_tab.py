@@ -1,0 +1,128 @@
+"""Screenshots of pages: captioned, framed, and legible when they are small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtWidgets import QApplication, QTabWidget
+
+from engine.model.records import Status, TaskRecord
+from gui.details.screenshots import PictureView, Screenshots, halves
+from gui.startup.session import Session
+from gui.style.theme import tone
+from tests.gui.result_ledgers import page, put_pages, put_picture, put_task
+from tests.gui.test_result_tabs import settled, tab_of
+from tests.gui.windows import opened
+
+WHITE = QColor("white")
+
+
+def filled(width: int, height: int) -> QImage:
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    image.fill(WHITE)
+    return image
+
+
+def view_of(qtbot: Any, image: QImage) -> PictureView:
+    view = PictureView()
+    qtbot.addWidget(view)
+    view.resize(300, 300)
+    view.show()
+    view.show_image(image, halves(image))
+    return view
+
+
+async def test_a_screenshot_is_captioned_with_the_page_that_it_shows(home: Path) -> None:
+    folder = put_task(home, 1)
+    for name in ("1.png", "2.png"):
+        put_picture(folder, name)
+    url = "http://site.test/" + "a-long-part/" * 15
+    put_pages(folder, page(0), page(1, url=url, screenshot="artifacts/1.png"))
+    async with opened(home) as session:
+        shots: Screenshots = await tab_of(session, 1, "screenshots", Screenshots)
+        await settled(lambda: shots.thumbs.count() == 2 and shots.picture.caption.text())
+        texts = [shots.thumbs.item(at).text() for at in range(2)]
+        assert texts == [url, "2.png"]
+        assert shots.thumbs.horizontalScrollBar().maximum() == 0
+        assert shots.picture.caption.text() == f"Page 1 · {url}"
+        shots.thumbs.setCurrentRow(1)
+        assert not shots.picture.caption.text()
+
+
+@pytest.mark.usefixtures("qapp")
+def test_a_white_page_has_a_visible_edge(qtbot: Any) -> None:
+    view = view_of(qtbot, filled(100, 100))
+    place, shown = view._place().toRect(), view.viewport().grab().toImage()
+    line, middle = tone("line", QApplication.palette()).rgb(), place.center()
+    for x, y in (
+        (place.left() - 1, middle.y()),
+        (place.right() + 1, middle.y()),
+        (middle.x(), place.top() - 1),
+        (middle.x(), place.bottom() + 1),
+    ):
+        assert shown.pixel(x, y) == line
+    assert shown.pixel(place.topLeft()) == WHITE.rgb()
+    assert shown.pixel(place.bottomRight()) == WHITE.rgb()
+
+
+@pytest.mark.usefixtures("qapp")
+def test_thin_lines_survive_far_below_half_the_size(qtbot: Any) -> None:
+    row = filled(2400, 1)
+    for x in range(0, 2400, 12):  # black lines with a twelfth of the ink
+        row.setPixel(x, 0, 0)
+    view = view_of(qtbot, row.scaled(2400, 2400))
+    assert view.scale < 0.2
+    place, shown = view._place().toRect(), view.viewport().grab().toImage()
+    inner = range(place.left() + 5, place.right() - 5)
+    greys = [QColor(shown.pixel(x, place.center().y())).red() for x in inner]
+    assert max(greys) < 255
+    assert max(greys) - min(greys) < 80
+
+
+async def titles_of(session: Session, number: int) -> list[str]:
+    """Select this task, and return the titles of its tabs."""
+    window, task_id = session.window, f"{number:016x}"
+    window.show()
+    window.table.setCurrentIndex(window.model.index(window.model.ids.index(task_id), 0))
+    await settled(lambda: window.details.task_id == task_id)
+    return titles(session)
+
+
+def titles(session: Session) -> list[str]:
+    (tabs,) = session.window.details.findChildren(QTabWidget)
+    return [tabs.tabText(at) for at in range(tabs.count()) if tabs.isTabVisible(at)]
+
+
+async def test_the_tab_names_the_number_of_screenshots_of_an_ended_task(home: Path) -> None:
+    put_picture(put_task(home, 1), "1.png")
+    put_task(home, 2)
+    put_task(home, 3, status="RUNNING")
+    async with opened(home) as session:
+        await titles_of(session, 1)
+        await settled(lambda: "Screenshots (1)" in titles(session))
+        await titles_of(session, 2)
+        await settled(lambda: "Screenshots (0)" in titles(session))
+        assert "Screenshots" in await titles_of(session, 3)
+
+
+async def test_the_live_page_has_no_tab_once_its_task_has_ended(home: Path) -> None:
+    put_task(home, 1)
+    put_task(home, 2, status="RUNNING")
+    async with opened(home) as session:
+        details, model = session.window.details, session.window.model
+        assert "Page" not in await titles_of(session, 1)
+        assert "Page" in await titles_of(session, 2)
+        details.restore_state("page")
+        view = model.view_of(model.ids[model.ids.index(f"{2:016x}")])
+        assert view is not None
+        assert isinstance(view.entry, TaskRecord)
+        ended = replace(view, entry=replace(view.entry, status=Status.COMPLETED))
+        details.show_view(ended)
+        assert "Page" in titles(session)  # the user looks at its last image
+        details.restore_state("overview")
+        details.show_view(ended)
+        assert "Page" not in titles(session)
