@@ -29,6 +29,7 @@ from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import (
+    AmbiguousId,
     BrowserDownloadCancelled,
     EngineError,
     InvalidArguments,
@@ -175,6 +176,7 @@ BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (TaskNotFound, NOT_FOUND),
     (WaitTimeout, WAIT_TIMEOUT),
     (NotAnId, BAD_USAGE),
+    (AmbiguousId, BAD_USAGE),
     (ContractNotFound, NOT_FOUND),
     (TaskRunNotFound, NOT_FOUND),
     (RecordNotFound, NOT_FOUND),

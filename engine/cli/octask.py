@@ -27,6 +27,7 @@ from engine.cli.cancel import cancel
 from engine.cli.export import export, stop
 from engine.cli.export import export_recording as export_recording
 from engine.cli.install_browser_command import install_browser
+from engine.cli.known_ids import complete_param, whole_ids
 from engine.cli.mcp_command import mcp
 from engine.cli.prune import prune
 from engine.cli.rerun_commands import rerun, retry
@@ -79,7 +80,11 @@ _BARE = "bare_"
 def _command(verb: Verb) -> click.Command:
     def run(home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
         settings = resolve(home, root, as_json)
-        RENDERERS.get(verb.name, plainly)(verb, settings, _named(verb, given), as_json)
+        try:
+            whole = whole_ids(verb.name, settings, _named(verb, given))
+        except EngineError as error:
+            refuse(error, as_json=as_json)
+        RENDERERS.get(verb.name, plainly)(verb, settings, whole, as_json)
 
     params = [_param(param) for param in verb.public]
     params += [_bare(param) for param in verb.public if param.bare]
@@ -111,7 +116,13 @@ def _param(param: Param) -> click.Parameter:
     many = param.shape in ("many", "items")
     if param.positional:
         nargs, shown = (-1, "ID...") if many else (1, "ID")
-        return click.Argument([param.name], nargs=nargs, required=param.required, metavar=shown)
+        return click.Argument(
+            [param.name],
+            nargs=nargs,
+            required=param.required,
+            metavar=shown,
+            shell_complete=complete_param,
+        )
     option = [f"-{param.short}"] if param.short else []
     option.append("--" + param.name.replace("_", "-"))
     if param.shape == "flag":
@@ -124,6 +135,7 @@ def _param(param: Param) -> click.Parameter:
         default=None if many else param.default,
         help=param.help,
         show_default=param.default is not None,
+        shell_complete=complete_param,
     )
 
 

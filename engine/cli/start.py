@@ -26,6 +26,7 @@ from engine.cli.calls import (
     settings_from,
     status_code,
 )
+from engine.cli.known_ids import complete_param
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.streams import keep_task_without_reader
@@ -307,7 +308,7 @@ class Start(Grouped):
 
 
 @click.command(cls=Start)
-@click.argument("kind")
+@click.argument("kind", shell_complete=complete_param)
 @click.argument("url", required=False)
 @click.option(
     "--args",
