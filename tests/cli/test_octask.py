@@ -53,6 +53,21 @@ def test_three_mistakes_are_all_named_and_nothing_is_started(octask: Octask) -> 
     assert not (octask.home / "tasks").exists() or octask.tasks() == []
 
 
+def test_mistakes_in_json_options_are_named_with_all_others(octask: Octask) -> None:
+    wrong = ("--max-pages", "0", "--engine", "foo", "--policy", "{bad", "--contract", "[1]")
+    said = octask("start", "crawl", "http://x.example", *wrong, code=2)
+    for place in ("--policy: ", "--contract: ", "max_pages: ", "engine: "):
+        assert place in said
+
+
+def test_an_objective_without_a_kind_opens_an_envelope(octask: Octask) -> None:
+    task_id = octask("start", "--objective", "compare prices").strip()
+    assert [(task["task_id"], task["kind"]) for task in octask.tasks()] == [
+        (task_id, "browser_task")
+    ]
+    octask("finish", task_id, "--outcome", "completed")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -63,6 +78,8 @@ def test_three_mistakes_are_all_named_and_nothing_is_started(octask: Octask) -> 
         (["start", "crawl", "no url"], 2, "url: "),
         (["start", "crawl"], 2, "url: "),
         (["start", "fly", "http://x.example"], 2, "'fly' cannot be started here"),
+        (["start", "crwl", "http://x.example"], 2, "did you mean crawl?"),
+        (["start"], 2, "Missing argument 'KIND'"),
         (["start", "crawl", "--args", "{nonsense"], 2, "--args: is not valid JSON"),
         (["start", "crawl", "http://x.example", "--args", "[1]"], 2, "must be a JSON object"),
         (["list", "--limit", "few"], 2, "Invalid value for '--limit'"),
