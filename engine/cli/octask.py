@@ -33,7 +33,7 @@ from engine.cli.prune import prune
 from engine.cli.rerun_commands import rerun, retry
 from engine.cli.run import run
 from engine.cli.serve_command import serve
-from engine.cli.start import Number, start
+from engine.cli.start import Moment, Number, start
 from engine.cli.watch_command import watch
 from engine.cli.worker import worker
 from engine.doctor import examine
@@ -112,6 +112,9 @@ GROUPS: dict[str, str] = {
 }
 
 
+SINCE_HELP = "created since: 1d or 2h ago, 2026-03-01, 2026-03-01T08:30, or ms since 1970"
+
+
 def _param(param: Param) -> click.Parameter:
     many = param.shape in ("many", "items")
     if param.positional:
@@ -127,13 +130,16 @@ def _param(param: Param) -> click.Parameter:
     option.append("--" + param.name.replace("_", "-"))
     if param.shape == "flag":
         return click.Option(option, is_flag=True, help=param.help)
-    kind = Number(min=0) if param.shape == "number" else str
+    kind: click.ParamType[Any] | type = Number(min=0) if param.shape == "number" else str
+    told = param.help
+    if param.name == "since":
+        kind, told = Moment(), SINCE_HELP
     return click.Option(
         option,
         type=kind,
         multiple=many,
         default=None if many else param.default,
-        help=param.help,
+        help=told,
         show_default=param.default is not None,
         shell_complete=complete_param,
     )

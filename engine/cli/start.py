@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +47,7 @@ from engine.model.errors import (
 )
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
+from engine.query import span_ms
 from engine.service.admission import Terms, admit, check_envelope
 from engine.service.engine import Engine
 from engine.service.forms import Input, inputs, kind_forms
@@ -94,6 +96,26 @@ class Number(click.IntRange):
             said = f"{value!r} is not a whole number. For example: {option} {self.example}"
             self.fail(said, param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Moment(click.ParamType[int]):
+    """Time in ms since 1970, typed so, as a length of time before now, or as ISO 8601."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the time, or raise `BadParameter` with examples."""
+        if isinstance(value, int):
+            return value
+        if value.isascii() and value.isdigit():
+            return int(value[:16])
+        if (ago_ms := span_ms(value)) is not None:
+            return max(0, int(time.time() * 1000 - ago_ms))
+        try:
+            return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
+        except (ValueError, OverflowError, OSError):
+            said = f"{value!r} is no time. For example: 1d, 2h30m, 2026-03-01 or 2026-03-01T08:30"
+            self.fail(said, param, ctx)
 
 
 # Options for the terms of a start: budgets, contract and ownership.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NoReturn
 
 from engine.model.kind_traits import link_follower
 from engine.model.ledger_ids import HERE
@@ -112,17 +112,25 @@ def number(term: Term, example: str) -> Compared:
 
 def span(term: Term, example: str) -> Compared:
     """Parse a duration with a comparison, in ms: `<1h`, `>=90s`, `>1h30m`."""
-    if term.quoted or not term.comparison or _SPAN.fullmatch(term.value.casefold()) is None:
+    length_ms = span_ms(term.value)
+    if term.quoted or not term.comparison or length_ms is None:
         _refuse(term, example)
-    pieces = re.findall(_PIECE, term.value.casefold())
-    return _compared(term.comparison, sum(float(each) * _UNITS_MS[unit] for each, unit in pieces))
+    return _compared(term.comparison, length_ms)
+
+
+def span_ms(text: str) -> float | None:
+    """Parse `1h30m` and the like to ms; None for other texts."""
+    folded = text.casefold()
+    if _SPAN.fullmatch(folded) is None:
+        return None
+    return sum(float(each) * _UNITS_MS[unit] for each, unit in re.findall(_PIECE, folded))
 
 
 def _compared(comparison: str, limit: float) -> Compared:
     return partial(_OPERATORS[comparison], limit)  # no Python call for each of 100,000
 
 
-def _refuse(term: Term, example: str) -> None:
+def _refuse(term: Term, example: str) -> NoReturn:
     given = term.comparison + term.value
     raise BadComparison(term.at, given=given, field=term.key, example=f"{term.key}:{example}")
 

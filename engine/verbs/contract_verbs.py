@@ -14,11 +14,12 @@ from engine.contracts.completing import Force, force_of
 from engine.contracts.contract_progress import contract_data, run_data
 from engine.contracts.task_runs import USUAL_RUNS
 from engine.model.errors import InvalidArguments, Problem
+from engine.model.lifecycle import TASK_RUN
 from engine.model.records import TERMINAL, Status, TaskRecord, Unreadable
 from engine.service.engine import Engine
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
 from engine.verbs.schemas import contract_schema
-from engine.verbs.task_verbs import TASK_ID
+from engine.verbs.task_verbs import TASK_ID, known_states
 
 Given = Mapping[str, Any]
 ENDS: Final = ("completed", "failed", "cancelled")
@@ -168,7 +169,7 @@ async def _get_run(engine: Engine, given: Given) -> Any:
 
 
 async def _list_runs(engine: Engine, given: Given) -> Any:
-    status = [word.upper() for word in given["status"]]
+    status = known_states(given["status"], [*TASK_RUN.steps])
     views = await asyncio.to_thread(engine.goals.runs.list, status, given["since"], given["limit"])
     found = [
         to_builtins(view) if isinstance(view, Unreadable) else run_data(view)["task_run"]
