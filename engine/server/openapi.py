@@ -292,6 +292,7 @@ def _schemas() -> Doc:
                         "title": {"type": "string"},
                         "message": {"type": "string"},
                         "advice": {"type": "string"},
+                        "fields": {"type": "object", "description": "what the sentence names"},
                         "problems": {"type": "array", "items": {"type": "object"}},
                     },
                     "required": ["code", "title", "message"],

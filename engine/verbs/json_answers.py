@@ -52,6 +52,8 @@ def described(error: EngineError) -> Data:
     found: Data = {"code": error.code, "title": error.title, "message": str(error)}
     if error.advice:
         found["advice"] = error.advice
+    if fields := {name: one for name, one in error.fields.items() if _is_plain(name, one)}:
+        found["fields"] = fields
     if isinstance(error, QueryError):
         found["position"] = error.position
         found["mistakes"] = [
@@ -66,6 +68,11 @@ def described(error: EngineError) -> Data:
             for each in error.problems
         ]
     return found
+
+
+def _is_plain(name: str, value: object) -> bool:
+    """Return whether a field is a value of its own; `message` is the sentence itself."""
+    return name != "message" and isinstance(value, str | int | float | bool | None)
 
 
 def described_for_programs(error: EngineError) -> Data:
