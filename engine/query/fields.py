@@ -19,6 +19,7 @@ from engine.model.ledger_ids import HERE
 from engine.model.lifecycle import TASK_RUN
 from engine.model.records import ROUTES
 from engine.model.status import Facet
+from engine.query.attention_reasons import budget_at
 from engine.query.parse import BadComparison, Term, UnknownValue
 from engine.query.subject import Subject
 
@@ -153,7 +154,7 @@ class Field:
 
     `values` are completion offers. The result of an `ages` field changes with time, that of a
     `counts` field with progress. An `alike` field has one result for all tasks of one state, kind,
-    host, budget, client and route; the text of a `in_haystack` field is in the haystack, too.
+    host, client and route; the text of a `in_haystack` field is in the haystack, too.
     """
 
     make: Callable[[Term], Test]
@@ -246,7 +247,7 @@ def _code(term: Term) -> Test:
 
 def _budget(term: Term) -> Test:
     wanted = BUDGETS[one_of(term, BUDGETS)]
-    return lambda one, _: one.budget == wanted
+    return lambda one, now_ms: budget_at(one.record, now_ms) == wanted
 
 
 def _age(term: Term) -> Test:
@@ -344,7 +345,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "error": Field(_error, "timeout", "a part of its error, or the error's code", in_haystack=True),
     "code": Field(_code, "orphaned", "the error's code", ("orphaned",)),
     "budget": Field(
-        _budget, "exceeded", "ok, near or exceeded", ("ok", "near", "exceeded"), alike=True
+        _budget, "exceeded", "ok, near or exceeded", ("ok", "near", "exceeded"), ages=True
     ),
     "age": Field(_age, "<1h", "how long ago it was made: ms, s, m, h, d, w", SPANS, ages=True),
     "updated": Field(

@@ -262,6 +262,7 @@ def _schemas() -> Doc:
             "away": {"type": "boolean"},
             "stale": {"type": "boolean"},
             "updated_at": {"type": ["number", "null"]},
+            "budget_status": {"type": "string", "description": "now: time runs without calls"},
             "units": records[2],
         },
     }

@@ -12,11 +12,13 @@ import msgspec
 
 from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.contracts.contract_progress import contract_data
+from engine.ledger.machine import wall_ms
 from engine.model import redact
 from engine.model.errors import EngineError, InvalidArguments
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import standing, updated_at
 from engine.query import QueryError
+from engine.query.attention_reasons import budget_at
 from engine.service.commands import Fate, Plan, Stopped
 from engine.service.engine import Engine
 
@@ -37,6 +39,8 @@ def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
         "stale": view.stale,
         "updated_at": updated_at(view),
     }
+    if isinstance(view.entry, TaskRecord) and view.entry.budget_status is not None:
+        derived["budget_status"] = budget_at(view.entry, wall_ms())
     if view.units is not None:
         derived["units"] = msgspec.to_builtins(view.units)
     record = (
