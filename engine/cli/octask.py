@@ -59,7 +59,11 @@ Exit codes:
 """
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.group(
+    cls=runs.SummaryGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+)
 @click.version_option(str(build_info()), message="octask %(version)s")
 @place_options
 def octask(**_: Any) -> None:

@@ -5,6 +5,7 @@ import re
 import click
 from click.testing import CliRunner
 
+from engine.cli.octask import octask
 from engine.cli.start import start
 
 
@@ -40,6 +41,13 @@ def test_options_stand_with_the_kind_that_they_belong_to() -> None:
     assert "--other-origins" in found["Crawl of a sitemap"]
     assert "--policy" in found["Terms (of any kind)"]
     assert "--max-pages" not in found["Options"]
+
+
+def test_no_summary_of_a_command_is_cut() -> None:
+    said = CliRunner().invoke(octask, ["--help"], terminal_width=80).output
+    commands = said.partition("Commands:")[2].partition("Exit codes:")[0]
+    assert "..." not in commands
+    assert "record what it did." in " ".join(commands.split())
 
 
 def test_the_help_of_a_kind_shows_only_what_it_takes() -> None:
