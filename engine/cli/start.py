@@ -335,9 +335,9 @@ class Start(click.Command):
         """Write the help, and one line for each kind."""
         forms, kind = kind_forms(), ctx.meta.get(_KIND)
         if kind is not None:
+            formatter.write_paragraph()
             with formatter.indentation():
-                formatter.write_paragraph()
-                formatter.write_text(f"{kind}: {forms[kind].summary}.")
+                formatter.write_dl([(kind, forms[kind].summary)])
             return
         super().format_help_text(ctx, formatter)
         with formatter.section("KIND is one of"):
