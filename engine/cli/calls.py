@@ -15,7 +15,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 import msgspec
@@ -29,6 +29,7 @@ from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import (
+    AmbiguousId,
     BrowserDownloadCancelled,
     EngineError,
     InvalidArguments,
@@ -175,6 +176,7 @@ BY_ERROR: tuple[tuple[type[EngineError], int], ...] = (
     (TaskNotFound, NOT_FOUND),
     (WaitTimeout, WAIT_TIMEOUT),
     (NotAnId, BAD_USAGE),
+    (AmbiguousId, BAD_USAGE),
     (ContractNotFound, NOT_FOUND),
     (TaskRunNotFound, NOT_FOUND),
     (RecordNotFound, NOT_FOUND),
@@ -246,13 +248,30 @@ async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]], ac
     try:
         return await work(engine)
     finally:
+        if engine.runs.notice:  # they end with this command: no other would say it
+            click.echo(display(engine.runs.notice), err=True)
         await engine.close()
+
+
+# Sentences that are shared with other programs name tools of MCP.
+_TOOLS: Final = {
+    "oc_task_run_needs_help": "`octask task-run needs-help`",
+    "oc_task_run_complete": "`octask complete`",
+}
+
+
+def _as_command(sentence: str) -> str:
+    for tool, command in _TOOLS.items():
+        sentence = sentence.replace(tool, command)
+    return sentence
 
 
 def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
     """Print the error and its advice, and exit with its code."""
     if as_json:
-        print_json({"error": described(error)}, indent=None)
+        told = described(error)
+        told |= {name: _as_command(told[name]) for name in ("message", "advice") if name in told}
+        print_json({"error": told}, indent=None)
     elif isinstance(error, InvalidArguments):
         click.echo(say("mistakes", title=error.title), err=True)
         for problem in error.problems:
@@ -262,9 +281,9 @@ def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
         for one in error.all:
             click.echo(say("mistake.at", at=one.position + 1, said=str(one)), err=True)
     else:
-        click.echo(display(str(error)), err=True)
+        click.echo(display(_as_command(str(error))), err=True)
         if error.advice:
-            click.echo(display(error.advice), err=True)
+            click.echo(display(_as_command(error.advice)), err=True)
     sys.exit(exit_code(error))
 
 

@@ -10,10 +10,12 @@ import click
 
 from engine.cli.calls import GUARD_REFUSED, call, json_text, print_json
 from engine.cli.show import now_ms
+from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.contracts.completing import whoami
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.records import TERMINAL
+from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs import Verb
@@ -31,7 +33,17 @@ def answer(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bo
 def complete(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
     """End a task or run; a force is recorded under the agent's name, else the user's."""
     by = given["by"] or settings.agent_id or whoami()
-    answer(verb, settings, {**given, "by": by}, as_json)
+
+    async def work(engine: Engine) -> Any:
+        try:
+            return await verb.call(engine, {**given, "by": by})
+        except BulkCompletionRefused as refused:
+            if refused.items and not as_json:
+                for line in contract_lines(refused.items):
+                    click.echo(line, err=True)
+            raise
+
+    _print(verb.name, call(settings, work, as_json=as_json), as_json)
 
 
 def check(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

@@ -27,12 +27,13 @@ from engine.cli.cancel import cancel
 from engine.cli.export import export, stop
 from engine.cli.export import export_recording as export_recording
 from engine.cli.install_browser_command import install_browser
+from engine.cli.known_ids import complete_param, whole_ids
 from engine.cli.mcp_command import mcp
 from engine.cli.prune import prune
 from engine.cli.rerun_commands import rerun, retry
 from engine.cli.run import run
 from engine.cli.serve_command import serve
-from engine.cli.start import Number, start
+from engine.cli.start import Moment, Number, start
 from engine.cli.watch_command import watch
 from engine.cli.worker import worker
 from engine.doctor import examine
@@ -58,7 +59,11 @@ Exit codes:
 """
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.group(
+    cls=runs.SummaryGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+)
 @click.version_option(str(build_info()), message="octask %(version)s")
 @place_options
 def octask(**_: Any) -> None:
@@ -79,7 +84,11 @@ _BARE = "bare_"
 def _command(verb: Verb) -> click.Command:
     def run(home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
         settings = resolve(home, root, as_json)
-        RENDERERS.get(verb.name, plainly)(verb, settings, _named(verb, given), as_json)
+        try:
+            whole = whole_ids(verb.name, settings, _named(verb, given))
+        except EngineError as error:
+            refuse(error, as_json=as_json)
+        RENDERERS.get(verb.name, plainly)(verb, settings, whole, as_json)
 
     params = [_param(param) for param in verb.public]
     params += [_bare(param) for param in verb.public if param.bare]
@@ -107,23 +116,36 @@ GROUPS: dict[str, str] = {
 }
 
 
+SINCE_HELP = "created since: 1d or 2h ago, 2026-03-01, 2026-03-01T08:30, or ms since 1970"
+
+
 def _param(param: Param) -> click.Parameter:
     many = param.shape in ("many", "items")
     if param.positional:
         nargs, shown = (-1, "ID...") if many else (1, "ID")
-        return click.Argument([param.name], nargs=nargs, required=param.required, metavar=shown)
+        return click.Argument(
+            [param.name],
+            nargs=nargs,
+            required=param.required,
+            metavar=shown,
+            shell_complete=complete_param,
+        )
     option = [f"-{param.short}"] if param.short else []
     option.append("--" + param.name.replace("_", "-"))
     if param.shape == "flag":
         return click.Option(option, is_flag=True, help=param.help)
-    kind = Number(min=0) if param.shape == "number" else str
+    kind: click.ParamType[Any] | type = Number(min=0) if param.shape == "number" else str
+    told = param.help
+    if param.name == "since":
+        kind, told = Moment(), SINCE_HELP
     return click.Option(
         option,
         type=kind,
         multiple=many,
         default=None if many else param.default,
-        help=param.help,
+        help=told,
         show_default=param.default is not None,
+        shell_complete=complete_param,
     )
 
 

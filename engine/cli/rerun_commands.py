@@ -14,6 +14,7 @@ import click
 from msgspec import to_builtins
 
 from engine.cli.calls import call, place_options, print_json, refuse, settings_from
+from engine.cli.known_ids import complete_param, whole_task_id
 from engine.cli.run_files import allow_files_option, check_folder, read_variables
 from engine.cli.start import follow
 from engine.model.config import Settings
@@ -43,7 +44,7 @@ def rerun_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command()
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="ID", shell_complete=complete_param)
 @rerun_options
 @place_options
 def rerun(task_id: str, home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
@@ -52,7 +53,7 @@ def rerun(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
     Only where it is known whole: what was secret, or too long, was not written down. Values of
     variables are given again with --variables.
     """
-    settings, values = _settings(home, root, given, as_json)
+    settings, values, task_id = _settings(task_id, home, root, given, as_json)
     if given["detached"]:
         _detach(settings, task_id, lambda engine: engine.requests.asked(task_id, values), as_json)
     else:
@@ -60,7 +61,7 @@ def rerun(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
 
 
 @click.command()
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="ID", shell_complete=complete_param)
 @rerun_options
 @place_options
 def retry(task_id: str, home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
@@ -74,7 +75,7 @@ def retry(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
     async def left(engine: Engine) -> Asked:
         return (await engine.requests.remainder(task_id, values)).whole
 
-    settings, values = _settings(home, root, given, as_json)
+    settings, values, task_id = _settings(task_id, home, root, given, as_json)
     if given["detached"]:
         _detach(settings, task_id, left, as_json)
     else:
@@ -82,14 +83,15 @@ def retry(task_id: str, home: Path | None, root: Path | None, as_json: bool, **g
 
 
 def _settings(
-    home: Path | None, root: Path | None, given: Mapping[str, Any], as_json: bool
-) -> tuple[Settings, dict[str, Any]]:
-    """Return the settings, with the upload folder, and the variables."""
+    typed: str, home: Path | None, root: Path | None, given: Mapping[str, Any], as_json: bool
+) -> tuple[Settings, dict[str, Any], str]:
+    """Return the settings, with the upload folder, the variables, and the whole task id."""
     allowed = given["allow_files"]
     try:
         check_folder(allowed)
         values = read_variables(given["variables"])
-        return replace(settings_from(home, root), allow_files=allowed), values
+        settings = replace(settings_from(home, root), allow_files=allowed)
+        return settings, values, whole_task_id(settings, typed)
     except EngineError as error:
         refuse(error, as_json=as_json)
 

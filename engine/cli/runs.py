@@ -29,7 +29,23 @@ TITLES: Final = ("Run", "Status", "Started", "Took", "Via", "Agent", "Task")
 SHOWN: Final = 80  # characters of one value in a table
 
 
-class Group(click.Group):
+class SummaryGroup(click.Group):
+    """Group whose help has the whole first sentence of each command."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands; a long sentence continues on the next line."""
+        shown = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [
+            (name, command.get_short_help_str(limit=1_000))
+            for name, command in shown.items()
+            if command is not None and not command.hidden
+        ]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+
+class Group(SummaryGroup):
     """Group of commands; without a command it runs `list`, if it has one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

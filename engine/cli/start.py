@@ -11,10 +11,12 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 from msgspec import to_builtins
 
 from engine.cli.calls import (
@@ -26,6 +28,7 @@ from engine.cli.calls import (
     settings_from,
     status_code,
 )
+from engine.cli.known_ids import complete_param, whole_ids
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.streams import keep_task_without_reader
@@ -44,9 +47,10 @@ from engine.model.errors import (
 )
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
-from engine.service.admission import Terms
+from engine.query import span_ms
+from engine.service.admission import Terms, admit, check_envelope
 from engine.service.engine import Engine
-from engine.service.forms import inputs, kind_forms
+from engine.service.forms import Input, inputs, kind_forms
 from engine.service.worker_process import detach
 from engine.text import words
 from engine.text.cli_messages import say
@@ -94,6 +98,26 @@ class Number(click.IntRange):
         return super().convert(value, param, ctx)
 
 
+class Moment(click.ParamType[int]):
+    """Time in ms since 1970, typed so, as a length of time before now, or as ISO 8601."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the time, or raise `BadParameter` with examples."""
+        if isinstance(value, int):
+            return value
+        if value.isascii() and value.isdigit():
+            return int(value[:16])
+        if (ago_ms := span_ms(value)) is not None:
+            return max(0, int(time.time() * 1000 - ago_ms))
+        try:
+            return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
+        except (ValueError, OverflowError, OSError):
+            said = f"{value!r} is no time. For example: 1d, 2h30m, 2026-03-01 or 2026-03-01T08:30"
+            self.fail(said, param, ctx)
+
+
 # Options for the terms of a start: budgets, contract and ownership.
 
 Command = Callable[..., None]
@@ -124,27 +148,30 @@ def terms_options(command: Command) -> Command:
     return command
 
 
-def gather_terms(given: dict[str, Any]) -> Terms:
+def gather_terms(given: dict[str, Any], problems: list[Problem]) -> Terms:
     """Move the options of `terms_options` from `given` to a `Terms`.
 
-    Raises:
-        InvalidArguments: an option that must be JSON is not.
+    An option that must be JSON and is not is added to `problems`, and is missing in the terms.
     """
     found: dict[str, Any] = {
         name: given.pop(name)
         for name in ("objective", "phase", "enforce", "task_run_id", "task_thread_id")
     }
     found["workflow_id"], found["agent_id"] = given.pop("workflow_id"), given.pop("agent_id")
-    problems: list[Problem] = []
     for name in JSON_OPTIONS:
         text = given.pop(name)
         if text is not None:
-            found[name] = from_json(f"--{name}", text, problems)
-            if name != "metadata" and not isinstance(found[name], dict) and not problems:
-                problems.append(no_object(f"--{name}", text))
-    if problems:
-        raise InvalidArguments(tuple(problems))
+            found[name] = _json_option(name, text, problems)
     return Terms(**found)
+
+
+def _json_option(name: str, text: str, problems: list[Problem]) -> Any:
+    before = len(problems)
+    found = from_json(f"--{name}", text, problems)
+    if name == "metadata" or isinstance(found, dict) or len(problems) > before:
+        return found
+    problems.append(no_object(f"--{name}", text))
+    return None
 
 
 def from_json(option: str, text: str, problems: list[Problem]) -> Any:
@@ -169,60 +196,53 @@ def for_agent(settings: Settings, terms: Terms) -> Settings:
     return replace(settings, agent_id=terms.agent_id) if terms.agent_id else settings
 
 
-class Grouped(click.Command):
-    """Command whose help groups its options, ungrouped ones first."""
-
-    sections: Mapping[str, Collection[str]] = {}  # title -> names of parameters
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one section for each group of options."""
-        grouped = {name for names in self.sections.values() for name in names}
-        told = {
-            param.name: param.get_help_record(ctx)
-            for param in self.get_params(ctx)
-            if isinstance(param, click.Option)
-        }
-        rest = [name for name in told if name not in grouped]
-        for title, names in {"Options": rest, **self.sections}.items():
-            rows = [record for record in map(told.get, names) if record is not None]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows, col_max=26)
-
-
 # Options for the arguments of each kind, made from its table.
 
 
-def kind_options() -> dict[str, list[click.Option]]:
+def kind_options(only: str | None = None) -> dict[str, list[click.Option]]:
     """Title of a kind -> one option for each argument that no kind before it has.
 
-    Values stay texts: the engine validates them all at once, so that every mistake is reported, not
-    only the first.
+    `only` one kind: all its own options, with its defaults. Values stay texts: the engine validates
+    them all at once, so that every mistake is reported, not only the first.
     """
     found: dict[str, list[click.Option]] = {}
     taken = set(TERMS)
     for name, kind in KINDS.items():
         rows = {key: row for key, row in kind.arguments.items() if row.help and key not in taken}
-        if rows:
+        if rows and only in (None, name):
             title = kind.form.options_title if kind.form is not None else ""
-            found[title or name] = [_option(key, row) for key, row in rows.items()]
+            options = [_option(key, row, _facts(key, only)) for key, row in rows.items()]
+            found[f"Options of {name}" if only else title or name] = options
             taken |= set(rows)
     return found
 
 
-def _option(name: str, row: Argument) -> click.Option:
+def _facts(name: str, only: str | None) -> dict[str, Input]:
+    """Return range, choices and default of an argument by kind."""
+    kinds = [only] if only else [kind for kind in KINDS if name in KINDS[kind].arguments]
+    return {kind: inputs(kind)[name] for kind in kinds}
+
+
+def _option(name: str, row: Argument, facts: Mapping[str, Input]) -> click.Option:
     declared = ["--" + name.replace("_", "-"), name]
-    text = f"{row.help.removesuffix('.')}{_bounds(name, row)}."
+    text = f"{row.help.removesuffix('.')}{_bounds(row, facts)}."
     if row.option == "switch":
         return click.Option(declared, is_flag=True, callback=_as_typed, help=text)
-    return click.Option(declared, multiple=True, metavar="VALUE", help=text)
+    first = next(iter(facts.values()))
+    return click.Option(declared, multiple=True, metavar=_metavar(first), help=text)
 
 
-def _bounds(name: str, row: Argument) -> str:
+def _metavar(values: Input) -> str:
+    if values.low is not None:
+        return "N"
+    if isinstance(values.default, bool):
+        return "BOOL"
+    return "NAME" if values.choices else "TEXT"
+
+
+def _bounds(row: Argument, facts: Mapping[str, Input]) -> str:
     """The values that an option takes and its default, in brackets."""
-    kinds = [kind for kind in KINDS if name in KINDS[kind].arguments]
-    facts = [inputs(kind)[name] for kind in kinds]
-    first, parts = facts[0], list[str]()
+    first, parts = next(iter(facts.values())), list[str]()
     if row.option == "switch":
         return ""
     if row.option == "repeated":
@@ -234,10 +254,10 @@ def _bounds(name: str, row: Argument) -> str:
     elif isinstance(first.default, bool):
         parts.append("true or false")
     defaults = [f"default: {_plain(first.default)}"] * (first.default not in (None, "", ()))
-    others = {kind: one.default for kind, one in zip(kinds, facts, strict=True)}
-    for kind, default in others.items():
-        if default != first.default and default is not None:
-            defaults.append(f"{kind}: {_plain(default)}")
+    for kind, one in facts.items():
+        # Another kind's argument of this name may be of another type.
+        if one.default not in (first.default, None) and type(one.default) is type(first.default):
+            defaults.append(f"{kind}: {_plain(one.default)}")
     parts += [", ".join(defaults)] * bool(defaults)
     return f" ({'; '.join(parts)})" if parts else ""
 
@@ -286,28 +306,64 @@ def _value(text: str) -> Any:
 LOOK_S = 0.2
 
 
-class Start(Grouped):
-    """The `start` command, with its options made from the kinds and grouped by them."""
+_KIND: Final = "octask.start.kind"  # in the context: the kind whose help is wanted
+
+
+class Start(click.Command):
+    """The `start` command, with its options made from the kinds and grouped by them.
+
+    With a kind, `--help` shows only what this kind takes.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note the kind first, because `--help` ends the reading of the others."""
+        ctx.meta[_KIND] = next((one for one in args if one in kind_forms()), None)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Add the options of every kind, also of one that was registered later."""
-        made = kind_options()
-        self.sections = {
-            **{title: [one.name or "" for one in options] for title, options in made.items()},
-            "Terms (of any kind)": TERMS,
-        }
-        options = [one for options in made.values() for one in options]
+        options = [one for options in kind_options().values() for one in options]
         return [*self.params, *options, *filter(None, [self.get_help_option(ctx)])]
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Name the kind whose help is shown."""
+        kind = ctx.meta.get(_KIND)
+        pieces = super().collect_usage_pieces(ctx)
+        return [kind if kind and piece == "[KIND]" else piece for piece in pieces]
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help, and one line for each kind."""
+        forms, kind = kind_forms(), ctx.meta.get(_KIND)
+        if kind is not None:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_dl([(kind, forms[kind].summary)])
+            return
         super().format_help_text(ctx, formatter)
         with formatter.section("KIND is one of"):
-            formatter.write_dl([(name, form.summary) for name, form in kind_forms().items()])
+            formatter.write_dl([(name, form.summary) for name, form in forms.items()])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in sections: for every task, of each kind, the terms."""
+        plain = [one for one in self.params if isinstance(one, click.Option)]
+        plain += filter(None, [self.get_help_option(ctx)])
+        own = kind_options(ctx.meta.get(_KIND))
+        terms = {one.name: one for one in plain if one.name in TERMS}
+        sections = {
+            "Options": [one for one in plain if one.name not in terms],
+            **own,
+            "Terms (of any kind)": [terms[name] for name in TERMS],
+        }
+        if ctx.meta.get(_KIND):  # what the kind takes comes first
+            sections["Common options"] = sections.pop("Options")
+        for title, params in sections.items():
+            rows = [record for one in params if (record := one.get_help_record(ctx)) is not None]
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=26)
 
 
 @click.command(cls=Start)
-@click.argument("kind")
+@click.argument("kind", required=False, shell_complete=complete_param)
 @click.argument("url", required=False)
 @click.option(
     "--args",
@@ -319,13 +375,24 @@ class Start(Grouped):
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the id.")
 @terms_options
 @place_options
-def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> None:
-    """Start a task; URL is where it begins."""
+def start(kind: str | None, url: str | None, args_json: str | None, **given: Any) -> None:
+    """Start a task; URL is where it begins.
+
+    `octask start KIND --help` lists the options of one kind. Without a kind, --objective opens a
+    browser_task.
+    """
+    if kind is None:
+        if given["objective"] is None:
+            raise click.UsageError("Missing argument 'KIND'.")
+        kind = ENVELOPE
     name, detached, as_json = given.pop("name"), given.pop("detached"), given.pop("as_json")
     try:
-        terms = gather_terms(given)
-        settings = for_agent(settings_from(given.pop("home"), given.pop("root")), terms)
-        args = gather(url, args_json, given)
+        home, root, problems = given.pop("home"), given.pop("root"), list[Problem]()
+        terms = gather_terms(given, problems)
+        args = gather(url, args_json, given, problems)
+        refuse_all(kind, args, name, terms, problems)
+        settings = for_agent(settings_from(home, root), terms)
+        terms = _with_whole_ids(settings, terms)
         known = KINDS[kind].arguments if kind in KINDS else {}
         if "objective" in known and terms.objective is not None:
             args.setdefault("objective", terms.objective)
@@ -342,6 +409,13 @@ def start(kind: str, url: str | None, args_json: str | None, **given: Any) -> No
     follow(
         settings, lambda engine: engine.requests.start(kind, args, name=name, terms=terms), as_json
     )
+
+
+def _with_whole_ids(settings: Settings, terms: Terms) -> Terms:
+    if terms.task_run_id is None:
+        return terms
+    whole = whole_ids("start", settings, {"task_run_id": terms.task_run_id})
+    return msgspec.structs.replace(terms, **whole)
 
 
 def follow(
@@ -381,27 +455,48 @@ def _open_envelope(
 
 
 def gather(
-    url: str | None, args_json: str | None, options: dict[str, tuple[str, ...]]
+    url: str | None,
+    args_json: str | None,
+    options: dict[str, tuple[str, ...]],
+    problems: list[Problem],
 ) -> dict[str, Any]:
     """Merge the arguments of a start: JSON, then options, then the URL.
 
+    `--args` that is no JSON object is added to `problems`.
+
     Raises:
-        InvalidArguments: `--args` is not a JSON object, or its file cannot be read.
+        InvalidArguments: the file of `--args` cannot be read.
     """
     args: dict[str, Any] = {}
     if args_json is not None:
-        args_json = _read(args_json)
-        problems: list[Problem] = []
-        given = from_json("--args", args_json, problems)
-        if problems:
-            raise InvalidArguments(tuple(problems))
-        if not isinstance(given, dict):
-            raise InvalidArguments((no_object("--args", args_json),))
-        args.update(given)
+        args.update(_json_option("args", _read(args_json), problems) or {})
     args.update(given_options(options))
     if url is not None:
         args["url"] = url
     return args
+
+
+def refuse_all(
+    kind: str, args: dict[str, Any], name: str | None, terms: Terms, problems: list[Problem]
+) -> None:
+    """Refuse a request whose JSON options have `problems`, with its other mistakes.
+
+    Raises:
+        InvalidArguments: there are problems.
+    """
+    if not problems:
+        return
+    unread = {each.path for each in problems}
+    if "--policy" in unread:  # with it, this would be no mistake
+        terms = msgspec.structs.replace(terms, enforce=False)
+    others: tuple[Problem, ...] = ()
+    try:
+        check_envelope(args, name, terms) if kind == ENVELOPE else admit(kind, args, name, terms)
+    except InvalidArguments as error:
+        others = error.problems
+    if "--args" in unread:  # what seems to be missing may be in them
+        others = tuple(each for each in others if each.code != "missing")
+    raise InvalidArguments((*problems, *others))
 
 
 def _read(typed: str) -> str:

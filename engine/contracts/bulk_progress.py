@@ -321,6 +321,7 @@ class BulkCompletionRefused(EngineError):
     def __init__(self, guard: Guard, hint: Hint) -> None:
         self.guard = guard
         self.hint = hint
+        self.items: dict[str, Any] = {}  # the contract with its items, where it was asked for
         super().__init__(reason=guard.reason, suggested_next_action=guard.suggested_next_action)
 
     def data(self) -> dict[str, Any]:
@@ -328,4 +329,5 @@ class BulkCompletionRefused(EngineError):
         return {
             "completion_guard": msgspec.to_builtins(self.guard),
             "hint": msgspec.to_builtins(self.hint),
+            **self.items,
         }

@@ -257,7 +257,7 @@ class Completing:
         if raw.get("kind") == ENVELOPE:
             overruled = force if status is Status.COMPLETED else None
             return self._envelope(raw, overruled, finish) if overruled else finish()
-        _check_running(raw, task_id)
+        _check_running(raw, task_id, status)
         if status is not Status.COMPLETED:
             raise _cannot(task_id, f"{status} is for its runner to say", "Cancel it instead.")
         return self._crawl(raw, task_id, force)
@@ -374,9 +374,9 @@ def _refusals(ledger: Ledger, task_id: str) -> int:
     return count
 
 
-def _check_running(raw: Mapping[str, Any], task_id: str) -> None:
+def _check_running(raw: Mapping[str, Any], task_id: str, target: Status = Status.COMPLETED) -> None:
     if raw.get("status") != Status.RUNNING:
-        LEDGER.check(f"task {task_id}", str(raw.get("status")), Status.COMPLETED)
+        LEDGER.check(f"task {task_id}", str(raw.get("status")), target)
 
 
 def _request_completion(raw: dict[str, Any], task_id: str, now_ms: int) -> None:

@@ -61,7 +61,7 @@ def count(given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int):
         raise ValueError("must be a whole number")
     if not 0 <= given <= LARGEST:
-        raise ValueError("must be 0 or more")
+        raise ValueError(f"must be between 0 and {LARGEST:,}")
     return given
 
 
@@ -155,11 +155,20 @@ def start_of(given: object) -> Start:
         if fields.setdefault("expected_total", len(items)) != len(items):
             said = f"is {fields['expected_total']}, but items names {len(items)}"
             problems.append(Problem("expected_total", "contradiction", said))
+    problems += _unreachable(fields.get("min_completed"), fields.get("expected_total"))
     unknown = fields.get("expected_total") is None and "stop_condition" not in fields
     if unknown and not any(each.path in _ENDS for each in problems):
         problems.append(missing("stop_condition", "what ends the work where no total is known"))
     refuse(problems)
     return Start(fields, items)
+
+
+def _unreachable(least: int | None, expected: int | None) -> list[Problem]:
+    """Refuse a minimum above the total: the guard could never allow completion."""
+    if least is None or expected is None or least <= expected:
+        return []
+    said = f"is {least}, but expected_total is {expected}"
+    return [Problem("min_completed", "contradiction", said)]
 
 
 _ENDS: Final = frozenset({"", "expected_total", "items", "stop_condition"})
@@ -200,6 +209,10 @@ def check_not_weaker(contract: Contract, update: Update) -> None:
     if contract.failed_policy == "block" and update.fields.get("failed_policy") == "allow":
         said = "may not be given up; force completion with a reason instead"
         problems.append(Problem("failed_policy", "weaker", said))
+    if {"min_completed", "expected_total"} & set(update.fields):
+        whole = {"min_completed": contract.min_completed, "expected_total": contract.expected_total}
+        whole |= {name: update.fields[name] for name in whole if name in update.fields}
+        problems += _unreachable(whole["min_completed"], whole["expected_total"])
     refuse(problems)
 
 

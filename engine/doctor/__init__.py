@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.browser.chromium.locate import describe
+from engine.contracts import run_store
 from engine.ledger.directory_watcher import Listener, open_watcher
 from engine.ledger.files import MIB
 from engine.ledger.filesystem_checks import concerns, disk_kind
@@ -103,6 +104,7 @@ def looks() -> tuple[Callable[[Settings], list[Finding]], ...]:
         browser,
         _ledger,
         place,
+        _runs,
         locks,
         limits,
         variables,
@@ -175,6 +177,21 @@ def place(settings: Settings) -> list[Finding]:
         for one in concerns(settings.root, settings.home)
     ]
     return found + _room(settings.root)
+
+
+def _runs(settings: Settings) -> list[Finding]:
+    """Report a folder of run records that cannot be written: they would be lost unnoticed."""
+    folder = settings.home / run_store.FOLDER
+    if not os.path.lexists(folder):
+        return []
+    try:
+        check_writable(folder)
+        if not folder.is_dir():
+            raise LedgerUnusable(path=str(folder), reason="it is no folder")
+    except EngineError as error:
+        told = say("notice.runs.memory", reason=str(error))
+        return [Finding("runs", "warning", told, error.advice)]
+    return []
 
 
 def _facts(root: Path) -> str:

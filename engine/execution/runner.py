@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from engine.execution.folder_wait import FolderWait
-from engine.execution.task_context import TaskContext, TaskObserver
+from engine.execution.task_context import BudgetObserver, TaskContext, TaskObserver
 from engine.kinds.context import StopReason, UnitStopped
 from engine.kinds.spec import Head, KindSpec, Tools
 from engine.ledger.changes import BUDGET_EXCEEDED, OVERRULED
@@ -193,7 +193,7 @@ class Runner:
     def _cut_short(self, ended: BaseException) -> Outcome:
         """Convert a body without outcome: it was cancelled late in a stop, or failed."""
         if isinstance(ended, asyncio.CancelledError) and self._context.stopping:
-            return _stopped(self._context.stop_reason)
+            return self._stopped(self._context.stop_reason)
         log.error("task %s: its body broke down", self._job.task_id, exc_info=ended)
         return _internal_error(ended)
 
@@ -202,7 +202,7 @@ class Runner:
         try:
             head = await job.kind.body(job.args, context, self._tools)
         except UnitStopped:
-            return _stopped(context.stop_reason)
+            return self._stopped(context.stop_reason)
         except TaskFailed as failed:
             error = ErrorInfo(message=str(failed), code=failed.failure)
             return Outcome(Status.FAILED, failed.head, error)
@@ -211,7 +211,7 @@ class Runner:
         except Exception as error:  # a defect of ours must end as a state that the user can see
             log.exception("task %s: its body failed", job.task_id)
             return _internal_error(error)
-        return _stopped(context.stop_reason, head)
+        return self._stopped(context.stop_reason, head)
 
     async def _watch(self) -> None:
         """Return when a stop was requested, or another process ended the task."""
@@ -353,25 +353,28 @@ class Runner:
         head = self._job.kind.partial(self._job.args, pages, stopped_by, duration_ms)
         return {**head, **own_id(self._job.kind.name, self._job.task_id)}
 
+    def _stopped(self, reason: StopReason, head: Head | None = None) -> Outcome:
+        """Map the stop reason of a body that returned (or was cut short) to its outcome."""
+        match reason:
+            case "cancelled":
+                return Outcome(Status.CANCELLED, head)
+            case "budget":
+                return Outcome(Status.FAILED, head, self._overrun())
+        return Outcome(Status.COMPLETED, head)
+
+    def _overrun(self) -> ErrorInfo:
+        observers = self._job.observers
+        over = ", ".join(one.overrun for one in observers if isinstance(one, BudgetObserver))
+        message = "The task went over its budget and was told to end there."
+        if over:
+            message = f"The task went over its budget ({over}) and was told to end there."
+        return ErrorInfo(message=message, code=BUDGET_EXCEEDED)
+
     async def _log_ownership_lost(self) -> None:
         status = self._lost.status if self._lost else "ended"
         error = OwnershipLost(task_id=self._job.task_id, status=status)
         log.warning("%s", error)
         await self._context.log("lost ownership", str(error))
-
-
-def _stopped(reason: StopReason, head: Head | None = None) -> Outcome:
-    """Map the stop reason of a body that returned (or was cut short) to its outcome."""
-    match reason:
-        case "cancelled":
-            return Outcome(Status.CANCELLED, head)
-        case "budget":
-            error = ErrorInfo(
-                message="The task went over its budget and was told to end there.",
-                code=BUDGET_EXCEEDED,
-            )
-            return Outcome(Status.FAILED, head, error)
-    return Outcome(Status.COMPLETED, head)
 
 
 def _unwritable(outcome: Outcome, error: EngineError) -> Outcome:

@@ -321,6 +321,7 @@ class BudgetObserver:
         self._failed = 0
         self._dirty = False
         self._written = float("-inf")
+        self.overrun = ""  # the exceeded budgets that ended the task: "maxToolCalls: 5 of 4"
 
     def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         """Count a finished unit, and return the reason if the task has to end now."""
@@ -363,7 +364,14 @@ class BudgetObserver:
             self._ledger.note(self._task_id, transition)
         if self._dirty and self._monotonic() - self._written >= WRITE_S:
             self._write()
-        return "budget" if self._enforce and new.status == "exceeded" else ""
+        if not (self._enforce and new.status == "exceeded"):
+            return ""
+        over = [gauge for gauge in new.gauges if gauge.level == "exceeded"]
+        told = (
+            f"{one.key}: {one.value:,}" + f" of {one.limit:,}" * bool(one.limit) for one in over
+        )
+        self.overrun = self.overrun or ", ".join(told)
+        return "budget"
 
     def _record(self) -> dict[str, Any]:
         """Record as read when this task began; from then on it is counted here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 
 from engine.kinds.commands.commands_kind import COMMANDS
@@ -49,8 +50,9 @@ def kind_of(name: str) -> KindSpec:
     """
     kind = KINDS.get(name)
     if kind is None:
-        known = ", ".join(sorted({*KINDS, ENVELOPE}))
-        raise InvalidArguments(
-            (Problem("kind", "unknown_kind", f"'{name}' cannot be started here (known: {known})"),)
-        )
+        names = sorted({*KINDS, ENVELOPE})
+        message = f"'{name}' cannot be started here (known: {', '.join(names)})"
+        if near := difflib.get_close_matches(name[:64], names, n=1):
+            message += f"; did you mean {near[0]}?"
+        raise InvalidArguments((Problem("kind", "unknown_kind", message),))
     return kind

@@ -95,6 +95,15 @@ class NotATaskId(EngineError):
     advice_text = "Copy the id from the list."
 
 
+class AmbiguousId(EngineError):
+    """Several ids begin with the given text; nothing was read or changed."""
+
+    code = "ambiguous_id"
+    title = "Several ids begin like this"
+    sentence = "{number} ids begin with {given}: {candidates}"
+    advice_text = "Give more of the id."
+
+
 class TaskNotFound(EngineError):
     """No task in this ledger has this id."""
 

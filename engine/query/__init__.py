@@ -6,7 +6,7 @@ A user interface uses `Filter.of(text)` for user input, `subject(view)` for each
 
 from __future__ import annotations
 
-from engine.query.fields import FIELDS
+from engine.query.fields import FIELDS, span_ms
 from engine.query.match import (
     Completion,
     Filter,
@@ -72,6 +72,7 @@ __all__ = [
     "match",
     "names_in_order",
     "place",
+    "span_ms",
     "subject",
     "term",
     "terms",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from engine.budgets import runs_out_at
+from engine import budgets
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
 from engine.model.status import NEEDS_HELP, STALL_MIN_MS, Reason, moment, stalls_at, updated_at
 
@@ -97,16 +97,32 @@ def _is_over_budget(record: TaskRecord, now_ms: float) -> bool:
     return out is not None and now_ms >= out
 
 
+def budget_at(record: TaskRecord, now_ms: float) -> str:
+    """Return the budget status of a record at `now_ms`, "" without one: time runs without calls."""
+    stored = record.budget_status or ""
+    if (
+        stored not in ("ok", "warning")
+        or not record.is_live
+        or "maxWallMs" not in (record.policy or {})
+    ):
+        return stored
+    status = budgets.at(_timed(record), now_ms).level("maxWallMs")
+    return max(stored, status, key=("ok", "warning", "exceeded").index)
+
+
 def _budget_ends(record: TaskRecord) -> float | None:
     if not record.is_live or not record.policy:
         return None
+    return budgets.runs_out_at(_timed(record))
+
+
+def _timed(record: TaskRecord) -> dict[str, object]:
+    """Return the fields that time budgets are computed from, named as in meta.json."""
     ours = record.engine
-    return runs_out_at(
-        {
-            "kind": record.kind,
-            "policy": record.policy,
-            "created_at": record.created_at,
-            "started_at": record.started_at,
-            "engine": {"lasted_ms": ours.lasted_ms, "lasted_at": ours.lasted_at} if ours else {},
-        }
-    )
+    return {
+        "kind": record.kind,
+        "policy": record.policy,
+        "created_at": record.created_at,
+        "started_at": record.started_at,
+        "engine": {"lasted_ms": ours.lasted_ms, "lasted_at": ours.lasted_at} if ours else {},
+    }

@@ -12,13 +12,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NoReturn
 
 from engine.model.kind_traits import link_follower
 from engine.model.ledger_ids import HERE
 from engine.model.lifecycle import TASK_RUN
 from engine.model.records import ROUTES
 from engine.model.status import Facet
+from engine.query.attention_reasons import budget_at
 from engine.query.parse import BadComparison, Term, UnknownValue
 from engine.query.subject import Subject
 
@@ -112,17 +113,25 @@ def number(term: Term, example: str) -> Compared:
 
 def span(term: Term, example: str) -> Compared:
     """Parse a duration with a comparison, in ms: `<1h`, `>=90s`, `>1h30m`."""
-    if term.quoted or not term.comparison or _SPAN.fullmatch(term.value.casefold()) is None:
+    length_ms = span_ms(term.value)
+    if term.quoted or not term.comparison or length_ms is None:
         _refuse(term, example)
-    pieces = re.findall(_PIECE, term.value.casefold())
-    return _compared(term.comparison, sum(float(each) * _UNITS_MS[unit] for each, unit in pieces))
+    return _compared(term.comparison, length_ms)
+
+
+def span_ms(text: str) -> float | None:
+    """Parse `1h30m` and the like to ms; None for other texts."""
+    folded = text.casefold()
+    if _SPAN.fullmatch(folded) is None:
+        return None
+    return sum(float(each) * _UNITS_MS[unit] for each, unit in re.findall(_PIECE, folded))
 
 
 def _compared(comparison: str, limit: float) -> Compared:
     return partial(_OPERATORS[comparison], limit)  # no Python call for each of 100,000
 
 
-def _refuse(term: Term, example: str) -> None:
+def _refuse(term: Term, example: str) -> NoReturn:
     given = term.comparison + term.value
     raise BadComparison(term.at, given=given, field=term.key, example=f"{term.key}:{example}")
 
@@ -145,7 +154,7 @@ class Field:
 
     `values` are completion offers. The result of an `ages` field changes with time, that of a
     `counts` field with progress. An `alike` field has one result for all tasks of one state, kind,
-    host, budget, client and route; the text of a `in_haystack` field is in the haystack, too.
+    host, client and route; the text of a `in_haystack` field is in the haystack, too.
     """
 
     make: Callable[[Term], Test]
@@ -238,7 +247,7 @@ def _code(term: Term) -> Test:
 
 def _budget(term: Term) -> Test:
     wanted = BUDGETS[one_of(term, BUDGETS)]
-    return lambda one, _: one.budget == wanted
+    return lambda one, now_ms: budget_at(one.record, now_ms) == wanted
 
 
 def _age(term: Term) -> Test:
@@ -336,7 +345,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "error": Field(_error, "timeout", "a part of its error, or the error's code", in_haystack=True),
     "code": Field(_code, "orphaned", "the error's code", ("orphaned",)),
     "budget": Field(
-        _budget, "exceeded", "ok, near or exceeded", ("ok", "near", "exceeded"), alike=True
+        _budget, "exceeded", "ok, near or exceeded", ("ok", "near", "exceeded"), ages=True
     ),
     "age": Field(_age, "<1h", "how long ago it was made: ms, s, m, h, d, w", SPANS, ages=True),
     "updated": Field(

@@ -262,6 +262,7 @@ def _schemas() -> Doc:
             "away": {"type": "boolean"},
             "stale": {"type": "boolean"},
             "updated_at": {"type": ["number", "null"]},
+            "budget_status": {"type": "string", "description": "now: time runs without calls"},
             "units": records[2],
         },
     }
@@ -292,6 +293,7 @@ def _schemas() -> Doc:
                         "title": {"type": "string"},
                         "message": {"type": "string"},
                         "advice": {"type": "string"},
+                        "fields": {"type": "object", "description": "what the sentence names"},
                         "problems": {"type": "array", "items": {"type": "object"}},
                     },
                     "required": ["code", "title", "message"],

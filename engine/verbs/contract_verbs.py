@@ -9,16 +9,17 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from engine.budgets.envelopes import PHASES
-from engine.contracts.bulk_progress import POLICIES, SCOPES
-from engine.contracts.completing import Force, force_of
+from engine.contracts.bulk_progress import POLICIES, SCOPES, BulkCompletionRefused
+from engine.contracts.completing import Force, contract_link, force_of
 from engine.contracts.contract_progress import contract_data, run_data
 from engine.contracts.task_runs import USUAL_RUNS
 from engine.model.errors import InvalidArguments, Problem
+from engine.model.lifecycle import TASK_RUN
 from engine.model.records import TERMINAL, Status, TaskRecord, Unreadable
 from engine.service.engine import Engine
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
 from engine.verbs.schemas import contract_schema
-from engine.verbs.task_verbs import TASK_ID
+from engine.verbs.task_verbs import TASK_ID, known_states
 
 Given = Mapping[str, Any]
 ENDS: Final = ("completed", "failed", "cancelled")
@@ -59,13 +60,29 @@ def with_reasons(fields: dict[str, Any], given: Given) -> dict[str, Any]:
 
 async def _complete(engine: Engine, given: Given) -> Any:
     status, force = _status(given), _force(engine, given)
-    ended = await engine.contracts.complete(given["run_id"], status=status, force=force)
+    named = given["include_items"]
+    try:
+        ended = await engine.contracts.complete(given["run_id"], status=status, force=force)
+    except BulkCompletionRefused as refused:
+        refused.items = await _items_of(engine, given["run_id"]) if named else {}
+        raise
     if isinstance(ended, TaskRecord):
         return {"task": to_builtins(ended)}
-    named = given["include_items"]
     if named:
         ended = await asyncio.to_thread(engine.goals.runs.get, ended.run_id, include_items=True)
     return run_data(ended, include_items=named)
+
+
+async def _items_of(engine: Engine, subject: str) -> dict[str, Any]:
+    """Return the contract of a task run or task with its items."""
+    if engine.goals.runs.has(subject):
+        run = await asyncio.to_thread(engine.goals.runs.get, subject, include_items=True)
+        found = run_data(run, include_items=True)
+    else:
+        link = contract_link(await engine.tasks.meta(subject)) or ""
+        view = await asyncio.to_thread(engine.goals.contracts.get, link, include_items=True)
+        found = contract_data(view, include_items=True)
+    return {name: found[name] for name in ("bulk_progress_contract", "missing_items")}
 
 
 def _status(given: Given) -> Status:
@@ -168,7 +185,7 @@ async def _get_run(engine: Engine, given: Given) -> Any:
 
 
 async def _list_runs(engine: Engine, given: Given) -> Any:
-    status = [word.upper() for word in given["status"]]
+    status = known_states(given["status"], [*TASK_RUN.steps])
     views = await asyncio.to_thread(engine.goals.runs.list, status, given["since"], given["limit"])
     found = [
         to_builtins(view) if isinstance(view, Unreadable) else run_data(view)["task_run"]

@@ -12,11 +12,13 @@ import msgspec
 
 from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.contracts.contract_progress import contract_data
+from engine.ledger.machine import wall_ms
 from engine.model import redact
 from engine.model.errors import EngineError, InvalidArguments
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import standing, updated_at
 from engine.query import QueryError
+from engine.query.attention_reasons import budget_at
 from engine.service.commands import Fate, Plan, Stopped
 from engine.service.engine import Engine
 
@@ -37,6 +39,8 @@ def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
         "stale": view.stale,
         "updated_at": updated_at(view),
     }
+    if isinstance(view.entry, TaskRecord) and view.entry.budget_status is not None:
+        derived["budget_status"] = budget_at(view.entry, wall_ms())
     if view.units is not None:
         derived["units"] = msgspec.to_builtins(view.units)
     record = (
@@ -52,6 +56,8 @@ def described(error: EngineError) -> Data:
     found: Data = {"code": error.code, "title": error.title, "message": str(error)}
     if error.advice:
         found["advice"] = error.advice
+    if fields := {name: one for name, one in error.fields.items() if _is_plain(name, one)}:
+        found["fields"] = fields
     if isinstance(error, QueryError):
         found["position"] = error.position
         found["mistakes"] = [
@@ -66,6 +72,11 @@ def described(error: EngineError) -> Data:
             for each in error.problems
         ]
     return found
+
+
+def _is_plain(name: str, value: object) -> bool:
+    """Return whether a field is a value of its own; `message` is the sentence itself."""
+    return name != "message" and isinstance(value, str | int | float | bool | None)
 
 
 def described_for_programs(error: EngineError) -> Data:

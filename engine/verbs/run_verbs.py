@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.contracts.run_store import Run, envelope
+from engine.model.lifecycle import RUN
 from engine.service.engine import Engine
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
+from engine.verbs.task_verbs import known_states
 
 RUN_ID = Param("run_id", "the run's id", positional=True, required=True)
 REASON = Param("reason", "why, kept in the run")
@@ -21,7 +23,7 @@ FACTS = (
 
 
 async def _list(engine: Engine, given: Mapping[str, Any]) -> Any:
-    status = [word.lower() for word in given["status"]]
+    status = known_states(given["status"], [*RUN.steps])
     found = await asyncio.to_thread(engine.runs.list_runs, status=status, limit=given["limit"])
     return [envelope(run) for run in found]
 

@@ -19,7 +19,7 @@ QUERY_HELP = "in the filter language, as in 'status:failed host:example.com age:
 
 
 async def _list(engine: Engine, given: Mapping[str, Any]) -> Any:
-    status = [word.upper() for word in given["status"]]  # in the spelling of the list, too
+    status = known_states(given["status"], [*map(str, Status)])
     return await engine.tasks.list(
         status=status,
         kind=given["kind"],
@@ -27,6 +27,23 @@ async def _list(engine: Engine, given: Mapping[str, Any]) -> Any:
         query=given["query"] or "",
         limit=given["limit"],
     )
+
+
+def known_states(given: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Return the states in the spelling of `known`, which ignores case.
+
+    Raises:
+        InvalidArguments: with every word that is none of them.
+    """
+    spelt = {word.casefold(): word for word in known}
+    problems = tuple(
+        Problem("status", "unknown_status", f"'{word}' is no state (there are: {', '.join(known)})")
+        for word in given
+        if word.casefold() not in spelt
+    )
+    if problems:
+        raise InvalidArguments(problems)
+    return [spelt[word.casefold()] for word in given]
 
 
 async def _get(engine: Engine, given: Mapping[str, Any]) -> Any:

@@ -12,6 +12,7 @@ from PySide6.QtCore import QPoint, QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication, QWidget
 
+from engine.contracts.run_store import FOLDER as RUNS_FOLDER
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.kind_traits import link_follower, traits_of
@@ -155,7 +156,7 @@ async def shoot(
     with tempfile.TemporaryDirectory() as folder:
         memory = Memory(Path(folder) / "window.ini")
         apply_theme(app, Theme.DARK if scene == "dark" else Theme.LIGHT)
-        if scene == "empty":
+        if scene == "empty" or _is_first_start(settings):
             settings = Settings.at(home=Path(folder) / "home")
             settings.root.mkdir(parents=True)
         session = Session(settings, memory, CrashHandler(), accepts=False)
@@ -175,6 +176,11 @@ async def shoot(
         finally:
             await session.close()
     return (0, "") if saved else (1, f"The picture cannot be written to {file}.")
+
+
+def _is_first_start(settings: Settings) -> bool:
+    """Return whether the window would create the ledger, which a screenshot must not do."""
+    return not settings.root.exists() and not (settings.home / RUNS_FOLDER).exists()
 
 
 async def _read_beside(session: Session) -> None:

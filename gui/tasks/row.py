@@ -34,7 +34,7 @@ from engine.model.status import (
     updated_at,
 )
 from engine.query import ADDRESSES, Subject, haystack, host_of
-from engine.query.attention_reasons import reasons, unseen
+from engine.query.attention_reasons import budget_at, reasons, unseen
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
 
@@ -129,13 +129,13 @@ class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
 NONE: Final = Traits()
 
 
-def traits(view: TaskView, facets: int) -> Traits:
+def traits(view: TaskView, facets: int, now_ms: float) -> Traits:
     entry = view.entry
     if not isinstance(entry, TaskRecord):
         return _traits(facets, "", "", "", frozenset(), "", view.ledger)
     host = host_of(view)
     hosts = Subject(view, 0).hosts if _ALSO in entry.args_summary else _hosts(host)
-    budget = entry.budget_status or ""
+    budget = budget_at(entry, now_ms)
     client = route = ""
     if (ours := entry.engine) is not None:
         client, route = ours.client or "", ours.route or ""
@@ -235,7 +235,7 @@ def make_row(
     found = reasons(view, now_ms, after)
     needs = unseen(view, found, acknowledged) if acknowledged else found
     record = entry if type(entry) is TaskRecord else _NO_RECORD
-    about = traits(view, _mask(facets(view, state, needs)))
+    about = traits(view, _mask(facets(view, state, needs)), now_ms)
     row = Row(
         task_id=entry.task_id,
         view=view,

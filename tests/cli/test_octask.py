@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.endless_site import endless
 from tests.support.octask import ENDLESS, FAST, LIMIT_S, Octask, only_task, until
+from tests.support.task_folders import write_meta
 
 
 def test_a_crawl_in_the_foreground_tells_each_page_and_its_end(octask: Octask, site: Any) -> None:
@@ -54,6 +55,31 @@ def test_three_mistakes_are_all_named_and_nothing_is_started(octask: Octask) -> 
 
 
 @pytest.mark.parametrize(
+    ("since", "number"), [("1h", 1), ("99999w", 2), ("2001-01-01", 2), ("2001-01-01T08:00Z", 2)]
+)
+def test_a_list_begins_at_a_time_as_it_is_typed(octask: Octask, since: str, number: int) -> None:
+    root = octask.home / "tasks"
+    write_meta(root, 1, "COMPLETED", created_at=int(time.time() * 1000))
+    write_meta(root, 2, "COMPLETED", created_at=1_000_000_000_000)  # in September 2001
+    assert len(octask("list", "--since", since).splitlines()) == number
+
+
+def test_mistakes_in_json_options_are_named_with_all_others(octask: Octask) -> None:
+    wrong = ("--max-pages", "0", "--engine", "foo", "--policy", "{bad", "--contract", "[1]")
+    said = octask("start", "crawl", "http://x.example", *wrong, code=2)
+    for place in ("--policy: ", "--contract: ", "max_pages: ", "engine: "):
+        assert place in said
+
+
+def test_an_objective_without_a_kind_opens_an_envelope(octask: Octask) -> None:
+    task_id = octask("start", "--objective", "compare prices").strip()
+    assert [(task["task_id"], task["kind"]) for task in octask.tasks()] == [
+        (task_id, "browser_task")
+    ]
+    octask("finish", task_id, "--outcome", "completed")
+
+
+@pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
         (["get", "0123456789abcdef"], 4, "There is no task 0123456789abcdef"),
@@ -63,8 +89,14 @@ def test_three_mistakes_are_all_named_and_nothing_is_started(octask: Octask) -> 
         (["start", "crawl", "no url"], 2, "url: "),
         (["start", "crawl"], 2, "url: "),
         (["start", "fly", "http://x.example"], 2, "'fly' cannot be started here"),
+        (["start", "crwl", "http://x.example"], 2, "did you mean crawl?"),
+        (["start"], 2, "Missing argument 'KIND'"),
         (["start", "crawl", "--args", "{nonsense"], 2, "--args: is not valid JSON"),
         (["start", "crawl", "http://x.example", "--args", "[1]"], 2, "must be a JSON object"),
+        (["list", "--status", "maybe"], 2, "PENDING, RUNNING, COMPLETED, FAILED, CANCELLED"),
+        (["runs", "list", "--status", "maybe"], 2, "'maybe' is no state"),
+        (["task-run", "list", "--status", "maybe"], 2, "'maybe' is no state"),
+        (["list", "--since", "soon"], 2, "For example: 1d, 2h30m, 2026-03-01"),
         (["list", "--limit", "few"], 2, "Invalid value for '--limit'"),
         (["frobnicate"], 2, "No such command"),
     ],

@@ -62,6 +62,7 @@ async def test_enforced_it_ends_failed_with_its_pages_kept(home: Path, site: Any
     assert ended.status == Status.FAILED
     assert ended.error is not None
     assert ended.error.code == "BUDGET_EXCEEDED"
+    assert "over its budget (maxToolCalls: 5 of 4) and" in ended.error.message
     result = result_of(home, record.task_id)
     assert result["summary"]["stopped_by"] == "budget"
     assert len(result["pages"]) == result["summary"]["total_pages"] == 5

@@ -93,6 +93,8 @@ def test_items_say_the_total_and_the_first_ten_thousand_are_kept(home: Path, goa
         ({"expected_total": "3"}, "expected_total"),
         ({"expected_total": 2**60}, "expected_total"),
         ({"expected_total": 3, "min_completed": -1}, "min_completed"),
+        ({"expected_total": 3, "min_completed": 4}, "min_completed"),
+        ({"items": ["a"], "min_completed": 2}, "min_completed"),
         ({"expected_total": 3, "stop_condition": " "}, "stop_condition"),
         ({"stop_condition": "x" * 2_049}, "stop_condition"),
         ({"expected_total": 3, "scope": "galaxy"}, "scope"),
@@ -145,6 +147,8 @@ def test_all_mistakes_of_a_contract_are_named_at_once(goals: Goals) -> None:
         ({"expected_total": 2}, "expected_total"),
         ({"expected_total": None}, "expected_total"),
         ({"min_completed": 0}, "min_completed"),
+        ({"min_completed": 4}, "min_completed"),
+        ({"expected_total": 4, "min_completed": 5}, "min_completed"),
         ({"failed_policy": "allow"}, "failed_policy"),
     ],
 )

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from engine.cli.octask import octask as octask_command
 from tests.support.octask import FAST, SLOW, Octask, only_task, until
+from tests.support.task_folders import write_meta
 
 GUARD_REFUSED = 5
 REASON = "the site was switched off"
@@ -69,6 +70,49 @@ def test_a_contract_on_its_own(octask: Octask) -> None:
     assert "2/2 item items observed" in octask("contract", "check", contract_id)
 
 
+def test_a_refused_completion_names_its_items_when_asked(octask: Octask) -> None:
+    made = answer(octask, "task-run", "start", "g", "--contract", '{"items": ["a", "b"]}')
+    run_id = made["task_run"]["run_id"]
+    octask("task-run", "update", run_id, "--completed-items", "a")
+    said = octask("complete", run_id, "--include-items", code=GUARD_REFUSED)
+    assert "✓ a" in said
+    assert "… b" in said
+    assert "… b" not in octask("complete", run_id, code=GUARD_REFUSED)
+    told = octask("complete", run_id, "--include-items", "--json", code=GUARD_REFUSED)
+    assert json.loads(told)["error"]["missing_items"] == ["b"]
+
+
+def test_refusals_name_commands_and_no_tools_of_programs(octask: Octask) -> None:
+    run_id = answer(octask, "task-run", "start", "g")["task_run"]["run_id"]
+    for status, command in (("NEEDS_HELP", "task-run needs-help"), ("COMPLETED", "complete")):
+        said = octask("task-run", "update", run_id, "--status", status, code=1)
+        assert f"Use `octask {command}`" in said
+
+
+def test_a_refused_step_names_the_state_that_was_asked_for(octask: Octask) -> None:
+    task = write_meta(octask.home / "tasks", 1, "COMPLETED").name
+    assert "COMPLETED -> FAILED is not" in octask("complete", task, "--status", "failed", code=1)
+
+
+def test_errors_for_programs_have_the_fields_of_the_sentence(octask: Octask) -> None:
+    run_id = json.loads(octask("runs", "start", "thread", "--deferred", "--json"))["runId"]
+    error = json.loads(octask("runs", "complete", run_id, "--json", code=1))["error"]
+    wanted = {"runId": run_id, "from": "pending", "to": "completed"}
+    assert error["fields"] == {"name": "LifecycleTransitionError", **wanted}
+
+
+def test_runs_that_cannot_be_written_are_reported(octask: Octask) -> None:
+    octask.home.mkdir(exist_ok=True)
+    (octask.home / "comet-runs").write_text("a file in the place of the folder")
+    assert "Run records are kept in memory only" in octask("runs", "start", "thread")
+    report = json.loads(CliRunner().invoke(octask_command, doctor_of(octask.home)).output)
+    assert [one["state"] for one in report["findings"] if one["subject"] == "runs"] == ["warning"]
+
+
+def doctor_of(home: Path) -> list[str]:
+    return ["doctor", "--json", "--home", str(home)]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -77,6 +121,7 @@ def test_a_contract_on_its_own(octask: Octask) -> None:
         (("contract", "start"), 2, "stop_condition: "),
         (("contract", "start", "--contract", "{"), 2, "contract: is not valid JSON"),
         (("contract", "update", "0" * 16), 2, "nothing to change"),
+        (("contract", "start", "--contract", '{"expected_total": 1e308}'), 2, "between 0 and 9,0"),
         (("task-run", "start"), 2, "goal: "),
         (("task-run", "get", "0" * 16), 4, "There is no task run"),
         (("complete", "0" * 16), 4, "There is no task"),

@@ -68,6 +68,19 @@ def test_a_picture_is_saved_without_a_screen(tmp_path: Path, scene: str) -> None
     assert len({picture.pixel(x, 300) for x in range(0, picture.width(), 7)}) > 1
 
 
+def test_a_picture_before_the_first_start_shows_no_trouble_and_makes_no_folder(
+    tmp_path: Path,
+) -> None:
+    home, pictures = tmp_path / "home", []
+    for scene in ("main", "empty"):
+        file = tmp_path / f"{scene}.png"
+        done = program("--home", str(home), "--shot", str(file), "--scene", scene)
+        assert (done.returncode, done.stderr) == (0, "")
+        pictures.append(QImage(str(file)).copy(210, 60, 960, 350))  # without the folder's name
+    assert pictures[0] == pictures[1]
+    assert not home.exists()
+
+
 def test_a_picture_of_a_root_that_is_a_file_shows_the_trouble(tmp_path: Path) -> None:
     (tmp_path / "tasks").write_text("no folder")
     file = tmp_path / "shot.png"

@@ -124,6 +124,14 @@ def test_the_condition_of_a_cell_finds_its_own_row(view: TaskView) -> None:
             assert Filter.of(condition).passes(asked(row), NOW), (column.key, condition)
 
 
+def test_a_budget_that_ran_out_by_time_alone_is_counted_as_exceeded() -> None:
+    view = a_view(1, "RUNNING", age=HOUR, kind="browser_task", budget_status="ok")
+    timed = msgspec.structs.replace(view.entry, policy={"maxWallMs": 1_000})
+    row = make_row(msgspec.structs.replace(view, entry=timed), None, NOW)
+    assert condition_of(row, "budget", NOW) == "budget:exceeded"
+    assert Filter.of("budget:exceeded").passes(asked(row), NOW)
+
+
 @pytest.mark.parametrize(
     ("column", "given", "condition"),
     [

@@ -221,3 +221,22 @@ def test_every_field_stands_in_the_documentation() -> None:
     rows = "\n".join(line for line in page.splitlines() if line.startswith("|"))
     assert [name for name in FIELDS if f"`{name}`" not in rows] == []
     assert [word for word in (*STATES, *PARTS, *OWNERS) if word not in rows and word != "all"] == []
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "status"), [(100, "ok"), (800, "near"), (2_000, "exceeded"), (HOUR, "exceeded")]
+)
+def test_a_budget_of_time_runs_out_without_calls(age_ms: int, status: str) -> None:
+    record = TaskRecord(
+        task_id="00000000000000b5",
+        kind="browser_task",
+        status="RUNNING",
+        created_at=NOW - age_ms,
+        policy={"maxWallMs": 1_000},
+        budget_status="ok",
+    )
+    one = subject(TaskView(record))
+    found = {
+        name for name in ("ok", "near", "exceeded") if Filter.of(f"budget:{name}").passes(one, NOW)
+    }
+    assert found == {status}
