@@ -21,7 +21,7 @@ import msgspec
 from engine.ledger import journal
 from engine.ledger.json_stream import Damaged
 from engine.ledger.reader import LedgerReader
-from engine.model.display import display
+from engine.model.display import ELLIPSIS, display
 from engine.model.errors import TaskUnreadable
 from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord
 from engine.results.findings import Findings
@@ -93,6 +93,16 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     def remark_words(self) -> str:
         """Remark as display text; empty without one."""
         return say(f"page.{self.remark}") if self.remark else ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether `name` is the start of a longer one."""
+        return self.name.endswith(ELLIPSIS)
+
+
+def whole_name(row: Mapping[str, Any]) -> str:
+    """Return the name of a unit as stored, however long."""
+    return next((one for name in _NAMES if isinstance(one := row.get(name), str) and one), "")
 
 
 def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:

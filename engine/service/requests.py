@@ -27,7 +27,7 @@ from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import SIGN
 from engine.model.records import ENVELOPE, TaskId, TaskRecord, Unreadable
 from engine.results.file_reader import TaskFileReader
-from engine.results.units import Unit, UnitState
+from engine.results.units import Unit, UnitState, whole_name
 from engine.service import rerun
 from engine.service.admission import (
     NO_TERMS,
@@ -186,12 +186,18 @@ class TaskRequests:
         units: list[Unit] = []
         async for part in self._reading.units(task_id):
             units += [unit for unit in part.units if unit.state == UnitState.FAILED]
-        urls = failed_urls(units)
+        urls = failed_urls([await self._with_whole_name(task_id, unit) for unit in units])
         if isinstance(record, TaskRecord) and record.engine and record.engine.contract_id:
             contract = await self._contracts.get(record.engine.contract_id)
             urls = web_pages([*urls, *contract.missing])
         wanted = [url for url in urls if url == page] if page else urls
         return remaining_pages(task_id, asked, wanted)
+
+    async def _with_whole_name(self, task_id: str, unit: Unit) -> Unit:
+        """Return the unit with its whole address, of which lists hold the start only."""
+        row = await self._reading.unit(task_id, unit) if unit.is_cut else None
+        name = unit.name if row is None else whole_name(row)
+        return msgspec.structs.replace(unit, name=name)
 
     async def _remaining_commands(
         self, task_id: str, record: TaskRecord, variables: Mapping[str, Any] | None

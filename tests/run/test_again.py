@@ -139,3 +139,15 @@ async def test_the_new_task_is_of_the_caller_that_wants_it(home: Path, site: Any
     assert told == [("claude-code", "cli"), (None, None)]
     told = [one.engine and (one.engine.client, one.engine.route) for one in (theirs, rest)]
     assert told == [("other", "http"), ("third", "cli")]
+
+
+async def test_a_failed_page_with_a_long_address_is_retried_at_the_whole_one(
+    home: Path, site: Any
+) -> None:
+    url = f"{site.url}/gone?{'x' * 400}"  # lists hold the first 300 characters
+    async with opened(home) as engine:
+        first = await engine.requests.start("crawl", {"url": url, **ARGS, "max_pages": 1})
+        await engine.tasks.wait(first.task_id)
+        rest = await engine.requests.remainder(first.task_id)
+    assert rest.request is not None
+    assert rest.request.args["url"] == url
