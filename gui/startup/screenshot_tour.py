@@ -12,7 +12,6 @@ from PySide6.QtCore import QPoint, QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication, QWidget
 
-from engine.contracts.run_store import FOLDER as RUNS_FOLDER
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.kind_traits import link_follower, traits_of
@@ -180,7 +179,7 @@ async def shoot(
 
 def _is_first_start(settings: Settings) -> bool:
     """Return whether the window would create the ledger, which a screenshot must not do."""
-    return not settings.root.exists() and not (settings.home / RUNS_FOLDER).exists()
+    return not settings.root.exists() and not settings.home.exists()
 
 
 async def _read_beside(session: Session) -> None:

@@ -82,7 +82,7 @@ def test_the_help_of_start_lists_the_kind_and_its_options() -> None:
     said = CliRunner().invoke(octask, ["start", "--help"]).output
     assert "numbers in order" in said
     section = said.split("Counting:\n")[1]
-    assert "--up-to VALUE" in section
+    assert "--up-to N" in section
     assert "Count to this number (1 to 9; default: 3)." in " ".join(section.split())
 
 
