@@ -106,7 +106,7 @@ def test_the_self_test_passes_and_leaves_no_process() -> None:
 def test_the_self_test_says_what_is_missing() -> None:
     done = program("--self-test", OC_BROWSER="/nowhere/chromium")
     assert done.returncode == 1
-    assert "browser" in done.stdout
+    assert "/nowhere/chromium is not a program that can be run" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
 
 
