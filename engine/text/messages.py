@@ -26,7 +26,6 @@ DETAILS: Final[dict[str, str]] = {
     "details.timeline": "Timeline",
     "details.copy_id": "Copy id",
     "details.open_folder": "Open folder",
-    "field.progress": "Progress",
     "field.created": "Created",
     "field.started": "Started",
     "field.ended": "Ended",
@@ -328,6 +327,7 @@ ENGLISH: Final[Mapping[str, str]] = {
         "Completed by force after {took}, at {progress}; its contract was not met."
     ),
     "why.failed": "Failed after {took}: {reason}",
+    "why.failed.after": "Failed after {took}.",
     "why.failed.plain": "Failed after {took}; no reason was given.",
     "why.cancelled": "Cancelled after {took}; what was done is kept.",
     "why.cancelled.early": "Cancelled before it started.",

@@ -336,8 +336,8 @@ def marks(view: TaskView) -> list[str]:
     return [*found, say("badge.stale")] if view.stale else found
 
 
-def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
-    """Explain a task's current state in one sentence."""
+def why(view: TaskView, now_ms: float, stalled: bool = False, *, with_error: bool = True) -> str:
+    """Explain a task's current state in one sentence, of a failed one `with_error`."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return say("why.unreadable", reason=display(retold(entry.reason), 500))
@@ -347,7 +347,7 @@ def why(view: TaskView, now_ms: float, stalled: bool = False) -> str:
     if state is Standing.UNKNOWN:
         return say("why.unknown", status=display(entry.status, 40))
     if entry.is_terminal:
-        return _why_ended(view, entry, state)
+        return _why_ended(view, entry, state, with_error=with_error)
     foreign = ".foreign" if view.foreign else ""
     if state is Standing.CANCELLING:
         asked = ago(moment(entry.cancel_requested_at), now_ms)
@@ -382,7 +382,7 @@ def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
     return " ".join(said)
 
 
-def _why_ended(view: TaskView, record: TaskRecord, state: Standing) -> str:
+def _why_ended(view: TaskView, record: TaskRecord, state: Standing, *, with_error: bool) -> str:
     started, ended = moment(record.started_at), moment(record.ended_at)
     if state is Standing.CANCELLED and started is None:
         return say("why.cancelled.early")
@@ -393,6 +393,8 @@ def _why_ended(view: TaskView, record: TaskRecord, state: Standing) -> str:
         return _why_partly(record.kind, view.units, lasted)
     if state is not Standing.FAILED:
         return say(f"why.{state.value}", took=lasted)
+    if record.error is not None and not with_error:
+        return say("why.failed.after", took=lasted)
     reason = display(retold(record.error.message), _REASON_LIMIT) if record.error else ""
     return (
         say("why.failed", took=lasted, reason=reason)

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import ledger_label
-from engine.model.records import TaskId, TaskRecord, TaskView
+from engine.model.records import Status, TaskId, TaskRecord, TaskView
 from engine.service.engine import Engine
 from engine.service.rerun import Asked, Chance, Remainder, Repeats, known, repeats
 from engine.text.words import count, task_name
@@ -395,8 +395,11 @@ class Retrying(QObject):
 
 
 def can_be_retried(view: TaskView) -> bool:
-    """Return whether the task has ended and its kind has units that can be retried."""
-    entry = view.entry
+    """Return whether the task has ended with units that can be retried."""
+    entry, units = view.entry, view.units
     if not isinstance(entry, TaskRecord) or not entry.is_terminal:
         return False
+    if entry.status == Status.COMPLETED and units is not None and not units.failed:
+        # Items that a contract names may be missing, though all that was visited is there.
+        return entry.engine is not None and entry.engine.contract_id is not None
     return traits_of(entry.kind).crawls or traits_of(entry.kind).steps

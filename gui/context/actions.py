@@ -46,7 +46,8 @@ MENUS: dict[str, tuple[str, ...]] = {
 TOOL_BAR = ("new", "cancel", "stop", "rerun", "force", "", "export_tasks", "folder", "", "palette")
 TOOL_BAR_END = ("watch_page", "rescan", "settings", "sidebar", "details")
 PASSING = ("stop",)  # Only on the toolbar while they are enabled
-OVERVIEW = ("stop", "resume", "replay")  # The actions that a state of a task suggests
+# The actions that a state of a task suggests, of which those of its state are shown.
+OVERVIEW = ("stop", "resume", "replay", "retry_failed", "cancel", "open_result")
 ROW_MENU = (
     *("open_result", "watch_page", "", "cancel", "stop", "force", "resume", ""),
     *("replay", "rerun", "duplicate", "retry_failed", "", "acknowledge", "filter_by_value", ""),

@@ -108,7 +108,6 @@ FIELDS = (
     "cancel",
     "forced",
     "objective",
-    "progress",
     "ended_by",
     "failures",
     "remarks",
@@ -142,7 +141,7 @@ def facts(
     `stall_after_ms` is the stall limit at this task's pace.
     """
     needs = reasons(view, now_ms, stall_after_ms)
-    sentence = words.why(view, now_ms, Reason.STALLED in needs)
+    sentence = words.why(view, now_ms, Reason.STALLED in needs, with_error=False)
     entry = view.entry
     if isinstance(entry, Unreadable):
         found = [
@@ -160,8 +159,6 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
     yield Fact("cancel", _cancel(record, now_ms), "warning")
     yield Fact("forced", _forced(record, now_ms), "warning")
     yield Fact("objective", display(record.objective or "", 500))
-    if view.units is not None:
-        yield Fact("progress", words.progress_spoken(record.kind, view.units))
     yield from _times(view, record, now_ms)
     yield Fact("owner", _owner(view))
     yield Fact("client", words.caller(record))

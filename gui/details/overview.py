@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,10 +15,12 @@ from PySide6.QtGui import (
     QPalette,
     QPen,
     QPixmap,
+    QResizeEvent,
     QShowEvent,
 )
 from PySide6.QtWidgets import (
     QApplication,
+    QBoxLayout,
     QFrame,
     QGridLayout,
     QHBoxLayout,
@@ -48,6 +51,7 @@ from gui.details.facts import (
     refused_text,
 )
 from gui.details.overview_sections import BudgetBars, ContractPart, Extra, Extras, is_cut
+from gui.details.progress_band import ProgressBand, TargetLink
 from gui.i18n.names import place_of
 from gui.style.theme import PlainLabel, fixed_pitch, lead, plain_keys, plain_label, plain_tip, tone
 from gui.style.widgets import arrange
@@ -88,8 +92,11 @@ class RelatedLinks(QWidget):
         self.setVisible(bool(parent or reruns))
 
 
+MOST_BUTTONS = 2
+
+
 class StateActions(QWidget):
-    """Buttons of the actions that the task's state suggests; hidden without any."""
+    """Buttons of the first actions that the task's state suggests; hidden without any."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -98,7 +105,7 @@ class StateActions(QWidget):
         self.hide()
 
     def offer(self, actions: Iterable[QAction]) -> None:
-        """Show a button for each action while that is enabled."""
+        """Show buttons for these actions, most urgent first, while they are enabled."""
         for action in actions:
             self.buttons[action] = button = QPushButton(self)
             self._row.insertWidget(len(self.buttons) - 1, button)
@@ -108,11 +115,12 @@ class StateActions(QWidget):
         self._show()
 
     def _show(self) -> None:
+        shown = [action for action in self.buttons if action.isEnabled()][:MOST_BUTTONS]
         for action, button in self.buttons.items():
             button.setText(plain_keys(action.iconText()))
             button.setIcon(action.icon())
-            button.setVisible(action.isEnabled())
-        self.setVisible(any(action.isEnabled() for action in self.buttons))
+            button.setVisible(action in shown)
+        self.setVisible(bool(shown))
 
 
 # Phases of an envelope as a line of steps, the current one emphasised.
@@ -189,7 +197,7 @@ class PhaseSteps(QWidget):
 
 # Facts of a task, one per line, and its arguments, all selectable.
 
-_ARGS_LINES = 12
+_MOST_LINES = 400
 
 
 class FactGrid(QWidget):
@@ -255,7 +263,7 @@ class _Value(PlainLabel):
 
 
 class Arguments(QPlainTextEdit):
-    """Read-only text in fixed pitch, as high as its lines up to a limit."""
+    """Read-only text in fixed pitch, as high as its lines, so that only the sheet scrolls."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -266,12 +274,21 @@ class Arguments(QPlainTextEdit):
         self.setAccessibleName(words.say("field.args"))
 
     def show_text(self, text: str) -> None:
-        if self.toPlainText() == text:
-            return
-        self.setPlainText(text)
-        lines = min(_ARGS_LINES, text.count("\n") + 1)
+        if self.toPlainText() != text:
+            self.setPlainText(text)
+            self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Take the height of all lines; a plain document measures itself in lines."""
+        lines = min(_MOST_LINES, math.ceil(self.document().size().height()))
         margins = 2 * (int(self.document().documentMargin()) + self.frameWidth())
-        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + margins + 2)
+        height = lines * self.fontMetrics().lineSpacing() + margins + 2
+        if height != self.height():
+            self.setFixedHeight(height)
 
 
 def can_be_marked(label: QLabel) -> None:
@@ -279,6 +296,8 @@ def can_be_marked(label: QLabel) -> None:
 
 
 AGE_MS, ENDED_AGE_MS = 1000, 5000
+LEAST_CHARS = 110  # room in which facts and arguments stand side by side
+_SIDE_BY_SIDE, _STACKED = QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.TopToBottom
 MOST_WAITS = 3  # hosts; the events have all
 
 
@@ -303,6 +322,7 @@ class Overview(QScrollArea):
         self.budgets, self.phase = BudgetBars(sheet), PhaseSteps(sheet)
         self.contract, self.links = ContractPart(sheet), RelatedLinks(sheet)
         self.state_actions = StateActions(sheet)
+        self.target, self.band = TargetLink(sheet), ProgressBand(sheet)
         self.grid, self.picture = FactGrid(sheet), PlainLabel("", sheet)
         self.picture.setAccessibleName(self.tr("Newest picture of the task"))
         self._args_title = plain_label(words.say("field.args"), sheet, tone="muted")
@@ -320,23 +340,26 @@ class Overview(QScrollArea):
         self.setAccessibleName(words.say("details.overview"))
         said = QVBoxLayout()
         said.setSpacing(8)
-        about = (self.contract, self.budgets, self.phase, self.links, self.grid)
-        for part in (self._why, self.state_actions, *about):
+        for part in (self.contract, self.budgets, self.phase, self.links, self.grid):
             said.addWidget(part)
         said.addStretch(1)
-        top = QHBoxLayout()
-        top.setSpacing(16)
-        top.addLayout(said, 1)
-        top.addWidget(self.picture, 0, Qt.AlignmentFlag.AlignTop)
         args = arrange(QHBoxLayout(), self._args_title, self._duplicate, 1)
-        arrange(QVBoxLayout(sheet), top, args, self._args, 1, margins=8, spacing=10)
+        beside = arrange(QVBoxLayout(), self.picture, args, self._args, 1, spacing=10)
+        self._columns = arrange(QBoxLayout(_SIDE_BY_SIDE), (said, 3), (beside, 2), spacing=16)
+        head = arrange(QHBoxLayout(), (self._why, 1), self.state_actions)
+        parts = (head, self.target, self.band, self._columns)
+        arrange(QVBoxLayout(sheet), *parts, 1, margins=8, spacing=8)
         self.setWidget(sheet)
         self.picture.hide()
         self._duplicate.hide()
 
-    def show_view(self, view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> None:
-        """Show this task's current facts."""
+    def show_view(
+        self, view: TaskView, stall_after_ms: float = STALL_MIN_MS, speed: str = ""
+    ) -> None:
+        """Show this task's current facts; `speed` is its rate and time left."""
         self._view, self._stall_after_ms = view, stall_after_ms
+        self.target.show_view(view)
+        self.band.show_view(view, speed)
         self._show_arguments()
         self._fill()
         self._pace()
@@ -389,6 +412,12 @@ class Overview(QScrollArea):
     def sentence(self) -> str:
         """The summary sentence at the top."""
         return self._why.text()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the arguments beside the facts where there is room, else below."""
+        super().resizeEvent(event)
+        chars = self.viewport().width() / self.fontMetrics().averageCharWidth()
+        self._columns.setDirection(_SIDE_BY_SIDE if chars >= LEAST_CHARS else _STACKED)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -184,10 +184,13 @@ class Details(QWidget):
         if 0 <= number < len(there):
             bar.setCurrentIndex(there[number])
 
-    def show_view(self, view: TaskView | None, stall_after_ms: float = STALL_MIN_MS) -> None:
+    def show_view(
+        self, view: TaskView | None, stall_after_ms: float = STALL_MIN_MS, speed: str = ""
+    ) -> None:
         """Show this task; None: nothing is selected.
 
-        `stall_after_ms` is the table's stall limit: `TaskModel.stall_after_ms`.
+        `stall_after_ms` is the table's stall limit: `TaskModel.stall_after_ms`, and `speed` its
+        rate and time left: `TaskModel.speed`.
         """
         self._view = view
         if view is None:
@@ -202,7 +205,7 @@ class Details(QWidget):
             self.overview.start_over()
             if self._desk is not None:
                 self._desk.span.clear()
-        self.overview.show_view(view, stall_after_ms)
+        self.overview.show_view(view, stall_after_ms, speed)
         self._pages.setCurrentIndex(1)
         if changed:
             self.events.start_over(self._task_id)

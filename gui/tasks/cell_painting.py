@@ -207,15 +207,20 @@ class ProgressColours(NamedTuple):
 
 
 def paint_progress(
-    painter: QPainter, rect: QRectF, text: str, part: Part, colours: ProgressColours
+    painter: QPainter,
+    rect: QRectF,
+    text: str,
+    part: Part,
+    colours: ProgressColours,
+    margin: int = _BOX_MARGIN,
 ) -> None:
-    """Paint a progress bar as large as the cell, with its text inside at the right.
+    """Paint a progress bar as large as `rect` less `margin`, with its text inside at the right.
 
     The failed part stands at the end of the done one, hatched.
     """
     if not text:
         return
-    bar = rect.adjusted(0, _BOX_MARGIN, 0, -_BOX_MARGIN)
+    bar = rect.adjusted(0, margin, 0, -margin)
     if part.share is not None:
         # Keep at least 2 pixels, so that started work never looks like none.
         done = max(2.0, bar.width() * part.share) if part.share > 0 else 0.0
@@ -301,6 +306,12 @@ def _thin(colour: QColor, alpha: int) -> QColor:
     found = QColor(colour)
     found.setAlpha(alpha)
     return found
+
+
+def bar_colours(fill: QColor, bad: QColor, ink: QColor) -> ProgressColours:
+    """Return the colours of a bar under text in `ink`."""
+    inks = (_thin(fill, FILL_ALPHA), _thin(bad, FAILED_ALPHA), _thin(fill, TRACK_ALPHA))
+    return ProgressColours(*inks, ink)
 
 
 class RowDelegate(QStyledItemDelegate):
@@ -443,8 +454,7 @@ class RowDelegate(QStyledItemDelegate):
             shade = self._mark.darker(220 if ink.lightness() > self._mark.lightness() else 60)
             fill = shade if marked else self._tone(name, marked)
             bad = shade if marked else self._tone("bad", marked)
-            inks = (_thin(fill, FILL_ALPHA), _thin(bad, FAILED_ALPHA), _thin(fill, TRACK_ALPHA))
-            found = self._bars[name, marked] = ProgressColours(*inks, ink)
+            found = self._bars[name, marked] = bar_colours(fill, bad, ink)
         return found
 
     def _text_ink(self, marked: bool) -> QColor:

@@ -289,7 +289,7 @@ def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
     A stalled or agent-driven task has no rate, and a cancelling task has no estimated end.
     """
     if pace is None:
-        share = _share(units, row.live)
+        share = share_of(units, row.live)
         return replace(row, share=share, **more)
     running = row.standing in (Standing.RUNNING, Standing.CANCELLING)
     moves = running and not row.stalled and not traits_of(row.about.kind).agent_driven
@@ -297,14 +297,14 @@ def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
     ending = moving if row.standing is Standing.RUNNING else None
     return replace(
         row,
-        share=_share(units, row.live),
+        share=share_of(units, row.live),
         rate=moving.rate if moving else None,
         ends_at=ending.ends_at(units.total) if ending else None,
         **more,
     )
 
 
-def _share(units: Units, live: bool) -> float:
+def share_of(units: Units, live: bool) -> float:
     """Return 0 to 1 with a known total, else a negative value that grows with the units done."""
     if not units.total or units.total < 0:
         return -1 / (max(0, units.done) + 1)

@@ -14,9 +14,10 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, QTimer,
 
 from engine.model.records import TaskView
 from engine.query import Filter, SortKey
+from engine.text import words
 from gui.style.tables import ALIGNMENT, DISPLAY, ROOT, SPOKEN, SPOKEN_MORE, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip
-from gui.tasks.columns import COLUMNS, Column, hint, spoken
+from gui.tasks.columns import COLUMNS, Column, hint, spoken, time_left
 from gui.tasks.facets import FacetCounts
 from gui.tasks.row import Row
 from gui.tasks.task_order import TaskOrder
@@ -141,6 +142,12 @@ class RowsModel(QAbstractItemModel):
     def stall_after_ms(self, task_id: str) -> float:
         """Return the silence in ms after which this task counts as stalled, by its pace."""
         return self._order.stall_after_ms(task_id)
+
+    def speed(self, task_id: str) -> str:
+        """Return the rate and the time left of a task as the list shows them; "" without any."""
+        row = self.rows.get(task_id)
+        parts = () if row is None else (words.rate(row.rate), time_left(row, self._now_ms()))
+        return " · ".join(part for part in parts if part not in ("", words.NONE))
 
     def counts(self) -> dict[str, int]:
         """Return the number of tasks of each state facet, updated incrementally."""

@@ -302,7 +302,8 @@ class MainWindow(QMainWindow):
         if one is None:
             self.details.show_view(None)
         else:
-            self.details.show_view(self._seen, self.model.stall_after_ms(one))
+            model = self.model
+            self.details.show_view(self._seen, model.stall_after_ms(one), model.speed(one))
 
     def _show_numbers(self) -> None:
         shown, total = self.model.rowCount(), self.model.total

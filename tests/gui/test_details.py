@@ -6,13 +6,14 @@ import time
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QPlainTextEdit, QPushButton, QToolButton
+from PySide6.QtWidgets import QLabel, QMenu, QPlainTextEdit, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from engine.model.records import EngineFields, TaskEvent, TaskView, Unreadable
 from engine.text import words
+from gui.details.overview import Arguments
 from gui.details.panel import Details
 from tests.gui.event_views import part, progress, refused, waits
 from tests.gui.task_views import NOW, a_view, task_id
@@ -25,11 +26,47 @@ def button(details: Details, text: str) -> QPushButton:
 def test_the_overview_says_why_and_since_when(details: Details) -> None:
     details.show_view(a_view(1, "FAILED", error=("disk full", "no_space"), done=3, total=9))
     overview = details.overview
-    assert overview.sentence == "Failed after 5.0 s: disk full"
+    assert overview.sentence == "Failed after 5.0 s."  # the error is said once, in its colour
     assert overview.text_of("error") == "disk full [no_space]"
-    assert overview.text_of("progress") == "3 of 9 pages"
+    assert overview.band.text == "3 of 9 pages"
     assert overview.text_of("id") == task_id(1)
     assert overview.text_of("cancel") == ""
+
+
+def test_the_overview_begins_with_target_and_progress(details: Details) -> None:
+    view = a_view(1, "RUNNING", done=41, total=120, quiet=0, age=9)
+    details.show_view(view, speed="2.1/s · ~1 min")
+    band, target = details.overview.band, details.overview.target
+    assert band.isVisible()
+    assert band.accessibleName() == "41 of 120 pages · 2.1/s · ~1 min"
+    assert target.whole == "host1.example"
+    details.show_view(a_view(2, "PENDING", args={"url": "javascript:alert(1)"}))
+    assert not band.isVisible()
+    assert not target.isVisible()
+
+
+def test_the_address_is_copied_whole(details: Details) -> None:
+    details.show_view(a_view(1, args={"url": "https://host1.example/"}))
+    target = details.overview.target
+    target.customContextMenuRequested.emit(QPoint(1, 1))
+    (menu,) = target.findChildren(QMenu)
+    assert [one.text() for one in menu.actions()] == ["Copy address", "Open in browser"]
+    menu.actions()[0].trigger()
+    menu.close()
+    assert QGuiApplication.clipboard().text() == "https://host1.example/"
+
+
+@pytest.mark.parametrize(("wide", "is_beside"), [(1200, True), (420, False)])
+def test_arguments_stand_beside_the_facts_where_there_is_room(
+    details: Details, qtbot: QtBot, wide: int, is_beside: bool
+) -> None:
+    arguments = {"url": "https://host1.example/", **{f"n{at}": at for at in range(30)}}
+    details.show_view(a_view(1, args=arguments))
+    details.resize(wide, 700)
+    (box,) = details.overview.findChildren(Arguments)
+    grid = details.overview.grid
+    qtbot.waitUntil(lambda: (box.mapTo(details, QPoint()).x() > grid.width()) is is_beside)
+    assert not box.verticalScrollBar().maximum()  # only the sheet scrolls
 
 
 def test_what_another_task_had_does_not_stay(details: Details) -> None:
