@@ -104,9 +104,9 @@ ARGUMENTS: Table = {
             options=(
                 ("dom", "The page as HTML"),
                 ("screenshot", "A screenshot"),
-                ("phash", "A fingerprint of how it looks"),
-                ("network", "Its requests"),
-                ("console", "What its console says"),
+                ("phash", "Visual fingerprint"),
+                ("network", "Network requests"),
+                ("console", "Console messages"),
             ),
         ),
         help="Parts: dom, screenshot, phash, network, console (default: dom, screenshot).",
@@ -391,7 +391,7 @@ EVIDENCE = KindSpec(
     _partial,
     traits=EVIDENCE_TRAITS,
     form=KindForm(
-        "Keep a page as it is",
+        "Capture evidence",
         summary="document, picture, requests and messages of a page",
         options_title="Evidence bundle",
         listed="{0} addresses, evidence of {1}",

@@ -127,23 +127,23 @@ def _plain(given: object) -> str:
 
 
 ARGUMENTS: Table = {
-    "objective": Argument(_memo, FormField("What the session is for", "first", editor="prose")),
+    "objective": Argument(_memo, FormField("Objective", "first", editor="prose")),
     "current_step": Argument(
         _step,
-        FormField("Where it stands", "limits", editor="line"),
+        FormField("Current step", "limits", editor="line"),
         help="The step that is being done.",
     ),
     "currentStep": Argument(_step, field="current_step"),
     "next_actions": Argument(
         _memos,
-        FormField("What comes next", "limits", editor="lines", hint="One a line."),
+        FormField("Next actions", "limits", editor="lines", hint="One per line."),
         help="A next step.",
         option="repeated",
     ),
     "nextActions": Argument(_memos, field="next_actions"),
     "completed_steps": Argument(
         optional(_memos),
-        FormField("What is done", editor="lines", hint="One a line."),
+        FormField("What is done", editor="lines", hint="One per line."),
         help="A completed step.",
         option="repeated",
     ),
@@ -153,7 +153,7 @@ ARGUMENTS: Table = {
         FormField(
             "Addresses of its tabs",
             editor="lines",
-            hint="One a line; without any, the tabs that agents have open here.",
+            hint="One per line; without any, the tabs that agents have open here.",
         ),
         help="Address of a tab.",
         option="repeated",
@@ -463,7 +463,7 @@ SNAPSHOT = KindSpec(
     secrets=_secrets,
     traits=SNAPSHOT_TRAITS,
     form=KindForm(
-        "Remember a session",
+        "Session snapshot",
         summary="where a piece of work stands, to go on later",
         options_title="Session snapshot",
     ),

@@ -107,7 +107,7 @@ _OUTSIDE_TERMS: Final[Table] = {
     "objective": Argument(
         text,
         FormField(
-            "What is to be reached",
+            "Goal",
             "first",
             editor="prose",
             hint="Nothing runs here by itself: an agent drives it through its tools.",
@@ -116,7 +116,7 @@ _OUTSIDE_TERMS: Final[Table] = {
     "phase": Argument(
         optional(text),
         FormField(
-            "It begins to",
+            "Starting phase",
             "limits",
             editor="choice",
             options=(

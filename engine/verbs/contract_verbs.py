@@ -271,7 +271,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "contract check",
-        "Ask the guard: may it be called complete? (Exit code 5: not yet.)",
+        "Check the contract: may it be called complete? (Exit code 5: not yet.)",
         (CONTRACT,),
         _check_contract,
     ),

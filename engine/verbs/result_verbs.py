@@ -88,7 +88,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "prune",
-        "Let go of ended tasks: shows what would go; with --yes it goes to the trash.",
+        "Remove ended tasks: shows what would go; with --yes it goes to the trash.",
         (
             Param("older_than", "tasks that ended longer ago than this: 30d, 12h, 2w"),
             Param("keep", "keep the newest so many (without another limit: only these)", "number"),

@@ -225,7 +225,7 @@ class ResumeDialog(Question):
         self.body.addWidget(name)
         self.body.addWidget(self._line)
         self._go = self.add_button("resume", self.tr("Go on"))
-        self.add_button("wait", self.tr("Let it wait"), default=True)
+        self.add_button("wait", self.tr("Leave waiting"), default=True)
         self._line.textChanged.connect(self._judge)
         self._line.setFocus()
         self._judge()

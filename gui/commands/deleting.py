@@ -196,7 +196,7 @@ class Deleting(QObject):
         )
         gone = {str(view.task_id): view for view in chosen}
         sentences = (why, self.tr("Their folders are removed. This cannot be undone."))
-        verb = self.tr("Delete for good")
+        verb = self.tr("Delete permanently")
         self._question(title, verb, chosen, lambda: self._discard(gone, delete=True), *sentences)
 
     def _question(

@@ -128,9 +128,9 @@ class ForceComplete(QObject):
             self._reports.tell(title, refused, outcome)
         elif number:
             words = (
-                self.tr("1 task was called complete.")
+                self.tr("1 task was force-completed.")
                 if number == 1
-                else self.tr("{0} tasks were called complete.").format(count(number))
+                else self.tr("{0} tasks were force-completed.").format(count(number))
             )
             self._reports.say(words)
 

@@ -54,7 +54,7 @@ class HelpActions(QObject):
         self._add("doctor", self.tr("&Doctor…"), [])
         self._add("statistics", self.tr("&Statistics…"), [])
         self._add("help", self.tr("&Help"), ["F1"])
-        debug = ctx.actions.add("debug_info", self.tr("&Copy what to tell about a problem"))
+        debug = ctx.actions.add("debug_info", self.tr("&Copy debug info"))
         debug.triggered.connect(self._copy_facts)
         ctx.ledgers.page_wanted.connect(lambda: self._show_page("ledgers"))
         self._add("shortcuts", self.tr("&Keyboard shortcuts…"), ["Ctrl+/"])

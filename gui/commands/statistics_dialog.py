@@ -238,12 +238,12 @@ class StatisticsDialog(InOrder, QDialog):
     def _made_titles(self) -> tuple[str, ...]:
         tr = self.tr
         return (
-            tr("Tasks made"),
+            tr("Started"),
             tr("Completed, failed, cancelled"),
-            tr("Of those that ended by themselves"),
+            tr("Success rate"),
             tr("Parts done"),
-            tr("Half of them took at most"),
-            tr("One of twenty took longer than"),
+            tr("Median duration"),
+            tr("95th percentile"),
         )
 
     def _buttons(self) -> QHBoxLayout:

@@ -492,9 +492,9 @@ class Several(QWidget):
     def _duplicate_notes(self, number: int) -> Iterator[str]:
         """Explain why the lines may add up to more than the selection."""
         if number == 1:
-            yield self.tr("1 stands in two lines: it was orphaned, and has ended since.")
+            yield self.tr("1 is counted twice: it was orphaned, and has ended since.")
         elif number:
-            said = self.tr("{0} stand in two lines: they were orphaned, and have ended since.")
+            said = self.tr("{0} are counted twice: they were orphaned, and have ended since.")
             yield said.format(words.count(number))
 
     def _pick(self, state: Standing) -> None:

@@ -308,7 +308,7 @@ class Screenshots(DetailTab):
         self.thumbs = QListWidget(self)
         self.picture = PicturePane(desk, self)
         self._nothing = plain_label(
-            self.tr("This task has kept no pictures."), self, tone="muted", wrap=True
+            self.tr("No screenshots."), self, tone="muted", wrap=True
         )
         self._again = Throttle(self, AGAIN_MS, self._look_again)
         self.part = PartBar(self)

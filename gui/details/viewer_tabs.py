@@ -86,7 +86,7 @@ class ContractTab(ViewerTab):
         link = engine_fields.contract_id if engine_fields is not None else None
         self.items.setVisible(link is not None)
         if link is None:
-            self.facts.show_text(self.tr("This task has no contract: nothing was promised of it."))
+            self.facts.show_text(self.tr("No contract."))
             return
         self.desk.bridge.ask(
             lambda engine: engine.contracts.get(link), self._show, self._show_error, name=self._name
@@ -196,7 +196,7 @@ class Preview(ViewerTab):
             self.before.show_picture(task_id, pictures[at - 1])
         self._both.setVisible(bool(pictures))
         if not pictures:
-            self.title.show_text(self.tr("This task has kept no pictures."))
+            self.title.show_text(self.tr("No screenshots."))
         elif at >= 0:
             self.now.show_picture(task_id, wanted)
         elif self._wanted or not self.title.text():

@@ -304,7 +304,7 @@ class FilterBar(QWidget):
     def _lay_out(self) -> None:
         self._draw()
         self._help.setAutoRaise(True)
-        self._help.setAccessibleName(self.tr("What can be filtered by"))
+        self._help.setAccessibleName(self.tr("Filter syntax"))
         self._help.setToolTip(plain_tip(self._help.accessibleName()))
         self._help.clicked.connect(lambda _=False: self.help_wanted.emit())
         row = arrange(QHBoxLayout(), (self._box, 1), self._help, spacing=6)
@@ -455,12 +455,12 @@ class FilterHelp(InOrder, QDialog):
     ) -> None:
         super().__init__(parent)
         self._put, self._several = put, several
-        self.setWindowTitle(self.tr("What can be filtered by"))
+        self.setWindowTitle(self.tr("Filter syntax"))
         self.resize(_SIZE)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 14, 16, 12)
         column.setSpacing(8)
-        column.addWidget(heading(self.tr("Words, and conditions of fields"), self))
+        column.addWidget(heading(self.tr("Filter syntax"), self))
         lead = self.tr(
             "Every word must occur in the task's id, name, address, kind, state or error. A field "
             "with a value asks for more. Double-click an example to use it."

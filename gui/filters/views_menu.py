@@ -51,8 +51,8 @@ def system_views() -> tuple[SavedView, ...]:
     """Return the built-in views."""
     given = (
         ("failed", _tr("Failed, last day"), "status:failed updated:<1d"),
-        ("slow", _tr("Runs over 10 min"), "status:live took:>10m"),
-        ("budget", _tr("Short of budget"), "status:live (budget:near OR budget:exceeded)"),
+        ("slow", _tr("Running > 10 min"), "status:live took:>10m"),
+        ("budget", _tr("Near budget"), "status:live (budget:near OR budget:exceeded)"),
         ("parts", _tr("Ended with failures"), "status:ended failed:>0"),
         ("forced", _tr("Forced"), "forced:yes"),
     )

@@ -138,7 +138,7 @@ class LanguageMenu(QObject):
         wanted, bar = chosen(self._preferences.get(LANGUAGE, str)), self._ctx.news_bar
         if wanted != current_language():
             again = Choice(self.tr("Open it again now"), self.open_again)
-            words = self.tr("The window speaks {0} when it is opened again.")
+            words = self.tr("Restart the program to switch to {0}.")
             bar.tell(self.tr("Language"), words.format(NAMES.get(wanted, wanted)), (again,))
         elif bar.title == self.tr("Language"):
             bar.hide()

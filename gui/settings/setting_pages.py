@@ -471,7 +471,7 @@ class SettingPages(QObject):
         quitting = Choice((asked, kept, ("cancel", tr("Cancel them and quit"))))
         items = (
             *self._language(),
-            Item("desktop.start_hidden", tr("At the start"), Switch(tr("Start out of sight"))),
+            Item("desktop.start_hidden", tr("At the start"), Switch(tr("Start minimised"))),
             *self._tray(),
             Item("desktop.quit_with_tasks", tr("Quitting while tasks run"), quitting),
             Item(
@@ -492,14 +492,14 @@ class SettingPages(QObject):
         return (Item("updates.check", tr("Updates"), Switch(tr("Check once a day")), hint),)
 
     def _language(self) -> tuple[Item, ...]:
-        languages = Choice((("system", self.tr("As the system")), *NAMES.items()))
+        languages = Choice((("system", self.tr("System default")), *NAMES.items()))
         item = Item("general.language", self.tr("Language"), languages)
         return item, Item("", "", SpeakNow)
 
     def _tray(self) -> tuple[Item, ...]:
         tr = self.tr
         only = tr("Only where the desktop has a tray.")
-        shown, hides = tr("Show a sign in the tray"), tr("Closing the window hides it in the tray")
+        shown, hides = tr("Show tray icon"), tr("Closing the window hides it in the tray")
         return (
             Item("desktop.tray", tr("Tray"), Switch(shown), only, needs=_has_tray),
             Item("desktop.close_to_tray", "", Switch(hides), needs=_has_tray),
@@ -507,8 +507,8 @@ class SettingPages(QObject):
 
     def _appearance(self) -> Page:
         tr = self.tr
-        themes = (("system", tr("As the system")), ("light", tr("Light")), ("dark", tr("Dark")))
-        contrasts = (("system", tr("As the system")), ("more", tr("More contrast")))
+        themes = (("system", tr("System default")), ("light", tr("Light")), ("dark", tr("Dark")))
+        contrasts = (("system", tr("System default")), ("more", tr("More contrast")))
         heights = (("compact", tr("Compact")), ("normal", tr("Normal")), ("roomy", tr("Roomy")))
         items = (
             Item("appearance.theme", tr("Theme"), Choice(themes)),
@@ -516,15 +516,15 @@ class SettingPages(QObject):
             Item(
                 "appearance.distinct",
                 tr("Colours"),
-                Switch(tr("Tell states apart without red and green")),
+                Switch(tr("Colour-blind palette")),
             ),
             Item(
                 "appearance.letters",
-                tr("Size of letters"),
+                tr("Font size"),
                 Number(LEAST, MOST, " %", beyond=tr("{0} % was chosen; {1} % is what can be.")),
                 tr("Of the size that the desktop has chosen."),
             ),
-            Item("appearance.density", tr("Rows of the list"), Choice(heights)),
+            Item("appearance.density", tr("Row density"), Choice(heights)),
         )
         return Page(tr("Appearance"), ("appearance.",), items)
 
@@ -538,7 +538,7 @@ class SettingPages(QObject):
             Item(
                 "engine.slots",
                 tr("Tasks at once"),
-                Number(0, MOST_SLOTS, "", tr("As suits this machine")),
+                Number(0, MOST_SLOTS, "", tr("Automatic")),
                 tr("The others wait for their turn."),
             ),
             Item(
@@ -648,7 +648,7 @@ class SettingPages(QObject):
         wrong = tr("Not kept: that is no time.")
         start = Clock(tr("never, or as 22:00"), wrong)
         end = Clock(tr("never, or as 07:30"), wrong)
-        both = tr("No hour is quiet without both of them.")
+        both = tr("Set both times.")
         return (
             Item("notify.quiet_from", tr("Quiet from"), start),
             Item("notify.quiet_until", tr("Quiet until"), end, both),
@@ -672,7 +672,7 @@ class SettingPages(QObject):
             ),
             Item("", "", Clearing, tr("Nothing goes by itself: only what a preview showed.")),
         )
-        return Page(tr("Clearing away"), ("retention.",), items)
+        return Page(tr("Retention"), ("retention.",), items)
 
     def _shortcuts(self) -> Page:
         items = (Item("shortcuts.keys", "", self._shortcut_editor),)

@@ -62,7 +62,7 @@ class ShortcutEditor(WidePart):
         self._row.insertWidget(0, self._field)
         self._set = self.add(self.tr("Use these keys"))
         self._none = self.add(self.tr("No keys"))
-        self._usual = self.add(self.tr("Usual keys"))
+        self._usual = self.add(self.tr("Reset"))
         self.fill_up()
         column = self.layout()
         assert column is not None

@@ -133,7 +133,7 @@ class BudgetForm(TermsForm):
     def make_inside(self) -> None:
         self._fields = {name: self._field(name) for name in (BUDGETS if self._agent else _BODY)}
         self.preset = Field("preset", self.tr("Preset"), choice(self._preset_words()))
-        hint = self.tr("One a line; what is below a domain is included. None: anywhere.")
+        hint = self.tr("One per line; what is below a domain is included. None: anywhere.")
         self._domains = Field(_DOMAINS, self.tr("Only on these domains"), Patterns(), hint)
         self.enforce = QCheckBox(self.tr("End the task when a budget is exceeded"))
         self.column.addLayout(grid_of(self.preset))
@@ -244,7 +244,7 @@ class ContractForm(TermsForm):
         self._others: dict[str, Any] = {}
 
     def make_inside(self) -> None:
-        self.wanted = QCheckBox(self.tr("It is complete only when this is done"))
+        self.wanted = QCheckBox(self.tr("Require completeness"))
         self._fields = {field.key: field for field in self._make()}
         inner = QWidget(self)
         column = arrange(QVBoxLayout(inner), margins=0, spacing=10)
@@ -294,27 +294,27 @@ class ContractForm(TermsForm):
         return self._fields
 
     def _make(self) -> tuple[Field, ...]:
-        unknown, no_least = self.tr("not known"), self.tr("no least number")
+        unknown, no_least = self.tr("not known"), self.tr("no minimum")
         policies = (
-            ("allow", self.tr("Failed ones count as seen to")),
+            ("allow", self.tr("Failed items count as handled")),
             ("block", self.tr("No item may have failed")),
         )
         until = _line(self.tr("every page of the catalogue was visited"))
         key = _line("url" if self._crawls else "item")
-        named = self.tr("One a line. What is missing can then be named.")
+        named = self.tr("One per line. What is missing can then be named.")
         return (
             Field(
-                "expected_total", self.tr("Items in all"), number_or_none(0, MOST_NUMBER, unknown)
+                "expected_total", self.tr("Expected items"), number_or_none(0, MOST_NUMBER, unknown)
             ),
             Field(
                 "min_completed",
-                self.tr("Completed, at least"),
+                self.tr("Minimum completed"),
                 number_or_none(0, MOST_NUMBER, no_least),
             ),
             Field("stop_condition", self.tr("Done when (where no total is known)"), until),
-            Field("item_key", self.tr("What an item is called by"), key),
+            Field("item_key", self.tr("Item key"), key),
             Field("failed_policy", self.tr("Failed items"), choice(policies)),
-            Field("items", self.tr("The items by name"), Patterns(), named),
+            Field("items", self.tr("Item list"), Patterns(), named),
         )
 
 

@@ -69,7 +69,7 @@ class StartFooter(QWidget):
         self._title.setPlaceholderText(self.tr("Name of the preset, then Enter"))
         self._title.setAccessibleName(self.tr("Name of the preset"))
         self._title.setVisible(False)
-        self.another = QPushButton(self.tr("Add && start another"), self)
+        self.another = QPushButton(self.tr("Start and add another"), self)
         self.start = QPushButton(self.tr("Start"), self)
         self.cancel = QPushButton(self.tr("Cancel"), self)
         self._lay_out()

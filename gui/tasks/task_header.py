@@ -196,7 +196,7 @@ class TaskHeader(QHeaderView):
             action.toggled.connect(lambda on, key=column.key: self.show_column(key, on))
             menu.addAction(action)
         menu.addSeparator()
-        usual = menu.addAction(self.tr("&Usual columns"))
+        usual = menu.addAction(self.tr("&Reset columns"))
         usual.triggered.connect(lambda _=False: self.set_widths())
 
     def sizeHint(self) -> QSize:

@@ -36,7 +36,7 @@ def test_a_recording_tells_how_it_ended(octask: Octask, site: Any) -> None:
 def test_a_crawl_reports_its_page_limit(octask: Octask, site: Any, most: int, told: bool) -> None:
     words = ("--engine", "static", "--max-depth", "1", "--max-pages", str(most), "--json")
     ended = json.loads(octask("start", "crawl", site.url, *words))
-    assert ("ended by:  its limit of pages" in octask("get", ended["task_id"])) is told
+    assert ("ended by:  its page limit" in octask("get", ended["task_id"])) is told
 
 
 def test_a_crawl_tells_of_pages_that_show_nothing(octask: Octask) -> None:

@@ -123,7 +123,7 @@ async def test_the_details_of_a_selection_say_what_stands_in_two_lines(home: Pat
         window.table.selectAll()
         page: Any = window.findChild(Several)
         said = " ".join(label.text() for label in page.findChildren(QLabel))
-        assert "1 stands in two lines: it was orphaned, and has ended since." in said
+        assert "1 is counted twice: it was orphaned, and has ended since." in said
         page._lines[Standing.ORPHANED].only.click()
         assert window.table.selected_ids() == [task_id(1)]
         assert window.model.counts()["orphaned"] == 1

@@ -128,7 +128,7 @@ async def test_shift_del_asks_before_it_deletes_for_good(home: Path, trash: Path
         assert len(window.findChildren(DeleteQuestion)) == 1
         assert dialog.windowTitle() == "Delete 1 task for good?"
         assert (home / "tasks" / ids[0]).exists()
-        press(dialog, "Delete for good")
+        press(dialog, "Delete permanently")
         await until(lambda: window.model.view_of(ids[0]) is None)
         assert not (home / "tasks" / ids[0]).exists()
         assert (home / "tasks" / ids[1]).exists()

@@ -199,7 +199,7 @@ async def test_palette_and_settings_open_work_and_go(home: Path) -> None:
             settings = await asked
         await in_front(settings)
         QTest.keyClicks(focus(), "rows of the list")
-        tab_to("Rows of the list")
+        tab_to("Row density")
         press(KEY.Key_Down)
         assert session.window.desk.preferences.get("appearance.density", str) == "roomy"
         press(KEY.Key_Escape)

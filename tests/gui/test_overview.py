@@ -139,7 +139,7 @@ async def test_a_contract_that_is_gone_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("word", "said"),
-    [("max_pages", "its limit of pages; more addresses were known"), ("<b>odd</b>", "")],
+    [("max_pages", "its page limit; more pages were known"), ("<b>odd</b>", "")],
 )
 async def test_what_ended_a_crawl_is_told(tmp_path: Path, word: str, said: str) -> None:
     home = tmp_path / "home"

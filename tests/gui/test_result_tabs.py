@@ -156,7 +156,7 @@ def test_a_page_that_was_kept_and_may_not_be_what_it_should_says_so() -> None:
 def test_what_ended_a_task_is_told_in_words_and_not_twice() -> None:
     found = {"summary": {"failed": 1, "stopped_by": "max_pages", "links_not_web": 9}}
     told = summary_text(found, "crawl")
-    words = "failed 1 · stopped by its limit of pages; more addresses were known"
+    words = "failed 1 · stopped by its page limit; more pages were known"
     assert told == f"{words} · links to no web page 9"
     found["summary"]["links_fragments"] = 4
     told = summary_text(found, "crawl")

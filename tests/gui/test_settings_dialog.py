@@ -69,7 +69,7 @@ async def test_what_is_chosen_holds_at_once_and_is_taken_back_per_page(tmp_path:
         preferences, table = session.window.desk.preferences, session.window.table
         before = table.verticalHeader().defaultSectionSize()
         dialog = settings_of(session)
-        rows = editor(dialog, "Rows of the list")
+        rows = editor(dialog, "Row density")
         assert isinstance(rows, QComboBox)
         rows.setFocus()
         QTest.keyClick(rows, Qt.Key.Key_Down)
@@ -93,9 +93,9 @@ async def test_what_needs_a_tray_is_grey_where_there_is_none(
     async with opened(tmp_path / "home") as session:
         dialog = settings_of(session)
         boxes = {box.text(): box.isEnabled() for box in dialog.findChildren(QCheckBox)}
-        assert boxes["Show a sign in the tray"] is there
+        assert boxes["Show tray icon"] is there
         assert boxes["Closing the window hides it in the tray"] is there
-        assert boxes["Start out of sight"]
+        assert boxes["Start minimised"]
         dialog.accept()
 
 
@@ -131,7 +131,7 @@ async def test_letters_grow_everywhere_and_shrink_again(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         before = app().font().pointSizeF()
         dialog = settings_of(session)
-        size = editor(dialog, "Size of letters")
+        size = editor(dialog, "Font size")
         assert isinstance(size, QSpinBox)
         size.setValue(150)
         assert app().font().pointSizeF() == pytest.approx(before * 1.5)
@@ -148,7 +148,7 @@ async def test_letter_sizes_are_clamped(tmp_path: Path, chosen: int, possible: i
         assert app().font().pointSizeF() == pytest.approx(before * possible / 100)
         dialog = settings_of(session)
         dialog.show_page("appearance.")
-        size = editor(dialog, "Size of letters")
+        size = editor(dialog, "Font size")
         assert isinstance(size, QSpinBox)
 
         def told() -> list[str]:
@@ -166,7 +166,7 @@ async def test_letter_sizes_are_clamped(tmp_path: Path, chosen: int, possible: i
 async def test_letters_of_their_own_size_or_pitch_grow_with_the_others(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         dialog = settings_of(session)
-        size = editor(dialog, "Size of letters")
+        size = editor(dialog, "Font size")
         assert isinstance(size, QSpinBox)
         title = heading("A title", dialog)
         plain, fixed = PlainLabel("Why", dialog), QPlainTextEdit(dialog)

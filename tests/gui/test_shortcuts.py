@@ -60,7 +60,7 @@ async def test_other_keys_hold_at_once_and_the_usual_ones_come_back(tmp_path: Pa
         assert "Ctrl+Alt+U" in act.toolTip()
         kept = session.window.desk.preferences.get("shortcuts.keys", dict)
         assert kept == {"rescan": ["Ctrl+Alt+U"]}
-        press(editor, "Usual keys")
+        press(editor, "Reset")
         assert [one.toString() for one in act.shortcuts()] == ["F5"]
         press(editor, "No keys")
         assert act.shortcuts() == []
