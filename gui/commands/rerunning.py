@@ -100,7 +100,9 @@ class RerunDialog(Question):
             ),
             "typed_text_missing": self.tr("Not known whole, because typed texts are not kept: {0}"),
             "request_cut": self.tr("Not known whole, because they had too many arguments: {0}"),
-            "request_unknown": self.tr("Started by another program, so their full arguments are not stored: {0}"),
+            "request_unknown": self.tr(
+                "Started by another program, so their full arguments are not stored: {0}"
+            ),
         }
         yield from ((self._found.whys.get(why, 0), said) for why, said in words.items())
 

@@ -307,9 +307,7 @@ class Screenshots(DetailTab):
         self._known: dict[str, FileFacts] = {}
         self.thumbs = QListWidget(self)
         self.picture = PicturePane(desk, self)
-        self._nothing = plain_label(
-            self.tr("No screenshots."), self, tone="muted", wrap=True
-        )
+        self._nothing = plain_label(self.tr("No screenshots."), self, tone="muted", wrap=True)
         self._again = Throttle(self, AGAIN_MS, self._look_again)
         self.part = PartBar(self)
         self._lay_out()

@@ -96,7 +96,7 @@ def test_a_budget_is_told_in_words(details: Details) -> None:
     assert lines[0] == "tool calls: 63 of 50, exceeded"
     assert lines[1].startswith("time: ")
     assert lines[1].endswith("of 10 min 00 s, exceeded") or lines[1].endswith("s, within")
-    assert lines[2:] == ["visits of one address: 2 of 3, within"]
+    assert lines[2:] == ["visits to the same URL: 2 of 3, within"]
     assert details.overview.text_of("advice") == "Try another way, or verify what is there"
 
 

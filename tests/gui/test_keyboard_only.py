@@ -198,7 +198,7 @@ async def test_palette_and_settings_open_work_and_go(home: Path) -> None:
             press(KEY.Key_Return)
             settings = await asked
         await in_front(settings)
-        QTest.keyClicks(focus(), "rows of the list")
+        QTest.keyClicks(focus(), "row density")
         tab_to("Row density")
         press(KEY.Key_Down)
         assert session.window.desk.preferences.get("appearance.density", str) == "roomy"

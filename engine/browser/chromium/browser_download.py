@@ -229,7 +229,8 @@ async def _follow(driver: asyncio.subprocess.Process, build: _Build, report: Rep
             done_bytes = await asyncio.to_thread(_downloaded_bytes, downloads() / STAGING)
             report(output.progress(done_bytes))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(output.ended.wait(), LOOK_S)
+                async with asyncio.timeout(LOOK_S):
+                    await output.ended.wait()
         await _end(driver)
         await reading
     if not await asyncio.to_thread((build.staged / COMPLETE).is_file):
