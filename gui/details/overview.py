@@ -50,8 +50,15 @@ from gui.details.facts import (
     gauge_lines,
     refused_text,
 )
-from gui.details.overview_sections import BudgetBars, ContractPart, Extra, Extras, is_cut
-from gui.details.progress_band import ProgressBand, TargetLink
+from gui.details.overview_sections import (
+    BudgetBars,
+    ContractPart,
+    Extra,
+    Extras,
+    ProgressBand,
+    TargetLink,
+    is_cut,
+)
 from gui.i18n.names import place_of
 from gui.style.theme import PlainLabel, fixed_pitch, lead, plain_keys, plain_label, plain_tip, tone
 from gui.style.widgets import arrange

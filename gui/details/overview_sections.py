@@ -1,6 +1,7 @@
-"""Sections of the Overview that are loaded: contract, end reason, newest screenshot.
+"""Sections of the Overview: target, progress, budgets, contract, and what has to be loaded.
 
-Loaded off the loop while the tab is visible, and again when the task has progressed.
+Contract, end reason and newest screenshot are loaded off the loop while the tab is visible, and
+again when the task has progressed.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QImage, QPainter, QPaintEvent
-from PySide6.QtWidgets import QApplication, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QObject, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QGuiApplication, QImage, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QApplication, QGridLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from engine.budgets import Level
 from engine.contracts.contract_progress import ContractView
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView, Unreadable
+from engine.model.status import look
 from engine.service.engine import Engine
 from engine.text import words
 from engine.text.messages import retold
@@ -27,9 +29,81 @@ from gui.context.window_context import Desk
 from gui.details.facts import GaugeLine, arguments_text
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
+from gui.style.questions import open_in_browser
 from gui.style.theme import PlainLabel, TonedLabel, plain_label, tone
-from gui.style.widgets import arrange
-from gui.tasks.cell_painting import paint_bar
+from gui.style.widgets import ElidedLink, arrange
+from gui.tasks.cell_painting import Part, bar_colours, paint_bar, paint_progress
+from gui.tasks.row import share_of
+
+# The target address, and progress over the whole width.
+
+_BAND_PAD = 12  # pixels of the bar above and below its text, together
+
+
+class TargetLink(ElidedLink):
+    """The address that a task works on; a click opens it in the browser. Hidden without one."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._address = ""
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.customContextMenuRequested.connect(self._open_menu)
+        self.clicked.connect(lambda: open_in_browser(self._address))
+        self.hide()
+
+    def show_view(self, view: TaskView) -> None:
+        """Show the target of this task."""
+        entry = view.entry
+        url = entry.url if isinstance(entry, TaskRecord) else ""
+        self._address = url if url.startswith(("http://", "https://")) else ""
+        self.show_text(words.bare_address(self._address))
+        self.setVisible(bool(self._address))
+
+    def _open_menu(self, at: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        copy = menu.addAction(self.tr("Copy address"))
+        copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(self._address))
+        opened = menu.addAction(self.tr("Open in browser"))
+        opened.triggered.connect(lambda: open_in_browser(self._address))
+        menu.popup(self.mapToGlobal(at))
+
+
+class ProgressBand(QWidget):
+    """Progress in words on a bar of the state's colour. Hidden while no unit is known."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.text, self._part, self._state = "", Part(None), ""
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.hide()
+
+    def show_view(self, view: TaskView, speed: str) -> None:
+        """Show the progress of this task, with its rate and time left in `speed`."""
+        entry, units = view.entry, view.units
+        if units is None or not isinstance(entry, TaskRecord):
+            self.text = ""
+            self.hide()
+            return
+        said = words.progress_spoken(entry.kind, units)
+        self.text = f"{said} · {speed}" if speed else said
+        share = share_of(units, entry.is_live)
+        self._part = Part.of(units, share if share >= 0 else None, entry.is_live)
+        self._state = look(view)
+        self.setAccessibleName(self.text)
+        self.show()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(240, self.fontMetrics().height() + _BAND_PAD)
+
+    def paintEvent(self, _: QPaintEvent) -> None:
+        painter, palette = QPainter(self), QApplication.palette()
+        ink = palette.color(QPalette.ColorRole.WindowText)
+        colours = bar_colours(tone(self._state, palette), tone("bad", palette), ink)
+        paint_progress(painter, QRectF(self.rect()), self.text, self._part, colours, margin=0)
+        painter.end()
+
 
 # Budgets as thin bars, each with name, numbers and level in words.
 

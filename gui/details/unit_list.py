@@ -12,7 +12,7 @@ from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from engine.contracts.contract_progress import ContractView
-from engine.model.display import ELLIPSIS, clipboard_cell
+from engine.model.display import clipboard_cell
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.records import TaskRecord, TaskView
@@ -32,7 +32,7 @@ from gui.details.unit_columns import (
     spoken,
     title_of,
 )
-from gui.details.unit_strip import UnitStrip, is_address, whole_name
+from gui.details.unit_strip import UnitStrip, full_name, is_address
 from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
 from gui.i18n import language
 from gui.style.accessibility import search_field
@@ -436,7 +436,7 @@ class UnitList(QWidget):
         menu.addAction(self.tr("Show s&ource")).triggered.connect(
             lambda: self.strip.source_wanted.emit(unit)
         )
-        is_whole = is_address(unit) and not unit.name.endswith(ELLIPSIS)
+        is_whole = is_address(unit) and not unit.is_cut
         if (retry := self.retry) and unit.state == UnitState.FAILED and is_whole:
             menu.addAction(self.tr("Re&try this page…")).triggered.connect(lambda: retry(unit.name))
         return menu
@@ -451,13 +451,13 @@ class UnitList(QWidget):
 
     def _with_address(self, unit: Unit, act: Callable[[str], object]) -> None:
         """Call `act` with the whole address, of which the list holds the start only."""
-        if not unit.name.endswith(ELLIPSIS):
+        if not unit.is_cut:
             act(unit.name)
             return
         task_id = self._task_id
         self._desk.bridge.ask(
             lambda engine: engine.reading.unit(task_id, unit),
-            lambda row: act(whole_name(unit, row or {})),
+            lambda row: act(full_name(unit, row or {})),
             name=f"address {id(self)}",
         )
 

@@ -11,7 +11,7 @@ from PySide6.QtGui import QIcon, QImage, QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from engine.model.display import ELLIPSIS, display, display_lines
-from engine.results.units import Unit
+from engine.results.units import Unit, whole_name
 from engine.service.engine import Engine
 from engine.text.messages import retold
 from gui.context.window_context import Desk
@@ -98,12 +98,10 @@ class UnitStrip(QWidget):
         self.picture.setIcon(QIcon(QPixmap.fromImage(image)))
 
 
-def whole_name(unit: Unit, row: Mapping[str, Any]) -> str:
+def full_name(unit: Unit, row: Mapping[str, Any]) -> str:
     """Return the unit's name from its record, where the list holds the start of it only."""
-    start = unit.name.removesuffix(ELLIPSIS)
-    names = (display(one, _MOST_CHARS) for one in row.values() if isinstance(one, str))
-    found = (name for name in names if unit.name.endswith(ELLIPSIS) and name.startswith(start))
-    return next(found, unit.name)
+    found = display(whole_name(row), _MOST_CHARS) if unit.is_cut else ""
+    return found or unit.name
 
 
 def is_address(unit: Unit) -> bool:
@@ -112,11 +110,11 @@ def is_address(unit: Unit) -> bool:
 
 
 def _is_cut(unit: Unit) -> bool:
-    return unit.name.endswith(ELLIPSIS) or unit.reason.endswith(ELLIPSIS)
+    return unit.is_cut or unit.reason.endswith(ELLIPSIS)
 
 
 def _lines(unit: Unit, row: Mapping[str, Any]) -> Iterator[str]:
-    yield whole_name(unit, row)
+    yield full_name(unit, row)
     facts = [
         f"{title_of(column.key)}: {column.text(unit)}"
         for column in PAGE_COLUMNS

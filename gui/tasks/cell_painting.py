@@ -26,6 +26,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from engine.model.kind_traits import traits_of
+from engine.model.records import Units
 from engine.model.status import Standing, look
 from engine.text import words
 from gui.style.icons import glyph
@@ -195,6 +196,12 @@ class Part(NamedTuple):
     share: float | None
     failed: float = 0.0
     live: bool = False
+
+    @classmethod
+    def of(cls, units: Units | None, share: float | None, live: bool) -> Part:
+        """Return the part of a task with these units."""
+        failed = units.failed / units.total if units is not None and units.total else 0.0
+        return cls(share, failed, live)
 
 
 class ProgressColours(NamedTuple):
@@ -441,10 +448,9 @@ class RowDelegate(QStyledItemDelegate):
     def _progress(
         self, painter: QPainter, box: tuple[int, int, int, int], row: Row, text: str, marked: bool
     ) -> None:
-        units = row.view.units
-        failed = units.failed / units.total if units is not None and units.total else 0.0
         colours = self._progress_colours(look(row.view), marked)
-        paint_progress(painter, QRectF(*box), text, Part(row.fraction, failed, row.live), colours)
+        part = Part.of(row.view.units, row.fraction, row.live)
+        paint_progress(painter, QRectF(*box), text, part, colours)
 
     def _progress_colours(self, name: str, marked: bool) -> ProgressColours:
         found = self._bars.get((name, marked))

@@ -369,7 +369,7 @@ def test_node_of_a_packaged_program_finds_its_own_libraries(
     assert environ["LD_LIBRARY_PATH"] == f"/opt/lib:{tmp_path / locate.NODE_LIBRARIES}"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has a store of certificates")
+@pytest.mark.skipif(sys.platform == "win32", reason="Python reads the store of Windows")
 @pytest.mark.parametrize("given", [None, "/mine.pem"])
 def test_a_packaged_program_trusts_what_the_system_trusts(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str | None
