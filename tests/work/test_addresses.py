@@ -408,6 +408,32 @@ def test_the_frontier_gives_each_page_once_and_at_its_true_depth(edges, order):
     assert found == distances(links, 5)
 
 
+def test_a_shorter_path_found_late_moves_a_waiting_page_up():
+    """Page z is found at depth 3 by a quick page, and at depth 2 by a slow one of the level above.
+
+    With a limit of 3 the page behind it was lost where the slow page ended last.
+    """
+    a, b, c, d, z, last = (known(f"http://a.com/{name}") for name in "abcdzl")
+    frontier = Frontier(3, 1_000, lambda address: True)
+    frontier.start([Visit(a, 0)])
+    first = frontier.take()
+    frontier.add([b, c], 0)
+    frontier.done(first)
+    quick, slow = frontier.take(), frontier.take()
+    frontier.add([d], 1)
+    frontier.done(quick)
+    deeper = frontier.take()
+    assert deeper == Visit(d, 2)
+    frontier.add([z], 2)
+    frontier.done(deeper)
+    frontier.add([z], 1)
+    frontier.done(slow)
+    assert frontier.known == 1
+    assert frontier.take() == Visit(z, 2)
+    assert frontier.add([last], 2) == 1
+    assert frontier.left.told() == {}
+
+
 def distances(links, limit):
     known, level = {0: 0}, [0]
     for depth in range(1, limit + 1):

@@ -1,7 +1,7 @@
 """Breadth-first queue: each address once, within scope, patterns, depth and the delay per host.
 
 Depths are exact although pages finish in any order: a page starts only after every page two levels
-above it is done, so its first link is one with the shortest distance.
+above it is done, and a shorter path that is found until then moves it up in the queue.
 
 A page whose failure another page may have caused is isolated: it starts after all other pages, and
 without any page in parallel, so its second attempt delays no other page.
@@ -239,6 +239,7 @@ class Frontier:
         self._fragments: Fragments = fragments
         self._seen = SeenKeys()
         self._landed: set[str] = set()
+        self._depths: dict[str, int] = {}  # of the queued addresses; other entries are outdated
         self._queues: dict[int, deque[Visit]] = {}
         self._retries: dict[int, deque[Visit]] = {}  # by depth, after the rest of their level
         self._apart: dict[int, deque[Visit]] = {}  # by their rank, see `set_apart`
@@ -277,7 +278,10 @@ class Frontier:
         for given in links:
             link = given.page(self._fragments)
             self._count_route(given, depth)
-            if link.key in self._seen or link.key in self.left or not self._may(link, depth):
+            if link.key in self._seen:
+                self._shorten(link, depth + 1)
+                continue
+            if link.key in self.left or not self._may(link, depth):
                 continue
             if self._queued >= self._max_queued:
                 self.dropped += 1
@@ -286,6 +290,18 @@ class Frontier:
             self.left.taken(link.key)
             self._push(Visit(link, depth + 1))
         return self._queued - before
+
+    def _shorten(self, link: Address, depth: int) -> None:
+        """Move a queued address up to `depth`, where a later link is a shorter path to it."""
+        if self._depths.get(link.key, 0) > depth:
+            self._queued -= 1
+            self._push(Visit(link, depth))
+
+    def carry(self, address: Address) -> None:
+        """Mark a page that an earlier task has loaded as done."""
+        self._seen.add(address.key)
+        if self._depths.pop(address.key, None) is not None:
+            self._queued -= 1
 
     def _may(self, link: Address, depth: int) -> bool:
         """Return whether a link of a page at `depth` qualifies; count a skipped one."""
@@ -339,6 +355,9 @@ class Frontier:
             if depth not in self._queues:
                 break
             visit = self._popped(self._queues, depth)
+            if self._depths.get(visit.address.key) != depth:
+                continue  # moved up since, or carried over
+            del self._depths[visit.address.key]
             self._queued -= 1
             if visit.address.key not in self._landed:
                 return visit
@@ -379,6 +398,7 @@ class Frontier:
         """Requeue a page first in its level, because the machine slept during the load."""
         self.done(visit)
         self._queues.setdefault(visit.depth, deque()).appendleft(visit._replace(slept=True))
+        self._depths[visit.address.key] = visit.depth
         self._queued += 1
 
     def set_apart(self, visit: Visit, error: str, rank: int = 0) -> None:
@@ -400,6 +420,7 @@ class Frontier:
 
     def _push(self, visit: Visit) -> None:
         self._queues.setdefault(visit.depth, deque()).append(visit)
+        self._depths[visit.address.key] = visit.depth
         self._queued += 1
 
     def _next_depth(self) -> int | None:
