@@ -33,7 +33,7 @@ def cancel(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bo
     dry = given["dry_run"]
     call = call_on_one if given["all_matching"] is None else call_on_all
     asks = (
-        given["all_matching"] is not None and not given["yes"] and not as_json and _is_interactive()
+        given["all_matching"] is not None and not given["yes"] and not as_json and is_interactive()
     )
     chosen = given
     if dry or asks:
@@ -56,7 +56,7 @@ async def _stop(
     return stopped, [await engine.tasks.get(record.task_id) for record in stopped.records]
 
 
-def _is_interactive() -> bool:
+def is_interactive() -> bool:
     """Return whether a user can answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 

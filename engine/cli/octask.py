@@ -31,6 +31,7 @@ from engine.cli.known_ids import complete_param, whole_ids
 from engine.cli.mcp_command import mcp
 from engine.cli.prune import prune
 from engine.cli.rerun_commands import rerun, retry
+from engine.cli.resume_command import resume
 from engine.cli.run import run
 from engine.cli.serve_command import serve
 from engine.cli.start import Moment, Number, start
@@ -249,6 +250,7 @@ octask.add_command(start)
 octask.add_command(rerun)
 octask.add_command(serve)
 octask.add_command(retry)
+octask.add_command(resume)
 octask.add_command(watch)
 octask.add_command(worker)
 octask.add_command(mcp)

@@ -62,7 +62,8 @@ async def fact_lines(engine: Engine, view: TaskView) -> list[str]:
     if not isinstance(record, TaskRecord):
         return []
     ours = record.engine or EngineFields()
-    links = {"run": ours.run_id, "task run": ours.task_run_id, "re-run of": ours.parent_task_id}
+    links = {"run": ours.run_id, "task run": ours.task_run_id}
+    links["resumes" if ours.resumes else "re-run of"] = ours.parent_task_id
     links["requested by"] = words.caller(record)
     lines = [_fact_line(name, value) for name, value in links.items() if value]
     noun = traits_of(record.kind).unit_noun

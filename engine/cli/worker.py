@@ -65,6 +65,7 @@ async def _run(settings: Settings, request: dict[str, Any]) -> None:
             request["args"],
             name=request["name"],
             parent=request.get("parent"),
+            resumes=bool(request.get("resumes")),
             terms=terms,
         )
 

@@ -114,6 +114,10 @@ class ContractCompanion:
         self._record(SHORT_S)
         return ""
 
+    def on_carried(self, units: Iterable[Mapping[str, Any]]) -> None:
+        self._waiting.extend(state for unit in units for state in _page_states(unit))
+        self._record(TIMEOUT_S)
+
     def on_tick(self) -> StopReason:
         if self._waiting:
             self._record(SHORT_S)

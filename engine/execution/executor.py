@@ -153,6 +153,7 @@ class Executor:
             context = TaskContext(
                 self._ledger, job.task_id, self._clock, self._on_change, job.observers, job.budgets
             )
+            context.resumed = job.resumed
             context.scrub = job.kind.scrub(job.args)
             runner = Runner(self._ledger, job, self._tools, context, self._report_trouble)
             self._running[job.task_id] = runner

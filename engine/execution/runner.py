@@ -43,7 +43,8 @@ class Job:
     """Accepted task: the full arguments exist only here, never on disk.
 
     Jobs of one `queue` run one after another. `route` is how the request came (None: the
-    engine's own route), which decides what the body may reach.
+    engine's own route), which decides what the body may reach. `resumed` is the task whose units
+    the job keeps.
     """
 
     task_id: TaskId
@@ -52,6 +53,7 @@ class Job:
     observers: tuple[TaskObserver, ...] = ()
     budgets: Mapping[str, Any] = field(default_factory=dict)
     route: str | None = None
+    resumed: TaskId | None = None
 
     @property
     def queue(self) -> str | None:

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -16,7 +16,7 @@ from engine import budgets
 from engine.budgets import BudgetStatus, ToolCall
 from engine.budgets.envelopes import DurationMeter, apply, edge_events
 from engine.execution.folder_wait import FolderWait
-from engine.kinds.context import Clock, Scopes, StopReason
+from engine.kinds.context import Clock, Scopes, Span, StopReason, UnitStopped
 from engine.ledger import changes
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError, LedgerWriteFailed, LockTimeout
@@ -35,6 +35,10 @@ class TaskObserver(Protocol):
 
     def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         """Handle a stored unit; return the reason why the task has to stop now, mostly none."""
+        ...
+
+    def on_carried(self, units: Iterable[Mapping[str, Any]]) -> None:
+        """Handle units that were carried over from a continued task, all at once."""
         ...
 
     def on_tick(self) -> StopReason:
@@ -62,7 +66,7 @@ class TaskContext:
     """Services for a body that runs as a task; see `kinds.context.Context` for the rules.
 
     `nudge` is called after every write, so that this process' own list need not wait for a notice
-    of the file system.
+    of the file system. `resumed` is set to the task whose units this one continues.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class TaskContext:
         self._clock = clock
         self._nudge = nudge
         self._observers = observers
+        self.resumed: TaskId | None = None
         self.scrub = Scrub(())  # secrets that the task was given
         self._writing = threading.Lock()
         self._unwritten: list[deque[Step]] = []
@@ -118,6 +123,51 @@ class TaskContext:
     def pause_deadlines(self, held: bool) -> None:
         """Pause the deadlines of units in flight, while the ledger is absent."""
         self._scopes.hold(held)
+
+    @property
+    def resumes(self) -> bool:
+        return self.resumed is not None
+
+    def earlier_units(self) -> Iterator[tuple[bytes, Span]]:
+        if self.resumed is None:
+            return
+        for line, behind in self._ledger.placed_pages(self.resumed):
+            if self.stopping:
+                raise UnitStopped
+            yield line, (behind - len(line) - 1, behind)
+
+    async def carry(self, spans: Sequence[Span], files: Sequence[str], units: Units) -> None:
+        assert self.resumed is not None
+        source = self.resumed
+
+        def store() -> None:
+            for name in files:
+                self._refuse_if_stopping()
+                self._ledger.carry_file(self.task_id, source, name)
+            self._ledger.carry_pages(self.task_id, source, spans, self._refuse_if_stopping)
+
+        def report() -> None:
+            data = self.clean(_progress(units))
+            self._ledger.append_event(self.task_id, "progress", data)
+            if self._observers:
+                self._tell_carried()
+
+        async with self._order:
+            await self._write(store)
+            self.lines, self.units = len(spans), units
+            await self._write(report)
+        self._nudge(self._id)
+
+    def _refuse_if_stopping(self) -> None:
+        if self.stopping:
+            raise UnitStopped
+
+    def _tell_carried(self) -> None:
+        for observer in self._observers:
+            try:
+                observer.on_carried(self._ledger.read_pages(self.task_id))
+            except EngineError as error:
+                log.warning("task %s: could not be counted: %s", self._id, error)
 
     async def page(self, page: Mapping[str, Any], units: Units) -> None:
         """Write a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
@@ -334,6 +384,9 @@ class BudgetObserver:
         apply(meta, budgets.fold(meta, ToolCall(str(meta.get("kind")), args, ok), now))
         self._dirty = True
         return self._apply_status(old, budgets.at(meta, now))
+
+    def on_carried(self, units: Iterable[Mapping[str, Any]]) -> None:
+        """Do nothing: an earlier task paid for these units."""
 
     def on_tick(self) -> StopReason:
         """Check the time limit, and write the counters when that is due."""

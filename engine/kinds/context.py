@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -29,6 +29,10 @@ class Clock:
 
     now_ms: Callable[[], int] = field(default=wall_ms)
     monotonic: Callable[[], float] = field(default=time.monotonic)
+
+
+Span = tuple[int, int]
+"""Place of a line in `pages.jsonl`: its first byte, and the one behind its line end."""
 
 
 class UnitStopped(Exception):
@@ -66,6 +70,30 @@ class Context(Protocol):
         Raises:
             UnitStopped: a stop was requested before or during the unit.
             UnitTimeout: the unit took longer than `limit_s` seconds.
+        """
+        ...
+
+    @property
+    def resumes(self) -> bool:
+        """Return whether the task continues another one, whose units it may carry over."""
+        ...
+
+    def earlier_units(self) -> Iterator[tuple[bytes, Span]]:
+        """Yield each unit that the continued task stored: its JSON and place; for a thread.
+
+        Raises:
+            UnitStopped: a stop was requested meanwhile.
+            TaskNotFound, TaskUnreadable: its folder is gone or cannot be read.
+        """
+        ...
+
+    async def carry(self, spans: Sequence[Span], files: Sequence[str], units: Units) -> None:
+        """Store these units of the continued task as the first ones, unchanged, with its `files`.
+
+        They are stored all or none, and no budget counts them.
+
+        Raises:
+            UnitStopped: a stop was requested meanwhile.
         """
         ...
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
@@ -159,6 +159,31 @@ def placed_pages(folder: Folder, name: str, offset: int) -> Iterator[tuple[bytes
     for found, behind in lines(folder, name, offset, cap=PAGE_CAP):
         if found and _is_object(found):
             yield found, behind
+
+
+def ranges(
+    file: BinaryIO, spans: Iterable[tuple[int, int]], check: Callable[[], None]
+) -> Iterator[bytes]:
+    """Yield these byte ranges of a file in blocks, adjacent ones joined."""
+    for begin, end in _joined(spans):
+        file.seek(begin)
+        at = begin
+        while at < end and (block := file.read(min(MIB, end - at))):
+            check()
+            at += len(block)
+            yield block
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    begin = end = 0
+    for first, behind in spans:
+        if first != end:
+            if end > begin:
+                yield begin, end
+            begin = first
+        end = behind
+    if end > begin:
+        yield begin, end
 
 
 def page(found: bytes) -> dict[str, Any]:

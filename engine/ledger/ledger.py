@@ -37,6 +37,7 @@ from engine.model.errors import (
 )
 from engine.model.lifecycle import LEDGER
 from engine.model.records import (
+    ARTIFACTS_NAME,
     DOCUMENTS,
     EVENTS_NAME,
     LIVE,
@@ -266,6 +267,33 @@ class Ledger(LedgerReader):
             writing(folder.path),
         ):
             return task_files.write_artifact(folder, name, data, lease)
+
+    def carry_pages(
+        self,
+        task_id: str,
+        source: str,
+        spans: Iterable[tuple[int, int]],
+        check: Callable[[], None],
+    ) -> None:
+        """Replace pages.jsonl atomically by these byte ranges of that of `source`.
+
+        `check` is called now and then, and may raise to leave everything as it was.
+        """
+        with (
+            self.open_file(source, PAGES_NAME) as file,
+            self._task(task_id) as folder,
+            temporary_lease(self.root, self.lease) as lease,
+            self._writable(folder, task_id),
+        ):
+            chunks = journal.ranges(file, spans, check)
+            folder.replace(PAGES_NAME, chunks, temp=lease.temp_name(PAGES_NAME), durable=False)
+
+    def carry_file(self, task_id: str, source: str, path: str) -> None:
+        """Copy an artifact of `source`; one that is missing there is left out."""
+        name = path.removeprefix(f"{ARTIFACTS_NAME}/")
+        data = self.read_artifact(source, name)
+        if data is not None:
+            self.write_artifact(task_id, name, data)
 
     def write_document(self, task_id: str, name: str, data: bytes) -> None:
         """Replace a kind's own file (see records.DOCUMENTS) atomically."""

@@ -61,7 +61,8 @@ class Units(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """This program's fields in meta.json, under its key `engine`.
 
-    `client` is the name of the program that requested the task, `route` how the request came
+    `resumes` marks a crawl that continues its parent, whose pages it carried over. `client` is the
+    name of the program that requested the task, `route` how the request came
     (mcp, cli, http); both are None for the window's own requests.
     """
 
@@ -74,6 +75,7 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     contract_id: str | None = None
     task_run_id: str | None = None
     parent_task_id: str | None = None
+    resumes: bool = False
     name: str | None = None
     command_task_id: str | None = None
     units: Units | None = None

@@ -43,6 +43,7 @@ from engine.model.errors import (
 from engine.query import QueryError
 from engine.service.commands import NotConfirmed
 from engine.service.rerun import CannotRepeat, NotEnded, NothingToRetry
+from engine.service.resuming import CannotResume
 from engine.service.router.ledger_paths import (
     BadLabel,
     ContractsElsewhere,
@@ -71,7 +72,7 @@ STATUS: Final[Mapping[int, tuple[type[EngineError], ...]]] = {
         *(BulkCompletionRefused, CannotComplete, TransitionError, LifecycleTransitionError),
         *(InvalidRunStep, RunNotRunning, RunOfTask, RecordExists, OwnershipLost),
         *(NotAnEnvelope, EnvelopeEnded, NotStoppable, NotARecording, NotEnded),
-        *(CannotRepeat, NothingToRetry, ContractsElsewhere, OnlyInItsOwnWindow),
+        *(CannotRepeat, CannotResume, NothingToRetry, ContractsElsewhere, OnlyInItsOwnWindow),
     ),
     504: (WaitTimeout,),
 }

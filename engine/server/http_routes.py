@@ -143,6 +143,7 @@ ROUTES: Final[tuple[HttpRoute, ...]] = (
     _task("POST", "/{id}/wait", "wait", waits=True),
     _task("POST", "/{id}/rerun", "rerun", created="task_id"),
     _task("POST", "/{id}/retry", "retry", created="task_id"),
+    _task("POST", "/{id}/resume", "resume", created="task_id"),
     _task("POST", "/{id}/stop", "stop"),
     _task("POST", "/{id}/update", "update"),
     _task("POST", "/{id}/finish", "finish"),

@@ -222,6 +222,16 @@ _ALL: Final = (
         opens_web=True,
     ),
     _tool(
+        "oc_task_resume",
+        "Resume a crawl",
+        "resume",
+        "tasks",
+        "Start a new crawl that keeps the pages of a cancelled, failed or orphaned one and goes on "
+        "where it stopped; with max_pages also one that ended at its limit of pages.",
+        starts=True,
+        opens_web=True,
+    ),
+    _tool(
         "oc_task_reap",
         "End orphaned tasks",
         "reap",

@@ -46,8 +46,8 @@ class NotConfirmed(EngineError):
     """Tasks were selected by a query, without a confirmation."""
 
     code = "not_confirmed"
-    title = "Nothing was cancelled"
-    sentence = "{number} tasks match; none was cancelled."
+    title = "Nothing was changed"
+    sentence = "{number} tasks match; none was changed."
     advice_text = "Look at them with --dry-run, then confirm with --yes."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,11 +21,12 @@ from engine.model.errors import (
     LedgerReadOnly,
     Problem,
     ShuttingDown,
+    TaskNotFound,
     TaskUnreadable,
 )
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import SIGN
-from engine.model.records import ENVELOPE, TaskId, TaskRecord, Unreadable
+from engine.model.records import ENVELOPE, PAGES_NAME, TaskId, TaskRecord, Unreadable
 from engine.results.file_reader import TaskFileReader
 from engine.results.units import Unit, UnitState, whole_name
 from engine.service import rerun
@@ -51,6 +52,8 @@ from engine.service.rerun import (
     remaining_pages,
     web_pages,
 )
+from engine.service.resuming import ResumeFate, ResumePlan, resume_fate, resume_plan, successors
+from engine.service.resuming import refusal as resume_refusal
 from engine.service.worker_process import detach, needs_this_process
 
 
@@ -79,6 +82,7 @@ class TaskRequests:
         self._tools = tools
         self._clock = clock
         self._closing = False
+        self._resuming = asyncio.Lock()
 
     async def start(
         self,
@@ -87,11 +91,13 @@ class TaskRequests:
         *,
         name: str | None = None,
         parent: str | None = None,
+        resumes: bool = False,
         terms: Terms = NO_TERMS,
     ) -> TaskRecord:
         """Accept a task: when this returns, it is PENDING on disk and in the queue.
 
-        A `parent` of another ledger is omitted. Without a route in `terms`, the engine's counts.
+        With `resumes` a crawl keeps the pages of its `parent` and goes on from there. A `parent` of
+        another ledger is omitted. Without a route in `terms`, the engine's counts.
 
         Raises:
             InvalidArguments: with every mistake; nothing was written.
@@ -107,9 +113,9 @@ class TaskRequests:
         request = admit(kind, args, name, terms, self._tools.on_route(terms.route))
         self._check_open()
         if self._context.settings.detached and not needs_this_process(kind, args):
-            accept = self._accept_apart(kind, args, name, parent, terms)
+            accept = self._accept_apart(kind, args, name, (parent, resumes), terms)
         else:
-            accept = self._accept(request, parent)
+            accept = self._accept(request, parent, resumes)
         # Shielded: a cancelled caller must not leave a task on disk that no runner has.
         accepting = asyncio.create_task(accept)
         self._own.accepting.add(accepting)
@@ -241,6 +247,72 @@ class TaskRequests:
         terms = msgspec.structs.replace(one.terms, client=client, route=route)
         return await self.start(one.kind, one.args, name=one.name, parent=parent, terms=terms)
 
+    async def resume(
+        self,
+        task_id: str,
+        whole: Asked | None = None,
+        *,
+        max_pages: int | None = None,
+        client: str | None = None,
+        route: str | None = None,
+    ) -> TaskRecord:
+        """Start a new task that keeps the pages of a crawl and goes on where it stopped.
+
+        Args:
+            whole: its request with secrets, where the caller has it.
+            max_pages: another limit of pages, with which a crawl that ended by itself goes on.
+            client, route: as in `rerun`.
+
+        Raises:
+            CannotResume, NotEnded: it is not resumed; one class for each reason.
+            CannotRepeat: its request is not stored whole.
+            And the errors of `start`.
+        """
+        async with self._resuming:  # a second request finds the task of the first
+            return await self._resume(task_id, whole, max_pages, client, route)
+
+    async def _resume(
+        self,
+        task_id: str,
+        whole: Asked | None,
+        max_pages: int | None,
+        client: str | None,
+        route: str | None,
+    ) -> TaskRecord:
+        views = await self._tasks.list(limit=None)
+        resumed = await asyncio.to_thread(successors, views)
+        view = await self._tasks.get(task_id)
+        found = resume_fate(view, resumed, more=max_pages is not None, remembers=lambda _: True)
+        if found is ResumeFate.LIVE:
+            raise NotEnded(task_id=task_id)
+        if found is not ResumeFate.RESUMES:
+            raise resume_refusal(view, found, resumed)
+        one = whole or await self.asked(task_id)
+        args = (
+            one.args if max_pages is None else {**_without_limit(one.args), "max_pages": max_pages}
+        )
+        terms = msgspec.structs.replace(one.terms, client=client, route=route)
+        return await self.start(
+            one.kind, args, name=one.name, parent=view.task_id, resumes=True, terms=terms
+        )
+
+    async def resume_plan(
+        self, task_ids: Sequence[str], query: str | None = None, *, more: bool = False
+    ) -> ResumePlan:
+        """Group these tasks, or all that match `query`, by what `resume` does; nothing starts.
+
+        Raises:
+            QueryError: the query is invalid.
+            NotATaskId, TaskNotFound: for an id.
+        """
+        views = await self._tasks.list(limit=None)
+        resumed = await asyncio.to_thread(successors, views)
+        if query is None:
+            chosen = [await self._tasks.get(task_id) for task_id in task_ids]
+        else:
+            chosen = list(await self._tasks.list(query=query, limit=None))
+        return await asyncio.to_thread(partial(resume_plan, chosen, resumed, more=more))
+
     def close(self) -> None:
         """Accept no more tasks."""
         self._closing = True
@@ -272,14 +344,22 @@ class TaskRequests:
         self._tasks.nudge(TaskId(record.task_id))
         return record
 
-    async def _accept(self, request: Request, parent: str | None) -> TaskRecord:
+    async def _accept(self, request: Request, parent: str | None, resumes: bool) -> TaskRecord:
         """Write the task to disk, and queue it."""
         await self._maintenance.reap_first()
         self._check_open()
-        record = await asyncio.to_thread(self._create, request, parent)
+        source = await asyncio.to_thread(self._source, parent) if resumes and parent else None
+        record = await asyncio.to_thread(self._create, request, parent, resumes)
         task_id, terms = TaskId(record.task_id), request.terms
-        observers = self._observers(record, terms)
-        job = Job(task_id, request.kind, request.parsed, observers, terms.policy or {}, terms.route)
+        job = Job(
+            task_id,
+            request.kind,
+            request.parsed,
+            self._observers(record, terms),
+            terms.policy or {},
+            terms.route,
+            source,
+        )
         try:
             self._check_open()
             assert self._own.executor is not None
@@ -290,20 +370,37 @@ class TaskRequests:
         self._tasks.nudge(job.task_id)
         return record
 
+    def _source(self, task_id: str) -> TaskId:
+        """Return the task whose pages a resumed one keeps: the last one that stored any.
+
+        A resumed task that was stopped before it had kept its pages has none of its own.
+        """
+        source, record = TaskId(task_id), self._context.ledger.read(task_id)
+        while isinstance(record, TaskRecord) and record.engine and record.engine.resumes:
+            above = record.engine.parent_task_id
+            if self._context.ledger.file_size(source, PAGES_NAME) or above is None:
+                break
+            try:
+                source, record = TaskId(above), self._context.ledger.read(above)
+            except TaskNotFound:
+                break
+        return source
+
     async def _accept_apart(
         self,
         kind: str,
         args: Mapping[str, Any],
         name: str | None,
-        parent: str | None,
+        after: tuple[str | None, bool],
         terms: Terms,
     ) -> TaskRecord:
-        """Let a worker process accept the task and run it.
+        """Let a worker process accept the task and run it; `after` are its parent and `resumes`.
 
         Raises:
             WorkerFailed: the worker ended before it had taken the task.
         """
-        request = {"kind": kind, "args": args, "name": name, "parent": parent}
+        parent, resumes = after
+        request = {"kind": kind, "args": args, "name": name, "parent": parent, "resumes": resumes}
         request["terms"] = msgspec.to_builtins(terms)
         taken = await asyncio.to_thread(detach, self._tools.settings, request)
         task_id = await self._tasks.ledger_id(taken["task_id"])
@@ -325,7 +422,7 @@ class TaskRequests:
             found.append(self._goals.companion(record.engine.contract_id, record.task_id))
         return tuple(found)
 
-    def _create(self, request: Request, parent: str | None) -> TaskRecord:
+    def _create(self, request: Request, parent: str | None, resumes: bool) -> TaskRecord:
         terms, placing = request.terms, request.kind.place(request.parsed, request.args)
         scrub = request.kind.scrub(request.parsed)
         given, name = scrub.ours(placing.args), request.name or placing.name
@@ -333,6 +430,7 @@ class TaskRequests:
             engine_fields(
                 terms, scrub.hide(name) if name else name, parent, self._context.runs.new_id()
             ),
+            resumes=resumes and parent is not None,
             command_task_id=placing.command_task_id,
             metadata=placing.metadata if terms.metadata is None else terms.metadata,
             withheld=placing.withheld or given != placing.args,
@@ -350,6 +448,11 @@ class TaskRequests:
         if placing.command_task_id:
             self._tasks.learn(placing.command_task_id, record.task_id)
         return record
+
+
+def _without_limit(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments without a limit of pages in either spelling."""
+    return {name: value for name, value in args.items() if name not in ("max_pages", "maxPages")}
 
 
 def problems(

@@ -180,5 +180,5 @@ ENCODERS: Final[Mapping[str, Callable[[Engine, Any], Awaitable[Any]]]] = {
     "cancel": _stopped,
     "reap": _reaped,
     "runs list": _runs,
-    **dict.fromkeys(("start", "wait", "update", "finish", "rerun", "retry"), _current),
+    **dict.fromkeys(("start", "wait", "update", "finish", "rerun", "retry", "resume"), _current),
 }

@@ -1,4 +1,4 @@
-"""Verbs of tasks: list, get, cancel, wait, rerun, retry, reap."""
+"""Verbs of tasks: list, get, cancel, wait, rerun, retry, resume, reap."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def _get(engine: Engine, given: Mapping[str, Any]) -> Any:
 async def _cancel(engine: Engine, given: Mapping[str, Any]) -> Plan | Stopped:
     """Return the plan (`dry_run`), or the result of the cancel requests."""
     task_ids, query = given["task_ids"], given["all_matching"]
-    problem = _choice_problem(task_ids, query)
+    problem = choice_problem(task_ids, query)
     if problem is not None:
         raise InvalidArguments((problem,))
     if query is None and not given["dry_run"]:
@@ -70,7 +70,7 @@ async def _cancel(engine: Engine, given: Mapping[str, Any]) -> Plan | Stopped:
     return await engine.commands.cancel_all(chosen.ids, given["reason"])
 
 
-def _choice_problem(task_ids: Sequence[str], query: str | None) -> Problem | None:
+def choice_problem(task_ids: Sequence[str], query: str | None) -> Problem | None:
     """Require either ids or a non-empty query, which by mistake would match every task."""
     if query is not None and task_ids:
         return Problem("all_matching", "one_of_two", "give either ids or a query, not both")
@@ -103,6 +103,13 @@ async def _retry(engine: Engine, given: Mapping[str, Any]) -> Any:
     caller = given[CALLER] or Caller()
     return await engine.requests.retry(
         given["task_id"], _variables(given), client=caller.client, route=caller.route
+    )
+
+
+async def _resume(engine: Engine, given: Mapping[str, Any]) -> Any:
+    caller = given[CALLER] or Caller()
+    return await engine.requests.resume(
+        given["task_id"], max_pages=given["max_pages"], client=caller.client, route=caller.route
     )
 
 
@@ -169,6 +176,18 @@ VERBS: tuple[Verb, ...] = (
         "Start a new task over the failed or missing pages, or commands, of an ended one.",
         (TASK_ID, VARIABLES, BY_CALLER),
         _retry,
+        accepts=True,
+        faces=("mcp", "http"),  # as `rerun`
+    ),
+    Verb(
+        "resume",
+        "Start a new crawl that keeps the pages of a stopped one and goes on from there.",
+        (
+            TASK_ID,
+            Param("max_pages", "another maximum of pages, those that are kept included", "number"),
+            BY_CALLER,
+        ),
+        _resume,
         accepts=True,
         faces=("mcp", "http"),  # as `rerun`
     ),

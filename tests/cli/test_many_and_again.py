@@ -17,6 +17,7 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.model.records import EngineFields, Status
 from engine.sample.server import Answer
+from tests.support.linked_site import LinkedSite, random_links
 from tests.support.octask import FAST, Octask
 
 FOREIGN = "00000000000000f0"
@@ -114,7 +115,7 @@ def test_a_dry_run_lists_the_tasks_and_changes_nothing(octask: Octask, tasks: Ta
 
 def test_in_a_pipe_a_query_cancels_nothing_without_a_yes(octask: Octask, tasks: Tasks) -> None:
     said = octask("cancel", "--all-matching", "kind:crawl", code=2)
-    assert "3 tasks match; none was cancelled." in said
+    assert "3 tasks match; none was changed." in said
     assert "--yes" in said
     assert tasks.status(tasks.pending) == "PENDING"
     error = json.loads(octask("cancel", "--all-matching", "kind:crawl", "--json", code=2))
@@ -195,6 +196,39 @@ def test_a_rerun_has_the_same_arguments_and_a_parent(octask: Octask, site: Any) 
     ended = json.loads(octask("wait", detached, "--json"))
     assert ended["engine"]["parent_task_id"] == first["task_id"]
     assert {one["engine"]["route"] for one in (first, again, ended)} == {"cli"}
+
+
+def test_stopped_crawls_are_resumed_by_id_and_all_that_match(octask: Octask) -> None:
+    linked = LinkedSite(random_links(12, seed=1))
+    with linked.running():
+        deep = [*FAST, "--max-depth", "20", "--max-pages"]
+        for most in ("3", "4"):
+            octask("start", "crawl", f"{linked.url}/0", *deep, most)
+        small, large = sorted(octask.tasks(), key=lambda one: one["engine"]["units"]["done"])
+        said = octask("resume", small["task_id"], code=1)
+        assert "ended by itself" in said
+        dry = json.loads(octask("resume", "--all-matching", "kind:crawl", "--dry-run", "--json"))
+        assert (dry["counts"]["resumes"], dry["counts"]["whole"]) == (0, 2)
+        linked.requests.clear()
+        query = ["resume", "--all-matching", "kind:crawl", "--max-pages", "12"]
+        assert "none was changed" in octask(*query, code=2)
+        assert len(octask.tasks()) == 2
+        told = json.loads(octask(*query, "--yes", "--json"))
+        assert [one["status"] for one in told["tasks"]] == ["COMPLETED", "COMPLETED"]
+        assert [one["engine"]["units"]["done"] for one in told["tasks"]] == [12, 12]
+        assert sum(linked.requests.values()) == (12 - 3) + (12 - 4)
+        parents = {one["engine"]["parent_task_id"] for one in told["tasks"]}
+        assert parents == {small["task_id"], large["task_id"]}
+        assert f"resumes:   {small['task_id']}" in "".join(
+            octask("get", one["task_id"]) for one in told["tasks"]
+        )
+        assert "resumed before" in octask("resume", large["task_id"], "--detach", code=1)
+        last = told["tasks"][0]["task_id"]
+        detached = octask("resume", last, "--max-pages", "13", "--detach").strip()
+        ended = json.loads(octask("wait", detached, "--json"))
+        assert ended["engine"]["parent_task_id"] == last
+        assert ended["engine"]["units"]["done"] == 12
+    assert "give the ids of tasks" in octask("resume", code=2)
 
 
 @pytest.mark.parametrize("more", [[], ["--detach"]])

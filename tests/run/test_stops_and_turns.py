@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,9 @@ class Companion:
         if self.broken:
             raise LedgerWriteFailed(path="x", reason="no room")
         return self.reason if units.done == self.stop_after else ""
+
+    def on_carried(self, units: Iterable[Mapping[str, Any]]) -> None:
+        self.kept_units.extend(units)
 
     def on_tick(self) -> StopReason:
         return self.clock

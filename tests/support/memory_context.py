@@ -6,11 +6,11 @@ With the same clock a direct call gives the same result as a task, byte for byte
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from engine.kinds.context import Scopes, StopReason
+from engine.kinds.context import Scopes, Span, StopReason
 from engine.kinds.spec import Head, KindSpec
 from engine.ledger.machine import wall_ms
 from engine.ledger.result_assembly import assemble
@@ -60,6 +60,16 @@ class MemoryContext:
 
     async def pause(self, seconds: float) -> None:
         await self._scopes.pause(seconds)
+
+    @property
+    def resumes(self) -> bool:
+        return False
+
+    def earlier_units(self) -> Iterator[tuple[bytes, Span]]:
+        return iter(())
+
+    async def carry(self, spans: Sequence[Span], files: Sequence[str], units: Units) -> None:
+        raise AssertionError("a direct call resumes nothing")
 
     async def page(self, page: dict[str, Any], units: Units) -> None:
         self.pages.append(page)

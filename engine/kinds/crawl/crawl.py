@@ -24,6 +24,7 @@ import msgspec
 from engine.kinds.context import Context, UnitStopped
 from engine.kinds.crawl.crawl_args import CrawlArgs
 from engine.kinds.crawl.frontier import SPARE, Frontier, Pace, Visit
+from engine.kinds.crawl.stored_pages import CarriedPages, StoredPage, stored_page
 from engine.model.addresses import Address, address_of, glob_matcher, same_site
 from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError, UnitTimeout
 from engine.model.records import Units
@@ -68,6 +69,7 @@ def page_record(
         "earlier_errors": list(visit.earlier),
         "lastmod": visit.lastmod,
         "links_over_limit": found.links_over,
+        "links_not_web": found.links_skipped,
         "truncated": found.truncated,
         "frames": fetched.frames or found.frames,
         "links": list(found.anchors) if keep_links else [],
@@ -233,6 +235,8 @@ class _Crawl:
             self._frontier.start(visits)
         else:
             await asyncio.to_thread(self._frontier.start, visits)
+        if self._ctx.resumes:
+            await self._carry_over()
         try:
             with self._awake:
                 await self._take_all(search)
@@ -244,6 +248,55 @@ class _Crawl:
         duration_ms = round((self._ctx.monotonic() - started) * 1_000)
         outcome = self._tally.outcome(self._scope, duration_ms, self._stopped_by())
         return msgspec.structs.replace(outcome, left_out=self._frontier.left.told())
+
+    async def _carry_over(self) -> None:
+        """Take over the answered pages of the continued task, and queue their links.
+
+        What such a page leads to is queued as if it had been loaded now. A page whose links are
+        not all stored, and may be needed, is loaded again.
+        """
+        await self._ctx.reached("Reading the pages of the task that is resumed")
+        found = await asyncio.to_thread(self._replay)
+        if found.spans:
+            units = self._units("Kept the pages of the task that is resumed")
+            await self._ctx.carry(found.spans, found.pictures, units)
+        kept, again = self._tally.total, found.again
+        note = f"Pages kept of the task that is resumed: {kept:,}; loaded again: {again:,}"
+        await self._ctx.log("resumed", note, kept=kept, again=again)
+
+    def _replay(self) -> CarriedPages:
+        """Rebuild the queue from the stored pages, in the order in which they ended."""
+        found = CarriedPages()
+        for line, span in self._ctx.earlier_units():
+            page = stored_page(line, self._args.fragments)
+            if page is not None and page.depth == 0:
+                self._follow_start(page.landed)
+            if page is None or self._is_needed_again(page):
+                found.again += 1
+                continue
+            if page.address.key in found:
+                continue
+            self._frontier.carry(page.address)
+            if page.landed is not None and page.landed.url != page.address.url:
+                self._frontier.land(page.landed, Visit(page.address, page.depth))
+            if not page.failed:
+                self._frontier.add(found.new_links(page), page.depth)
+                self._frontier.left.count("not_web", page.links_not_web)
+                if page.depth < self._args.max_depth:
+                    self._frontier.left.count("over_limit", page.links_over)
+            found.add(page, span)
+            self._tally.add(page.counted)
+        self._loaded = self._tally.total
+        self._pictured = found.pictured
+        return found
+
+    def _is_needed_again(self, page: StoredPage) -> bool:
+        """Return whether a stored page got no lasting answer, or lacks links that may be wanted."""
+        if not page.answered:
+            return True
+        if page.failed or page.depth >= self._args.max_depth:
+            return False
+        return page.links_missing or any(map(self._in_scope, page.hidden_links))
 
     async def _take_all(self, search: Search | None) -> None:
         self._searching = self._is_more = search is not None
@@ -340,7 +393,7 @@ class _Crawl:
             if self._put_off(visit, fetch.passing_failure(fetched)):
                 return
             if visit.depth == 0:
-                self._follow_start(fetched)
+                self._follow_start(address_of(fetched.final_url))
             await self._keep_page(visit, fetched)
         except (BrowserGone, PageError, UnitTimeout) as failed:
             if self._comes_again(visit, failed, began):
@@ -441,8 +494,7 @@ class _Crawl:
             self._pace.hold(host, fetched.retry_after_s)
         return fetched
 
-    def _follow_start(self, fetched: Fetched) -> None:
-        landed = address_of(fetched.final_url)
+    def _follow_start(self, landed: Address | None) -> None:
         if self._args.scope is not None or landed is None:
             return
         if landed.origin != self._args.address.origin and same_site(self._args.address, landed):
