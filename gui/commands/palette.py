@@ -123,6 +123,7 @@ class Palette(QObject):
             "delete": self.tr("delete, remove"),
             "find": self.tr("search, look for"),
             "rerun": self.tr("repeat, start again"),
+            "resume_crawl": self.tr("continue, go on"),
             "statistics": self.tr("numbers, figures"),
         }
 

@@ -32,7 +32,7 @@ MENUS: dict[str, tuple[str, ...]] = {
     "task": (
         *("open_result", "watch_page", ""),
         *("cancel", "stop", "force_stop", "cancel_matching", "force", "resume", ""),
-        *("replay", "rerun", "rerun_many", "duplicate", "retry_failed", ""),
+        *("resume_crawl", "replay", "rerun", "rerun_many", "duplicate", "retry_failed", ""),
         *("acknowledge", "next_attention", "last_attention", ""),
         *("task_folder", "delete", "delete_for_good", "", "sample"),
     ),
@@ -47,10 +47,11 @@ TOOL_BAR = ("new", "cancel", "stop", "rerun", "force", "", "export_tasks", "fold
 TOOL_BAR_END = ("watch_page", "rescan", "settings", "sidebar", "details")
 PASSING = ("stop",)  # Only on the toolbar while they are enabled
 # The actions that a state of a task suggests, of which those of its state are shown.
-OVERVIEW = ("stop", "resume", "replay", "retry_failed", "cancel", "open_result")
+OVERVIEW = ("stop", "resume", "resume_crawl", "replay", "retry_failed", "cancel", "open_result")
 ROW_MENU = (
     *("open_result", "watch_page", "", "cancel", "stop", "force", "resume", ""),
-    *("replay", "rerun", "duplicate", "retry_failed", "", "acknowledge", "filter_by_value", ""),
+    *("resume_crawl", "replay", "rerun", "duplicate", "retry_failed", ""),
+    *("acknowledge", "filter_by_value", ""),
     *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),
     *("export_tasks", "task_folder", "delete"),
 )

@@ -80,12 +80,19 @@ class RelatedLinks(QWidget):
         arrange(QHBoxLayout(self), self.parent_link, self.rerun_link, 1, margins=0)
         self.hide()
 
-    def show_related(self, parent: str, known: bool, reruns: Sequence[str]) -> None:
-        """Show links to `parent` (`known`: still in the list) and `reruns` (ids, newest last)."""
+    def show_related(
+        self, parent: str, known: bool, reruns: Sequence[str], *, resumes: bool
+    ) -> None:
+        """Show links to `parent` (`known`: still in the list) and `reruns` (ids, newest last).
+
+        `resumes`: the task continues its parent.
+        """
         self._parent_id, self._reruns = parent, list(reruns)
         self.parent_link.setVisible(bool(parent))
         self.parent_link.setEnabled(known)
-        self.parent_link.setText(plain_keys(self.tr("Show what it is a re-run of")))
+        text = self.tr("Show what it is a re-run of")
+        text = self.tr("Show what it resumes") if resumes else text
+        self.parent_link.setText(plain_keys(text))
         why = display(plain_id(parent), 40) if known else self.tr("It is no longer in the list.")
         self.parent_link.setToolTip(plain_tip(why))
         self.rerun_link.setVisible(bool(reruns))

@@ -423,7 +423,8 @@ class RerunLinks(QObject):
         parent = (engine.parent_task_id or "") if engine is not None else ""
         known = bool(parent) and self._ctx.model.view_of(parent) is not None
         links = self._details.overview.links
-        links.show_related(parent, known, self.reruns_of(view.task_id))
+        resumes = engine is not None and engine.resumes
+        links.show_related(parent, known, self.reruns_of(view.task_id), resumes=resumes)
         can_duplicate = "duplicate" in set(self._ctx.actions)
         self._details.overview.offer_duplicate(can_duplicate)
 

@@ -384,6 +384,19 @@ class Bridge(LedgerCalls):
         self.remember_request(record, asked)
         return record
 
+    async def resume(self, task_id: str) -> TaskRecord:
+        """Start a new task that keeps the pages of this crawl and goes on where it stopped.
+
+        Raises: CannotResume, CannotRepeat, and the errors of a start.
+        """
+        asked = self._requests.get(task_id)
+        if asked is None and await self._sample_again(task_id) is not None:
+            return await self.repeat(task_id)  # its site has another address now
+        record = await self.engine.requests.resume(task_id, asked)
+        if asked is not None:
+            self.remember_request(record, asked)
+        return record
+
     def cancel(
         self, task_ids: Iterable[str], reason: str | None = None, waiting: Iterable[str] = ()
     ) -> None:

@@ -23,6 +23,7 @@ from gui.commands.ledger_actions import LedgerActions, LedgerDisplay, LedgerTrou
 from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
 from gui.commands.rerunning import Replaying, Rerunning, Retrying
+from gui.commands.resuming import Resuming
 from gui.commands.task_requests import CancelListed, Requests, StartedTaskSelector
 from gui.context.actions import OVERVIEW, Actions
 from gui.context.open_ledgers import SideBySide
@@ -336,6 +337,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("filter_help", lambda _, p: Help(p.context, p.filter_bar)),
     ("focus_ring", lambda _, p: show_focus_ring()),
     ("rerunning", lambda _, p: Rerunning(p.context, p.requests, p.bulk, p.reports)),
+    ("resuming", lambda _, p: Resuming(p.context, p.bulk, p.reports)),
     ("replaying", lambda _, p: Replaying(p.context, p.requests)),
     ("retrying", lambda _, p: Retrying(p.context, p.requests)),
     ("exporting", lambda _, p: Exporting(p.context)),
