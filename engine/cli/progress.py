@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -150,6 +150,8 @@ class CommandLines:
 
     def command(self, task: Mapping[str, Any], number: int, command: Mapping[str, Any]) -> None:
         click.echo(self.line(task, number, command))
+        for line in failure_lines(command):
+            self.note(f"      {line}")
 
     def note(self, sentence: str) -> None:
         click.echo(sentence, err=True)
@@ -199,6 +201,8 @@ class CommandTerminal(CommandLines):
         self._spinners.pop(command["id"], None)
         said = Text(self.line(task, number, command), style=COLOURS[command["status"]])
         self._console.print(said)
+        for line in failure_lines(command):
+            self.note(f"      {line}")
 
     def note(self, sentence: str) -> None:
         self._console.print(Text(sentence))
@@ -265,3 +269,13 @@ def _why(command: Mapping[str, Any]) -> str:
     if not isinstance(error, Mapping):
         return f": {display(warning, 300)} [{say('run.warning')}]" if warning else ""
     return f": {display(str(error.get('message')), 300)} [{display(str(error.get('code')), 40)}]"
+
+
+def failure_lines(command: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the address and the picture of a failed command."""
+    failure = command.get("failure")
+    if not isinstance(failure, Mapping):
+        return
+    for name in ("url", "screenshot"):
+        if told := failure.get(name):
+            yield say(f"run.failed.{name}", told=display(str(told), 300))

@@ -8,7 +8,7 @@ import re
 import secrets
 import sys
 import xml.etree.ElementTree as Xml
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -128,23 +128,27 @@ def _case(
         classname=_clean(task["name"]),
         time=_seconds(command.get("startedAt"), command.get("completedAt")),
     )
-    picture = _picture(command, folder)
+    failure = command.get("failure") or {}
+    kept = [_picture(command, folder), *_kept(failure, folder)]
+    attached = [path for path in kept if path]
     properties = Xml.SubElement(case, "properties")
     Xml.SubElement(properties, "property", name="id", value=_clean(command["id"]))
     Xml.SubElement(properties, "property", name="tool", value=_clean(command["tool_name"]))
-    if picture:
-        Xml.SubElement(properties, "property", name="attachment", value=_clean(picture))
+    for path in attached:
+        Xml.SubElement(properties, "property", name="attachment", value=_clean(path))
+    if failure.get("url"):
+        Xml.SubElement(properties, "property", name="url", value=_clean(failure["url"]))
     if command.get("warning"):
         Xml.SubElement(properties, "property", name="warning", value=_clean(command["warning"]))
     error = command.get("error")
     if command["status"] == "error":
         said = error if isinstance(error, Mapping) else {}
-        _because(case, "failure", said.get("code"), said.get("message"))
+        _because(case, "failure", said.get("code"), said.get("message"), failure.get("url"))
     elif command["status"] != "success":
         why = "cancelled" if task["status"] == "cancelled" else "an earlier command failed"
         Xml.SubElement(case, "skipped", message=why)
     output = [f"warning: {command['warning']}"] if command.get("warning") else []
-    output += [f"[[ATTACHMENT|{picture}]]"] if picture else []
+    output += [f"[[ATTACHMENT|{path}]]" for path in attached]
     if output:
         Xml.SubElement(case, "system-out").text = _clean("\n".join(output))
     return case
@@ -157,9 +161,11 @@ def _task_error(task: Mapping[str, Any]) -> Xml.Element:
     return case
 
 
-def _because(case: Xml.Element, tag: str, code: object, message: object) -> None:
+def _because(
+    case: Xml.Element, tag: str, code: object, message: object, url: object = None
+) -> None:
     said = Xml.SubElement(case, tag, type=_clean(code), message=_clean(message))
-    said.text = _clean(f"{code}: {message}")
+    said.text = _clean(f"{code}: {message}" + (f"\nat {url}" if url else ""))
 
 
 def _picture(command: Mapping[str, Any], folder: Path) -> str:
@@ -168,6 +174,13 @@ def _picture(command: Mapping[str, Any], folder: Path) -> str:
     if command["tool_name"] != "browser_content" or not isinstance(path, str):
         return ""
     return os.path.join(folder, *path.split("/"))
+
+
+def _kept(failure: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Yield the files with what the page showed at a failure."""
+    for name in ("screenshot", "source"):
+        if path := failure.get(name):
+            yield os.path.join(folder, *path.split("/"))
 
 
 def _seconds(began: Any, ended: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from engine.budgets.envelopes import EnvelopeState
 from engine.cli.goals import contract_lines
-from engine.cli.progress import CommandLines
+from engine.cli.progress import CommandLines, failure_lines
 from engine.contracts.contract_progress import contract_data
 from engine.model.blocked_places import Refusals, refusal
 from engine.model.display import display
@@ -107,6 +107,7 @@ def _each(task: Mapping[str, Any]) -> Iterator[str]:
         sign = NOT_ENDED.get(command["status"])
         said = lines.line if sign is None else lines.about
         yield " ".join(filter(None, (" ", sign, said(task, number, command))))
+        yield from (f"        {line}" for line in failure_lines(command))
 
 
 async def _recording(engine: Engine, task_id: str) -> list[str]:

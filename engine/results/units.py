@@ -209,11 +209,11 @@ def _first(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 def _shot(row: Mapping[str, Any]) -> str:
     """Name of the screenshot among the task's artifacts, without its folder."""
-    given = row.get("screenshot")
-    if not isinstance(given, str):
-        result = row.get("result")
-        named = result if isinstance(result, Mapping) else {}
-        given = named.get("screenshot") or named.get("path")
+    parts = [row, row.get("failure"), row.get("result")]
+    named = [part for part in parts if isinstance(part, Mapping)]
+    given = next((part["screenshot"] for part in named if part.get("screenshot")), None)
+    if given is None and isinstance(parts[-1], Mapping):
+        given = parts[-1].get("path")
     return given.rpartition("/")[2] if isinstance(given, str) else ""
 
 

@@ -29,6 +29,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "reap.unjudged": "{task_id}  left as it is: {why}",
     "reap.none": "Nothing to reap.",
     "run.ended": "{name}: {status}, {done} of {total} commands in {took}  ({task_id})",
+    "run.failed.url": "at {told}",
+    "run.failed.screenshot": "picture: {told}",
     "run.queued": "… {count} waiting",
     "run.warning": "warning",
     "complete.asked": "{task_id}  will be COMPLETED at its next page",

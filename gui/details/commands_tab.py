@@ -289,9 +289,7 @@ class Commands(DetailTab):
     def _show_result(self, step: Mapping[str, Any] | None) -> None:
         if step is not None:
             self._show_text(step_text(step))
-            result = step.get("result")
-            path = result.get("path") if isinstance(result, Mapping) else None
-            self._show_picture(path if isinstance(path, str) else "")
+            self._show_picture(_picture_of(step))
 
     def _show_picture(self, name: str) -> None:
         self.picture.setVisible(bool(name))
@@ -313,6 +311,16 @@ async def _with_result(engine: Engine, task_id: str, wanted: object) -> Mapping[
     return None
 
 
+def _picture_of(step: Mapping[str, Any]) -> str:
+    """Return the picture that a step took, or that was taken when it failed."""
+    for part, name in (("failure", "screenshot"), ("result", "path")):
+        found = step.get(part)
+        path = found.get(name) if isinstance(found, Mapping) else None
+        if isinstance(path, str):
+            return path
+    return ""
+
+
 def _touches(step: Mapping[str, Any], span: tuple[float, float] | None) -> bool:
     """Return whether the step ran in this time range (ms since 1970); unstarted steps did not."""
     began, ended = step.get("startedAt"), step.get("completedAt")
@@ -325,16 +333,17 @@ def _touches(step: Mapping[str, Any], span: tuple[float, float] | None) -> bool:
 
 def step_text(step: Mapping[str, Any]) -> str:
     """Format a command in full as plain text."""
-    parts = [f"{display(str(step.get('tool_name', '')), 80)}"]
-    if intention := step.get("intention"):
-        parts.append(display_lines(str(intention), 2_000))
     began, ended = step.get("startedAt"), step.get("completedAt")
+    told = [display(str(step.get("tool_name", "")), 80)]
     if isinstance(began, int | float) and isinstance(ended, int | float):
-        parts.append(took(ended - began))
+        told.append(took(ended - began))
+    parts = [" · ".join(told)]
+    if intention := step.get("intention"):
+        parts[0] += f"\n{display_lines(str(intention), 2_000)}"
     if isinstance(warning := step.get("warning"), str):
         parts.append(f"⚠ {display_lines(retold(warning), 2_000)}")
-    told = (name for name in ("error", "args", "result") if step.get(name) is not None)
-    parts += [f"{name}:\n{_pretty(step[name])}" for name in told]
+    shown = (name for name in ("error", "failure", "args", "result") if step.get(name) is not None)
+    parts += [f"{name}:\n{_pretty(step[name])}" for name in shown]
     return "\n\n".join(parts)
 
 

@@ -218,6 +218,11 @@ def test_the_junit_report_has_a_case_for_each_command(octask: Octask, site: Site
     assert failed is not None
     assert failed.get("type") == "EXECUTION_ERROR"
     assert "<b>&" in str(failed.get("message"))
+    assert str(failed.text).endswith(f"at {site.url}/static/1")
+    kept = [Path(line.removeprefix("[[ATTACHMENT|").removesuffix("]]"))
+            for line in str(cases[2].findtext("system-out")).splitlines()]  # fmt: skip
+    assert [path.name for path in kept] == ["command-003-failed.png", "command-003-failed.html"]
+    assert b"<html" in kept[1].read_bytes()
     skipped = cases[3].find("skipped")
     assert skipped is not None
     assert skipped.get("message") == "an earlier command failed"

@@ -16,6 +16,7 @@ from engine.browser.interact.command_errors import CommandFailed
 from engine.browser.interact.command_failures import no_frame
 from engine.browser.interact.command_target import (
     Call,
+    Stage,
     Tool,
     count_frames,
     document,
@@ -227,22 +228,11 @@ async def screenshot(call: Call) -> Any:
     """Save a PNG as an artifact of the task, with typed texts masked wherever they appear."""
     page = await call.stage.page()
     shown = await element(call) if call.selector else await frame_element(call)
-    how: dict[str, Any] = {
-        "type": "png",
-        "animations": "disabled",
-        "mask": [page.locator(selector) for selector in call.stage.masked],
-        "mask_color": "#888888",
-        "timeout": call.timeout_ms,
-    }
-    shoot = partial((shown or page).screenshot, **how)
-    clip = partial(box_of, shown) if shown is not None else None
     if shown is not None:
         await shown.scroll_into_view_if_needed(timeout=call.timeout_ms)
         await count_frames(call, page)
-    assert call.stage.instance is not None  # every page belongs to an instance
-    wire, echoes = call.stage.instance.wire(page), Echoes(call.stage.hidden)
     try:
-        data = await masked_screenshot(page, wire, echoes, shoot, clip)
+        data = await masked_picture(call.stage, page, call.timeout_ms, shown)
     except MaskingFailed:
         raise CommandFailed("the page shows a secret that could not be painted over") from None
     if len(data) > MAX_PNG:
@@ -250,6 +240,29 @@ async def screenshot(call: Call) -> Any:
     path = await call.stage.artifact(f"command-{call.number + 1:03d}.png", data)
     width, height = (int.from_bytes(data[at : at + 4]) for at in (_PNG_SIZE_AT, _PNG_SIZE_AT + 4))
     return {"path": path, "width": width, "height": height, "bytes": len(data)}
+
+
+async def masked_picture(
+    stage: Stage, page: Page, timeout_ms: float, shown: Locator | None = None
+) -> bytes:
+    """Return a PNG of the window, or of the element `shown`, without typed texts.
+
+    Raises:
+        MaskingFailed, playwright.Error.
+    """
+    how: dict[str, Any] = {
+        "type": "png",
+        "animations": "disabled",
+        "mask": [page.locator(selector) for selector in stage.masked],
+        "mask_color": "#888888",
+        "timeout": timeout_ms,
+    }
+    shoot = partial((shown or page).screenshot, **how)
+    clip = partial(box_of, shown) if shown is not None else None
+    assert stage.instance is not None  # every page belongs to an instance
+    return await masked_screenshot(
+        page, stage.instance.wire(page), Echoes(stage.hidden), shoot, clip
+    )
 
 
 async def get_text(call: Call) -> Any:

@@ -67,6 +67,7 @@ class TaskCommand(msgspec.Struct):
     result: Any = UNSET
     warning: str | UnsetType = UNSET  # of the result; repeated here for readers without results
     error: CommandError | UnsetType = UNSET
+    failure: Mapping[str, str] | UnsetType = UNSET  # what the page showed, see failure_evidence
 
     def move(self, status: CommandStatus, now_ms: int) -> None:
         """Change the state along the seed's diagram. Raises TransitionError."""
@@ -179,6 +180,10 @@ def command_in(raw: Mapping[str, Any]) -> Found:
     if not isinstance(found.get("warning", ""), str):
         del found["warning"]
     found["args"] = found["args"] if isinstance(found.get("args"), dict) else {}
+    if "failure" in found:
+        told = found.pop("failure")
+        told = told if isinstance(told, dict) else {}
+        found["failure"] = {name: one for name, one in told.items() if isinstance(one, str)}
     return found
 
 

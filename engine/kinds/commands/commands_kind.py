@@ -193,10 +193,22 @@ class _CommandRun:
             reason = self._scrub.text(str(failed))
             command.error = CommandError(failed.code, reason)
             command.move("error", self._context.now_ms())
+            if failure := await self._failure(stage, number):
+                command.failure = failure
             await self._keep(number)
             raise
         command.move("success", self._context.now_ms())
         await self._keep(number)
+
+    async def _failure(self, stage: Stage, number: int) -> dict[str, str]:
+        """Return what the page shows now; {} when a stop is requested meanwhile."""
+        from engine.browser.interact.failure_evidence import WHOLE_S, failure_evidence
+
+        try:
+            async with self._context.unit("keep what the page shows", WHOLE_S):
+                return await failure_evidence(stage, number)
+        except (UnitStopped, UnitTimeout):
+            return {}
 
     async def _done(self, step: Step, stage: Stage, number: int) -> Any:
         from engine.browser.interact.command_failures import too_slow
