@@ -29,6 +29,7 @@ from engine.ledger.reader import LedgerReader
 from engine.model import redact
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord, Unreadable
+from engine.results.action_words import action_words
 from engine.results.findings import Findings
 
 
@@ -245,6 +246,7 @@ class _Export:
             added = {"task_id": self._about.task_id, "task_status": self._about.status}
         known = None if self._format.whole or self._order.columns else self._known_fields()
         findings, tally, reported_s, keep = self._findings, self._tally, 0.0, self._watch.keep
+        in_words = any(column.name == "action" for column in self._columns)
         for row in findings.rows():
             if self._watch.stop.is_set():
                 raise ExportStopped(rows=tally.rows)
@@ -252,7 +254,8 @@ class _Export:
                 continue
             if known is not None and not row.keys() <= known:
                 tally.fields_left.update(row.keys() - known)
-            yield clean(row) | added
+            made = clean(row) | added
+            yield made | {"action": action_words(made)} if in_words else made
             tally.rows += 1
             if (now_s := time.monotonic()) - reported_s > PROGRESS_S:
                 reported_s = now_s

@@ -24,6 +24,7 @@ from engine.ledger.reader import LedgerReader
 from engine.model.display import ELLIPSIS, display
 from engine.model.errors import TaskUnreadable
 from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord
+from engine.results.action_words import action_words
 from engine.results.findings import Findings
 from engine.text.messages import say
 
@@ -95,6 +96,12 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
         return say(f"page.{self.remark}") if self.remark else ""
 
     @property
+    def address(self) -> str:
+        """The web address of its page, maybe its start only; empty without one."""
+        web = ("http://", "https://")
+        return next((one for one in (self.name, self.title) if one.startswith(web)), "")
+
+    @property
     def is_cut(self) -> bool:
         """Whether `name` is the start of a longer one."""
         return self.name.endswith(ELLIPSIS)
@@ -102,17 +109,19 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
 
 def whole_name(row: Mapping[str, Any]) -> str:
     """Return the name of a unit as stored, however long."""
+    if said := action_words(row):
+        return said
     return next((one for name in _NAMES if isinstance(one := row.get(name), str) and one), "")
 
 
 def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
     """Summarise one unit from any writer."""
-    reason = _reason(row.get("error"))
+    reason, action = _reason(row.get("error")), action_words(row)
     return Unit(
         number=number,
         state=_state(row, reason),
-        name=_first(row, _NAMES),
-        title=_first(row, _TITLES),
+        name=display(action, _CHARS) or _first(row, _NAMES),
+        title=_first(row, _NAMES[:1] if action else _TITLES),
         reason=reason,
         code=_integer(row.get("status")),
         failure=_failure(row, reason),

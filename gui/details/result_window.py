@@ -251,7 +251,7 @@ class ResultWindow(InOrder, QWidget):
         known = traits_of(getattr(view.entry, "kind", ""))
         steps = not known.crawls
         self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
-        self.pages.model.name_columns(of_steps=known.steps)
+        self.pages.model.name_columns(known.unit_noun)
         for at, column in enumerate(PAGE_COLUMNS):
             if column.key in _OF_PAGES:
                 self.pages.table.setColumnHidden(at, steps)

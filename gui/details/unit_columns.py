@@ -74,8 +74,8 @@ def longest_state() -> int:
     return max(map(len, words)) + _SIGN_CHARS
 
 
-def title_of(key: str, *, of_steps: bool = False) -> str:
-    """Return the column's title, for pages or for commands."""
+def title_of(key: str, noun: str = "") -> str:
+    """Return the column's title, for units of this noun."""
     titles = {
         "number": _tr("#"),
         "state": _tr("State"),
@@ -94,8 +94,10 @@ def title_of(key: str, *, of_steps: bool = False) -> str:
         "links_over": _tr("Links over limit"),
         "error": _tr("Error"),
     }
-    if of_steps:  # a command has no address and title, but an intention and a tool
+    if noun == "commands":  # without address and title, but with an intention and a tool
         titles.update(url=_tr("What for"), title=_tr("Tool"))
+    elif noun == "actions":
+        titles.update(name=_tr("Action"), url=_tr("Action"), title=_tr("Page"))
     return titles[key]
 
 

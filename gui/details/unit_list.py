@@ -12,7 +12,7 @@ from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from engine.contracts.contract_progress import ContractView
-from engine.model.display import clipboard_cell
+from engine.model.display import ELLIPSIS, clipboard_cell
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.records import TaskRecord, TaskView
@@ -32,7 +32,7 @@ from gui.details.unit_columns import (
     spoken,
     title_of,
 )
-from gui.details.unit_strip import UnitStrip, full_name, is_address
+from gui.details.unit_strip import UnitStrip, is_address
 from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
 from gui.i18n import language
 from gui.style.accessibility import search_field
@@ -80,7 +80,7 @@ class UnitModel(QAbstractTableModel):
         self._filtering.done.connect(self._show_passed)
         self.beyond = 0
         self.has_reasons = False
-        self._of_steps = False
+        self._noun = ""
         self.kinds: Counter[str] = Counter()
         self._used = dict.fromkeys((at for at, one in enumerate(columns) if one.is_rare), False)
 
@@ -134,9 +134,9 @@ class UnitModel(QAbstractTableModel):
                 self._unsorted = self._sort is not None
         self.changed.emit()
 
-    def name_columns(self, *, of_steps: bool) -> None:
-        """Set whether the units are commands, not pages."""
-        self._of_steps = of_steps
+    def name_columns(self, noun: str) -> None:
+        """Set what the units are: pages, commands, actions (`KindTraits.unit_noun`)."""
+        self._noun = noun
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.columns) - 1)
 
     def settle(self) -> None:
@@ -207,7 +207,7 @@ class UnitModel(QAbstractTableModel):
             return None
         column = self.columns[section]
         if role == DISPLAY:
-            return title_of(column.key, of_steps=self._of_steps)
+            return title_of(column.key, self._noun)
         if role == ALIGNMENT:
             return _RIGHT if column.is_number else _LEFT
         return None
@@ -420,7 +420,7 @@ class UnitList(QWidget):
     def menu(self, unit: Unit) -> QMenu:
         """Return the menu of a row; the caller deletes it."""
         menu = QMenu(self)
-        if is_address(unit):
+        if unit.address:
             menu.addAction(self.tr("Copy &address")).triggered.connect(
                 lambda: self._with_address(unit, QGuiApplication.clipboard().setText)
             )
@@ -451,13 +451,13 @@ class UnitList(QWidget):
 
     def _with_address(self, unit: Unit, act: Callable[[str], object]) -> None:
         """Call `act` with the whole address, of which the list holds the start only."""
-        if not unit.is_cut:
-            act(unit.name)
+        if not unit.address.endswith(ELLIPSIS):
+            act(unit.address)
             return
         task_id = self._task_id
         self._desk.bridge.ask(
             lambda engine: engine.reading.unit(task_id, unit),
-            lambda row: act(full_name(unit, row or {})),
+            lambda row: act(str((row or {}).get("url") or unit.address)),
             name=f"address {id(self)}",
         )
 
@@ -495,6 +495,7 @@ class Items(DetailTab):
 
     def show_task(self, view: TaskView) -> None:
         self._view = view
+        self.list.model.name_columns(traits_of(getattr(view.entry, "kind", "")).unit_noun)
         self.list.show_task(view)
         self._offer()
 

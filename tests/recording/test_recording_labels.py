@@ -2,9 +2,10 @@
 
 import pytest
 
-from engine.kinds.recording.recording_actions import Action, plain_label
+from engine.kinds.recording.recording_actions import Action
 from engine.kinds.recording.recording_export import command_task
 from engine.model import redact
+from engine.results.action_words import plain_label
 
 LABELS = ["Password:", "Password: *", "Secret token :", "Passwort：", "API-Key:"]
 

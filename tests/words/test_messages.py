@@ -54,6 +54,8 @@ BUILT = {
 BUILT |= {f"details.{key}" for key in ("timeline", *(kind.key for kind in TABS))}
 # Why a body stopped is one word of its result; a table of who ends how would say it twice.
 BUILT |= {one for one in ENGLISH if one.startswith("ended.")}
+# Actions of a recording are worded by their type and how they were done (see action_words).
+BUILT |= {one for one in ENGLISH if one.startswith("action.")}
 EVENTS = "event."  # kinds come from the files of strangers, too
 
 

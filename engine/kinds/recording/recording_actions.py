@@ -30,6 +30,7 @@ from engine.browser.recording.recorder_messages import (
 )
 from engine.kinds.commands.command_table import placeholders
 from engine.model import redact
+from engine.results.action_words import plain_label
 from engine.secrets.given_secrets import Hidden, Scrub
 from engine.secrets.value_search import Echoes
 
@@ -288,11 +289,6 @@ class Action(msgspec.Struct, omit_defaults=True):
             case _, 3:
                 return f"triple click {what}"
         return f"{self.type} {what}"
-
-
-def plain_label(name: str) -> str:
-    """Convert `Password: *` to `Password`, because text after the colon would pass for a secret."""
-    return name.rstrip(" \t\n*:：") or name
 
 
 class Scribe:

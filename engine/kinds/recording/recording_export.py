@@ -15,8 +15,8 @@ from typing import Any, Final
 from engine.browser.interact.command_keys import read_key
 from engine.browser.interact.command_uploads import MAX_FILES, read_name
 from engine.kinds.commands.command_table import MAX_ALTERNATIVES, MAX_SCROLL_PX, placeholders
-from engine.kinds.recording.recording_actions import plain_label
 from engine.model import addresses, redact
+from engine.results.action_words import action_words, element_words
 
 _PLAYWRIGHTS_OWN: Final = re.compile(r"^(?:role|text)=|>>|:text-is\(")  # not CSS for a script
 ALLOW_FILES: Final = "octask run --allow-files DIR, the folder that holds these files"
@@ -305,24 +305,22 @@ def _names(*actions: Action) -> list[str]:
 
 def _click(action: Action) -> Iterator[Command]:
     count, button = int(action.get("count") or 1), action.get("button")
-    how = {2: "Double-click", 3: "Triple-click"}.get(count, "Click")
-    made = _interact("click", action, f"{how} {_what(action)}")
+    made = _interact("click", action, action_words(action, english=True))
     if count > 1:
         made["args"]["count"] = count
     if button:
         made["args"]["button"] = button
-        made["intention"] = f"{how} {_what(action)} with the {button} button"[:MAX_INTENTION]
     yield made
     if action.get("at_end"):
         yield _press(action, "Control+End")
 
 
 def _hover(action: Action) -> Iterator[Command]:
-    yield _interact("hover", action, f"Move the mouse over {_what(action)}")
+    yield _interact("hover", action, action_words(action, english=True))
 
 
 def _drag(action: Action) -> Iterator[Command]:
-    made = _interact("drag", action, f"Drag {_what(action)}")
+    made = _interact("drag", action, action_words(action, english=True))
     if action.get("target"):
         made["args"]["target"] = str(action["target"])
         if others := _strings(action.get("target_alternatives")):
@@ -337,7 +335,7 @@ def _upload(action: Action) -> Iterator[Command]:
     files = [str(one) for one in action.get("files") or ()]
     _refuse(not files, "no file was chosen, or none is named")
     _refuse(len(files) > MAX_FILES or len(files) < int(action.get("count") or 0), "too many files")
-    made = _interact("upload", action, f"Upload into {_what(action)}")
+    made = _interact("upload", action, f"Upload into {element_words(action)}")
     _refuse(any(redact.MARK in one for one in files), "a file's name looks like a secret")
     made["args"]["files"] = [read_name(one) for one in files]
     yield made
@@ -376,8 +374,8 @@ def _leaving(action: Action) -> Command:
 
 
 def _check(action: Action) -> Iterator[Command]:
-    word = "Check" if action.get("on") else "Uncheck"
-    yield _interact(word.lower(), action, f"{word} {_what(action)}")
+    tool_action = "check" if action.get("on") else "uncheck"
+    yield _interact(tool_action, action, action_words(action, english=True))
 
 
 def _key(action: Action) -> Iterator[Command]:
@@ -388,14 +386,14 @@ def _press(action: Action, key: str) -> Command:
     """Press a key in its element, or on the page's focus without an element."""
     if not action.get("selector"):
         return _command("browser_interact", f"Press {key}", action="keyboard", key=key)
-    made = _interact("press", action, f"Press {key} in {_what(action)}")
+    made = _interact("press", action, f"Press {key} in {element_words(action)}")
     made["args"]["key"] = key
     return made
 
 
 def _typing(action: Action) -> Iterator[Command]:
     _refuse(action.get("cut"), "its text was too long to be kept")
-    made = _interact("type", action, f"Type into {_what(action)}")
+    made = _interact("type", action, f"Type into {element_words(action)}")
     made["args"]["text"] = str(action.get("text", ""))
     if action.get("append"):
         made["args"]["append"] = True
@@ -407,7 +405,7 @@ def _typing(action: Action) -> Iterator[Command]:
 def _choice(action: Action) -> Iterator[Command]:
     values = list(action.get("values") or ())
     _refuse(len(values) != 1, "one value can be selected, not several and not none")
-    made = _interact("select", action, f"Select in {_what(action)}")
+    made = _interact("select", action, f"Select in {element_words(action)}")
     made["args"]["value"] = str(values[0])
     yield made
 
@@ -437,7 +435,9 @@ def _scroll_inside(action: Action, by: str, pixels: int) -> Command:
     _refuse(not css, "the box has no name that a script knows")
     way = f"scrollBy({pixels if by == 'dx' else 0}, {pixels if by == 'dy' else 0})"
     script = f"document.querySelector({json.dumps(css[0])}).{way}"
-    return _command("browser_execute", f"Scroll {_what(action)}", action="evaluate", script=script)
+    return _command(
+        "browser_execute", f"Scroll {element_words(action)}", action="evaluate", script=script
+    )
 
 
 _MAKERS: Final[Mapping[str, Callable[[Action], Iterator[Command]]]] = {
@@ -475,11 +475,6 @@ def _strings(given: Iterable[object] | None) -> list[str]:
 
 def _command(tool: str, intention: str, **args: Any) -> Command:
     return {"tool_name": tool, "intention": intention[:MAX_INTENTION], "args": args}
-
-
-def _what(action: Action) -> str:
-    role, name = action.get("role") or action.get("tag") or "element", action.get("name")
-    return f"{role} “{plain_label(str(name))}”" if name else str(action.get("selector") or role)
 
 
 def _refuse(wrong: object, why: str) -> None:

@@ -356,7 +356,13 @@ RECORDING = KindSpec(
     arguments=ARGUMENTS,
     defaults=defaults_of(RecordingArgs),
     columns=(
-        *(Column("n", 6), Column("type", 12), Column("ts", 16), Column("tab", 5)),
+        *(
+            Column("n", 6),
+            Column("action", 50),
+            Column("type", 12),
+            Column("ts", 16),
+            Column("tab", 5),
+        ),
         *(Column("url", 50), Column("role", 12), Column("name", 30), Column("selector", 40)),
         *(Column("found_by", 10), Column("alternatives", 40), Column("count", 7)),
         *(Column("button", 8), Column("on", 6), Column("key", 12), Column("append", 8)),
