@@ -54,7 +54,7 @@ class Skip(msgspec.Struct, frozen=True, omit_defaults=True):
 
     due_at: int
     why: Why
-    count: int = 1
+    number: int = 1
     at: int = 0
     task_id: str | None = None
 
