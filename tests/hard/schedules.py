@@ -2,8 +2,8 @@
 
 Several programs look at the same schedules by one clock, which this rig moves on in steps and
 sometimes sets back. Each claims, creates, confirms and ends what is due as the engine does. Some
-are killed in the middle and started again. In the end, every occurrence of every schedule has exactly
-one task, or a skip that a dead program's pending run explains.
+are killed in the middle and started again. In the end, every occurrence of every schedule has
+exactly one task, or a skip because the run before was still going.
 """
 
 from __future__ import annotations
