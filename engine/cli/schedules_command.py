@@ -14,6 +14,7 @@ from engine.cli.calls import (
     FAILED,
     Interrupts,
     call,
+    lines,
     place_options,
     print_json,
     refuse,
@@ -33,7 +34,7 @@ from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import EngineError, Problem
 from engine.model.records import RunChanges, Status, TaskRecord, TaskView, Unreadable
-from engine.schedules.schedule import Schedule
+from engine.schedules.schedule import MINUTE_MS, Schedule
 from engine.schedules.schedule_words import name_words, rule_words, skip_words
 from engine.service import drafts
 from engine.service.engine import Engine
@@ -43,7 +44,7 @@ from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs import VERBS, Caller, Verb
 from engine.verbs.json_answers import view_data
-from engine.verbs.schedule_verbs import OPTIONS, RULE, started_data
+from engine.verbs.schedule_verbs import NOTIFY, OPTIONS, RULE, started_data
 
 GROUPS: Final = {"schedules": "Repeat tasks by a rule; alone it lists the schedules."}
 LONGEST: Final = 300  # characters of an external text on one line
@@ -141,7 +142,16 @@ def show(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool
     if as_json:
         print_json(found)
         return
-    for line in schedule_lines(found.schedule, found.next_at, found.last, whole=True):
+    schedule = found.schedule
+    for line in schedule_lines(schedule, found.next_at, found.last, whole=True):
+        click.echo(line)
+    told = {
+        "missed": schedule.missed,
+        "grace": words.span(schedule.grace_minutes * MINUTE_MS),
+        "notify": NOTIFY[not schedule.notify],
+        "request": schedule.request.document,
+    }
+    for line in lines(told, "  "):
         click.echo(line)
 
 

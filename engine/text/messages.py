@@ -273,6 +273,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "column.rate": "Rate",
     "column.eta": "Time left",
     "column.age": "Age",
+    "column.changes": "Changes",
     "column.updated": "Updated",
     "column.budget": "Budget",
     "column.id": "Id",
