@@ -285,11 +285,16 @@ class Schedules:
     async def _keep_running(self) -> None:
         while True:
             next_at: int | None = None
-            try:
-                next_at = (await self.run_due()).next_at
-            except EngineError as error:
-                log.warning("nothing scheduled could start: %s", error)
+            if self._context.maintenance.lease is not None:  # else nothing can start here
+                next_at = await self._run_due_or_later()
             await self.wait_for_next(next_at)
+
+    async def _run_due_or_later(self) -> int | None:
+        try:
+            return (await self.run_due()).next_at
+        except EngineError as error:
+            log.warning("nothing scheduled could start: %s", error)
+            return None
 
     async def _run_one(self, schedule: Schedule, done: Started) -> None:
         now_ms = self._clock.now_ms()

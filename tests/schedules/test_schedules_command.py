@@ -36,8 +36,12 @@ def add(octask: Octask, site: ChangingSite, *more: str) -> str:
 
 
 def make_due(octask: Octask, schedule_id: str) -> None:
-    """Set the schedule back, as if it had been made an hour and a second ago."""
-    place = octask.home / "tasks" / FOLDER / f"{schedule_id}.json"
+    set_back(octask.home, schedule_id)
+
+
+def set_back(home: Path, schedule_id: str) -> None:
+    """Set a schedule back, as if it had been made an hour and a second ago."""
+    place = home / "tasks" / FOLDER / f"{schedule_id}.json"
     raw = json.loads(place.read_text())
     raw["after"] = raw["rule"]["start_at"] = Clock().now_ms() - HOUR_MS - 1_000
     place.write_text(json.dumps(raw))
