@@ -175,16 +175,18 @@ def _time_problem(given: object) -> list[Problem]:
 
 
 def _cron_problem(given: object) -> list[Problem]:
-    example = "for example '30 7 * * 1-5' for 07:30 from Monday to Friday"
     if not isinstance(given, str) or len(given) > MOST_CRON:
-        return [Problem("cron", "wrong_type", f"must be a short text, {example}")]
+        return [Problem("cron", "wrong_type", "must be a cron line such as 30 7 * * 1-5")]
     if len(given.split()) != CRON_FIELDS:
-        fields = "minute, hour, day of the month, month and day of the week"
-        return [Problem("cron", "invalid_value", f"needs five fields: {fields}; {example}")]
+        message = (
+            "needs five fields: minute, hour, day of the month, month, day of the week; "
+            "30 7 * * 1-5 is 07:30 from Monday to Friday"
+        )
+        return [Problem("cron", "invalid_value", message)]
     try:
         CronSim(given, datetime(2024, 1, 1, tzinfo=UTC))
     except (CronSimError, ValueError) as wrong:
-        message = f"is no cron line ({str(wrong).lower()}); {example}"
+        message = f"is no cron line ({str(wrong).lower()}); 30 7 * * 1-5 is one"
         return [Problem("cron", "invalid_value", message)]
     return []
 

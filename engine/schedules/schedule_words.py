@@ -23,15 +23,14 @@ def rule_words(rule: Rule) -> str:
     if rule.daily_at is not None:
         return say("schedule.daily", time=display(rule.daily_at, _CHARS), zone=zone)
     minutes = rule.every_minutes or 1
-    for length, one, many in (
-        (_DAY, "schedule.every.day", "schedule.every.days"),
-        (_HOUR, "schedule.every.hour", "schedule.every.hours"),
-        (1, "schedule.every.minute", "schedule.every.minutes"),
-    ):
-        if minutes % length == 0:
-            number = minutes // length
-            return say(one) if number == 1 else say(many, count=count(number))
-    raise AssertionError("a minute divides every number")
+    if minutes % _DAY == 0:
+        length, one, many = _DAY, "schedule.every.day", "schedule.every.days"
+    elif minutes % _HOUR == 0:
+        length, one, many = _HOUR, "schedule.every.hour", "schedule.every.hours"
+    else:
+        length, one, many = 1, "schedule.every.minute", "schedule.every.minutes"
+    number = minutes // length
+    return say(one) if number == 1 else say(many, count=count(number))
 
 
 def skip_words(skip: Skip, now_ms: float) -> str:

@@ -74,6 +74,8 @@ DETAILS: Final[dict[str, str]] = {
     "field.run": "Run",
     "field.kind": "Kind",
     "field.parent": "Re-run of",
+    "field.schedule": "Schedule",
+    "field.changes": "Changes",
     "field.client": "Requested by",
     "field.args": "Arguments",
     "field.args.truncated": "Too long to be kept ({size} bytes).",

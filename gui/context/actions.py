@@ -32,16 +32,8 @@ MENUS: dict[str, tuple[str, ...]] = {
     "task": (
         *("open_result", "watch_page", ""),
         *("cancel", "stop", "force_stop", "cancel_matching", "force", "resume", ""),
-        *(
-            "resume_crawl",
-            "replay",
-            "rerun",
-            "rerun_many",
-            "duplicate",
-            "retry_failed",
-            "repeat",
-            "",
-        ),
+        *("resume_crawl", "replay", "rerun", "rerun_many", "duplicate", "retry_failed"),
+        *("repeat", ""),
         *("acknowledge", "next_attention", "last_attention", ""),
         *("task_folder", "delete", "delete_for_good", "", "sample"),
     ),

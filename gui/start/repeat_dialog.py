@@ -89,7 +89,7 @@ class RepeatDialog(InOrder, QDialog):
         self.missed.addItems([self.tr("Run once for all of them"), self.tr("Skip them")])
         self.grace = QSpinBox(self)
         self.grace.setRange(0, MOST_GRACE)
-        self.grace.setSuffix(self.tr(" min"))
+        self.grace.setSuffix(self.tr(" minutes"))
         self.notify = QCheckBox(self.tr("Notify me when a run found changes"), self)
         self.preview = TonedLabel("", "muted", self)
         self.preview.setWordWrap(True)
