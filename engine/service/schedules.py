@@ -327,20 +327,17 @@ class Schedules:
 
     async def _start(self, schedule: Schedule, claim: Claim) -> TaskRecord | None:
         """Create the claimed task and queue it; None when another program was first."""
-        asked = self._asked(schedule)
         confirm = partial(self._store.confirm, schedule.schedule_id, claim.task_id)
         run = ScheduledRun(
-            schedule.schedule_id, claim.task_id, claim.due_at, schedule.notify, confirm
+            schedule.schedule_id,
+            claim.task_id,
+            claim.parent,
+            claim.due_at,
+            schedule.notify,
+            confirm,
         )
         try:
-            return await self._requests.start(
-                asked.kind,
-                asked.args,
-                name=schedule.name or asked.name,
-                parent=claim.parent,
-                terms=asked.terms,
-                scheduled=run,
-            )
+            return await self._requests.start_scheduled(self._asked(schedule), run)
         except TaskExists:
             await asyncio.to_thread(confirm)
             return None
@@ -349,13 +346,13 @@ class Schedules:
         """Raise InvalidArguments for a run that cannot start: a variable is missing, say."""
         asked = self._asked(schedule)
         tools = self._tools.on_route(asked.terms.route)
-        admit(asked.kind, asked.args, schedule.name or asked.name, asked.terms, tools)
+        admit(asked.kind, asked.args, asked.name, asked.terms, tools)
 
     def _asked(self, schedule: Schedule) -> Asked:
         asked = drafts.asked_of(schedule.request.document)
         route, client = schedule.request.route, schedule.request.client
         terms = msgspec.structs.replace(asked.terms, route=route, client=client)
-        return Asked(asked.kind, asked.args, asked.name, terms)
+        return Asked(asked.kind, asked.args, schedule.name or asked.name, terms)
 
     async def _changed(
         self, schedule_id: str, apply: Callable[[Schedule], Schedule]

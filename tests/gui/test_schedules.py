@@ -49,6 +49,12 @@ async def ended_run(session: Session, number: int) -> list[TaskRecord]:
     return sorted(runs(), key=lambda one: one.created_at)
 
 
+def text_of(dialog: SchedulesDialog, column: int) -> str:
+    item = dialog.list.topLevelItem(0)
+    assert item is not None
+    return item.text(column)
+
+
 async def filled(dialog: SchedulesDialog, number: int) -> None:
     while dialog.list.topLevelItemCount() != number:
         dialog.read()
@@ -72,8 +78,8 @@ async def test_a_task_is_repeated_from_its_menu_and_its_changes_are_shown(
         press(form, "Add")
         dialog = await dialog_by_act(window, "schedules", SchedulesDialog)
         await filled(dialog, 1)
-        assert dialog.list.topLevelItem(0).text(0) == "Shop"
-        assert "daily at 07:30" in dialog.list.topLevelItem(0).text(1)
+        assert text_of(dialog, 0) == "Shop"
+        assert "daily at 07:30" in text_of(dialog, 1)
         shop.pages["/a"] = "<p>Another word</p>"
         press(dialog, "&Run now")
         (run,) = await ended_run(session, 1)
@@ -81,7 +87,7 @@ async def test_a_task_is_repeated_from_its_menu_and_its_changes_are_shown(
         assert run.engine.parent_task_id == first.task_id
         assert run.engine.changes is not None
         assert run.engine.changes.changed == 1
-        while dialog.list.topLevelItem(0).text(4) != "+0 −0 ~1":
+        while text_of(dialog, 4) != "+0 −0 ~1":
             dialog.read()
             await asyncio.sleep(0.02)
         press(dialog, "&Show its runs")
@@ -137,7 +143,7 @@ async def test_a_schedule_is_edited_paused_and_deleted_by_keys(home: Path) -> No
         press(dialog, "&Pause")
         while dialog.pause.text() != "Resu&me":
             await asyncio.sleep(0.01)
-        assert dialog.list.topLevelItem(0).text(2) == "paused"
+        assert text_of(dialog, 2) == "paused"
         with appearing(Question) as asking:
             press(dialog, "&Delete…")
             question = await asking
