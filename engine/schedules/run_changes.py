@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -35,6 +35,9 @@ class ChangesObserver:
 
     def on_unit(self, unit: Mapping[str, Any], units: Units) -> StopReason:
         return ""
+
+    def on_carried(self, units: Iterable[Mapping[str, Any]]) -> None:
+        pass
 
     def on_tick(self) -> StopReason:
         return ""
