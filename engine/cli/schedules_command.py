@@ -21,7 +21,7 @@ from engine.cli.calls import (
     settings_from,
 )
 from engine.cli.known_ids import complete_param, whole_task_id
-from engine.cli.show import ended, now_ms
+from engine.cli.show import changes_of, ended, now_ms
 from engine.cli.start import (
     Start,
     for_agent,
@@ -33,7 +33,7 @@ from engine.cli.start import (
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import EngineError, Problem
-from engine.model.records import RunChanges, Status, TaskRecord, TaskView, Unreadable
+from engine.model.records import Status, TaskRecord, TaskView, Unreadable
 from engine.schedules.schedule import MINUTE_MS, Schedule
 from engine.schedules.schedule_words import name_words, rule_words, skip_words
 from engine.service import drafts
@@ -179,12 +179,6 @@ def last_words(schedule: Schedule, last: TaskView | None) -> str:
     changes = words.changes(changes_of(last), spoken=True)
     told = f"{last.task_id} {words.status_word(last)}"
     return f"{told}: {changes}" if changes else told
-
-
-def changes_of(view: TaskView) -> RunChanges | None:
-    """Return the changes that a scheduled run found, where it was compared."""
-    entry = view.entry
-    return entry.engine.changes if isinstance(entry, TaskRecord) and entry.engine else None
 
 
 def run(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

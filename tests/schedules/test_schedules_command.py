@@ -68,6 +68,7 @@ def test_a_schedule_is_added_listed_run_and_its_changes_are_told(
     assert "0 added, 0 removed, 1 changed" in octask("schedules")
     first, second = tasks(octask)
     assert second["engine"]["parent_task_id"] == first["task_id"]
+    assert "0 added, 0 removed, 1 changed" in octask("get", second["task_id"])
     shown = json.loads(octask("schedules", "show", schedule_id, "--json"))
     assert shown["last"]["task_id"] == second["task_id"]
     assert shown["last"]["engine"]["changes"]["changed"] == 1
