@@ -25,6 +25,7 @@ from engine.model.display import display
 from engine.model.errors import AmbiguousId, EngineError, LedgerMissing, TaskNotFound
 from engine.model.records import ENVELOPE, Status, TaskRecord
 from engine.query import completion
+from engine.schedules import schedule_store
 
 MOST_NAMED: Final = 10  # candidates in an error
 MOST_OFFERED: Final = 200  # ids in a completion
@@ -40,12 +41,15 @@ class _Store:
     """Where the ids of a noun are file names; `ending` follows each."""
 
     noun: str
-    folder: str  # in the home; empty for the tasks
+    folder: str  # in the home, or in the ledger; empty for the tasks
     shape: re.Pattern[str] = _HEX16
     ending: str = ""
+    in_ledger: bool = False
 
     def path(self, settings: Settings) -> Path:
-        return settings.home / self.folder if self.folder else settings.root
+        if self.in_ledger or not self.folder:
+            return settings.root / self.folder
+        return settings.home / self.folder
 
     def ids(self, settings: Settings, prefix: str) -> Iterator[str]:
         with suppress(OSError), os.scandir(self.path(settings)) as entries:
@@ -61,6 +65,7 @@ _TASKS: Final = _Store("task", "")
 _CONTRACTS: Final = _Store("contract", contract_store.FOLDER, ending=".json")
 _TASK_RUNS: Final = _Store("task run", task_run_folders.FOLDER)
 _RUNS: Final = _Store("run", run_store.FOLDER, run_store.RUN_ID, ".json")
+_SCHEDULES: Final = _Store("schedule", schedule_store.FOLDER, ending=".json", in_ledger=True)
 
 # By the name of a parameter; `run_id` depends on the command.
 _OF_PARAM: Final[Mapping[str, tuple[_Store, ...]]] = {
@@ -69,6 +74,7 @@ _OF_PARAM: Final[Mapping[str, tuple[_Store, ...]]] = {
     "ledger_task_ids": (_TASKS,),
     "contract_id": (_CONTRACTS,),
     "task_run_id": (_TASK_RUNS,),
+    "schedule_id": (_SCHEDULES,),
 }
 _RUN_OF_COMMAND: Final[Mapping[str, tuple[_Store, ...]]] = {
     "complete": (_TASK_RUNS, _TASKS),

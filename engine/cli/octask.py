@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from engine.cli import goals, runs, show, task_facts
+from engine.cli import goals, runs, schedules_command, show, task_facts
 from engine.cli.calls import (
     await_answer,
     bare_settings,
@@ -114,6 +114,7 @@ GROUPS: dict[str, str] = {
     **{name: kind.verbs_help for name, kind in KINDS.items() if kind.verbs_help},
     **goals.GROUPS,
     **runs.GROUPS,
+    **schedules_command.GROUPS,
 }
 
 
@@ -225,6 +226,7 @@ RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] 
     "prune": prune,
     **goals.RENDERERS,
     **runs.RENDERERS,
+    **schedules_command.RENDERERS,
 }
 
 
@@ -258,3 +260,6 @@ octask.add_command(install_browser)
 for _verb in VERBS.values():
     if "cli" in _verb.faces:
         _add(_verb)
+_schedules = octask.commands["schedules"]
+assert isinstance(_schedules, click.Group)
+_schedules.add_command(schedules_command.add)

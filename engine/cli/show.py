@@ -21,7 +21,7 @@ from engine.ledger import holes
 from engine.model import redact
 from engine.model.display import display, display_lines
 from engine.model.errors import EngineError
-from engine.model.records import TaskEvent, TaskId, TaskRecord, TaskView, Unreadable
+from engine.model.records import RunChanges, TaskEvent, TaskId, TaskRecord, TaskView, Unreadable
 from engine.model.status import moment, standing, updated_at
 from engine.results.findings import is_json
 from engine.service.engine import Engine
@@ -62,7 +62,9 @@ def table(views: Sequence[TaskView], root: str) -> None:
 
 
 def rich_table(views: Iterable[TaskView]) -> Table:
-    """Build the table of `list` and `watch`."""
+    """Build the table of `list` and `watch`; it has changes only while a task has some."""
+    views = list(views)
+    changes = [words.changes(changes_of(view)) for view in views]
     made = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     for title, options in (
         ("Id", {"no_wrap": True, "width": 16}),
@@ -71,16 +73,26 @@ def rich_table(views: Iterable[TaskView]) -> Table:
         ("Progress", {"no_wrap": True, "justify": "right"}),
         ("Age", {"no_wrap": True, "justify": "right"}),
         ("Updated", {"no_wrap": True, "justify": "right"}),
+        ("Changes", {"no_wrap": True, "justify": "right"}),
         ("Task", {"no_wrap": True, "ratio": 1, "overflow": "ellipsis"}),
     ):
-        made.add_column(title, **options)
-    for view in views:
+        if title != "Changes" or any(changes):
+            made.add_column(title, **options)
+    for view, changed in zip(views, changes, strict=True):
         task_id, status, kind, *rest = cells(view)
+        if any(changes):
+            rest.insert(-1, changed)
         colour = COLOURS.get(standing(view).value, "")
         made.add_row(
             Text(task_id), Text(status, style=colour), Text(words.kind_name(kind)), *map(Text, rest)
         )
     return made
+
+
+def changes_of(view: TaskView) -> RunChanges | None:
+    """Return the changes that a scheduled run found, where it was compared."""
+    entry = view.entry
+    return entry.engine.changes if isinstance(entry, TaskRecord) and entry.engine else None
 
 
 def cells(view: TaskView) -> list[str]:
@@ -216,6 +228,7 @@ def _task_lines(view: TaskView, more: Sequence[str]) -> list[str]:
         "why": words.why(view, now_ms()),
         "kind": words.kind_name(entry.kind),
         "progress": words.progress(entry.kind, view.units),
+        "changes": words.changes(changes_of(view), spoken=True),
         "created": words.clock(moment(entry.created_at)),
         "started": words.clock(moment(entry.started_at)),
         "ended": words.clock(moment(entry.ended_at)) if entry.is_terminal else "",

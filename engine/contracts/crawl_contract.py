@@ -142,6 +142,9 @@ class ContractCompanion:
         """Record the remaining pages before the guard is checked."""
         self._record(SHORT_S)
 
+    def on_result(self) -> None:
+        """Do nothing: the contract holds every page already."""
+
     def _record(self, wait_s: float, fields: Mapping[str, Any] = NOTHING) -> None:
         with self._turn:
             told = len(self._waiting)

@@ -311,6 +311,8 @@ class Runner:
             # A start address may hold a password, and the scope is derived from it.
             head = self._context.clean(redact.head(head))
             ledger.write_units(task_id, head, self._job.kind.units_key)
+        if whole and not self._context.stopping:  # of a stopped one, pages are missing
+            self._context.notify_result()
         return self._write_meta(outcome)
 
     def _write_meta(self, outcome: Outcome) -> TaskRecord:

@@ -56,6 +56,10 @@ class TaskObserver(Protocol):
         """Handle the end of the work; the terminal meta comes next."""
         ...
 
+    def on_result(self) -> None:
+        """Handle the stored result of a whole, COMPLETED task; the terminal meta comes next."""
+        ...
+
 
 NONE: Final[Mapping[str, Any]] = {}
 T = TypeVar("T")
@@ -266,9 +270,16 @@ class TaskContext:
 
     def notify_end(self) -> None:
         """Notify the companions that the work is over; for a thread."""
+        self._notify_each(lambda one: one.on_end())
+
+    def notify_result(self) -> None:
+        """Notify the companions that the result of a completed task is stored; for a thread."""
+        self._notify_each(lambda one: one.on_result())
+
+    def _notify_each(self, call: Callable[[TaskObserver], None]) -> None:
         for observer in self._observers:
             try:
-                observer.on_end()
+                call(observer)
             except EngineError as error:
                 log.warning("task %s: %s", self._id, error)
 
@@ -410,6 +421,9 @@ class BudgetObserver:
         """Write the last counts before the terminal record."""
         if self._meta:
             self._write()
+
+    def on_result(self) -> None:
+        """Do nothing: a budget counts calls, not results."""
 
     def _apply_status(self, old: BudgetStatus, new: BudgetStatus) -> StopReason:
         transition = edge_events(old, new)

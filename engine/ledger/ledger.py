@@ -31,6 +31,7 @@ from engine.model.errors import (
     EngineError,
     LedgerReadOnly,
     LockTimeout,
+    TaskExists,
     TaskNotFound,
     TaskUnreadable,
     TransitionError,
@@ -94,21 +95,25 @@ class Ledger(LedgerReader):
         `args` are validated by the caller and redacted here. `fields`, redacted already, are in the
         record from its first moment (an envelope is RUNNING at once, and keeps another process'
         pid), and so are its `documents` (see records.DOCUMENTS). Raises LedgerReadOnly also for a
-        ledger without a lease: a task needs an owner.
+        ledger without a lease: a task needs an owner. A `task_id` among the fields is that of a
+        claimed run; TaskExists when another program created it first.
         """
         lease = self._own_lease()
         summary = redact.summarise(args)
         created_at = self._now_ms() if now_ms is None else now_ms
         raw = changes.new_meta(kind, summary, engine or EngineFields(), lease, created_at)
         changes.preset(raw, fields or {})
+        claimed_id = raw.get("task_id")
         while True:
             nonce = f"{lease.pid}:{created_at}:{secrets.token_hex(8)}"
-            task_id = changes.derived_id(kind, summary.whole, nonce, created_at)
+            task_id = claimed_id or changes.derived_id(kind, summary.whole, nonce, created_at)
             data = meta.encoded({"task_id": task_id, **raw, "task_nonce": nonce})
             with writing(str(self.root)), Folder.at(str(self.root)) as root:
                 files = {META_NAME: data, **(documents or {})}
                 if task_files.place_task(root, task_id, files, lease.temp_name("new")):
                     return meta.decode_record(data, task_id)
+            if claimed_id is not None:
+                raise TaskExists(task_id=task_id)
 
     def mutate(
         self, task_id: str, change: Change, *, durable: bool = False, wait_s: float = TIMEOUT_S

@@ -131,6 +131,14 @@ class LedgerAway(TaskNotFound):
     advice_text = "What was finished is in the folder. Bring it back, then run the rest again."
 
 
+class TaskExists(EngineError):
+    """A task with this id exists already: another program started the same run first."""
+
+    code = "task_exists"
+    title = "The task is there already"
+    sentence = "Task {task_id} exists already; nothing was started."
+
+
 class UnitsMissing(EngineError):
     """An older copy of a running task's folder replaced it."""
 

@@ -58,12 +58,31 @@ class Units(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     failed: int = 0
 
 
+class RunChanges(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a scheduled run found differently than the completed run `before` it, in pages."""
+
+    before: str
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    same: int = 0
+
+    @property
+    def total(self) -> int:
+        """All pages that differ."""
+        return self.added + self.removed + self.changed
+
+
 class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """This program's fields in meta.json, under its key `engine`.
 
     `resumes` marks a crawl that continues its parent, whose pages it carried over. `client` is the
     name of the program that requested the task, `route` how the request came
     (mcp, cli, http); both are None for the window's own requests.
+
+    `schedule_id` is the schedule that started the task, `due_at` the instant at which it was due
+    (None when a user started it early), `changes` its differences from the run before, and
+    `notify_changes` requests a notification of them.
     """
 
     host: str | None = None
@@ -90,6 +109,10 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     lasted_at: float | None = None
     client: str | None = None
     route: str | None = None
+    schedule_id: str | None = None
+    due_at: float | None = None
+    notify_changes: bool = False
+    changes: RunChanges | None = None
 
 
 class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

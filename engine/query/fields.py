@@ -233,6 +233,21 @@ def _parent(term: Term) -> Test:
     return lambda one, _: bool(one.parent) and matches(one.parent)
 
 
+def _schedule(term: Term) -> Test:
+    matches = starts_with(_without_comparison(term, "3fa1c0"))
+    return lambda one, _: bool(one.schedule) and matches(one.schedule)
+
+
+def _changes(term: Term) -> Test:
+    compared = number(term, ">0")
+    return lambda one, _: compared(one.changes)
+
+
+def _changed(term: Term) -> Test:
+    wanted = YES[one_of(term, YES)]
+    return lambda one, _: one.changes > 0 if wanted else one.changes == 0
+
+
 def _error(term: Term) -> Test:
     matches, codes = contains(_without_comparison(term, "timeout")), equals(term)
     return lambda one, _: (
@@ -328,6 +343,7 @@ PARTS: Final[Mapping[str, Test]] = {
     "parent": lambda one, _: bool(one.parent),
     "contract": lambda one, _: one.contract,
     "client": lambda one, _: bool(one.client),
+    "schedule": lambda one, _: bool(one.schedule),
 }
 SINCE: Final = {"age": "created_at", "updated": "updated_at"}  # fields measured from a time stamp
 TOOK_KEYS: Final = frozenset({"took", "duration"})
@@ -364,6 +380,13 @@ FIELDS: Final[Mapping[str, Field]] = {
         _route, "mcp", "how its request came: mcp, cli (command line) or http", ROUTES, alike=True
     ),
     "has": Field(_has, "result", ", ".join(PARTS), tuple(PARTS), counts=True),
+    "schedule": Field(_schedule, "3fa1c0", "the schedule that started it"),
+    "changes": Field(
+        _changes, ">0", "pages that differ from the run before, of a scheduled task", (">0",)
+    ),
+    "changed": Field(
+        _changed, "yes", "did its scheduled run find changes: yes or no", ("yes", "no")
+    ),
     "parent": Field(_parent, "3fa1c0", "the task that it repeats"),
     "root": Field(_root, HERE, "the ledger that it is in, by its label; here is the own", (HERE,)),
 }

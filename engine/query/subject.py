@@ -156,6 +156,16 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
         return self.fields.parent_task_id or ""
 
     @property
+    def schedule(self) -> str:
+        return self.fields.schedule_id or ""
+
+    @property
+    def changes(self) -> float:
+        """Pages that a scheduled run found changed; unknown where nothing was compared."""
+        found = self.fields.changes
+        return UNKNOWN if found is None else found.total
+
+    @property
     def client(self) -> str:
         """Name of the program that requested it."""
         return (self.fields.client or "").casefold()

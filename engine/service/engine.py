@@ -30,6 +30,7 @@ from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerWriteFailed
 from engine.model.records import Health
 from engine.results.file_reader import TaskFileReader
+from engine.schedules.schedule_store import ScheduleStore
 from engine.service.commands import Records, TaskCommands
 from engine.service.contracts import ContractService
 from engine.service.feed import Batch
@@ -39,6 +40,7 @@ from engine.service.queries import Past, TaskQueries
 from engine.service.requests import TaskRequests
 from engine.service.router.ledger_paths import home_of
 from engine.service.router.ledger_router import LedgerRouter
+from engine.service.schedules import Schedules
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +86,8 @@ class Engine:
         linked.runs_here = own.owns
         # An engine without a home keeps nothing outside its ledger: the program that owns the
         # runs, in any folder, moves them next to their tasks.
-        shelves = (*self.goals.folders, self.runs.folder)
+        schedule_store = ScheduleStore(root)
+        shelves = (*self.goals.folders, self.runs.folder, schedule_store.folder)
         self._maintenance = maintenance = LedgerMaintenance(
             root, settings.reap_s, linked if has_runs else None, shelves
         )
@@ -97,6 +100,9 @@ class Engine:
         self.commands = TaskCommands(context, self.tasks, self.contracts, changes)
         self.requests = TaskRequests(
             context, self.tasks, self.contracts, self.reading, self._tools, self._clock
+        )
+        self.schedules = Schedules(
+            context, schedule_store, self.tasks, self.requests, self._tools, self._clock
         )
         maintenance.known_ended = self.tasks.known_ended
         maintenance.runs = own.run_of
@@ -157,6 +163,7 @@ class Engine:
 
         Takes at most about `grace_s` seconds; idempotent.
         """
+        await self.schedules.close()
         await self.ledgers.close()
         self._state = "closing"
         self.requests.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from engine.model.ledger_ids import SIGN
 from engine.model.records import ENVELOPE, PAGES_NAME, TaskId, TaskRecord, Unreadable
 from engine.results.file_reader import TaskFileReader
 from engine.results.units import Unit, UnitState, whole_name
+from engine.schedules.run_changes import ChangesObserver
 from engine.service import rerun
 from engine.service.admission import (
     NO_TERMS,
@@ -55,6 +56,21 @@ from engine.service.rerun import (
 from engine.service.resuming import ResumeFate, ResumePlan, resume_fate, resume_plan, successors
 from engine.service.resuming import refusal as resume_refusal
 from engine.service.worker_process import detach, needs_this_process
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledRun:
+    """Claimed run of a schedule: its task gets exactly this id.
+
+    `confirm` records that the task exists, before anything of it runs.
+    """
+
+    schedule_id: str
+    task_id: str
+    parent: str | None
+    due_at: int | None
+    notify: bool
+    confirm: Callable[[], None]
 
 
 class TaskRequests:
@@ -116,7 +132,23 @@ class TaskRequests:
             accept = self._accept_apart(kind, args, name, (parent, resumes), terms)
         else:
             accept = self._accept(request, parent, resumes)
-        # Shielded: a cancelled caller must not leave a task on disk that no runner has.
+        return await self._shielded(accept)
+
+    async def start_scheduled(self, asked: Asked, run: ScheduledRun) -> TaskRecord:
+        """Accept a claimed run of a schedule in this process, as `start` does.
+
+        Raises:
+            TaskExists: another program created it first; nothing was started.
+            InvalidArguments, LedgerReadOnly, LedgerWriteFailed, ShuttingDown: as `start`.
+        """
+        terms, route = asked.terms, asked.terms.route or self._tools.settings.route
+        terms = msgspec.structs.replace(terms, route=route)
+        request = admit(asked.kind, asked.args, asked.name, terms, self._tools.on_route(route))
+        self._check_open()
+        return await self._shielded(self._accept(request, run.parent, scheduled=run))
+
+    async def _shielded(self, accept: Coroutine[Any, Any, TaskRecord]) -> TaskRecord:
+        """Accept to the end: a cancelled caller must not leave a task that no runner has."""
         accepting = asyncio.create_task(accept)
         self._own.accepting.add(accepting)
         accepting.add_done_callback(self._accepted)
@@ -344,12 +376,18 @@ class TaskRequests:
         self._tasks.nudge(TaskId(record.task_id))
         return record
 
-    async def _accept(self, request: Request, parent: str | None, resumes: bool) -> TaskRecord:
+    async def _accept(
+        self,
+        request: Request,
+        parent: str | None,
+        resumes: bool = False,
+        scheduled: ScheduledRun | None = None,
+    ) -> TaskRecord:
         """Write the task to disk, and queue it."""
         await self._maintenance.reap_first()
         self._check_open()
         source = await asyncio.to_thread(self._source, parent) if resumes and parent else None
-        record = await asyncio.to_thread(self._create, request, parent, resumes)
+        record = await asyncio.to_thread(self._create, request, parent, resumes, scheduled)
         task_id, terms = TaskId(record.task_id), request.terms
         job = Job(
             task_id,
@@ -361,6 +399,8 @@ class TaskRequests:
             source,
         )
         try:
+            if scheduled is not None:
+                await asyncio.to_thread(scheduled.confirm)
             self._check_open()
             assert self._own.executor is not None
             self._own.executor.submit(job)
@@ -420,9 +460,19 @@ class TaskRequests:
             found.append(budget(self._context.ledger, record.task_id, terms.enforce))
         if record.engine is not None and record.engine.contract_id is not None:
             found.append(self._goals.companion(record.engine.contract_id, record.task_id))
+        ours = record.engine
+        if ours is not None and ours.schedule_id is not None and ours.parent_task_id is not None:
+            ledger, before = self._context.ledger, ours.parent_task_id
+            found.append(ChangesObserver(ledger, record.task_id, before))
         return tuple(found)
 
-    def _create(self, request: Request, parent: str | None, resumes: bool) -> TaskRecord:
+    def _create(
+        self,
+        request: Request,
+        parent: str | None,
+        resumes: bool,
+        scheduled: ScheduledRun | None,
+    ) -> TaskRecord:
         terms, placing = request.terms, request.kind.place(request.parsed, request.args)
         scrub = request.kind.scrub(request.parsed)
         given, name = scrub.ours(placing.args), request.name or placing.name
@@ -434,15 +484,24 @@ class TaskRequests:
             command_task_id=placing.command_task_id,
             metadata=placing.metadata if terms.metadata is None else terms.metadata,
             withheld=placing.withheld or given != placing.args,
+            schedule_id=scheduled.schedule_id if scheduled is not None else None,
+            due_at=scheduled.due_at if scheduled is not None else None,
+            notify_changes=scheduled is not None and scheduled.notify,
         )
 
         def create(contract_id: str | None) -> TaskRecord:
             linked = msgspec.structs.replace(fields, contract_id=contract_id)
             return self._context.ledger.create(
-                kind, given, engine=linked, fields=opening, documents=placing.documents
+                kind,
+                given,
+                engine=linked,
+                fields=opening,
+                documents=placing.documents,
             )
 
         kind, opening = request.kind.name, scrub.ours(opening_fields(terms))
+        if scheduled is not None:
+            opening["task_id"] = scheduled.task_id
         record = self._goals.accept(kind, terms.contract, terms.task_run_id, create)
         self._context.linked.accept(record, run_facts(terms))
         if placing.command_task_id:

@@ -8,6 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+# Messages about schedules and what their runs found.
+
+SCHEDULES: Final[dict[str, str]] = {
+    "schedule.every.minute": "every minute",
+    "schedule.every.minutes": "every {count} minutes",
+    "schedule.every.hour": "every hour",
+    "schedule.every.hours": "every {count} hours",
+    "schedule.every.day": "every 24 hours",
+    "schedule.every.days": "every {count} days",
+    "schedule.daily": "daily at {time} ({zone})",
+    "schedule.cron": "cron {line} ({zone})",
+    "schedule.paused": "paused",
+    "schedule.next": "next {at}",
+    "schedule.no_run": "no run yet",
+    "schedule.removed": "the last run was deleted",
+    "schedule.skip.missed": "{count} missed, the last at {at}",
+    "schedule.skip.running": "{count} not started at {at}: task {task_id} had not ended",
+    "schedule.refused": "Cannot start: {why}",
+    "changes.none": "no changes",
+    "changes.counted": "+{added} −{removed} ~{changed}",
+    "changes.spoken": "{added} added, {removed} removed, {changed} changed",
+}
+
 # Messages about one task: fields, budgets, events, exports and disk.
 
 DETAILS: Final[dict[str, str]] = {
@@ -51,6 +74,8 @@ DETAILS: Final[dict[str, str]] = {
     "field.run": "Run",
     "field.kind": "Kind",
     "field.parent": "Re-run of",
+    "field.schedule": "Schedule",
+    "field.changes": "Changes",
     "field.client": "Requested by",
     "field.args": "Arguments",
     "field.args.truncated": "Too long to be kept ({size} bytes).",
@@ -285,6 +310,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "column.rate": "Rate",
     "column.eta": "Time left",
     "column.age": "Age",
+    "column.changes": "Changes",
     "column.updated": "Updated",
     "column.budget": "Budget",
     "column.id": "Id",
@@ -456,6 +482,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "subject.libraries": "libraries",
     "subject.log": "log",
     **DETAILS,
+    **SCHEDULES,
 }
 
 

@@ -19,6 +19,7 @@ from engine.model.records import (
     ROUTES,
     TASK_RUN,
     EngineFields,
+    RunChanges,
     TaskEvent,
     TaskRecord,
     TaskView,
@@ -262,6 +263,20 @@ def clock(at_ms: float | None, now_ms: float | None = None) -> str:
     ):  # out of the platform's range
         return NONE
     return time.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S", at)
+
+
+def changes(found: RunChanges | None, *, spoken: bool = False) -> str:
+    """Format `+2 −1 ~5` (added, removed, changed pages); empty where nothing was compared."""
+    if found is None:
+        return ""
+    if not found.total:
+        return say("changes.none")
+    return say(
+        "changes.spoken" if spoken else "changes.counted",
+        added=count(found.added),
+        removed=count(found.removed),
+        changed=count(found.changed),
+    )
 
 
 def rate(per_second: float | None) -> str:

@@ -32,7 +32,8 @@ MENUS: dict[str, tuple[str, ...]] = {
     "task": (
         *("open_result", "watch_page", ""),
         *("cancel", "stop", "force_stop", "cancel_matching", "force", "resume", ""),
-        *("resume_crawl", "replay", "rerun", "rerun_many", "duplicate", "retry_failed", ""),
+        *("resume_crawl", "replay", "rerun", "rerun_many", "duplicate", "retry_failed"),
+        *("repeat", ""),
         *("acknowledge", "next_attention", "last_attention", ""),
         *("task_folder", "delete", "delete_for_good", "", "sample"),
     ),
@@ -40,7 +41,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         *("sidebar", "details", "details_right", "", "MENU sort", "MENU columns", "MENU views"),
         *("MENU theme", "MENU language", "", "rescan", "", "next_region", "last_region"),
     ),
-    "tools": ("palette", "", "news", "doctor", "statistics", "", "download_browser"),
+    "tools": ("palette", "", "schedules", "news", "doctor", "statistics", "", "download_browser"),
     "help": ("help", "shortcuts", "", "log", "debug_info", "", "about"),
 }
 TOOL_BAR = ("new", "cancel", "stop", "rerun", "force", "", "export_tasks", "folder", "", "palette")
@@ -50,7 +51,7 @@ PASSING = ("stop",)  # Only on the toolbar while they are enabled
 OVERVIEW = ("stop", "resume", "resume_crawl", "replay", "retry_failed", "cancel", "open_result")
 ROW_MENU = (
     *("open_result", "watch_page", "", "cancel", "stop", "force", "resume", ""),
-    *("resume_crawl", "replay", "rerun", "duplicate", "retry_failed", ""),
+    *("resume_crawl", "replay", "rerun", "duplicate", "retry_failed", "repeat", ""),
     *("acknowledge", "filter_by_value", ""),
     *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),
     *("export_tasks", "task_folder", "delete"),

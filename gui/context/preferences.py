@@ -140,6 +140,7 @@ DEFAULTS: dict[str, object] = {
     "export.folder": "",  # last choice; empty: the documents folder
     "notify.failed": "popup",  # popup, list, none
     "notify.attention": "popup",
+    "notify.changed": "popup",
     "notify.completed": "list",
     "notify.cancelled": "none",
     "notify.while_active": False,  # pop-ups also while the window has the focus

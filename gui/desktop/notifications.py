@@ -48,6 +48,7 @@ class Kind(StrEnum):
 
     FAILED = "failed"
     ATTENTION = "attention"
+    CHANGED = "changed"
     COMPLETED = "completed"
     CANCELLED = "cancelled"
 
@@ -153,7 +154,7 @@ class Watch:
         news = was_live or (ended is not None and ended >= self._since_ms)
         if kind is None or not news or not self._note(view, "end"):
             return []
-        return [Happening(now_ms, kind, view)]
+        return [Happening(now_ms, _or_changed(kind, view.entry), view)]
 
     def _needs_of(self, view: TaskView, now_ms: float) -> list[Happening]:
         """Return the most urgent reason if it is new; it covers the others."""
@@ -174,6 +175,14 @@ class Watch:
         if len(self._told) > MOST_REMEMBERED:
             self._told.pop(next(iter(self._told)))
         return True
+
+
+def _or_changed(kind: Kind, record: TaskRecord) -> Kind:
+    """Return CHANGED for a completed run whose schedule reports its changes."""
+    ours = record.engine
+    if kind is not Kind.COMPLETED or ours is None or not ours.notify_changes:
+        return kind
+    return Kind.CHANGED if ours.changes is not None and ours.changes.total else kind
 
 
 def _has_ended(view: TaskView) -> bool:
@@ -424,6 +433,7 @@ class News(QObject):
             return words.attention(news.reason, silence_ms)
         return {
             Kind.FAILED: self.tr("A task failed"),
+            Kind.CHANGED: self.tr("A scheduled run found changes: {0}").format(_changes(news.view)),
             Kind.COMPLETED: self.tr("A task is completed"),
             Kind.CANCELLED: self.tr("A task was cancelled"),
         }.get(news.kind, self.tr("A task needs attention"))
@@ -447,6 +457,12 @@ class News(QObject):
         else:
             said = self.tr("{0} tasks finished")
         return said.format(count(ended), count(failed), count(needy))
+
+
+def _changes(view: TaskView) -> str:
+    """Return what a run found changed, in words."""
+    ours = view.entry.engine if isinstance(view.entry, TaskRecord) else None
+    return words.changes(ours.changes if ours is not None else None, spoken=True)
 
 
 def _names(views: Iterable[TaskView]) -> str:
@@ -477,6 +493,7 @@ LINE_CHARS = 300
 _SIGNS = {
     Kind.FAILED: ("warning", "failed"),
     Kind.ATTENTION: ("bell", "attention"),
+    Kind.CHANGED: ("bell", "completed"),
     Kind.COMPLETED: ("info", "completed"),
     Kind.CANCELLED: ("stop", "cancelled"),
 }

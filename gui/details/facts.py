@@ -109,6 +109,7 @@ FIELDS = (
     "forced",
     "objective",
     "ended_by",
+    "changes",
     "failures",
     "remarks",
     "refused",
@@ -128,6 +129,7 @@ FIELDS = (
     "task_run",
     "run",
     "parent",
+    "schedule",
     "path",
     "odd",
 )
@@ -166,6 +168,7 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
     yield Fact("kind", words.kind_name(record.kind))
     yield Fact("id", display(plain_id(record.task_id)))
     if record.engine is not None:
+        yield Fact("changes", words.changes(record.engine.changes, spoken=True))
         yield from _links(record.engine)
     if record.odd:
         yield Fact("odd", say("odd.fields", names=", ".join(map(display, record.odd))), "warning")
@@ -199,6 +202,7 @@ def _links(engine: EngineFields) -> Iterator[Fact]:
         "task_run": engine.task_run_id,
         "run": engine.run_id,
         "parent": engine.parent_task_id,
+        "schedule": engine.schedule_id,
     }
     yield from (Fact(field, display(plain_id(one or ""), 60)) for field, one in ids.items())
 

@@ -520,6 +520,8 @@ class Bridge(LedgerCalls):
             self._engine = engine = await asyncio.shield(self._making)
             self._has_tried(None)
             self._hand_over(engine)
+            if self._accepts:
+                engine.schedules.keep_running()
             self.show_health()
             self.opened.emit()
         self._told.start_over()

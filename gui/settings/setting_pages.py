@@ -635,6 +635,7 @@ class SettingPages(QObject):
         items = (
             Item("notify.failed", tr("Failed tasks"), ways),
             Item("notify.attention", tr("Tasks that need attention"), ways),
+            Item("notify.changed", tr("Scheduled runs that found changes"), ways),
             Item("notify.completed", tr("Completed tasks"), ways),
             Item("notify.cancelled", tr("Cancelled tasks"), ways),
             Item("notify.while_active", "", Switch(tr("Pop up also while I look at the window"))),

@@ -69,6 +69,8 @@ class StartFooter(QWidget):
         self._title.setPlaceholderText(self.tr("Name of the preset, then Enter"))
         self._title.setAccessibleName(self.tr("Name of the preset"))
         self._title.setVisible(False)
+        self.repeat = QPushButton(self.tr("Repeat…"), self)
+        self.repeat.setToolTip(plain_tip(self.tr("Start this task again and again by a rule")))
         self.another = QPushButton(self.tr("Start and add another"), self)
         self.start = QPushButton(self.tr("Start"), self)
         self.cancel = QPushButton(self.tr("Cancel"), self)
@@ -126,6 +128,7 @@ class StartFooter(QWidget):
         """Show the number of tasks on the button, if there are several."""
         self._number = number
         self.another.setVisible(number < 2)
+        self.repeat.setVisible(number < 2)
         if not self.progress.isVisible():
             self.start.setText(self._verb())
 
@@ -145,6 +148,7 @@ class StartFooter(QWidget):
         if several:
             self.progress.setRange(0, number)
             self.progress.setValue(0)
+        self.repeat.setEnabled(not busy)
         tip = self.tr("It is being started.") if busy else self.tr("Start (Ctrl+Enter)")
         for button in (self.start, self.another):
             button.setEnabled(not busy)
@@ -160,10 +164,10 @@ class StartFooter(QWidget):
         self._title.returnPressed.connect(self._keep)
         self._title.left.connect(self._keep_nothing)
         self.start.setDefault(True)
-        for button in (self.another, self.cancel):
+        for button in (self.repeat, self.another, self.cancel):
             button.setAutoDefault(False)
         row = arrange(QHBoxLayout(), self.star, self._title, (self._told, 1), spacing=8)
-        for button in (self.another, self.start, self.cancel):
+        for button in (self.repeat, self.another, self.start, self.cancel):
             button.setMinimumSize(BUTTON)
             row.addWidget(button)
         column = arrange(QVBoxLayout(self), margins=0, spacing=6)
@@ -227,11 +231,13 @@ Check = Callable[[Asked], tuple[Problem, ...]]
 class StartDialog(QDialog):
     """Start dialog; `wanted` carries a request, `many_wanted` several.
 
-    `given_up` carries the requests of a changed form that is closed or replaced without a start.
+    `repeat_wanted` carries a request to repeat by a rule. `given_up` carries the requests of a
+    changed form that is closed or replaced without a start.
     The answer comes by `accept_task`, `show_refusal` or `show_error`, and only the first closes it.
     """
 
     wanted, many_wanted = Signal(object), Signal(object)
+    repeat_wanted = Signal(object)
     stop_wanted, file_wanted = Signal(), Signal()
     given_up = Signal(object)
     about_changed = Signal(object)
@@ -378,6 +384,21 @@ class StartDialog(QDialog):
         else:
             self.wanted.emit(many[0] if many else asked)
 
+    def ask_to_repeat(self) -> None:
+        """Emit `repeat_wanted` with the request, or show its problems."""
+        if self._waiting:
+            return
+        self._judging = True
+        self.json.settle()
+        self._judge()
+        if self.start.isEnabled() and self.tabs.asked is not None:
+            self.repeat_wanted.emit(self.tabs.asked)
+
+    def accept_schedule(self) -> None:
+        """Close after the request was stored as a schedule."""
+        self._before, self._is_draft = self.tabs.asked, False
+        self.accept()
+
     @property
     def is_locked(self) -> bool:
         """True while a list is being started, so that the form must not change."""
@@ -453,6 +474,7 @@ class StartDialog(QDialog):
         self.shelf.file_wanted.connect(self.file_wanted)
         self.footer.start.clicked.connect(self.ask)
         self.footer.another.clicked.connect(lambda: self.ask(again=True))
+        self.footer.repeat.clicked.connect(self.ask_to_repeat)
         self.footer.cancel.clicked.connect(self.reject)
         self.footer.keep_wanted.connect(self._keep)
         DropTarget(self).dropped.connect(self.dropped)

@@ -251,9 +251,13 @@ FILES: Final = "(*.json *.txt *.csv);;(*)"
 
 
 class Starting(QObject):
-    """Owner of the start dialog; `failed` carries errors after it was closed."""
+    """Owner of the start dialog; `failed` carries errors after it was closed.
+
+    `repeat_wanted` carries a request to repeat by a rule, and the dialog that holds it.
+    """
 
     failed = Signal(EngineError)
+    repeat_wanted = Signal(object, object)
 
     def __init__(self, ctx: WindowContext) -> None:
         super().__init__(ctx.parent)
@@ -317,6 +321,7 @@ class Starting(QObject):
         dialog.addresses.offer_text(QGuiApplication.clipboard().text())
         dialog.wanted.connect(lambda wanted: self._begin(wanted, parent))
         dialog.many_wanted.connect(self._begin_list)
+        dialog.repeat_wanted.connect(lambda asked: self.repeat_wanted.emit(asked, dialog))
         dialog.stop_wanted.connect(self._sequential_start.stop)
         dialog.file_wanted.connect(self.open_file)
         dialog.dropped.connect(self.take_drop)

@@ -24,6 +24,7 @@ from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
 from gui.commands.rerunning import Replaying, Rerunning, Retrying
 from gui.commands.resuming import Resuming
+from gui.commands.schedules import Scheduling
 from gui.commands.task_requests import CancelListed, Requests, StartedTaskSelector
 from gui.context.actions import OVERVIEW, Actions
 from gui.context.open_ledgers import SideBySide
@@ -340,6 +341,10 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("resuming", lambda _, p: Resuming(p.context, p.bulk, p.reports)),
     ("replaying", lambda _, p: Replaying(p.context, p.requests)),
     ("retrying", lambda _, p: Retrying(p.context, p.requests)),
+    (
+        "schedules",
+        lambda _, p: Scheduling(p.context, p.requests, p.reports, p.filter_bar.set_text),
+    ),
     ("exporting", lambda _, p: Exporting(p.context)),
     ("open_result", lambda _, p: Viewing(p.context)),
     ("force_complete", lambda _, p: ForceComplete(p.context, p.bulk, p.reports)),

@@ -188,6 +188,16 @@ def parent(row: Row, _now_ms: float) -> str:
     return display(plain_id(parent_of(row) or ""), 40)
 
 
+def changes_of(row: Row) -> int | None:
+    """Return how many pages a scheduled run found changed; None where nothing was compared."""
+    found = _ours(row).changes
+    return None if found is None else found.total
+
+
+def changes(row: Row, _now_ms: float) -> str:
+    return words.changes(_ours(row).changes)
+
+
 def doing_of(row: Row) -> str | None:
     return (row.view.units.message or None) if row.live and row.view.units is not None else None
 
@@ -411,6 +421,17 @@ COLUMNS: tuple[Column, ...] = (
         rare=True,
     ),
     Column(
+        "changes",
+        12,
+        changes,
+        changes_of,
+        lambda row: _ours(row).changes,
+        align="right",
+        least=9,
+        yields=2,
+        rare=True,
+    ),
+    Column(
         "age",
         8,
         lambda row, now: words.age(row.created_at, now),
@@ -494,6 +515,8 @@ def hint(row: Row, column: Column, now_ms: float) -> str:
         return _budget_hint(row, now_ms)
     if column.key == "client":
         return words.caller(record_of(row))
+    if column.key == "changes":
+        return words.changes(_ours(row).changes, spoken=True)
     if column.key in ("age", "updated"):
         return words.clock(row.created_at if column.key == "age" else row.updated_at)
     return column.text(row, now_ms)
@@ -528,7 +551,7 @@ def spoken(row: Row, column: Column, now_ms: float) -> str:
         sentence = words.row_sentence(row.view, row.status)
         needs = column.text(row, now_ms) if column.key == "attention" else ""
         return f"{sentence}. {needs}" if needs else sentence
-    if column.key in ("progress", "budget"):
+    if column.key in ("progress", "budget", "changes"):
         text = hint(row, column, now_ms)
     else:
         text = column.text(row, now_ms)

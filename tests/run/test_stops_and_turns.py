@@ -69,6 +69,9 @@ class Companion:
     def on_end(self) -> None:
         self.over = True
 
+    def on_result(self) -> None:
+        pass
+
 
 async def counting(args: int, ctx: Context, tools: Tools) -> Head:
     """A body of `args` units; at a stop it goes on with what it has."""

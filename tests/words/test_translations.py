@@ -33,6 +33,7 @@ SAME_MESSAGES = {
         "column.budget",
         "column.host",
     ),
+    "changes.counted",
     *("column.attention", "column.forced.at", "column.phase", "task.unnamed", "error.with_code"),
     *(
         "unit.tabs.one",

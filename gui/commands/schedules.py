@@ -1,0 +1,431 @@
+"""Schedules: their list with its actions, and the two ways to add one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import QObject, QSize, Qt, QTimer
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.model.display import display
+from engine.model.errors import EngineError
+from engine.model.records import ENVELOPE, Status, TaskRecord, TaskView, Unreadable
+from engine.schedules.schedule import Schedule
+from engine.schedules.schedule_words import name_words, rule_words, skip_words
+from engine.service.engine import Engine
+from engine.service.forms import startable
+from engine.service.rerun import Asked
+from engine.service.schedules import ScheduleView
+from engine.text import words
+from engine.text.words import task_name
+from gui.commands.bulk_work import Reports
+from gui.commands.task_requests import Requests
+from gui.context.window_context import WindowContext
+from gui.engine_link.bridge import Bridge
+from gui.i18n import language
+from gui.style.accessibility import InOrder
+from gui.style.banners import Banner
+from gui.style.editors import Roomy
+from gui.style.questions import BUTTON, Question
+from gui.style.theme import plain_label, plain_tip
+from gui.style.widgets import arrange
+
+if TYPE_CHECKING:
+    from gui.start.repeat_dialog import Repetition
+    from gui.start.start_dialog import StartDialog
+
+SIZE: Final = QSize(900, 420)
+LOOK_MS: Final = 3_000  # other programs change schedules, too
+CELL_CHARS: Final = 120
+MOST_WHY: Final = 400
+_ID: Final = int(Qt.ItemDataRole.UserRole)
+_LIST, _ACT = "list the schedules", "change a schedule"
+
+
+class Scheduling(QObject):
+    """Actions of schedules for one window; `show_query` filters the list of tasks."""
+
+    def __init__(
+        self,
+        ctx: WindowContext,
+        requests: Requests,
+        reports: Reports,
+        show_query: Callable[[str], object],
+    ) -> None:
+        super().__init__(ctx.parent)
+        self._ctx, self._bridge = ctx, ctx.bridge
+        self._requests, self._reports, self._show_query = requests, reports, show_query
+        self._list: SchedulesDialog | None = None
+        all_ = ctx.actions.add("schedules", self.tr("S&chedules…"), ["Ctrl+Shift+T"], "clock")
+        one = ctx.actions.add("repeat", self.tr("Repeat t&his…"))
+        all_.triggered.connect(lambda _=False: self.open())
+        one.triggered.connect(lambda _=False: self._repeat_chosen())
+        requests.starting.repeat_wanted.connect(self._repeat_request)
+        ctx.scope.changed.connect(self._allow)
+        ctx.bridge.health.connect(lambda _: self._allow())
+        self._allow()
+
+    def open(self) -> None:
+        """Open the list of schedules."""
+        if self._list is None:
+            self._list = SchedulesDialog(self._bridge, self._show_query, self._ctx.parent)
+            self._list.finished.connect(self._forget)
+        self._list.open()
+
+    def _forget(self, _: int) -> None:
+        self._list = None
+
+    def _allow(self) -> None:
+        able = self._ctx.actions["new"].isEnabled() and self._chosen() is not None
+        why_not = self.tr("Select one task that this program can start.")
+        self._ctx.actions.allow_chosen("repeat", able, why_not, chosen=len(self._ctx.scope))
+
+    def _chosen(self) -> TaskView | None:
+        views = self._ctx.scope.views() if len(self._ctx.scope) == 1 else []
+        return next(filter(_may_repeat, views), None)
+
+    def _repeat_chosen(self) -> None:
+        view = self._chosen()
+        if view is None:
+            return
+
+        async def read(engine: Engine) -> Asked:
+            return await engine.requests.asked(view.task_id)
+
+        record = view.entry
+        ended = isinstance(record, TaskRecord) and record.status == Status.COMPLETED
+        first = view.task_id if ended and not view.ledger else None
+        name = task_name(view)
+        self._bridge.ask(
+            read,
+            lambda asked: self._ask(asked, name, first),
+            self._requests.failed.emit,
+            name="read a request",
+        )
+
+    def _repeat_request(self, asked: Asked, dialog: StartDialog) -> None:
+        self._ask(asked, asked.name or str(asked.args.get("url") or ""), None, dialog)
+
+    def _ask(
+        self, asked: Asked, name: str, first: str | None, dialog: StartDialog | None = None
+    ) -> None:
+        from gui.start.repeat_dialog import RepeatDialog
+
+        form = RepeatDialog(name, parent=dialog or self._ctx.parent)
+
+        def add(wanted: Repetition) -> None:
+            named = replace(asked, name=wanted.name or asked.name)
+
+            async def work(engine: Engine) -> ScheduleView:
+                return await engine.schedules.add(
+                    named, wanted.rule, first_task=first, **wanted.options
+                )
+
+            self._bridge.ask(work, done, form.show_error, name=_ACT)
+
+        def done(view: ScheduleView) -> None:
+            form.accept()
+            if dialog is not None:
+                dialog.accept_schedule()
+            at = words.clock(view.next_at, _now_ms()) if view.next_at is not None else ""
+            said = self.tr("“{0}” repeats {1}. The first run starts {2}.")
+            schedule = view.schedule
+            self._reports.say(said.format(name_words(schedule), rule_words(schedule.rule), at))
+
+        form.wanted.connect(add)
+        form.finished.connect(form.deleteLater)
+        form.open()
+
+
+class SchedulesDialog(InOrder, QDialog):
+    """All schedules with next run, last run and its changes; the buttons act on the selected one.
+
+    `show_query` filters the list of tasks by the runs of one schedule.
+    """
+
+    def __init__(
+        self, bridge: Bridge, show_query: Callable[[str], object], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._bridge, self._show_query = bridge, show_query
+        self._found: dict[str, ScheduleView | Unreadable] = {}
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(self.tr("Schedules"))
+        self.resize(SIZE)
+        self.banner = Banner(self)
+        self.empty = plain_label(
+            self.tr(
+                "Nothing repeats yet. “Repeat…” in the start dialog and “Repeat this…” in the menu "
+                "of a task add a schedule."
+            ),
+            self,
+            tone="muted",
+            wrap=True,
+        )
+        self.list = self._make_list()
+        self.why = plain_label("", self, tone="warning", wrap=True)
+        self.run = QPushButton(self.tr("&Run now"), self)
+        self.pause = QPushButton(self.tr("&Pause"), self)
+        self.edit = QPushButton(self.tr("&Edit…"), self)
+        self.runs = QPushButton(self.tr("&Show its runs"), self)
+        self.delete = QPushButton(self.tr("&Delete…"), self)
+        self._lay_out()
+        self._connect()
+        self._looking = QTimer(self, interval=LOOK_MS)
+        self._looking.timeout.connect(self.read)
+        self._looking.start()
+        self._show([])
+        self.read()
+
+    def read(self) -> None:
+        """Read all schedules again."""
+
+        async def work(engine: Engine) -> list[ScheduleView | Unreadable]:
+            return await engine.schedules.all()
+
+        self._bridge.ask(work, self._show, self._show_error, name=_LIST)
+
+    @property
+    def chosen(self) -> ScheduleView | None:
+        """The selected schedule, if it can be read."""
+        item = self.list.currentItem()
+        found = self._found.get(item.data(0, _ID)) if item is not None else None
+        return found if isinstance(found, ScheduleView) else None
+
+    def _make_list(self) -> QTreeWidget:
+        made = QTreeWidget(self)
+        made.setRootIsDecorated(False)
+        made.setUniformRowHeights(True)
+        made.setTabKeyNavigation(False)
+        made.setAlternatingRowColors(True)
+        made.setItemDelegate(Roomy(made))
+        made.setHeaderLabels(
+            [
+                self.tr("Name"),
+                self.tr("Repeats"),
+                self.tr("Next run"),
+                self.tr("Last run"),
+                self.tr("Changes"),
+            ]
+        )
+        made.setAccessibleName(self.tr("Schedules"))
+        modes = QHeaderView.ResizeMode
+        header = made.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, modes.Stretch)
+        for column in range(1, made.columnCount()):
+            header.setSectionResizeMode(column, modes.ResizeToContents)
+        return made
+
+    def _lay_out(self) -> None:
+        close = QPushButton(self.tr("Close"), self)
+        close.clicked.connect(self.close)
+        row = QHBoxLayout()
+        for button in (self.run, self.pause, self.edit, self.runs, self.delete):
+            button.setAutoDefault(False)
+            button.setMinimumSize(BUTTON)
+            row.addWidget(button)
+        close.setAutoDefault(False)
+        close.setMinimumSize(BUTTON)
+        arrange(row, 1, close, spacing=8)
+        parts = (self.banner, self.empty, (self.list, 1), self.why, row)
+        arrange(QVBoxLayout(self), *parts, margins=(16, 14, 16, 14), spacing=10)
+
+    def _connect(self) -> None:
+        self.list.currentItemChanged.connect(lambda *_: self._show_chosen())
+        self.list.itemActivated.connect(lambda *_: self._edit())
+        self.run.clicked.connect(self._run)
+        self.pause.clicked.connect(self._pause)
+        self.edit.clicked.connect(self._edit)
+        self.runs.clicked.connect(self._show_runs)
+        self.delete.clicked.connect(self._ask_to_delete)
+
+    # The list.
+
+    def _show(self, found: list[ScheduleView | Unreadable]) -> None:
+        """Show the schedules; rows whose schedule is still there stay, with the selection."""
+        self._found = {_id_of(one): one for one in found}
+        for row in reversed(range(self.list.topLevelItemCount())):
+            item = self.list.topLevelItem(row)
+            if item is not None and item.data(0, _ID) not in self._found:
+                self.list.takeTopLevelItem(row)
+        items = map(self.list.topLevelItem, range(self.list.topLevelItemCount()))
+        known = {item.data(0, _ID): item for item in items if item is not None}
+        for schedule_id, one in self._found.items():
+            item = known.get(schedule_id)
+            if item is None:
+                item = QTreeWidgetItem()
+                item.setData(0, _ID, schedule_id)
+                self.list.addTopLevelItem(item)
+            self._fill(item, one)
+        first = self.list.topLevelItem(0)
+        if self.list.currentItem() is None and first is not None:
+            self.list.setCurrentItem(first)
+        self.empty.setVisible(not found)
+        self._show_chosen()
+
+    def _fill(self, item: QTreeWidgetItem, one: ScheduleView | Unreadable) -> None:
+        cells = self._cells(one)
+        for column, cell in enumerate(cells):
+            shown = display(cell, CELL_CHARS)
+            if item.text(column) != shown:
+                item.setText(column, shown)
+                item.setToolTip(column, plain_tip(cell))
+
+    def _cells(self, one: ScheduleView | Unreadable) -> tuple[str, ...]:
+        if isinstance(one, Unreadable):
+            return (one.task_id, self.tr("cannot be read"), "", "", "")
+        now, schedule = _now_ms(), one.schedule
+        next_run = words.clock(one.next_at, now) if one.next_at is not None else ""
+        return (
+            name_words(schedule),
+            rule_words(schedule.rule),
+            next_run or words.say("schedule.paused"),
+            self._last(schedule, one.last),
+            words.changes(_changes_of(one.last), spoken=False),
+        )
+
+    def _last(self, schedule: Schedule, last: TaskView | None) -> str:
+        if last is None:
+            none = schedule.claim is None
+            return words.say("schedule.no_run" if none else "schedule.removed")
+        record = last.entry
+        at = record.created_at if isinstance(record, TaskRecord) else None
+        return f"{words.status_word(last)}, {words.clock(at, _now_ms())}"
+
+    def _show_chosen(self) -> None:
+        """Show why the selected schedule did not run, and enable what can be done with it."""
+        view, item = self.chosen, self.list.currentItem()
+        found = self._found.get(item.data(0, _ID)) if item is not None else None
+        for button in (self.run, self.pause, self.edit, self.runs):
+            button.setEnabled(view is not None)
+        self.delete.setEnabled(found is not None)
+        paused = view is not None and view.schedule.paused
+        self.pause.setText(self.tr("Resu&me") if paused else self.tr("&Pause"))
+        why = self._why(found)
+        self.why.show_text(why)
+        self.why.setVisible(bool(why))
+
+    def _why(self, found: ScheduleView | Unreadable | None) -> str:
+        if isinstance(found, Unreadable):
+            return display(words.retold(found.reason), MOST_WHY)
+        if found is None:
+            return ""
+        lines, schedule = list[str](), found.schedule
+        if schedule.refusal is not None:
+            why = display(words.retold(schedule.refusal.message), MOST_WHY)
+            lines.append(words.say("schedule.refused", why=why))
+        if schedule.skips and schedule.skips[-1].due_at == schedule.after:
+            lines.append(skip_words(schedule.skips[-1], _now_ms()))
+        return "\n".join(lines)
+
+    # Actions.
+
+    def _act(self, work: Callable[[Engine], Coroutine[Any, Any, object]]) -> None:
+        self.banner.setVisible(False)
+        self._bridge.ask(work, lambda _: self.read(), self._show_error, name=_ACT)
+
+    def _run(self) -> None:
+        if (view := self.chosen) is not None:
+            schedule_id = view.schedule.schedule_id
+            self._act(lambda engine: engine.schedules.run_now(schedule_id))
+
+    def _pause(self) -> None:
+        if (view := self.chosen) is None:
+            return
+        schedule_id, paused = view.schedule.schedule_id, view.schedule.paused
+
+        async def work(engine: Engine) -> object:
+            schedules = engine.schedules
+            return await (schedules.resume if paused else schedules.pause)(schedule_id)
+
+        self._act(work)
+
+    def _edit(self) -> None:
+        if (view := self.chosen) is None:
+            return
+        from gui.start.repeat_dialog import RepeatDialog
+
+        schedule = view.schedule
+        form = RepeatDialog(name_words(schedule), schedule, self)
+
+        def change(wanted: Repetition) -> None:
+            rule = wanted.rule if _differs(schedule, wanted.rule) else None  # it counts from now
+
+            async def work(engine: Engine) -> ScheduleView:
+                return await engine.schedules.change(
+                    schedule.schedule_id, rule=rule, name=wanted.name, **wanted.options
+                )
+
+            self._bridge.ask(work, done, form.show_error, name=_ACT)
+
+        def done(_: ScheduleView) -> None:
+            form.accept()
+            self.read()
+
+        form.wanted.connect(change)
+        form.finished.connect(form.deleteLater)
+        form.open()
+
+    def _show_runs(self) -> None:
+        if (view := self.chosen) is not None:
+            self.close()
+            self._show_query(f"schedule:{view.schedule.schedule_id}")
+
+    def _ask_to_delete(self) -> None:
+        item = self.list.currentItem()
+        if item is None:
+            return
+        schedule_id = item.data(0, _ID)
+        question = Question(self)
+        headline = self.tr("Delete the schedule “{0}”?").format(item.text(0))
+        question.ask(self.tr("Delete schedule"), headline)
+        question.add_text(self.tr("Its tasks stay. A run that is going on is not cancelled."))
+        question.add_button("delete", self.tr("Delete"))
+        question.add_button("keep", self.tr("Keep it"), default=True)
+        question.open_for(
+            delete=lambda: self._act(lambda engine: engine.schedules.remove(schedule_id))
+        )
+
+    def _show_error(self, error: EngineError) -> None:
+        advice = language.advice_of(type(error))
+        text = f"{language.told(error)} {advice}".strip()
+        self.banner.tell(language.title(error), text, tone_name="bad")
+
+
+def _may_repeat(view: TaskView) -> bool:
+    """Return whether this program can start a task of this kind without an agent."""
+    entry = view.entry
+    known = isinstance(entry, TaskRecord) and entry.kind in startable()
+    return known and getattr(entry, "kind", "") != ENVELOPE
+
+
+def _id_of(one: ScheduleView | Unreadable) -> str:
+    return one.task_id if isinstance(one, Unreadable) else one.schedule.schedule_id
+
+
+def _changes_of(view: TaskView | None) -> Any:
+    entry = view.entry if view is not None else None
+    return entry.engine.changes if isinstance(entry, TaskRecord) and entry.engine else None
+
+
+def _differs(schedule: Schedule, rule: Any) -> bool:
+    """Return whether a rule from the form is another one than the schedule has."""
+    known = schedule.rule
+    return any(getattr(known, name) != value for name, value in rule.items())
+
+
+def _now_ms() -> float:
+    return time.time() * 1000

@@ -1,0 +1,222 @@
+"""Schedules in the window: add, list, edit, pause, run, delete, and what a run found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from engine.model.records import EngineFields, RunChanges, Status, TaskRecord, TaskView
+from engine.schedules.rules import Rule
+from engine.schedules.schedule import Schedule, StoredRequest
+from gui.commands.schedules import SchedulesDialog
+from gui.desktop.notifications import Kind, Watch
+from gui.start.repeat_dialog import CRON, DAILY, RepeatDialog, Repetition
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
+from gui.style.questions import Question
+from gui.tasks.columns import COLUMN_AT, COLUMNS
+from tests.gui.task_views import a_view
+from tests.gui.windows import appearing, dialog_by_act, dialog_of, heard, opened, press, until
+from tests.schedules.changing_site import ChangingSite
+
+FAST = {"engine": "static", "delay_ms": 0, "respect_robots": False}
+
+
+@pytest.fixture
+def shop() -> Iterator[ChangingSite]:
+    with ChangingSite() as found:
+        yield found
+
+
+async def ended_run(session: Session, number: int) -> list[TaskRecord]:
+    """The runs of schedules, oldest first, once `number` of them have ended."""
+
+    def runs() -> list[TaskRecord]:
+        views = [session.window.model.view_of(one) for one in session.window.model.ids]
+        records = [view.entry for view in views if view and isinstance(view.entry, TaskRecord)]
+        return [one for one in records if one.engine and one.engine.schedule_id]
+
+    await until(
+        lambda: len([one for one in runs() if one.is_terminal]) == number, session.bridge.batch
+    )
+    return sorted(runs(), key=lambda one: one.created_at)
+
+
+def text_of(dialog: SchedulesDialog, column: int) -> str:
+    item = dialog.list.topLevelItem(0)
+    assert item is not None
+    return item.text(column)
+
+
+async def filled(dialog: SchedulesDialog, number: int) -> None:
+    while dialog.list.topLevelItemCount() != number:
+        dialog.read()
+        await asyncio.sleep(0.02)
+
+
+async def test_a_task_is_repeated_from_its_menu_and_its_changes_are_shown(
+    home: Path, shop: ChangingSite
+) -> None:
+    async with opened(home) as session:
+        window = session.window
+        told = heard(session.bridge.started)
+        session.bridge.start("crawl", {"url": shop.url, **FAST})
+        (first,) = await told
+        await session.bridge.engine.tasks.wait(first.task_id)
+        window.table.select_ids([first.task_id])
+        await until(lambda: window.acts["repeat"].isEnabled(), session.bridge.batch)
+        form = await dialog_by_act(window, "repeat", RepeatDialog)
+        form.name.setText("Shop")
+        form.way.setCurrentIndex(DAILY)
+        press(form, "Add")
+        dialog = await dialog_by_act(window, "schedules", SchedulesDialog)
+        await filled(dialog, 1)
+        assert text_of(dialog, 0) == "Shop"
+        assert "daily at 07:30" in text_of(dialog, 1)
+        shop.pages["/a"] = "<p>Another word</p>"
+        press(dialog, "&Run now")
+        (run,) = await ended_run(session, 1)
+        assert run.engine is not None
+        assert run.engine.parent_task_id == first.task_id
+        assert run.engine.changes is not None
+        assert run.engine.changes.changed == 1
+        while text_of(dialog, 4) != "+0 −0 ~1":
+            dialog.read()
+            await asyncio.sleep(0.02)
+        press(dialog, "&Show its runs")
+        await until(lambda: window.model.rowCount() == 1, session.bridge.batch)
+        cell = window.model.index(0, COLUMN_AT["changes"])
+        assert cell.data() == "+0 −0 ~1"
+
+
+async def test_the_start_dialog_stores_a_schedule_and_starts_nothing(
+    home: Path, shop: ChangingSite
+) -> None:
+    async with opened(home) as session:
+        session.window.acts["new"].trigger()
+        dialog = dialog_of(session)
+        assert isinstance(dialog, StartDialog)
+        dialog.form["url"].value = shop.url
+        with appearing(RepeatDialog) as found:
+            press(dialog, "Repeat…")
+            form = await found
+        form.way.setCurrentIndex(CRON)
+        form.line.setText("0 9 * *")
+        assert not form.save.isEnabled()
+        assert "five fields" in form.preview.text()
+        form.line.setText("0 9 * * 1")
+        closed = heard(dialog.finished)
+        press(form, "Add")
+        await closed
+        (view,) = await session.bridge.engine.schedules.all()
+        assert view.schedule.rule.cron == "0 9 * * 1"  # type: ignore[union-attr]
+        assert view.schedule.notify  # type: ignore[union-attr]
+        assert session.window.model.rowCount() == 0
+
+
+async def test_a_schedule_is_edited_paused_and_deleted_by_keys(home: Path) -> None:
+    async with opened(home) as session:
+        asked = {"url": "https://example.com/"}
+        from engine.service.rerun import Asked
+
+        schedules = session.bridge.engine.schedules
+        added = await schedules.add(Asked("crawl", asked, "News"), {"every_minutes": 360})
+        schedule_id = added.schedule.schedule_id
+        dialog = await dialog_by_act(session.window, "schedules", SchedulesDialog)
+        await filled(dialog, 1)
+        with appearing(RepeatDialog) as found:
+            QTest.keyClick(dialog.list, Qt.Key.Key_Return)
+            form = await found
+        assert (form.number.value(), form.unit.currentText()) == (6, "hours")
+        form.number.setValue(2)
+        form.missed.setCurrentIndex(1)
+        press(form, "Save")
+        while (await schedules.get(schedule_id)).schedule.rule.every_minutes != 120:
+            await asyncio.sleep(0.01)
+        press(dialog, "&Pause")
+        while dialog.pause.text() != "Resu&me":
+            await asyncio.sleep(0.01)
+        assert text_of(dialog, 2) == "paused"
+        with appearing(Question) as asking:
+            press(dialog, "&Delete…")
+            question = await asking
+        press(question, "Delete")
+        await filled(dialog, 0)
+        assert dialog.empty.isVisible()
+        dialog.close()
+
+
+async def test_an_open_window_starts_what_is_due(home: Path, shop: ChangingSite) -> None:
+    from engine.service.rerun import Asked
+    from tests.schedules.test_schedules_command import set_back
+
+    async with opened(home) as session:
+        schedules = session.bridge.engine.schedules
+        asked = Asked("crawl", {"url": shop.url, **FAST}, "Due")
+        added = await schedules.add(asked, {"every_minutes": 60})
+        await asyncio.to_thread(set_back, home, added.schedule.schedule_id)
+        await schedules.change(added.schedule.schedule_id, name="Now")  # wakes the engine
+        (run,) = await ended_run(session, 1)
+        assert run.status == Status.COMPLETED
+        assert run.engine is not None
+        assert run.engine.due_at is not None
+
+
+def changed(total: int, *, notify: bool) -> TaskView:
+    fields = EngineFields(
+        schedule_id="0" * 16, notify_changes=notify, changes=RunChanges("1" * 16, changed=total)
+    )
+    view = a_view(7, "COMPLETED")
+    return replace(view, entry=replace(view.entry, engine=fields, ended_at=2_000))
+
+
+@pytest.mark.parametrize(
+    ("total", "notify", "kind"),
+    [(3, True, Kind.CHANGED), (0, True, Kind.COMPLETED), (3, False, Kind.COMPLETED)],
+)
+def test_only_a_run_with_changes_whose_schedule_asks_for_it_is_news(
+    total: int, notify: bool, kind: Kind
+) -> None:
+    watch = Watch(since_ms=1_000)
+    (happening,) = watch.hear([changed(total, notify=notify)], 3_000)
+    assert happening.kind is kind
+
+
+def test_the_column_says_no_changes_and_stays_empty_without_a_comparison() -> None:
+    column = COLUMNS[COLUMN_AT["changes"]]
+    assert column.rare
+    assert column.sort is not None
+
+
+def test_the_form_shows_a_schedule_as_it_is_and_only_its_fields(qtbot: QtBot) -> None:
+    rule = Rule(cron="15 7 * * 1-5", zone="America/New_York")
+    request = StoredRequest({"kind": "crawl", "args": {"url": "https://example.com/"}})
+    schedule = Schedule("0" * 16, request, rule, "Shop", missed="skip", grace_minutes=30)
+    form = RepeatDialog("Shop", schedule)
+    qtbot.addWidget(form)
+    form.show()
+    wanted: list[Repetition] = []
+    form.wanted.connect(wanted.append)
+    assert form.zone.isVisible()
+    assert form.grace.isVisible()
+    QTest.keyClick(form.name, Qt.Key.Key_Return)
+    assert wanted == [
+        Repetition(
+            "Shop",
+            {"cron": "15 7 * * 1-5", "zone": "America/New_York"},
+            {"missed": "skip", "grace_minutes": 30, "notify": False},
+        )
+    ]
+    form.zone.setCurrentText("Europe/Nowhere")
+    assert not form.save.isEnabled()
+    assert "time zone" in form.preview.text()
+    form.way.setCurrentIndex(0)
+    assert not form.zone.isVisible()
+    assert form.save.isEnabled()
