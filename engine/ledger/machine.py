@@ -81,6 +81,15 @@ def host() -> str:
     return _stable_name(platform.node()) or "localhost"
 
 
+@functools.cache
+def user() -> str:
+    """Name of the user who runs this process; empty where the system does not tell."""
+    try:
+        return psutil.Process().username()
+    except (psutil.Error, OSError, KeyError):
+        return ""
+
+
 def same_host(recorded: str) -> bool:
     """Return whether `recorded` is this machine's name."""
     return _stable_name(recorded) == host()

@@ -39,6 +39,7 @@ from engine.service.queries import Past, TaskQueries
 from engine.service.requests import TaskRequests
 from engine.service.router.ledger_paths import home_of
 from engine.service.router.ledger_router import LedgerRouter
+from engine.service.start_hold import StartHold
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +99,7 @@ class Engine:
         self.requests = TaskRequests(
             context, self.tasks, self.contracts, self.reading, self._tools, self._clock
         )
+        self.start_hold = StartHold(context, self.tasks.call)
         maintenance.known_ended = self.tasks.known_ended
         maintenance.runs = own.run_of
         maintenance.settle_lost = self.commands.settle_lost
@@ -123,6 +125,7 @@ class Engine:
             await self._maintenance.open(only_look=list_first)
             await self._reap(list_first)
             self.agents.count_in(self.contracts.envelopes, self.tasks.nudge)
+            self.start_hold.follow()
         self.concerns = await asyncio.to_thread(concerns, self.settings.root, self.settings.home)
         self._make_executor()
         if isinstance(self._maintenance.refusal, LedgerWriteFailed):
@@ -160,6 +163,7 @@ class Engine:
         await self.ledgers.close()
         self._state = "closing"
         self.requests.close()
+        await self.start_hold.close()
         for waiting in filter(None, (self._warming, self._reopening)):
             waiting.cancel()
             await asyncio.wait({waiting})
@@ -232,6 +236,8 @@ class Engine:
             concerns=tuple(map(str, self.concerns)),
             deaf=watch.lasting_fault if watch else "",
             away=executor.is_waiting if executor else False,
+            hold=self.start_hold.state,
+            ends_after_running=self.start_hold.is_closed_to_starts,
         )
 
     async def _warm(self) -> None:

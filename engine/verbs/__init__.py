@@ -16,7 +16,14 @@ from engine.agents.reply import refusal
 from engine.agents.tool_calls import TOOLS, Tool
 from engine.model.errors import InvalidArguments, Problem, TaskNotFound
 from engine.service.engine import Engine
-from engine.verbs import contract_verbs, program_verbs, result_verbs, run_verbs, task_verbs
+from engine.verbs import (
+    contract_verbs,
+    hold_verbs,
+    program_verbs,
+    result_verbs,
+    run_verbs,
+    task_verbs,
+)
 from engine.verbs.model import BY_CALLER, CALLER, CHECKS, Caller, Param, Shape, Verb, checked
 from engine.verbs.schemas import reading_schema
 
@@ -84,7 +91,7 @@ def _verb(tool: Tool) -> Verb:
     return Verb(tool.name, tool.help, asked, _calling(tool), accepts=True, faces=("mcp",))
 
 
-ROOMS = (task_verbs, program_verbs, result_verbs, run_verbs, contract_verbs)
+ROOMS = (task_verbs, hold_verbs, program_verbs, result_verbs, run_verbs, contract_verbs)
 VERBS: dict[str, Verb] = {
     **{verb.name: checked(verb) for room in ROOMS for verb in room.VERBS},
     **{name: _verb(tool) for name, tool in TOOLS.items()},  # they return errors as a reply

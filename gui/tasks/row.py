@@ -101,7 +101,7 @@ def _name(key: str) -> str:
 
 def counted(record: TaskRecord) -> dict[str, object]:
     """Return the fields of the record that budgets are computed from, named as in meta.json."""
-    names = ("kind", "policy", "counters", "created_at", "started_at", "ended_at")
+    names = ("kind", "status", "policy", "counters", "created_at", "started_at", "ended_at")
     found = {name: getattr(record, name) for name in names}
     ours = record.engine
     measured = {"lasted_ms": ours.lasted_ms, "lasted_at": ours.lasted_at} if ours else {}
