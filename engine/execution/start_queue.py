@@ -32,16 +32,28 @@ class StartQueue:
         self._free = slots
         self._root = root
         self._hold: Hold | None = None
+        self._held = False
         self._waiting: list[_Waiter] = []
         self._busy_queues: set[str] = set()
         self._closed_to_starts = False
-        self._look = asyncio.Event()
+        self._look, self._looked = asyncio.Event(), asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
 
     @property
     def is_closed_to_starts(self) -> bool:
         """Whether this process starts no waiting job."""
         return self._closed_to_starts
+
+    @property
+    def held(self) -> bool:
+        """Whether a hold kept a job from its free slot at the last look."""
+        return self._held
+
+    async def looked(self) -> None:
+        """Wait for the end of the next look at the waiting jobs."""
+        self._looked.clear()
+        self._look.set()
+        await self._looked.wait()
 
     def close_to_starts(self, closed: bool) -> None:
         """Start no waiting job of this process, or start them again."""
@@ -89,14 +101,15 @@ class StartQueue:
 
     async def _start_waiting(self) -> None:
         """Start waiting jobs as slots become free; ends when none waits."""
-        held = False
+        self._held = False
         while self._waiting:
             # Only a hold ends without a notice: slots and jobs of this process set the event.
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S if held else None):
+                async with asyncio.timeout(LOOK_S if self._held else None):
                     await self._look.wait()
             self._look.clear()
-            held = await self._start_some()
+            self._held = await self._start_some()
+            self._looked.set()
 
     async def _start_some(self) -> bool:
         """Start the jobs that may; return whether a hold keeps one that has a slot."""
