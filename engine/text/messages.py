@@ -304,7 +304,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "badge.foreign": "another process",
     "badge.locked": "busy, held by another program",
     "badge.stale": "being rewritten, as last read",
-    "why.pending": "Waiting for a free slot.",
+    "why.pending": "Waiting in the queue.",
     "why.pending.foreign": "Waiting in another process.",
     "why.running": "Running in this window.",
     "why.running.away": "Waiting: the ledger folder is away. It goes on when that is back.",

@@ -446,6 +446,12 @@ class Bridge(LedgerCalls):
         """What this window runs or has queued."""
         return () if self._engine is None else self._engine.own.task_ids
 
+    @property
+    def waiting_tasks(self) -> tuple[TaskId, ...]:
+        """What this window has queued and not started."""
+        executor = self._engine.own.executor if self._engine is not None else None
+        return () if executor is None else tuple(filter(executor.waits, self.own_tasks))
+
     async def close(self) -> None:
         """Stop following, cancel running tasks and close the browser within about 5 s."""
         self._pulse.stop()

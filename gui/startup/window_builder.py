@@ -19,6 +19,7 @@ from gui.commands.deleting import Deleting, UndoAction
 from gui.commands.exporting import Exporting
 from gui.commands.force_complete import ForceComplete
 from gui.commands.help_actions import HelpActions
+from gui.commands.hold_starts import HoldStarts
 from gui.commands.ledger_actions import LedgerActions, LedgerDisplay, LedgerTrouble, WatchOnly
 from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
@@ -29,6 +30,7 @@ from gui.context.actions import OVERVIEW, Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
 from gui.context.window_context import Desk, WindowContext
+from gui.desktop.finish_quit import FinishThenQuit
 from gui.desktop.notifications import make_bell
 from gui.details.page_tab import PageWatching
 from gui.details.panel import Details, RerunLinks, Several, add_tab_keys
@@ -170,6 +172,7 @@ class WindowBuilder:
         p.ledger_display = LedgerDisplay(
             context, p.sidebar, p.narrowing, p.status.show_beside, p.copying.show_several
         )
+        p.finish_quit = FinishThenQuit(context)
         p.shortcuts = Shortcuts(context)
 
     def _lay_out(self) -> None:
@@ -177,7 +180,7 @@ class WindowBuilder:
         p, middle = self.parts, QWidget(self._window)
         middle.setLayout(p.column)
         bars = (p.context.news_bar, p.undo_bar, p.reports.bar, p.reports.aside)
-        parts = (p.banner, p.filter_bar, (p.area, 1), *bars)
+        parts = (p.finish_quit.bar, p.banner, p.filter_bar, (p.area, 1), *bars)
         arrange(p.column, *parts, margins=(8, 8, 8, 4), spacing=6)
         p.tall, p.wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
         p.tall.addWidget(middle)
@@ -279,6 +282,10 @@ def _ledger_trouble(window: MainWindow, p: WindowParts) -> None:
     window.insert_bar(part.bar, after=p.banner)
 
 
+def _hold_starts(window: MainWindow, p: WindowParts) -> None:
+    window.insert_bar(HoldStarts(p.context, p.bulk, p.reports).bar, after=p.banner)
+
+
 def _updates(_: MainWindow, p: WindowParts) -> None:
     if build_info().offers_updates:
         # Most programs offer none, and its HTTP client takes 12 ms to import.
@@ -344,6 +351,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("open_result", lambda _, p: Viewing(p.context)),
     ("force_complete", lambda _, p: ForceComplete(p.context, p.bulk, p.reports)),
     ("cancel_listed", lambda _, p: CancelListed(p.context, p.requests, p.bulk, p.reports)),
+    ("hold_starts", _hold_starts),
     ("deleting", _deleting),
     ("undo", lambda _, p: UndoAction(p.context)),
     ("task_links", lambda _, p: add_link_action(p.context)),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gui.commands.ledger_actions import LedgerDisplay
     from gui.commands.task_requests import Requests, StartedTaskSelector
     from gui.context.window_context import WindowContext
+    from gui.desktop.finish_quit import FinishThenQuit
     from gui.details.panel import Details
     from gui.engine_link.subscription import RepaintThrottle
     from gui.filters.active_filter import ActiveFilter
@@ -78,6 +79,7 @@ class WindowParts:
     arrivals: LaunchHandler
     ledger_display: LedgerDisplay
     shortcuts: Shortcuts
+    finish_quit: FinishThenQuit
 
 
 class MainWindow(QMainWindow):
@@ -129,7 +131,7 @@ class MainWindow(QMainWindow):
         )
         self.bulk, self.reports, self.requests = parts.bulk, parts.reports, parts.requests
         self.trouble, self.arrivals = parts.trouble, parts.arrivals
-        self.ledger_display = parts.ledger_display
+        self.ledger_display, self.finish_quit = parts.ledger_display, parts.finish_quit
         self._parts = parts
         self._connect_actions()
         self._connect_list()
@@ -245,7 +247,10 @@ class MainWindow(QMainWindow):
         self.area.show_gone(gone, others=bool(self.beside.states) or health.away)
         accepts = health.engine == "ready" and not health.read_only
         self.area.show_accepting(accepts)
-        self.acts.allow_starts(accepts, retold(health.read_only))
+        why_not = retold(health.read_only)
+        if health.ends_after_running:
+            why_not = self.tr("This window quits when its running tasks have ended.")
+        self.acts.allow_starts(accepts and not health.ends_after_running, why_not)
 
     def _show_programs(self) -> None:
         self.status.show_programs(self.bridge.programs.status)

@@ -201,6 +201,8 @@ class StatusBar(QStatusBar):
         words = words.format(health.running, health.slots)
         if health.queued:
             words += " · " + self.tr("{0} waiting").format(health.queued)
+        if health.hold is not None:
+            words += " · " + self.tr("starts held")
         return words
 
 
