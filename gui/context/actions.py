@@ -48,7 +48,10 @@ TOOL_BAR = ("new", "cancel", "stop", "rerun", "force", "", "export_tasks", "fold
 TOOL_BAR_END = ("hold", "watch_page", "rescan", "settings", "sidebar", "details")
 PASSING = ("stop",)  # Only on the toolbar while they are enabled
 # The actions that a state of a task suggests, of which those of its state are shown.
-OVERVIEW = ("stop", "resume", "resume_crawl", "replay", "retry_failed", "cancel", "open_result")
+OVERVIEW = (
+    *("start_anyway", "stop", "resume", "resume_crawl", "replay", "retry_failed"),
+    *("cancel", "open_result"),
+)
 ROW_MENU = (
     *("open_result", "watch_page", "", "start_anyway", "cancel", "stop", "force", "resume", ""),
     *("resume_crawl", "replay", "rerun", "duplicate", "retry_failed", ""),
