@@ -341,6 +341,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "task.unnamed": "{kind} {task_id}",
     "task.unreadable": "Unreadable folder {task_id}",
     "row.sentence.foreign": "runs in another process",
+    "row.sentence.awaited": "you are notified of its end",
     "progress.known": "{done}/{total}",
     "progress.of": "{done} of {total} {unit}",
     "progress.open": "{done} {unit}",

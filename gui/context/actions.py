@@ -33,7 +33,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         *("open_result", "watch_page", ""),
         *("cancel", "stop", "force_stop", "cancel_matching", "force", "resume", ""),
         *("resume_crawl", "replay", "rerun", "rerun_many", "duplicate", "retry_failed", ""),
-        *("acknowledge", "next_attention", "last_attention", ""),
+        *("notify_end", "acknowledge", "next_attention", "last_attention", ""),
         *("hold", "start_anyway", ""),
         *("task_folder", "delete", "delete_for_good", "", "sample"),
     ),
@@ -50,12 +50,12 @@ PASSING = ("stop",)  # Only on the toolbar while they are enabled
 # The actions that a state of a task suggests, of which those of its state are shown.
 OVERVIEW = (
     *("start_anyway", "stop", "resume", "resume_crawl", "replay", "retry_failed"),
-    *("cancel", "open_result"),
+    *("cancel", "notify_end", "open_result"),
 )
 ROW_MENU = (
     *("open_result", "watch_page", "", "start_anyway", "cancel", "stop", "force", "resume", ""),
     *("resume_crawl", "replay", "rerun", "duplicate", "retry_failed", ""),
-    *("acknowledge", "filter_by_value", ""),
+    *("notify_end", "acknowledge", "filter_by_value", ""),
     *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),
     *("export_tasks", "task_folder", "delete"),
 )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QIcon, QPalette
 from PySide6.QtWidgets import (
@@ -31,6 +32,7 @@ from engine.service.feed import Batch
 from engine.text import words
 from engine.text.words import clock, count
 from gui.context.window_context import WindowContext
+from gui.desktop.end_notices import EndNotices
 from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import InOrder, announce
 from gui.style.icons import glyph, icon
@@ -127,6 +129,12 @@ class Watch:
     def find_needs(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:
         """Return new reasons for attention; stalls are detected only here."""
         return [one for view in views for one in self._needs_of(view, now_ms)]
+
+    def note_ends(self, views: Iterable[TaskView]) -> None:
+        """Record ends that were reported in another way."""
+        for view in views:
+            self._live.pop(view.task_id, None)
+            self._note(view, "end")
 
     def forget(self, task_ids: Iterable[str]) -> None:
         """Drop removed tasks."""
@@ -303,6 +311,7 @@ class News(QObject):
         self._preferences = ctx.preferences
         self._watch = Watch(_now_ms(), ctx.model.stall_after_ms)
         self._grouping = Grouping()
+        self._awaited = EndNotices(ctx)
         self.entries: deque[Entry] = deque(maxlen=KEPT)
         self.unread = 0
         self._read = False
@@ -334,6 +343,11 @@ class News(QObject):
         self._show_tasks(entry.task_ids)
 
     def _hear(self, batch: Batch) -> None:
+        if awaited := self._awaited.take_ended(batch.views, batch.gone):
+            self._report_awaited(awaited)
+            told = {view.task_id for view in awaited}
+            self._watch.note_ends(awaited)
+            batch = replace(batch, views=tuple(v for v in batch.views if v.task_id not in told))
         self._watch.forget(batch.gone)
         labels = self._ctx.ledgers.labels
         if self._read and labels <= self._known:
@@ -350,6 +364,22 @@ class News(QObject):
         if batch.complete:
             self._read, self._known = True, (self._known | self._meeting) & labels
             self._meeting = set()
+
+    def _report_awaited(self, views: Iterable[TaskView]) -> None:
+        """Report each end that the user asked for, whatever the settings say of other tasks."""
+        for view in views:
+            kind = _ENDS.get(standing(view), Kind.FAILED)
+            happening = Happening(_now_ms(), kind, view)
+            entry = self._entry_of((happening,))
+            asked = self.tr("You asked to be notified of its end.")
+            self._add(replace(entry, body=f"{entry.body}\n{asked}"))
+            self.told.emit(self._popup(entry))
+        self.changed.emit()
+
+    def _add(self, entry: Entry) -> None:
+        self.entries.appendleft(entry)
+        self.unread += 1
+        announce(self._ctx.parent, f"{entry.title}. {entry.body}")
 
     def _look(self) -> None:
         """Check the next running tasks for stalls, round robin."""
@@ -374,10 +404,7 @@ class News(QObject):
     def _tell(self) -> None:
         groups = self._grouping.take(_now_ms())
         for group in groups:
-            entry = self._entry_of(group)
-            self.entries.appendleft(entry)
-            self.unread += 1
-            announce(self._ctx.parent, f"{entry.title}. {entry.body}")
+            self._add(self._entry_of(group))
             loud = [one for one in group if self._fate(one.kind) == "popup"]
             if loud and self._may_pop_up():
                 self.told.emit(self._popup(self._entry_of(loud)))

@@ -436,6 +436,11 @@ class TaskModel(RowsModel):
         self._order.acknowledged = seen
         self.put_many(self._order.to_judge(ids))
 
+    def mark_awaited(self, awaited: Collection[str], ids: Iterable[str]) -> None:
+        """Set the tasks of whose end the user is notified, and update the changed tasks `ids`."""
+        self._order.awaited = awaited
+        self.put_many(self._order.to_judge(ids))
+
     def tick(self) -> None:
         """Repaint the visible cells whose text has changed with time alone."""
         now = self._now_ms()
