@@ -25,6 +25,7 @@ from engine.export.exports import Exports
 from engine.kinds.context import Clock
 from engine.kinds.registry import import_libraries
 from engine.kinds.spec import Tools
+from engine.ledger import machine
 from engine.ledger.filesystem_checks import Concern, concerns
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerWriteFailed
@@ -239,6 +240,10 @@ class Engine:
             hold=self.start_hold.state,
             ends_after_running=self.start_hold.is_closed_to_starts,
         )
+
+    async def memory_bytes(self) -> int:
+        """Return the memory of this process and of its browsers."""
+        return await asyncio.to_thread(machine.memory_bytes)
 
     async def _warm(self) -> None:
         await asyncio.to_thread(import_libraries)

@@ -53,6 +53,7 @@ from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
 from gui.window.list_area import ListArea, SortMenu, WaysOut, follow_table
 from gui.window.main_window import FIRST_SIZE, SIDEBAR_WIDTH, MainWindow, WindowParts
+from gui.window.meters import Meters
 from gui.window.status_bar import StatusBar, Trouble
 
 Broken = Callable[[str, Exception], object]
@@ -286,6 +287,13 @@ def _hold_starts(window: MainWindow, p: WindowParts) -> None:
     window.insert_bar(HoldStarts(p.context, p.bulk, p.reports).bar, after=p.banner)
 
 
+def _meters(_: MainWindow, p: WindowParts) -> None:
+    meters = Meters(p.context)
+    meters.changed.connect(p.status.fit)
+    meters.clicked.connect(p.context.actions["statistics"].trigger)
+    p.status.add_meters(meters)
+
+
 def _updates(_: MainWindow, p: WindowParts) -> None:
     if build_info().offers_updates:
         # Most programs offer none, and its HTTP client takes 12 ms to import.
@@ -368,6 +376,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("palette", lambda _, p: Palette(p.context, p.requests.starting)),
     ("appearance", lambda _, p: Appearance(p.context)),
     ("help_actions", _help_actions),
+    ("meters", _meters),
     ("notifications", _notifications),
     ("updates", _updates),
     ("contrast", lambda _, p: Contrast(p.context)),
