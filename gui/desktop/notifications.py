@@ -280,6 +280,7 @@ class Bell(QToolButton):
 
 
 KEPT = 300
+MOST_JOINED = 1_000  # Tasks in one line
 MOST_NAMED = 3
 LOOK_MS = 5000  # Interval in ms for stall detection, because stalls emit no event
 MOST_LOOKED_AT = 200  # Running tasks checked at a time
@@ -293,6 +294,7 @@ class Entry(msgspec.Struct, frozen=True):
     title: str
     body: str
     task_ids: tuple[str, ...]
+    asked: bool = False  # The user asked for it, whatever the settings say
 
 
 class News(QObject):
@@ -372,14 +374,27 @@ class News(QObject):
             happening = Happening(_now_ms(), kind, view)
             entry = self._entry_of((happening,))
             asked = self.tr("You asked to be notified of its end.")
-            self._add(replace(entry, body=f"{entry.body}\n{asked}"))
+            self._add(replace(entry, body=f"{entry.body}\n{asked}", asked=True))
             self.told.emit(self._popup(entry))
         self.changed.emit()
 
     def _add(self, entry: Entry) -> None:
-        self.entries.appendleft(entry)
-        self.unread += 1
+        """Add a line; completed tasks in a row are one, and only what needs a person is unread."""
+        last = self.entries[0] if self.entries else None
+        joins = entry.kind is Kind.COMPLETED and last is not None and last.kind is entry.kind
+        if last is not None and joins and not (last.asked or entry.asked):
+            self.entries[0] = self._joined(last, entry)
+        else:
+            self.entries.appendleft(entry)
+        self.unread += not _is_plain(entry)
         announce(self._ctx.parent, f"{entry.title}. {entry.body}")
+
+    def _joined(self, last: Entry, entry: Entry) -> Entry:
+        ids = tuple(dict.fromkeys((*last.task_ids, *entry.task_ids)))
+        title = self.tr("{0} tasks finished").format(count(len(ids)))
+        found = map(self._ctx.model.view_of, reversed(ids[-MOST_JOINED:]))
+        names = _names([view for view in found if view is not None])
+        return Entry(entry.at_ms, entry.kind, title, names, ids[-MOST_JOINED:])
 
     def _look(self) -> None:
         """Check the next running tasks for stalls, round robin."""
@@ -474,6 +489,11 @@ class News(QObject):
         else:
             said = self.tr("{0} tasks finished")
         return said.format(count(ended), count(failed), count(needy))
+
+
+def _is_plain(entry: Entry) -> bool:
+    """Return whether nothing has to be done about it: tasks that completed, unasked."""
+    return entry.kind in (Kind.COMPLETED, Kind.CANCELLED) and not entry.asked
 
 
 def _names(views: Iterable[TaskView]) -> str:

@@ -104,6 +104,7 @@ class MainWindow(QMainWindow):
         self._health: Health | None = None
         self._followed: str | None = None
         self._seen: TaskView | None = None  # The view that the details show
+        self._has_chosen = False  # Until then the list has the room of the details
         self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
         self.resize(first_size(self.screen().availableSize()))
         self.restoreGeometry(memory.shape("window"))
@@ -170,6 +171,7 @@ class MainWindow(QMainWindow):
             self.acts[key].triggered.connect(lambda _=False, slot=slot: slot())
         self.acts["sidebar"].toggled.connect(self.sidebar.setVisible)
         self.acts["details"].toggled.connect(self._arrange)
+        self.acts["details"].triggered.connect(self._ask_for_pane)
         self.area.populated.connect(self._arrange)
 
     def _slots(self) -> dict[str, Callable[[], object]]:
@@ -280,12 +282,27 @@ class MainWindow(QMainWindow):
         if list(ids) != self.scope.ids():
             self.started_task_selector.forget()
         self.scope.choose(ids)
+        self._show_pane()
         self._follow(ids[0] if len(ids) == 1 else None)
 
     def _show_all_chosen(self) -> None:
         self.started_task_selector.forget()
         self.scope.choose_matching()
+        self._show_pane()
         self._follow(None)
+
+    def _show_pane(self) -> None:
+        """Show the details for the first choice; the row stays in sight."""
+        if not self._has_chosen and len(self.scope):
+            self._has_chosen = True
+            self._arrange()
+            self.tall.refresh()  # Qt would lay it out later, and the row be out of sight until then
+            self.table.show_current()
+
+    def _ask_for_pane(self, wanted: bool) -> None:
+        """Show the details without a choice, where the user asks for them."""
+        self._has_chosen = self._has_chosen or wanted
+        self._arrange()
 
     def _follow(self, one: str | None) -> None:
         if one != self._followed:
@@ -294,10 +311,10 @@ class MainWindow(QMainWindow):
             self._show_details()
 
     def _arrange(self, *_: object) -> None:
-        """Hide filter and details for an empty list."""
+        """Hide filter and details for an empty list, and the details until a row is chosen."""
         populated = self.area.state not in ("empty", "trouble")
         self.filter_bar.setVisible(populated)
-        shown = populated and self.acts["details"].isChecked()
+        shown = populated and self.acts["details"].isChecked() and self._has_chosen
         self.details.setVisible(shown)
         self.bridge.show_events(shown)
 
