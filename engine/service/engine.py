@@ -27,6 +27,7 @@ from engine.kinds.registry import import_libraries
 from engine.kinds.spec import Tools
 from engine.ledger import machine
 from engine.ledger.filesystem_checks import Concern, concerns
+from engine.ledger.lease import make_root
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerWriteFailed
 from engine.model.records import Health
@@ -240,6 +241,15 @@ class Engine:
             hold=self.start_hold.state,
             ends_after_running=self.start_hold.is_closed_to_starts,
         )
+
+    async def create_root(self) -> None:
+        """Create the ledger's folder again, where it was removed.
+
+        Raises:
+            LedgerUnusable, LedgerReadOnly, LedgerWriteFailed.
+        """
+        await asyncio.to_thread(make_root, self.settings.root)
+        self.tasks.rescan()
 
     async def memory_bytes(self) -> int:
         """Return the memory of this process and of its browsers."""

@@ -429,6 +429,14 @@ class Bridge(LedgerCalls):
         """Hold back batches for a turn or two of the event loop."""
         self._flow.hold(held)
 
+    def create_root(self) -> None:
+        """Create the removed folder of the ledger again, and list it."""
+
+        async def create(engine: Engine) -> None:
+            await engine.create_root()
+
+        self.ask(create, lambda _: self.rescan(), name="create the folder")
+
     def rescan(self) -> None:
         """Rescan every folder now, and retry a ledger that failed to open."""
         self._look.set()

@@ -151,6 +151,7 @@ class WindowBuilder:
             open_folder=window.choose_folder,
             clear_filter=p.narrowing.clear,
             rescan=bridge.rescan,
+            create_root=bridge.create_root,
         )
         p.area = ListArea(self._table, ways_out, window)
         p.column = QVBoxLayout()

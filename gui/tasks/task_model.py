@@ -306,6 +306,7 @@ class TaskModel(RowsModel):
     counts_changed = Signal(object)
     shown_changed = Signal(int, int)
     order_changed = Signal()
+    ticked = Signal()  # ages were repainted
 
     def __init__(
         self, parent: QObject | None = None, *, now_ms: Callable[[], float] = wall_ms
@@ -459,6 +460,7 @@ class TaskModel(RowsModel):
         for number, rows in aged.items():
             for start, end in runs(rows):
                 self.dataChanged.emit(self.index(start, number), self.index(end, number))
+        self.ticked.emit()
 
     def _judge_due(self) -> None:
         """Update tasks that time may have changed, in slices: thousands can stall at once."""

@@ -205,6 +205,8 @@ class MainWindow(QMainWindow):
         self.model.counts_changed.connect(self.sidebar.show_counts)
         self.model.shown_changed.connect(lambda *_: self._show_numbers())
         self.details.wants_events.connect(self.bridge.follow_events)
+        self.details.overview.aged.connect(self.model.tick)  # one clock for both
+        self.model.ticked.connect(self.details.overview.show_age)
         self.details.wants_folder.connect(lambda _: self.show_task_folder())
         self.narrowing.changed.connect(self._show_numbers)
         self.filter_bar.left.connect(self.table.setFocus)
@@ -252,7 +254,9 @@ class MainWindow(QMainWindow):
         why_not = retold(health.read_only)
         if health.ends_after_running:
             why_not = self.tr("This window quits when its running tasks have ended.")
-        self.acts.allow_starts(accepts and not health.ends_after_running, why_not)
+        elif gone:
+            why_not = gone
+        self.acts.allow_starts(accepts and not (health.ends_after_running or gone), why_not)
 
     def _show_programs(self) -> None:
         self.status.show_programs(self.bridge.programs.status)
