@@ -7,6 +7,9 @@ because somebody put it there.
 
 from __future__ import annotations
 
+import errno
+import os
+import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Final
@@ -24,6 +27,7 @@ _LOCK: Final = ".hold.lock"
 _CAP: Final = 1024 * 1024
 _REASON_CHARACTERS: Final = 500
 _BY_CHARACTERS: Final = 200
+_TRIES, _PAUSE_S = 10, 0.02
 _MOST_RELEASED: Final = 10_000  # ids that are kept; the oldest go first
 
 
@@ -93,12 +97,22 @@ def _change(
         before = _read(top)
         after = change(before)
         if after is None:
-            top.remove(NAME)
-            top.sync()
+            _remove(top)
         elif after != before:
             data = msgspec.json.format(msgspec.json.encode(after))
             top.replace(NAME, [data], temp=writer.temp_name(NAME[1:]), durable=True)
         return after
+
+
+def _remove(top: Folder) -> None:
+    """Remove the file. Raises OSError when it stays, so that no release is reported in vain."""
+    for _ in range(_TRIES):
+        top.remove(NAME)
+        if not top.has(NAME):
+            top.sync()
+            return
+        time.sleep(_PAUSE_S)  # Windows refuses while a reader has it open, which is short
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), NAME)
 
 
 def _read(top: Folder) -> Hold | None:

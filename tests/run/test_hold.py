@@ -14,6 +14,7 @@ import pytest
 from engine.budgets import lasted_ms, runs_out_at
 from engine.ledger.hold import NAME, hold_starts, read_hold, release_starts
 from engine.ledger.reader import LedgerReader
+from engine.model.errors import LedgerWriteFailed
 from engine.model.records import Hold, Status, TaskRecord
 from engine.service.engine import Engine
 from engine.service.start_hold import NotWaiting
@@ -206,6 +207,15 @@ def test_a_hold_file_that_cannot_be_read_holds(home: Path, content: bytes) -> No
     assert read_hold(root) == Hold()
     assert release_starts(root) == Hold()
     assert read_hold(root) is None
+
+
+def test_a_release_that_fails_says_so(home: Path) -> None:
+    root = home / "tasks"
+    (root / NAME / "inside").mkdir(parents=True)  # a folder in the place of the file
+    assert read_hold(root) == Hold()
+    with pytest.raises(LedgerWriteFailed):
+        release_starts(root)
+    assert read_hold(root) == Hold()
 
 
 def test_the_first_of_two_holds_stays(home: Path) -> None:
