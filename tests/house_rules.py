@@ -172,10 +172,12 @@ SPAWNERS = {
         "reaping now and then, ended by close(); asking tasks to stop, at the end of an engine"
     ),
     "engine/execution/executor.py": "one task for each running body, kept until it is settled",
+    "engine/execution/start_queue.py": "the look at the queue while a job waits, ended by close()",
     "engine/execution/runner.py": "the body and its watcher, both awaited before the settle",
     "engine/kinds/context.py": "tells what was refused; awaited at the end of its block",
     "engine/service/engine.py": "warming, ended by close()",
     "engine/service/schedules.py": "starting what is due, ended by close()",
+    "engine/service/start_hold.py": "following the hold, ended by close()",
     "engine/service/requests.py": "accepting a task whose caller goes away; ended by close()",
     "engine/ledger/watch.py": "the keeper of the watch, ended by stop()",
     "engine/ledger/wait.py": "the look-out of one wait, ended with it",

@@ -16,14 +16,17 @@ from typing import Any, Final, Literal
 
 from engine.model import addresses
 from engine.model.errors import Problem
-from engine.model.records import ENVELOPE, ErrorInfo
+from engine.model.records import ENVELOPE, ErrorInfo, Status
 
 
 def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
     """Duration of a task until its end or `now_ms`.
 
-    The last measurement by the monotonic clock counts, and from then on the stored times.
+    The last measurement by the monotonic clock counts, and from then on the stored times. A task
+    that waits for its start has lasted 0 ms.
     """
+    if not has_begun(meta):
+        return 0
     ended_ms = number(meta.get("ended_at"))
     until_ms = now_ms if ended_ms is None else ended_ms
     stored = max(0, until_ms - began_ms(meta))
@@ -38,7 +41,7 @@ def lasted_ms(meta: Mapping[str, Any], now_ms: float) -> float:
 def runs_out_at(meta: Mapping[str, Any]) -> float | None:
     """Time (ms since 1970) at which a live task exceeds its time limit; None without one."""
     limit = defaulted(meta.get("policy"), envelope=is_envelope(meta)).get("maxWallMs")
-    if limit is None:
+    if limit is None or not has_begun(meta):
         return None
     limit = float(limit) + 1  # at the limit it is not exceeded yet
     by_clock = began_ms(meta) + limit
@@ -50,6 +53,11 @@ def runs_out_at(meta: Mapping[str, Any]) -> float | None:
     if measured >= limit:
         return at
     return max(at + limit - measured, by_clock)  # as `lasted_ms` uses the lesser of the two
+
+
+def has_begun(meta: Mapping[str, Any]) -> bool:
+    """Return whether the time of a task runs: a task with a body may wait for its start."""
+    return is_envelope(meta) or meta.get("status") != Status.PENDING
 
 
 def began_ms(meta: Mapping[str, Any]) -> float:

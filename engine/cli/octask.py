@@ -26,6 +26,7 @@ from engine.cli.calls import (
 from engine.cli.cancel import cancel
 from engine.cli.export import export, stop
 from engine.cli.export import export_recording as export_recording
+from engine.cli.hold import hold, hold_line, release
 from engine.cli.install_browser_command import install_browser
 from engine.cli.known_ids import complete_param, whole_ids
 from engine.cli.mcp_command import mcp
@@ -42,8 +43,9 @@ from engine.kinds.registry import KINDS
 from engine.model.build_info import build_info
 from engine.model.config import Settings
 from engine.model.errors import EngineError, TaskUnreadable
-from engine.model.records import TaskId, TaskView, Unreadable
+from engine.model.records import Hold, TaskId, TaskView, Unreadable
 from engine.service.engine import Engine
+from engine.text.cli_messages import say
 from engine.verbs import VERBS, Param, Verb
 from engine.verbs.json_answers import task_data, tasks_data
 
@@ -166,12 +168,17 @@ def _named(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    views = call_on_all(settings, lambda engine: verb.call(engine, given), as_json=as_json)
+    async def read(engine: Engine) -> tuple[list[TaskView], Hold | None]:
+        return await verb.call(engine, given), await engine.start_hold.read()
+
+    views, held = call_on_all(settings, read, as_json=as_json)
     if as_json:
-        print_json(tasks_data(views))
-    else:
-        warn_unknown_ledgers(given["query"] or "")
-        show.table(views, str(settings.root))
+        print_json(tasks_data(views, held))
+        return
+    warn_unknown_ledgers(given["query"] or "")
+    show.table(views, str(settings.root))
+    if held is not None and sys.stdout.isatty():  # a pipe has rows alone
+        click.echo(f"{hold_line(held)} {say('hold.way_out')}")
 
 
 def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
@@ -218,6 +225,8 @@ RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] 
     "list": _list,
     "get": _get,
     "cancel": cancel,
+    "hold": hold,
+    "release": release,
     "wait": _wait,
     "reap": _reap,
     "export": export,

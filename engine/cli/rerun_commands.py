@@ -14,6 +14,7 @@ import click
 from msgspec import to_builtins
 
 from engine.cli.calls import call, place_options, print_json, refuse, settings_from
+from engine.cli.hold import note_hold
 from engine.cli.known_ids import complete_param, whole_task_id
 from engine.cli.run_files import allow_files_option, check_folder, read_variables
 from engine.cli.start import follow
@@ -105,3 +106,4 @@ def _detach(settings: Settings, task_id: str, read: Read, as_json: bool) -> None
     except EngineError as error:
         refuse(error, as_json=as_json)
     print_json(record) if as_json else click.echo(record["task_id"])
+    note_hold(settings)

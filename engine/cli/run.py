@@ -31,6 +31,7 @@ from engine.cli.calls import (
     refuse,
     settings_from,
 )
+from engine.cli.hold import note_hold
 from engine.cli.progress import CommandLines, lines_for
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.start import print_obstacle, print_refusal
@@ -268,6 +269,7 @@ def _detach(settings: Settings, tasks: Sequence[TaskFile], name: str | None, as_
     records = [
         detach(settings, {"kind": KIND, "args": task.document, "name": name}) for task in tasks
     ]
+    note_hold(settings)
     if as_json:
         print_json({"tasks": [{"meta": record} for record in records]})
         return

@@ -28,6 +28,7 @@ from engine.cli.calls import (
     settings_from,
     status_code,
 )
+from engine.cli.hold import note_hold, waiting_line
 from engine.cli.known_ids import complete_param, whole_ids
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
@@ -403,6 +404,7 @@ def start(kind: str | None, url: str | None, args_json: str | None, **given: Any
             asked = {"kind": kind, "args": args, "name": name, "terms": to_builtins(terms)}
             record = detach(settings, asked)
             print_json(record) if as_json else click.echo(record["task_id"])
+            note_hold(settings)
             return
     except EngineError as error:
         refuse(error, as_json=as_json)
@@ -564,19 +566,22 @@ def print_obstacle(
     *,
     ending: bool,
 ) -> str:
-    """Print once why this process' tasks cannot continue (missing folder, full disk, …); return it.
+    """Print once why this process' tasks cannot continue (missing folder, full disk, hold, …).
 
-    The return of a folder is also printed, unless it came too late, with whether the task continues
-    or is `ending` on request.
+    Return it for the next call. The return of a folder is also printed, unless it came too late,
+    with whether the task continues or is `ending` on request, and so is the end of a hold.
     """
     if any(engine.own.lost(task_id) is not None for task_id in ids):
         return before
     away = say("start.away")
     now = away if any(map(engine.own.is_away, ids)) else display(engine.own.trouble)
+    now = now or ("" if ending else waiting_line(engine, [*ids]))
     if now and now != before:
         note(now)
     elif before == away and not now:
         note(say("start.back.ending" if ending else "start.back"))
+    elif before.startswith(say("hold")) and not now and not ending:
+        note(say("hold.over"))
     return now
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Final
-from weakref import WeakValueDictionary
 
 from engine.execution.runner import Job, Runner
+from engine.execution.start_queue import StartQueue
 from engine.execution.task_context import TaskContext
 from engine.kinds.context import Clock
 from engine.kinds.spec import Tools
@@ -25,7 +24,7 @@ SETTLED_S: Final = 5.0  # for this long after its end a run counts as here
 
 
 class Executor:
-    """Runs accepted jobs in `slots` places; the others wait as PENDING.
+    """Runs accepted jobs in `slots` places; the others wait as PENDING in `starts`.
 
     Interface for another place of execution: callers need only `submit`, `nudge`, `owns` and
     `close`.
@@ -42,10 +41,9 @@ class Executor:
         self._tools = tools
         self._clock = clock
         self._on_change = on_change
-        self._slots = asyncio.Semaphore(tools.settings.slots)
+        self.starts = StartQueue(tools.settings.slots, ledger.root)
         self._work: dict[TaskId, asyncio.Task[None]] = {}
         self._running: dict[TaskId, Runner] = {}
-        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing = False
         self._end_times: dict[TaskId, float] = {}
         self._lost: dict[TaskId, EngineError] = {}
@@ -73,6 +71,10 @@ class Executor:
 
     def owns(self, task_id: TaskId) -> bool:
         return task_id in self._work
+
+    def waits(self, task_id: str) -> bool:
+        """Return whether this process accepted the task and has not started it yet."""
+        return task_id in self._work and task_id not in self._running
 
     def run_of(self, task_id: TaskId) -> Ownership:
         """Ownership of the task's run here, or the reason why it was given up. From any thread."""
@@ -146,10 +148,10 @@ class Executor:
             task.cancel()
         if late:
             await asyncio.wait(late, timeout=1.0)
+        await self.starts.close()
 
     async def _run(self, job: Job) -> None:
-        # The queue first: a job that waits for its turn must not hold a slot.
-        async with self._queue_turn(job.queue), self._slots:
+        async with self.starts.turn(job.task_id, job.queue):
             context = TaskContext(
                 self._ledger, job.task_id, self._clock, self._on_change, job.observers, job.budgets
             )
@@ -170,17 +172,6 @@ class Executor:
                 self._running.pop(job.task_id, None)
                 showing.end(job.task_id)
                 self._on_change(job.task_id)
-
-    @asynccontextmanager
-    async def _queue_turn(self, queue: str | None) -> AsyncIterator[None]:
-        """Hold this job's turn in its queue, in order of acceptance; without a queue do not
-        wait."""
-        if queue is None:
-            yield
-            return
-        lock = self._queues.setdefault(queue, asyncio.Lock())
-        async with lock:
-            yield
 
     def _on_work_end(self, task_id: TaskId, work: asyncio.Task[None]) -> None:
         now = time.monotonic()

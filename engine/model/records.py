@@ -278,6 +278,18 @@ class UnitTimes(msgspec.Struct, frozen=True):
     next_offset: int
 
 
+class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Hold on new starts of a ledger: since when (ms), by whom and why.
+
+    `released` are tasks that may start in spite of it. `since` is 0 where it is unknown.
+    """
+
+    since: int = 0
+    by: str = ""
+    reason: str = ""
+    released: tuple[str, ...] = ()
+
+
 class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     """Health as shown in the status bar. Texts are plain sentences for users.
 
@@ -287,6 +299,8 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     `warnings` prevent work; `concerns` only reduce the ledger's safety.
     `away`: runs wait for their folder.
     `no_room`: the ledger is read-only until the disk has space.
+    `hold`: new starts of the ledger are held; `ends_after_running`: this program starts nothing
+    more, because it quits when its running tasks have ended.
     """
 
     root: str
@@ -305,3 +319,5 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     concerns: tuple[str, ...] = ()
     deaf: str = ""
     away: bool = False
+    hold: Hold | None = None
+    ends_after_running: bool = False

@@ -121,6 +121,7 @@ def _timed(record: TaskRecord) -> dict[str, object]:
     ours = record.engine
     return {
         "kind": record.kind,
+        "status": record.status,
         "policy": record.policy,
         "created_at": record.created_at,
         "started_at": record.started_at,

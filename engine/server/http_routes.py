@@ -148,6 +148,8 @@ ROUTES: Final[tuple[HttpRoute, ...]] = (
     _task("POST", "/{id}/update", "update"),
     _task("POST", "/{id}/finish", "finish"),
     _task("POST", "/{id}/complete", "complete", id_param="run_id", hidden=("by",)),
+    HttpRoute("POST", "/hold", VERBS["hold"]),
+    HttpRoute("POST", "/release", VERBS["release"]),
     HttpRoute("POST", "/reap", VERBS["reap"]),
     *_groups(),
     HttpRoute("POST", "/task-runs/{id}/complete", VERBS["complete"], "run_id", ("by",)),

@@ -232,6 +232,23 @@ _ALL: Final = (
         opens_web=True,
     ),
     _tool(
+        "oc_task_hold",
+        "Hold new starts",
+        "hold",
+        "tasks",
+        "Keep all waiting (PENDING) tasks of the ledger in the queue, in every program that works "
+        "on it, until oc_task_release; running tasks go on. Use it only when the operator asks for "
+        "a pause. Returns {held, hold} with since and by; a hold that is there already stays.",
+    ),
+    _tool(
+        "oc_task_release",
+        "Release held starts",
+        "release",
+        "tasks",
+        "Let waiting tasks start again after a hold. With task_ids only these start and the hold "
+        "stays for the others. Do not end a hold that the operator made without being asked.",
+    ),
+    _tool(
         "oc_task_reap",
         "End orphaned tasks",
         "reap",

@@ -25,7 +25,9 @@ from engine.export.exports import Exports
 from engine.kinds.context import Clock
 from engine.kinds.registry import import_libraries
 from engine.kinds.spec import Tools
+from engine.ledger import machine
 from engine.ledger.filesystem_checks import Concern, concerns
+from engine.ledger.lease import make_root
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerWriteFailed
 from engine.model.records import Health
@@ -41,6 +43,7 @@ from engine.service.requests import TaskRequests
 from engine.service.router.ledger_paths import home_of
 from engine.service.router.ledger_router import LedgerRouter
 from engine.service.schedules import Schedules
+from engine.service.start_hold import StartHold
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +107,7 @@ class Engine:
         self.schedules = Schedules(
             context, schedule_store, self.tasks, self.requests, self._tools, self._clock
         )
+        self.start_hold = StartHold(context, self.tasks.call)
         maintenance.known_ended = self.tasks.known_ended
         maintenance.runs = own.run_of
         maintenance.settle_lost = self.commands.settle_lost
@@ -129,6 +133,7 @@ class Engine:
             await self._maintenance.open(only_look=list_first)
             await self._reap(list_first)
             self.agents.count_in(self.contracts.envelopes, self.tasks.nudge)
+            self.start_hold.follow()
         self.concerns = await asyncio.to_thread(concerns, self.settings.root, self.settings.home)
         self._make_executor()
         if isinstance(self._maintenance.refusal, LedgerWriteFailed):
@@ -167,6 +172,7 @@ class Engine:
         await self.ledgers.close()
         self._state = "closing"
         self.requests.close()
+        await self.start_hold.close()
         for waiting in filter(None, (self._warming, self._reopening)):
             waiting.cancel()
             await asyncio.wait({waiting})
@@ -239,7 +245,22 @@ class Engine:
             concerns=tuple(map(str, self.concerns)),
             deaf=watch.lasting_fault if watch else "",
             away=executor.is_waiting if executor else False,
+            hold=self.start_hold.state,
+            ends_after_running=self.start_hold.is_closed_to_starts,
         )
+
+    async def create_root(self) -> None:
+        """Create the ledger's folder again, where it was removed.
+
+        Raises:
+            LedgerUnusable, LedgerReadOnly, LedgerWriteFailed.
+        """
+        await asyncio.to_thread(make_root, self.settings.root)
+        self.tasks.rescan()
+
+    async def memory_bytes(self) -> int:
+        """Return the memory of this process and of its browsers."""
+        return await asyncio.to_thread(machine.memory_bytes)
 
     async def _warm(self) -> None:
         await asyncio.to_thread(import_libraries)

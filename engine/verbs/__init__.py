@@ -18,6 +18,7 @@ from engine.model.errors import InvalidArguments, Problem, TaskNotFound
 from engine.service.engine import Engine
 from engine.verbs import (
     contract_verbs,
+    hold_verbs,
     program_verbs,
     result_verbs,
     run_verbs,
@@ -91,7 +92,10 @@ def _verb(tool: Tool) -> Verb:
     return Verb(tool.name, tool.help, asked, _calling(tool), accepts=True, faces=("mcp",))
 
 
-ROOMS = (task_verbs, program_verbs, result_verbs, run_verbs, contract_verbs, schedule_verbs)
+ROOMS = (
+    *(task_verbs, hold_verbs, program_verbs, result_verbs, run_verbs),
+    *(contract_verbs, schedule_verbs),
+)
 VERBS: dict[str, Verb] = {
     **{verb.name: checked(verb) for room in ROOMS for verb in room.VERBS},
     **{name: _verb(tool) for name, tool in TOOLS.items()},  # they return errors as a reply

@@ -15,7 +15,7 @@ from engine.contracts.contract_progress import contract_data
 from engine.ledger.machine import wall_ms
 from engine.model import redact
 from engine.model.errors import EngineError, InvalidArguments
-from engine.model.records import TaskRecord, TaskView, Unreadable
+from engine.model.records import Hold, TaskRecord, TaskView, Unreadable
 from engine.model.status import standing, updated_at
 from engine.query import QueryError
 from engine.query.attention_reasons import budget_at
@@ -97,9 +97,10 @@ def _as_argument(option: re.Match[str]) -> str:
     return option[1].replace("-", "_")
 
 
-def tasks_data(views: Sequence[TaskView]) -> Data:
-    """Encode a list of tasks with their number."""
-    return {"tasks": [view_data(view) for view in views], "count": len(views)}
+def tasks_data(views: Sequence[TaskView], hold: Hold | None = None) -> Data:
+    """Encode a list of tasks with their number, and the hold that keeps waiting ones."""
+    found: Data = {"tasks": [view_data(view) for view in views], "count": len(views)}
+    return found if hold is None else {**found, "hold": msgspec.to_builtins(hold)}
 
 
 def plan_data(plan: Plan) -> Data:
@@ -146,7 +147,7 @@ async def answer_data(engine: Engine, name: str, answer: Any) -> Any:
 
 
 async def _listed(engine: Engine, views: Sequence[TaskView]) -> Data:
-    return tasks_data(views)
+    return tasks_data(views, await engine.start_hold.read())
 
 
 async def _current(engine: Engine, record: TaskRecord) -> Data:

@@ -17,7 +17,7 @@ from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import ledger_label
 from engine.model.records import Status, TaskId, TaskRecord, TaskView
 from engine.service.engine import Engine
-from engine.service.rerun import Asked, Chance, Remainder, Repeats, known, repeats
+from engine.service.rerun import STARTING, Asked, Chance, Remainder, Repeats, known, repeats
 from engine.text.words import count, task_name
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.commands.task_requests import Requests
@@ -84,6 +84,10 @@ class RerunDialog(Question):
         for number, words in (*self._starting(), *self._unknown(), *self._skipped()):
             if number:
                 yield words.format(count(number))
+        if windows := sum(map(_shows_window, self._found.of(*STARTING))):
+            once = self.tr("1 opens a browser window.")
+            often = self.tr("{0} open browser windows, as many at once as there are slots.")
+            yield once if windows == 1 else often.format(count(windows))
         if self._found.of(Chance.ASKS):
             yield self.tr("Re-run one that is not known whole alone, to give what is missing.")
 
@@ -253,6 +257,13 @@ class Rerunning(QObject):
         number = len(self._ctx.scope)
         self._ctx.actions.allow_chosen("rerun", able, why_not, chosen=number)
         self._many.setEnabled(accepts and self._ctx.model.rowCount() > 0)
+
+
+def _shows_window(view: TaskView) -> bool:
+    entry = view.entry
+    if not isinstance(entry, TaskRecord) or not traits_of(entry.kind).opens_window:
+        return False
+    return entry.args_summary.get("headless") is not True
 
 
 def can_be_replayed(view: TaskView) -> bool:

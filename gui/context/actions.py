@@ -21,7 +21,7 @@ MENUS: dict[str, tuple[str, ...]] = {
     "file": (
         *("new", "paste", "open_file", "list_mode", ""),
         *("open", "add_root", "folder", ""),
-        *("export_tasks", "export_list", "", "settings", "", "quit"),
+        *("export_tasks", "export_list", "", "settings", "", "finish_quit", "quit"),
     ),
     "edit": (
         *("undo", ""),
@@ -34,7 +34,8 @@ MENUS: dict[str, tuple[str, ...]] = {
         *("cancel", "stop", "force_stop", "cancel_matching", "force", "resume", ""),
         *("resume_crawl", "replay", "rerun", "rerun_many", "duplicate", "retry_failed"),
         *("repeat", ""),
-        *("acknowledge", "next_attention", "last_attention", ""),
+        *("notify_end", "acknowledge", "next_attention", "last_attention", ""),
+        *("hold", "start_anyway", ""),
         *("task_folder", "delete", "delete_for_good", "", "sample"),
     ),
     "view": (
@@ -45,14 +46,17 @@ MENUS: dict[str, tuple[str, ...]] = {
     "help": ("help", "shortcuts", "", "log", "debug_info", "", "about"),
 }
 TOOL_BAR = ("new", "cancel", "stop", "rerun", "force", "", "export_tasks", "folder", "", "palette")
-TOOL_BAR_END = ("watch_page", "rescan", "settings", "sidebar", "details")
+TOOL_BAR_END = ("hold", "watch_page", "rescan", "settings", "sidebar", "details")
 PASSING = ("stop",)  # Only on the toolbar while they are enabled
 # The actions that a state of a task suggests, of which those of its state are shown.
-OVERVIEW = ("stop", "resume", "resume_crawl", "replay", "retry_failed", "cancel", "open_result")
+OVERVIEW = (
+    *("start_anyway", "stop", "resume", "resume_crawl", "replay", "retry_failed"),
+    *("cancel", "notify_end", "open_result"),
+)
 ROW_MENU = (
-    *("open_result", "watch_page", "", "cancel", "stop", "force", "resume", ""),
+    *("open_result", "watch_page", "", "start_anyway", "cancel", "stop", "force", "resume", ""),
     *("resume_crawl", "replay", "rerun", "duplicate", "retry_failed", "repeat", ""),
-    *("acknowledge", "filter_by_value", ""),
+    *("notify_end", "acknowledge", "filter_by_value", ""),
     *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),
     *("export_tasks", "task_folder", "delete"),
 )

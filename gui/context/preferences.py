@@ -133,7 +133,7 @@ DEFAULTS: dict[str, object] = {
     "desktop.tray": True,  # tray icon, if the desktop has a tray
     "desktop.close_to_tray": False,  # closing the window hides it in the tray
     "desktop.start_hidden": False,  # in the tray; without a tray minimised
-    "desktop.quit_with_tasks": "ask",  # ask, keep (in the tray), cancel
+    "desktop.quit_with_tasks": "ask",  # ask, keep (in the tray), finish, cancel
     "desktop.keep_awake": True,  # no system sleep while tasks run here
     "ledgers.beside": [],  # folders shown in addition to the window's own
     "export.format": "csv",  # last choice

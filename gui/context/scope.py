@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QObject, Signal
 
 from engine.model.records import TaskRecord, TaskView, Unreadable
-from engine.model.status import Standing, counted_as, standing
+from engine.model.status import NEEDS_HELP, Standing, counted_as, standing
 from engine.service.commands import REACHED, fate
 from engine.service.feed import Batch
 from engine.service.rerun import STARTING, Copies, chance
@@ -22,8 +22,8 @@ _AT_ONCE = 300  # Tasks evaluated synchronously on a selection
 _AGAIN_MS = 500  # Minimum interval in ms between counts of a filter selection
 
 _ENDED = frozenset({Standing.COMPLETED, Standing.FAILED, Standing.CANCELLED})
-# Its states, primary first; whether it can be cancelled; whether it can be re-run.
-Verdict = tuple[tuple[Standing, ...], bool, bool]
+# Its states, primary first; whether it can be cancelled, re-run, and waits for help.
+Verdict = tuple[tuple[Standing, ...], bool, bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Counts:
 
     A task counts in each of its states (`counted_as`); `twice` counts tasks with two. A
     `repeatable` task starts unchanged in a re-run. `complete` is False while a large selection is
-    evaluated and the numbers grow.
+    evaluated and the numbers grow. Those `needing_help` are task runs in an UNKNOWN state.
     """
 
     total: int = 0
@@ -40,6 +40,7 @@ class Counts:
     repeatable: int = 0
     ended: int = 0
     states: Mapping[Standing, int] = field(default_factory=dict)
+    needing_help: int = 0
     twice: int = 0
     complete: bool = True
 
@@ -182,7 +183,8 @@ class Scope(QObject):
             return known[1]
         starts = chance(view, self._remembers)[0] in STARTING
         cancellable = fate(view) in REACHED and self._may_change(view)
-        verdict = (counted_as(view, state), cancellable, starts)
+        helps = state is Standing.UNKNOWN and getattr(entry, "status", "") == NEEDS_HELP
+        verdict = (counted_as(view, state), cancellable, starts, helps)
         self._verdicts[view.task_id] = (entry, verdict)
         return verdict
 
@@ -199,15 +201,16 @@ class Scope(QObject):
 def _summed(tally: Mapping[Verdict, int], total: int, copies: Copies, *, complete: bool) -> Counts:
     states: Counter[Standing] = Counter()
     ended = 0
-    for (counted, _, _), number in tally.items():
+    for (counted, *_), number in tally.items():
         states.update(dict.fromkeys(counted, number))
         ended += number if counted[0] in _ENDED else 0
     return Counts(
         total=total,
-        cancellable=sum(number for (_, yes, _), number in tally.items() if yes),
-        repeatable=sum(number for (_, _, yes), number in tally.items() if yes) - copies.number,
+        cancellable=sum(number for (_, yes, *_), number in tally.items() if yes),
+        repeatable=sum(number for (_, _, yes, _), number in tally.items() if yes) - copies.number,
         ended=ended,
         states=dict(states),
-        twice=sum(number for (counted, _, _), number in tally.items() if len(counted) > 1),
+        needing_help=sum(number for (*_, yes), number in tally.items() if yes),
+        twice=sum(number for (counted, *_), number in tally.items() if len(counted) > 1),
         complete=complete,
     )

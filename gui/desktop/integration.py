@@ -23,12 +23,13 @@ from gui.desktop.launch_request import come_forward
 from gui.style.questions import Question
 
 if TYPE_CHECKING:
+    from gui.desktop.finish_quit import FinishThenQuit
     from gui.desktop.tray_presence import Presence, Tray
 
 
 # Time between the session manager's save and quit requests; a log-out can be cancelled.
 SESSION_END_S = 60.0
-KEEP, CANCEL, STAY = "keep", "cancel", "stay"
+KEEP, FINISH, CANCEL, STAY = "keep", "finish", "cancel", "stay"
 
 
 class QuitHandler(QObject):
@@ -41,15 +42,22 @@ class QuitHandler(QObject):
     kept = Signal()
 
     def __init__(
-        self, ctx: WindowContext, remember: Callable[[], object], tray: Callable[[], Tray | None]
+        self, ctx: WindowContext, remember: Callable[[], object], finish: FinishThenQuit
     ) -> None:
         super().__init__(ctx.parent)
-        self._ctx, self._tray = ctx, tray
+        self._ctx, self._finish = ctx, finish
         self._remember = remember
+        self._tray: Callable[[], Tray | None] = lambda: None
+        finish.wanted.connect(finish.begin)
+        finish.finished.connect(lambda: self.left.emit(None))
         self._preferences = ctx.preferences
         self._question: Question | None = None
         self._always: QCheckBox | None = None
         self._session_ends_at = 0.0
+
+    def use_tray(self, tray: Callable[[], Tray | None]) -> None:
+        """Offer to hide the window in this tray, where there is one."""
+        self._tray = tray
 
     def close(self) -> None:
         """Handle the close button: hide the window if configured, otherwise quit."""
@@ -96,6 +104,8 @@ class QuitHandler(QObject):
             self.left.emit(folder)
         elif chosen == KEEP and folder is None and self._keep():
             return
+        elif chosen == FINISH and folder is None and self._may_finish:
+            self._finish.begin()
         else:
             self._ask(running, folder)
 
@@ -103,9 +113,9 @@ class QuitHandler(QObject):
         come_forward(self._ctx.parent)
         question = self._question = Question(self._ctx.parent)
         headline = (
-            self.tr("1 task of this window is still running.")
+            self.tr("1 task of this window has not ended.")
             if running == 1
-            else self.tr("{0} tasks of this window are still running.").format(count(running))
+            else self.tr("{0} tasks of this window have not ended.").format(count(running))
         )
         title, leave, stay = self._words_for(folder)
         question.ask(title, headline)
@@ -118,9 +128,12 @@ class QuitHandler(QObject):
         question.open()
 
     def _offer_more(self, question: Question) -> None:
-        """Add the options of quitting: keep running in the tray, and skip the question."""
+        """Add the options of quitting: finish first, keep running in the tray, and skip the
+        question."""
         self._always = QCheckBox(self.tr("Do this &every time; the settings can change it"))
         question.body.addWidget(self._always)
+        if self._may_finish:
+            question.add_button(FINISH, self.tr("Finish them, then quit"))
         tray = self._tray()
         if tray is not None and tray.available:
             question.add_button(KEEP, self.tr("Keep running in background"))
@@ -137,12 +150,18 @@ class QuitHandler(QObject):
         if self._question is not None:
             self._question.deleteLater()
         self._question = self._always = None
-        if always and answer in (KEEP, CANCEL):
+        if always and answer in (KEEP, FINISH, CANCEL):
             self._preferences.set("desktop.quit_with_tasks", answer)
         if answer == CANCEL:
             self.left.emit(folder)
         elif answer == KEEP:
             self._keep()
+        elif answer == FINISH:
+            self._finish.begin()
+
+    @property
+    def _may_finish(self) -> bool:
+        return self._finish.running > 0 and not self._finish.is_active
 
     def _keep(self) -> bool:
         """Hide the window in the tray; False without one, as the window would be unreachable."""
@@ -163,7 +182,7 @@ class DesktopIntegration(QObject):
     def __init__(
         self,
         ctx: WindowContext,
-        remember: Callable[[], object],
+        leaving: QuitHandler,
         show_tasks: Callable[[tuple[str, ...]], object],
     ) -> None:
         super().__init__(ctx.parent)
@@ -171,7 +190,8 @@ class DesktopIntegration(QObject):
         self._show_tasks = show_tasks
         self._presence: Presence | None = None
         self._closed = False
-        self.leaving = QuitHandler(ctx, remember, self._find_tray)
+        self.leaving = leaving
+        leaving.use_tray(self._find_tray)
         self.leaving.kept.connect(self._say_where)
         self._settling = QTimer(self, singleShot=True, interval=LATEST_MS)
         self._settling.timeout.connect(self._arrive)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QIcon, QPalette
 from PySide6.QtWidgets import (
@@ -31,6 +32,7 @@ from engine.service.feed import Batch
 from engine.text import words
 from engine.text.words import clock, count
 from gui.context.window_context import WindowContext
+from gui.desktop.end_notices import EndNotices
 from gui.i18n.names import name_with_ledger
 from gui.style.accessibility import InOrder, announce
 from gui.style.icons import glyph, icon
@@ -128,6 +130,12 @@ class Watch:
     def find_needs(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:
         """Return new reasons for attention; stalls are detected only here."""
         return [one for view in views for one in self._needs_of(view, now_ms)]
+
+    def note_ends(self, views: Iterable[TaskView]) -> None:
+        """Record ends that were reported in another way."""
+        for view in views:
+            self._live.pop(view.task_id, None)
+            self._note(view, "end")
 
     def forget(self, task_ids: Iterable[str]) -> None:
         """Drop removed tasks."""
@@ -281,6 +289,7 @@ class Bell(QToolButton):
 
 
 KEPT = 300
+MOST_JOINED = 1_000  # Tasks in one line
 MOST_NAMED = 3
 LOOK_MS = 5000  # Interval in ms for stall detection, because stalls emit no event
 MOST_LOOKED_AT = 200  # Running tasks checked at a time
@@ -294,6 +303,7 @@ class Entry(msgspec.Struct, frozen=True):
     title: str
     body: str
     task_ids: tuple[str, ...]
+    asked: bool = False  # The user asked for it, whatever the settings say
 
 
 class News(QObject):
@@ -312,6 +322,7 @@ class News(QObject):
         self._preferences = ctx.preferences
         self._watch = Watch(_now_ms(), ctx.model.stall_after_ms)
         self._grouping = Grouping()
+        self._awaited = EndNotices(ctx)
         self.entries: deque[Entry] = deque(maxlen=KEPT)
         self.unread = 0
         self._read = False
@@ -343,6 +354,11 @@ class News(QObject):
         self._show_tasks(entry.task_ids)
 
     def _hear(self, batch: Batch) -> None:
+        if awaited := self._awaited.take_ended(batch.views, batch.gone):
+            self._report_awaited(awaited)
+            told = {view.task_id for view in awaited}
+            self._watch.note_ends(awaited)
+            batch = replace(batch, views=tuple(v for v in batch.views if v.task_id not in told))
         self._watch.forget(batch.gone)
         labels = self._ctx.ledgers.labels
         if self._read and labels <= self._known:
@@ -359,6 +375,35 @@ class News(QObject):
         if batch.complete:
             self._read, self._known = True, (self._known | self._meeting) & labels
             self._meeting = set()
+
+    def _report_awaited(self, views: Iterable[TaskView]) -> None:
+        """Report each end that the user asked for, whatever the settings say of other tasks."""
+        for view in views:
+            kind = _ENDS.get(standing(view), Kind.FAILED)
+            happening = Happening(_now_ms(), kind, view)
+            entry = self._entry_of((happening,))
+            asked = self.tr("You asked to be notified of its end.")
+            self._add(replace(entry, body=f"{entry.body}\n{asked}", asked=True))
+            self.told.emit(self._popup(entry))
+        self.changed.emit()
+
+    def _add(self, entry: Entry) -> None:
+        """Add a line; completed tasks in a row are one, and only what needs a person is unread."""
+        last = self.entries[0] if self.entries else None
+        joins = entry.kind is Kind.COMPLETED and last is not None and last.kind is entry.kind
+        if last is not None and joins and not (last.asked or entry.asked):
+            self.entries[0] = self._joined(last, entry)
+        else:
+            self.entries.appendleft(entry)
+        self.unread += not _is_plain(entry)
+        announce(self._ctx.parent, f"{entry.title}. {entry.body}")
+
+    def _joined(self, last: Entry, entry: Entry) -> Entry:
+        ids = tuple(dict.fromkeys((*last.task_ids, *entry.task_ids)))
+        title = self.tr("{0} tasks finished").format(count(len(ids)))
+        found = map(self._ctx.model.view_of, reversed(ids[-MOST_JOINED:]))
+        names = _names([view for view in found if view is not None])
+        return Entry(entry.at_ms, entry.kind, title, names, ids[-MOST_JOINED:])
 
     def _look(self) -> None:
         """Check the next running tasks for stalls, round robin."""
@@ -383,10 +428,7 @@ class News(QObject):
     def _tell(self) -> None:
         groups = self._grouping.take(_now_ms())
         for group in groups:
-            entry = self._entry_of(group)
-            self.entries.appendleft(entry)
-            self.unread += 1
-            announce(self._ctx.parent, f"{entry.title}. {entry.body}")
+            self._add(self._entry_of(group))
             loud = [one for one in group if self._fate(one.kind) == "popup"]
             if loud and self._may_pop_up():
                 self.told.emit(self._popup(self._entry_of(loud)))
@@ -463,6 +505,11 @@ def _changes(view: TaskView) -> str:
     """Return what a run found changed, in words."""
     ours = view.entry.engine if isinstance(view.entry, TaskRecord) else None
     return words.changes(ours.changes if ours is not None else None, spoken=True)
+
+
+def _is_plain(entry: Entry) -> bool:
+    """Return whether nothing has to be done about it: tasks that completed, unasked."""
+    return entry.kind in (Kind.COMPLETED, Kind.CANCELLED) and not entry.asked
 
 
 def _names(views: Iterable[TaskView]) -> str:

@@ -105,6 +105,7 @@ class Tray(QObject):
         self._menu.addAction(self.tr("&Show the window")).triggered.connect(self.show_window)
         self._menu.addAction(self.tr("&New task…")).triggered.connect(self._new_task)
         self._menu.addSeparator()
+        self._menu.addActions(self._ctx.actions.known(("hold", "finish_quit")))
         self._menu.addAction(self.tr("&Quit")).triggered.connect(self.quit_wanted)
 
     def _new_task(self) -> None:

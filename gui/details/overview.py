@@ -316,9 +316,13 @@ MOST_WAITS = 3  # hosts; the events have all
 
 
 class Overview(QScrollArea):
-    """Overview tab. `duplicate` requests the start dialog with this task's arguments."""
+    """Overview tab. `duplicate` requests the start dialog with this task's arguments.
+
+    `aged` reports that its ages were updated by its own clock.
+    """
 
     duplicate = Signal()
+    aged = Signal()
 
     def __init__(self, parent: QWidget | None = None, desk: Desk | None = None) -> None:
         super().__init__(parent)
@@ -346,7 +350,7 @@ class Overview(QScrollArea):
         self._duplicate.clicked.connect(self.duplicate)
         self._lay_out(sheet)
         self._aging = QTimer(self)
-        self._aging.timeout.connect(self._fill)
+        self._aging.timeout.connect(self._age)
         self._extras = Extras(desk, self)
         self._extras.changed.connect(self._show_extra)
 
@@ -389,6 +393,15 @@ class Overview(QScrollArea):
         self._args_title.setVisible(bool(text))
         self._args.setVisible(bool(text))
         self._args.show_text(text)
+
+    def _age(self) -> None:
+        self._fill()
+        self.aged.emit()
+
+    def show_age(self) -> None:
+        """Show the ages as of now, as the list has just done."""
+        if self.isVisible():
+            self._fill()
 
     def start_over(self) -> None:
         """Clear blocked requests and loaded data for another task."""

@@ -28,6 +28,7 @@ from engine.model.status import STALL_MIN_MS, Standing, counted_as, look, standi
 from engine.service.feed import Batch
 from engine.text import words
 from engine.text.words import count
+from gui.context.scope import Counts
 from gui.context.window_context import Desk, WindowContext
 from gui.details.details_tab import DetailTab, TabKind
 from gui.details.events import Events
@@ -447,6 +448,9 @@ class RerunLinks(QObject):
 MOST_PICKED = 2000
 
 
+HELP, ATTENTION = "needs_help", "attention"  # The state of a task run, and its look
+
+
 class Several(QWidget):
     """One line for each state of the selected tasks, with a button that selects only those."""
 
@@ -460,7 +464,7 @@ class Several(QWidget):
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(10)
         self._grid.setVerticalSpacing(2)
-        self._lines: dict[Standing, _Line] = {}
+        self._lines: dict[str, _Line] = {}
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 10, 12, 10)
         column.setSpacing(8)
@@ -477,13 +481,12 @@ class Several(QWidget):
             return
         counts = self._scope.counts
         self._title.show_text(self._scope.describes())
-        for place, state in enumerate(Standing):
-            number = counts.states.get(state, 0)
-            if number and state not in self._lines:
-                self._lines[state] = _Line(state, self._grid, place)
-                self._lines[state].only.clicked.connect(lambda _=False, one=state: self._pick(one))
-            if state in self._lines:
-                self._lines[state].show_number(number, alone=number == counts.total)
+        for place, (name, number) in enumerate(_numbers(counts)):
+            if number and name not in self._lines:
+                line = self._lines[name] = _Line(name, self._grid, place)
+                line.only.clicked.connect(lambda _=False, one=name: self._pick(one))
+            if name in self._lines:
+                self._lines[name].show_number(number, alone=number == counts.total)
         cancel, again = words.count(counts.cancellable), words.count(counts.repeatable)
         said = self.tr("{0} can be cancelled, {1} can be run again without being asked anything.")
         said = said.format(cancel, again)
@@ -498,24 +501,36 @@ class Several(QWidget):
             said = self.tr("{0} are counted twice: they were orphaned, and have ended since.")
             yield said.format(words.count(number))
 
-    def _pick(self, state: Standing) -> None:
-        views = self._scope.views()
-        wanted = [one.task_id for one in views if state in counted_as(one, standing(one))]
+    def _pick(self, name: str) -> None:
+        wanted = [one.task_id for one in self._scope.views() if _is_in(one, name)]
         self._ctx.table.select_ids(wanted)
         self._ctx.table.setFocus()
+
+
+def _numbers(counts: Counts) -> Iterator[tuple[str, int]]:
+    """Yield each state with its number; task runs that wait for help are no unknown state."""
+    for state in Standing:
+        number = counts.states.get(state, 0)
+        yield state.value, number - counts.needing_help * (state is Standing.UNKNOWN)
+    yield HELP, counts.needing_help
+
+
+def _is_in(view: TaskView, name: str) -> bool:
+    helps = look(view) == ATTENTION
+    if name == HELP:
+        return helps
+    return not helps and Standing(name) in counted_as(view, standing(view))
 
 
 class _Line:
     """Icon, number, state, and a button that selects only these."""
 
-    def __init__(self, state: Standing, grid: QGridLayout, place: int) -> None:
-        self._state = state
-        self._sign, self._number = _Sign(state), plain_label("")
+    def __init__(self, name: str, grid: QGridLayout, place: int) -> None:
+        self._sign = _Sign(ATTENTION if name == HELP else name)
+        self._number = plain_label("")
         self._number.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         word = QApplication.translate("Several", "In another state")
-        self._word = plain_label(
-            word if state is Standing.UNKNOWN else words.say(f"status.{state.value}")
-        )
+        self._word = plain_label(word if name == Standing.UNKNOWN else words.say(f"status.{name}"))
         self.only = LinkButton(QApplication.translate("Several", "Only these"))
         for column, part in enumerate((self._sign, self._number, self._word, self.only)):
             grid.addWidget(part, place, column)
@@ -532,9 +547,9 @@ class _Line:
 class _Sign(PlainLabel):
     """Icon of a state in the theme's colour."""
 
-    def __init__(self, state: Standing) -> None:
+    def __init__(self, look_name: str) -> None:
         super().__init__()
-        self._state = state
+        self._look_name = look_name
         self._draw()
 
     def changeEvent(self, event: QEvent) -> None:
@@ -543,5 +558,5 @@ class _Sign(PlainLabel):
             self._draw()
 
     def _draw(self) -> None:
-        colour = tone(self._state.value, QApplication.palette())
-        self.setPixmap(sign(self._state.value, colour, self.devicePixelRatioF()))
+        colour = tone(self._look_name, QApplication.palette())
+        self.setPixmap(sign(self._look_name, colour, self.devicePixelRatioF()))

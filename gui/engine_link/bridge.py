@@ -429,6 +429,14 @@ class Bridge(LedgerCalls):
         """Hold back batches for a turn or two of the event loop."""
         self._flow.hold(held)
 
+    def create_root(self) -> None:
+        """Create the removed folder of the ledger again, and list it."""
+
+        async def create(engine: Engine) -> None:
+            await engine.create_root()
+
+        self.ask(create, lambda _: self.rescan(), name="create the folder")
+
     def rescan(self) -> None:
         """Rescan every folder now, and retry a ledger that failed to open."""
         self._look.set()
@@ -445,6 +453,12 @@ class Bridge(LedgerCalls):
     def own_tasks(self) -> tuple[TaskId, ...]:
         """What this window runs or has queued."""
         return () if self._engine is None else self._engine.own.task_ids
+
+    @property
+    def waiting_tasks(self) -> tuple[TaskId, ...]:
+        """What this window has queued and not started."""
+        executor = self._engine.own.executor if self._engine is not None else None
+        return () if executor is None else tuple(filter(executor.waits, self.own_tasks))
 
     async def close(self) -> None:
         """Stop following, cancel running tasks and close the browser within about 5 s."""

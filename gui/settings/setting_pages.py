@@ -468,7 +468,8 @@ class SettingPages(QObject):
     def _general(self) -> Page:
         tr = self.tr
         asked, kept = ("ask", tr("Ask")), ("keep", tr("Keep them running in the tray"))
-        quitting = Choice((asked, kept, ("cancel", tr("Cancel them and quit"))))
+        finished = ("finish", tr("Finish them, then quit"))
+        quitting = Choice((asked, kept, finished, ("cancel", tr("Cancel them and quit"))))
         items = (
             *self._language(),
             Item("desktop.start_hidden", tr("At the start"), Switch(tr("Start minimised"))),

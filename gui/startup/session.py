@@ -56,12 +56,12 @@ class Session(QObject):
         self.window = window or _window_on(Bridge(settings, accepts=accepts), settings, memory)
         self.bridge = self.window.bridge
         context, remember = self.window.context, self.window.remember
-        show_tasks = self.window.arrivals.show_tasks
-        self._desktop = DesktopIntegration(context, remember, show_tasks) if accepts else None
+        show_tasks, finish = self.window.arrivals.show_tasks, self.window.finish_quit
+        leaving = QuitHandler(context, remember, finish)
+        self._desktop = DesktopIntegration(context, leaving, show_tasks) if accepts else None
         if accepts:
             ProgramAccess(context)
-        citizen = self._desktop
-        self.leaving = citizen.leaving if citizen else QuitHandler(context, remember, lambda: None)
+        self.leaving = leaving
         self.leaving.left.connect(self._end)
         self.window.close_wanted.connect(self.leaving.close)
         self.window.quit_wanted.connect(self.leaving.quit)

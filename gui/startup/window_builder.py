@@ -19,6 +19,7 @@ from gui.commands.deleting import Deleting, UndoAction
 from gui.commands.exporting import Exporting
 from gui.commands.force_complete import ForceComplete
 from gui.commands.help_actions import HelpActions
+from gui.commands.hold_starts import HoldStarts
 from gui.commands.ledger_actions import LedgerActions, LedgerDisplay, LedgerTrouble, WatchOnly
 from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
@@ -30,6 +31,7 @@ from gui.context.actions import OVERVIEW, Actions
 from gui.context.open_ledgers import SideBySide
 from gui.context.scope import Scope
 from gui.context.window_context import Desk, WindowContext
+from gui.desktop.finish_quit import FinishThenQuit
 from gui.desktop.notifications import make_bell
 from gui.details.page_tab import PageWatching
 from gui.details.panel import Details, RerunLinks, Several, add_tab_keys
@@ -52,6 +54,7 @@ from gui.tasks.task_model import TaskModel
 from gui.tasks.task_table import TaskTable
 from gui.window.list_area import ListArea, SortMenu, WaysOut, follow_table
 from gui.window.main_window import FIRST_SIZE, SIDEBAR_WIDTH, MainWindow, WindowParts
+from gui.window.meters import Meters
 from gui.window.status_bar import StatusBar, Trouble
 
 Broken = Callable[[str, Exception], object]
@@ -149,6 +152,7 @@ class WindowBuilder:
             open_folder=window.choose_folder,
             clear_filter=p.narrowing.clear,
             rescan=bridge.rescan,
+            create_root=bridge.create_root,
         )
         p.area = ListArea(self._table, ways_out, window)
         p.column = QVBoxLayout()
@@ -171,6 +175,7 @@ class WindowBuilder:
         p.ledger_display = LedgerDisplay(
             context, p.sidebar, p.narrowing, p.status.show_beside, p.copying.show_several
         )
+        p.finish_quit = FinishThenQuit(context)
         p.shortcuts = Shortcuts(context)
 
     def _lay_out(self) -> None:
@@ -178,7 +183,7 @@ class WindowBuilder:
         p, middle = self.parts, QWidget(self._window)
         middle.setLayout(p.column)
         bars = (p.context.news_bar, p.undo_bar, p.reports.bar, p.reports.aside)
-        parts = (p.banner, p.filter_bar, (p.area, 1), *bars)
+        parts = (p.finish_quit.bar, p.banner, p.filter_bar, (p.area, 1), *bars)
         arrange(p.column, *parts, margins=(8, 8, 8, 4), spacing=6)
         p.tall, p.wide = QSplitter(Qt.Orientation.Vertical), QSplitter()
         p.tall.addWidget(middle)
@@ -280,6 +285,17 @@ def _ledger_trouble(window: MainWindow, p: WindowParts) -> None:
     window.insert_bar(part.bar, after=p.banner)
 
 
+def _hold_starts(window: MainWindow, p: WindowParts) -> None:
+    window.insert_bar(HoldStarts(p.context, p.bulk, p.reports).bar, after=p.banner)
+
+
+def _meters(_: MainWindow, p: WindowParts) -> None:
+    meters = Meters(p.context)
+    meters.changed.connect(p.status.fit)
+    meters.clicked.connect(p.context.actions["statistics"].trigger)
+    p.status.add_meters(meters)
+
+
 def _updates(_: MainWindow, p: WindowParts) -> None:
     if build_info().offers_updates:
         # Most programs offer none, and its HTTP client takes 12 ms to import.
@@ -349,6 +365,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("open_result", lambda _, p: Viewing(p.context)),
     ("force_complete", lambda _, p: ForceComplete(p.context, p.bulk, p.reports)),
     ("cancel_listed", lambda _, p: CancelListed(p.context, p.requests, p.bulk, p.reports)),
+    ("hold_starts", _hold_starts),
     ("deleting", _deleting),
     ("undo", lambda _, p: UndoAction(p.context)),
     ("task_links", lambda _, p: add_link_action(p.context)),
@@ -365,6 +382,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
     ("palette", lambda _, p: Palette(p.context, p.requests.starting)),
     ("appearance", lambda _, p: Appearance(p.context)),
     ("help_actions", _help_actions),
+    ("meters", _meters),
     ("notifications", _notifications),
     ("updates", _updates),
     ("contrast", lambda _, p: Contrast(p.context)),

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, QSize, QStandardPaths, Qt, QUrl
+from PySide6.QtCore import (
+    QCoreApplication,
+    QObject,
+    QSize,
+    QStandardPaths,
+    Qt,
+    QTimer,
+    QUrl,
+)
 from PySide6.QtGui import (
     QDesktopServices,
     QGuiApplication,
@@ -38,6 +47,7 @@ from gui.style.widgets import arrange
 
 WIDTH = 440
 BUTTON = QSize(96, 30)
+OPENER_LOOK_MS, OPENER_LOOKS = 250, 40  # xdg-open tries one program after another
 _AROUND = 80  # Pixels at both sides of the buttons: margins and window frame
 
 
@@ -223,8 +233,54 @@ def documents(last: str = "") -> str:
 
 def show_folder(folder: Path) -> None:
     """Open `folder` in the desktop's file manager, or show its path if there is none."""
-    if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
+    opener = _failing_opener()
+    if opener:
+        _FolderOpening(opener, folder)
+    elif not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
         _tell_place(folder)
+
+
+def _failing_opener() -> str:
+    """Return the program whose failure Qt does not report: xdg-open, of X11 desktops.
+
+    Elsewhere Qt reports it, or hands over the leave to come to the front, which a start of ours
+    would lose.
+    """
+    if QGuiApplication.platformName() != "xcb":
+        return ""
+    return QStandardPaths.findExecutable("xdg-open")
+
+
+class _FolderOpening(QObject):
+    """Wait some seconds for a failure of the opener, which may be the file manager itself."""
+
+    def __init__(self, opener: str, folder: Path) -> None:
+        super().__init__(QApplication.instance())
+        self._folder = folder
+        silent = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            [opener, str(folder)],
+            stdin=silent,
+            stdout=silent,
+            stderr=silent,
+            start_new_session=True,  # a file manager outlives this window
+        )
+        self._looks = OPENER_LOOKS
+        self._timer = QTimer(self, interval=OPENER_LOOK_MS)
+        self._timer.timeout.connect(self._look)
+        self._timer.start()
+
+    def _look(self) -> None:
+        self._looks -= 1
+        code = self._process.poll()
+        if code is None and self._looks:
+            return
+        self._timer.stop()
+        if code is None:
+            self._process.returncode = 0  # it goes on by design: no warning on deletion
+        elif code:
+            _tell_place(self._folder)
+        self.deleteLater()
 
 
 def open_in_browser(address: str) -> None:

@@ -77,6 +77,11 @@ def _kind_sign(name: str, rgba: int, scale: float) -> QPixmap:
     return glyph(name, SIGN_SIZE, QColor.fromRgba(rgba), scale)
 
 
+def bell_sign(colour: QColor, scale: float = 1.0) -> QPixmap:
+    """Return the bell of a task of whose end the user is notified."""
+    return _kind_sign("bell", colour.rgba(), scale)
+
+
 _RING = QRectF(1.5, 1.5, 11, 11)
 
 
@@ -417,6 +422,12 @@ class RowDelegate(QStyledItemDelegate):
     ) -> None:
         left, top, width, height = box
         inks = self._tone("muted", marked), self._tone("line", marked)
+        if row.awaited:
+            first = left if self._mirrored else left + width - SIGN_SIZE
+            bell = bell_sign(self._tone("accent", marked), self._view.devicePixelRatioF())
+            painter.drawPixmap(first, top + (height - SIGN_SIZE) // 2, bell)
+            left += SIGN_SIZE + SIGN_GAP if self._mirrored else 0
+            width -= SIGN_SIZE + SIGN_GAP
         for badge in self._badges(row):
             wide = badge_width(self._metrics, badge)
             if width > 2.4 * wide:

@@ -349,8 +349,10 @@ COLUMNS: tuple[Column, ...] = (
         44,
         lambda row, _: row.name,
         attrgetter("folded_name"),
-        # Foreign and forced tasks carry a badge in this cell.
-        lambda row: (row.name, row.view.foreign, *words.marks(row.view), forced_at(row)),
+        # Foreign and forced tasks carry a badge in this cell, awaited ones a bell.
+        lambda row: (
+            *(row.name, row.awaited, row.view.foreign, *words.marks(row.view), forced_at(row)),
+        ),
         paint="task",
         least=26,
     ),
@@ -549,6 +551,7 @@ def spoken(row: Row, column: Column, now_ms: float) -> str:
     """
     if column.key in ("attention", "task"):
         sentence = words.row_sentence(row.view, row.status)
+        sentence += f", {words.say('row.sentence.awaited')}" if row.awaited else ""
         needs = column.text(row, now_ms) if column.key == "attention" else ""
         return f"{sentence}. {needs}" if needs else sentence
     if column.key in ("progress", "budget", "changes"):

@@ -101,7 +101,7 @@ def _name(key: str) -> str:
 
 def counted(record: TaskRecord) -> dict[str, object]:
     """Return the fields of the record that budgets are computed from, named as in meta.json."""
-    names = ("kind", "policy", "counters", "created_at", "started_at", "ended_at")
+    names = ("kind", "status", "policy", "counters", "created_at", "started_at", "ended_at")
     found = {name: getattr(record, name) for name in names}
     ours = record.engine
     measured = {"lasted_ms": ours.lasted_ms, "lasted_at": ours.lasted_at} if ours else {}
@@ -167,7 +167,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     """The values of one task in the table, with times in ms since 1970 and `rate` per second.
 
     `kind` is the name for people, `about.kind` the one on disk.
-    `needs` omits acknowledged reasons; `quiet` says that all reasons were acknowledged. `worst` is
+    `needs` omits acknowledged reasons; `quiet` says that all reasons were acknowledged, `awaited`
+    that the user is notified of the end. `worst` is
     the share of the fullest budget, 1 at its limit. `started_at` and `ended_at` are copied from the
     record, even where they are no valid times. `calm`, `rank`, `folded_name` and `share` are sort
     values: reading a field is six times faster than calling a function of the row. Each field takes
@@ -188,6 +189,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     live: bool
     stalled: bool = False
     quiet: bool = False
+    awaited: bool = False
     worst: float | None = None
     rate: float | None = None
     ends_at: float | None = None
@@ -222,7 +224,12 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 def make_row(
-    view: TaskView, pace: Pace | None, now_ms: float, acknowledged: Collection[str] = ()
+    view: TaskView,
+    pace: Pace | None,
+    now_ms: float,
+    acknowledged: Collection[str] = (),
+    *,
+    awaited: bool = False,
 ) -> Row:
     """Build the row of `view`, with the speed from `pace` for a running task.
 
@@ -245,6 +252,7 @@ def make_row(
         rank=_RANK[state],
         stalled=Reason.STALLED in found,
         quiet=bool(found) and not needs,
+        awaited=awaited,
         worst=fullest(record, now_ms),
         about=about,
         **_said(view, record),

@@ -306,6 +306,7 @@ class TaskModel(RowsModel):
     counts_changed = Signal(object)
     shown_changed = Signal(int, int)
     order_changed = Signal()
+    ticked = Signal()  # ages were repainted
 
     def __init__(
         self, parent: QObject | None = None, *, now_ms: Callable[[], float] = wall_ms
@@ -436,6 +437,11 @@ class TaskModel(RowsModel):
         self._order.acknowledged = seen
         self.put_many(self._order.to_judge(ids))
 
+    def mark_awaited(self, awaited: Collection[str], ids: Iterable[str]) -> None:
+        """Set the tasks of whose end the user is notified, and update the changed tasks `ids`."""
+        self._order.awaited = awaited
+        self.put_many(self._order.to_judge(ids))
+
     def tick(self) -> None:
         """Repaint the visible cells whose text has changed with time alone."""
         now = self._now_ms()
@@ -454,6 +460,7 @@ class TaskModel(RowsModel):
         for number, rows in aged.items():
             for start, end in runs(rows):
                 self.dataChanged.emit(self.index(start, number), self.index(end, number))
+        self.ticked.emit()
 
     def _judge_due(self) -> None:
         """Update tasks that time may have changed, in slices: thousands can stall at once."""

@@ -396,6 +396,7 @@ class TaskOrder:
         self.unread: dict[str, TaskView] = {}
         # Acknowledged reasons by task id: `engine.query.attention_reasons.seen`.
         self.acknowledged: Mapping[str, Collection[str]] = {}
+        self.awaited: Collection[str] = ()  # tasks of whose end the user is notified
         self._judge_anew: set[str] = set()
         self._alarms: list[tuple[float, str]] = []
         self._alarm_of: dict[str, float] = {}
@@ -482,7 +483,8 @@ class TaskOrder:
         if after is None or task_id not in self._alarm_of:
             self._watch(view, now_ms)
         if after is None:
-            after = make_row(view, pace, now_ms, self.acknowledged.get(task_id, ()))
+            seen, awaited = self.acknowledged.get(task_id, ()), task_id in self.awaited
+            after = make_row(view, pace, now_ms, seen, awaited=awaited)
             self._judge_anew.discard(task_id)
             self._count(before, after)
         self.rows[task_id] = after

@@ -157,6 +157,11 @@ class RowChoice(QTableView):
         if rows:
             self._make_current(rows[0])
 
+    def show_current(self) -> None:
+        """Scroll to the current row, as after the list became shorter."""
+        if self.currentIndex().isValid():
+            self.scrollTo(self.currentIndex(), QAbstractItemView.ScrollHint.EnsureVisible)
+
     def move_on_after(self, ids: Iterable[str]) -> None:
         """Select the next row when the selected `ids` have left the list by an action."""
         leaving, model = frozenset(ids), self.tasks

@@ -35,6 +35,7 @@ class WaysOut:
     open_folder: Callable[[], object]
     clear_filter: Callable[[], object]
     rescan: Callable[[], object]
+    create_root: Callable[[], object]
 
 
 class ListArea(QWidget):
@@ -53,6 +54,7 @@ class ListArea(QWidget):
         self._trouble: EngineError | None = None
         self._gone, self._others = "", False
         self._accepts: bool | None = None
+        self._offers_root: bool | None = None
         self._root = ""
         self._ways = ways
         self._table, self._skeleton = table, Skeleton(self)
@@ -74,12 +76,17 @@ class ListArea(QWidget):
     def _lay_out(self) -> None:
         arrange(QVBoxLayout(self), self._bar, (self._stack, 1), self._reading, margins=0, spacing=0)
         self.show_nearest(())
-        self._broken.show_choices(
-            (
-                Choice(self.tr("Try again"), self._ways.rescan),
-                Choice(self.tr("Open another folder…"), self._ways.open_folder),
-            )
-        )
+        self._offer_ways(gone=False)
+
+    def _offer_ways(self, *, gone: bool) -> None:
+        """Offer the ways out of a trouble; the buttons stay as long as it is of the same sort."""
+        if gone is self._offers_root:
+            return
+        self._offers_root = gone
+        again = Choice(self.tr("Try again"), self._ways.rescan)
+        other = Choice(self.tr("Open another folder…"), self._ways.open_folder)
+        create = Choice(self.tr("Create the folder again"), self._ways.create_root)
+        self._broken.show_choices((again, create, other) if gone else (again, other))
 
     @property
     def state(self) -> str:
@@ -201,6 +208,7 @@ class ListArea(QWidget):
             )
 
     def _say_what_is_broken(self) -> None:
+        self._offer_ways(gone=self._trouble is None)
         again = self.tr("The window looks again every 2 seconds.")
         if self._trouble is not None:
             self._broken.show_words(language.title(self._trouble), self.trouble_words, again)

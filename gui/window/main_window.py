@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gui.commands.ledger_actions import LedgerDisplay
     from gui.commands.task_requests import Requests, StartedTaskSelector
     from gui.context.window_context import WindowContext
+    from gui.desktop.finish_quit import FinishThenQuit
     from gui.details.panel import Details
     from gui.engine_link.subscription import RepaintThrottle
     from gui.filters.active_filter import ActiveFilter
@@ -78,6 +79,7 @@ class WindowParts:
     arrivals: LaunchHandler
     ledger_display: LedgerDisplay
     shortcuts: Shortcuts
+    finish_quit: FinishThenQuit
 
 
 class MainWindow(QMainWindow):
@@ -102,6 +104,7 @@ class MainWindow(QMainWindow):
         self._health: Health | None = None
         self._followed: str | None = None
         self._seen: TaskView | None = None  # The view that the details show
+        self._has_chosen = False  # Until then the list has the room of the details
         self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
         self.resize(first_size(self.screen().availableSize()))
         self.restoreGeometry(memory.shape("window"))
@@ -129,7 +132,7 @@ class MainWindow(QMainWindow):
         )
         self.bulk, self.reports, self.requests = parts.bulk, parts.reports, parts.requests
         self.trouble, self.arrivals = parts.trouble, parts.arrivals
-        self.ledger_display = parts.ledger_display
+        self.ledger_display, self.finish_quit = parts.ledger_display, parts.finish_quit
         self._parts = parts
         self._connect_actions()
         self._connect_list()
@@ -168,6 +171,7 @@ class MainWindow(QMainWindow):
             self.acts[key].triggered.connect(lambda _=False, slot=slot: slot())
         self.acts["sidebar"].toggled.connect(self.sidebar.setVisible)
         self.acts["details"].toggled.connect(self._arrange)
+        self.acts["details"].triggered.connect(self._ask_for_pane)
         self.area.populated.connect(self._arrange)
 
     def _slots(self) -> dict[str, Callable[[], object]]:
@@ -201,6 +205,8 @@ class MainWindow(QMainWindow):
         self.model.counts_changed.connect(self.sidebar.show_counts)
         self.model.shown_changed.connect(lambda *_: self._show_numbers())
         self.details.wants_events.connect(self.bridge.follow_events)
+        self.details.overview.aged.connect(self.model.tick)  # one clock for both
+        self.model.ticked.connect(self.details.overview.show_age)
         self.details.wants_folder.connect(lambda _: self.show_task_folder())
         self.narrowing.changed.connect(self._show_numbers)
         self.filter_bar.left.connect(self.table.setFocus)
@@ -245,7 +251,12 @@ class MainWindow(QMainWindow):
         self.area.show_gone(gone, others=bool(self.beside.states) or health.away)
         accepts = health.engine == "ready" and not health.read_only
         self.area.show_accepting(accepts)
-        self.acts.allow_starts(accepts, retold(health.read_only))
+        why_not = retold(health.read_only)
+        if health.ends_after_running:
+            why_not = self.tr("This window quits when its running tasks have ended.")
+        elif gone:
+            why_not = gone
+        self.acts.allow_starts(accepts and not (health.ends_after_running or gone), why_not)
 
     def _show_programs(self) -> None:
         self.status.show_programs(self.bridge.programs.status)
@@ -275,12 +286,27 @@ class MainWindow(QMainWindow):
         if list(ids) != self.scope.ids():
             self.started_task_selector.forget()
         self.scope.choose(ids)
+        self._show_pane()
         self._follow(ids[0] if len(ids) == 1 else None)
 
     def _show_all_chosen(self) -> None:
         self.started_task_selector.forget()
         self.scope.choose_matching()
+        self._show_pane()
         self._follow(None)
+
+    def _show_pane(self) -> None:
+        """Show the details for the first choice; the row stays in sight."""
+        if not self._has_chosen and len(self.scope):
+            self._has_chosen = True
+            self._arrange()
+            self.tall.refresh()  # Qt would lay it out later, and the row be out of sight until then
+            self.table.show_current()
+
+    def _ask_for_pane(self, wanted: bool) -> None:
+        """Show the details without a choice, where the user asks for them."""
+        self._has_chosen = self._has_chosen or wanted
+        self._arrange()
 
     def _follow(self, one: str | None) -> None:
         if one != self._followed:
@@ -289,10 +315,10 @@ class MainWindow(QMainWindow):
             self._show_details()
 
     def _arrange(self, *_: object) -> None:
-        """Hide filter and details for an empty list."""
+        """Hide filter and details for an empty list, and the details until a row is chosen."""
         populated = self.area.state not in ("empty", "trouble")
         self.filter_bar.setVisible(populated)
-        shown = populated and self.acts["details"].isChecked()
+        shown = populated and self.acts["details"].isChecked() and self._has_chosen
         self.details.setVisible(shown)
         self.bridge.show_events(shown)
 

@@ -24,7 +24,7 @@ from gui.style.icons import wear
 from gui.style.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
 from gui.style.widgets import arrange
 
-ROOT_CHARS, LEAST_CHARS = 60, 14
+ROOT_CHARS, ROOM_CHARS, LEAST_CHARS = 60, 30, 14  # ROOM_CHARS: beside the meters
 SPACING = 8  # Pixels around each part
 BROWSER_CHARS = 60
 
@@ -101,6 +101,7 @@ class StatusBar(QStatusBar):
             if number:
                 self.addWidget(_rule(self))
             self.addWidget(part)
+        self._meters: QWidget | None = None
         self.addPermanentWidget(self.ground)
         self.addPermanentWidget(self.programs)
         self.addPermanentWidget(self.beside)
@@ -111,6 +112,12 @@ class StatusBar(QStatusBar):
         self.programs.clicked.connect(self.programs_clicked)
         self.root.clicked.connect(self.root_clicked)
         self.beside.link.clicked.connect(self.beside_clicked)
+
+    def add_meters(self, meters: QWidget) -> None:
+        """Show figures after the state of the watch, while the bar has room for them."""
+        self._meters = meters
+        self.addWidget(meters)
+        self.fit()
 
     def show_health(self, health: Health) -> None:
         self.engine.show_state(*self._engine(health))
@@ -124,12 +131,12 @@ class StatusBar(QStatusBar):
         self.work.setToolTip(plain_tip(hint))
         self.work.setAccessibleDescription(hint)
         self._root = health.root
-        self._fit()
+        self.fit()
 
     def show_beside(self, tone_name: str, words: str, hint: str) -> None:
         """Show the summary from `ledger_words.summed_up`; an empty `hint` hides it."""
         self.beside.show_state(tone_name, words, hint)
-        self._fit()
+        self.fit()
 
     def show_programs(self, status: ServerStatus) -> None:
         """Show that other programs may connect, or why they cannot."""
@@ -147,20 +154,30 @@ class StatusBar(QStatusBar):
         self.programs.setAccessibleName(words)
         self.programs.setAccessibleDescription(display(hint, MOST_CHARS))
         self.programs.setVisible(runs or failed)
-        self._fit()
+        self.fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fit()
+        self.fit()
 
-    def _fit(self) -> None:
-        """Fit the path into the remaining width, so that no part is pushed out."""
+    def fit(self) -> None:
+        """Fit the path into the remaining width, so that no part is pushed out.
+
+        The meters are hidden where the path would become too short.
+        """
         if not self._root:
             return
         beside = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
-        others = [one for one in beside if one is not self.root and not one.isHidden()]
-        taken = sum(one.sizeHint().width() + SPACING for one in others)
-        chars = (self.width() - taken) // self.fontMetrics().averageCharWidth()
+        parts = (self.root, self._meters)
+        others = [one for one in beside if one not in parts and not one.isHidden()]
+        left = self.width() - sum(one.sizeHint().width() + SPACING for one in others)
+        letter = self.fontMetrics().averageCharWidth()
+        if self._meters is not None:
+            wide = self._meters.sizeHint().width() + SPACING
+            has_room = left - wide >= ROOM_CHARS * letter
+            self._meters.setVisible(has_room)
+            left -= wide if has_room else 0
+        chars = left // letter
         path = elide_middle(short_path(self._root), max(LEAST_CHARS, min(chars, ROOT_CHARS)))
         self.root.show_path(path, self.tr("Open {0}").format(self._root))
 
@@ -201,6 +218,8 @@ class StatusBar(QStatusBar):
         words = words.format(health.running, health.slots)
         if health.queued:
             words += " · " + self.tr("{0} waiting").format(health.queued)
+        if health.hold is not None:
+            words += " · " + self.tr("starts held")
         return words
 
 

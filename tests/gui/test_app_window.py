@@ -251,9 +251,30 @@ async def test_a_pane_can_be_hidden_and_comes_back(home: Path, key: str) -> None
     await asyncio.to_thread(written_by_another, home)
     async with opened(home) as session:
         pane = getattr(session.window, key)
+        session.window.table.selectRow(0)
         look: Callable[[], bool] = pane.isVisible
         assert look()
         session.window.acts[key].trigger()
         assert not look()
         session.window.acts[key].trigger()
         assert look()
+
+
+async def test_the_list_has_the_room_of_the_details_until_a_row_is_chosen(home: Path) -> None:
+    ids = await asyncio.to_thread(written_by_another, home, 60)
+    async with opened(home) as session:
+        window = session.window
+        assert window.details.isHidden()
+        window.acts["details"].trigger()
+        window.acts["details"].trigger()
+        assert window.details.isVisible()  # who asks for the pane gets it
+    async with opened(home) as session:
+        window = session.window
+        whole = window.table.height()
+        window.table.select_ids([ids[0]])  # the oldest, which stands last
+        assert window.details.isVisible()
+        assert window.table.height() < whole
+        at = window.table.visualRect(window.table.currentIndex())
+        assert window.table.viewport().rect().contains(at)
+        window.acts["none"].trigger()
+        assert window.details.isVisible()  # nothing moves under the pointer

@@ -116,6 +116,26 @@ def test_what_was_asked_to_stop_is_not_found_as_running_but_by_its_word_on_disk(
     assert list(found.values()) == [both[:1], both, both, both[1:]]
 
 
+async def test_runs_that_need_help_have_a_line_of_their_own(home: Path) -> None:
+    async with opened(home) as session:
+        window = session.window
+        helped = [a_view(number, "NEEDS_HELP", kind="task_run") for number in (1, 2)]
+        window.model.put_many([*helped, a_view(3, "DREAMING"), a_view(4, "COMPLETED")])
+        window.table.selectAll()
+        page: Any = window.findChild(Several)
+        lines = {
+            line._word.text(): line._number.text()
+            for line in page._lines.values()
+            if line._word.isVisible()
+        }
+        assert lines == {"Completed": "1", "In another state": "1", "Needs help": "2"}
+        page._lines["needs_help"].only.click()
+        assert set(window.table.selected_ids()) == {task_id(1), task_id(2)}
+        window.table.selectAll()
+        page._lines["unknown"].only.click()
+        assert window.table.selected_ids() == [task_id(3)]
+
+
 async def test_the_details_of_a_selection_say_what_stands_in_two_lines(home: Path) -> None:
     async with opened(home) as session:
         window = session.window

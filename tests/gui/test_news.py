@@ -215,8 +215,28 @@ async def test_what_completed_is_listed_and_rings_no_bell_outside(home: Path) ->
         running_then(session, "COMPLETED", range(1, 2))
         await changed_
         assert [entry.title for entry in news.entries] == ["A task is completed"]
-        assert news.unread == 1
+        assert news.unread == 0  # the bell counts what needs a person
         assert pops == []
+
+
+async def test_completed_tasks_are_one_line_with_their_number(home: Path) -> None:
+    async with opened(home, **NO_BROWSER) as session:
+        session.window.hide()
+        news = news_of(session)
+        for first, number in ((1, 1), (2, 2), (4, 5)):
+            changed_ = heard(news.changed)
+            news._grouping._open_at = 0.0  # as after ten quiet seconds
+            running_then(session, "COMPLETED", range(first, first + number))
+            await changed_
+        (entry,) = news.entries
+        assert entry.title == "8 tasks finished"
+        assert len(entry.task_ids) == 8
+        changed_ = heard(news.changed)
+        news._grouping._open_at = 0.0
+        running_then(session, "FAILED", range(20, 21))
+        await changed_
+        assert [one.title for one in news.entries] == ["A task failed", "8 tasks finished"]
+        assert news.unread == 1
 
 
 async def test_a_task_that_needs_a_person_says_what_for_and_may_ring(home: Path) -> None:

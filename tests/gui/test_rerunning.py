@@ -109,6 +109,21 @@ def test_the_dry_run_starts_nothing_by_default(qapp: QApplication, qtbot: Any) -
     assert dialog.answer == "leave"
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_dry_run_says_how_many_browser_windows_open(
+    qapp: QApplication, qtbot: Any, number: int
+) -> None:
+    recordings = [a_task(20 + one, kind="recording", args={}) for one in range(number)]
+    headless = a_task(30, kind="recording", args={"headless": True})
+    dialog = RerunDialog(repeats([*MIXED, *recordings, headless]))
+    qtbot.addWidget(dialog)
+    said = {1: "1 opens a browser window.", 2: "2 open browser windows, as many"}[number]
+    assert any(line.startswith(said) for line in words_of(dialog))
+    plain = RerunDialog(repeats([*MIXED, headless]))
+    qtbot.addWidget(plain)
+    assert not any("browser window" in line for line in words_of(plain))
+
+
 def test_the_start_button_is_hidden_without_tasks(qapp: QApplication, qtbot: Any) -> None:
     dialog = RerunDialog(repeats(MIXED[7:]))
     qtbot.addWidget(dialog)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel
 
 from engine.model.config import Settings
@@ -15,8 +17,11 @@ from engine.model.errors import TaskNotFound
 from engine.model.records import Health
 from engine.text.words import why
 from gui.engine_link.bridge import Bridge
-from tests.gui.live_tasks import FAST, ended, start, written_by_another
-from tests.gui.windows import heard, opened, until
+from gui.style.questions import Question, _FolderOpening
+from gui.tasks.columns import COLUMNS
+from tests.gui.live_tasks import FAST, ended, running, start, written_by_another
+from tests.gui.windows import appearing, heard, opened, press, until
+from tests.support import engines
 from tests.support.endless_site import endless
 
 
@@ -165,3 +170,60 @@ async def test_a_task_with_a_lost_folder_fails(home: Path, site: Any, what: str)
         assert session.bridge.own_tasks == ()
         aside.rename(place)
         assert await ended(session, task_id) == "FAILED"
+
+
+async def test_a_removed_folder_is_created_again_by_a_button(home: Path) -> None:
+    async with opened(home) as session:
+        window, bridge = session.window, session.bridge
+        shutil.rmtree(home / "tasks")
+        bridge.rescan()
+        await until(lambda: window.area.state == "trouble", bridge.health)
+        assert not window.acts["new"].isEnabled()
+        assert "gone" in window.acts["new"].toolTip()
+        told = heard(bridge.loaded)
+        press(window.area, "Create the folder again")
+        await told
+        await until(lambda: window.acts["new"].isEnabled(), bridge.health)
+        assert window.area.state == "empty"
+        assert (home / "tasks").is_dir()
+
+
+async def test_list_and_overview_tell_the_same_age(home: Path, site: Any) -> None:
+    async with opened(home) as session:
+        window = session.window
+        task_id = await running(session, f"{site.url}/hang")
+        window.table.select_ids([task_id])
+        age = next(number for number, one in enumerate(COLUMNS) if one.key == "age")
+        seen = set[str]()
+
+        def compare() -> bool:
+            row = window.model.row_of(task_id)
+            listed = str(window.model.index(row, age).data())
+            assert f"({listed} ago)" in window.details.overview.text_of("created")
+            seen.add(listed)
+            return len(seen) > 2
+
+        await until(compare, window.model.ticked)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="xdg-open is a program of X11 desktops")
+@pytest.mark.parametrize("code", [0, 3])
+async def test_a_desktop_without_a_file_manager_gets_the_path_to_copy(
+    home: Path, tmp_path: Path, code: int
+) -> None:
+    opener = tmp_path / "xdg-open"
+    opener.write_text(f"#!/bin/sh\nexit {code}\n")
+    opener.chmod(0o700)
+    async with opened(home) as session:
+        if code:
+            with appearing(Question) as shown:
+                opening = _FolderOpening(str(opener), home / "tasks")
+                question = await shown
+            assert "No program here shows folders." in question.accessibleName()
+            press(question, "Copy the path")
+            assert QGuiApplication.clipboard().text() == str(home / "tasks")
+        else:
+            opening = _FolderOpening(str(opener), home / "tasks")
+            process = opening._process
+            await engines.until(lambda: process.returncode is not None)
+            assert not any(one.isVisible() for one in session.window.findChildren(Question))

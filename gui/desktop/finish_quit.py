@@ -1,0 +1,127 @@
+"""Finish what runs, then quit: no new starts here, the wait for running tasks, and the end."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal
+
+from engine.model.records import Health, TaskView
+from engine.text.words import count
+from gui.context.window_context import WindowContext
+from gui.style.banners import Banner, Choice
+
+LEFT = "not-started"  # In the memory, with the ledger: tasks that waited when the program quit
+
+
+class FinishThenQuit(QObject):
+    """Action `finish_quit`, and the `bar` that shows how many tasks the end waits for.
+
+    `finished` reports that this program runs no task any more. Tasks that still wait then are
+    cancelled like at every end of the program, and offered again at the next start.
+    """
+
+    wanted = Signal()
+    finished = Signal()
+
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
+        self._told: tuple[int, int] | None = None
+        self.is_active = False
+        self.bar = Banner(ctx.parent)
+        self.bar.closed.connect(self.stop)
+        words = self.tr("&Finish running tasks, then quit")
+        ctx.actions.add("finish_quit", words).triggered.connect(self.wanted)
+        ctx.actions.allow("finish_quit", False)
+        ctx.bridge.health.connect(self._show_health)
+        ctx.bridge.loaded.connect(self._offer_left)
+
+    @property
+    def running(self) -> int:
+        """How many tasks run in this program."""
+        return self._ctx.bridge.look_at_health().running
+
+    def begin(self) -> None:
+        """Start no new task here, and wait for the running ones."""
+        if self.is_active:
+            return
+        self.is_active, self._told = True, None
+        self._ctx.bridge.engine.start_hold.close_to_starts(True)
+        self._ctx.bridge.show_health()
+        self._show_health(self._ctx.bridge.look_at_health())
+
+    def stop(self) -> None:
+        """Stay, and start waiting tasks again."""
+        if self.is_active:
+            self.is_active = False
+            self.bar.setVisible(False)
+            self._ctx.bridge.engine.start_hold.close_to_starts(False)
+            self._ctx.bridge.show_health()
+
+    def _show_health(self, health: Health) -> None:
+        why_not = self.tr("No task runs in this window.")
+        able = health.running > 0 and not self.is_active
+        self._ctx.actions.allow("finish_quit", able, "" if self.is_active else why_not)
+        if not self.is_active:
+            return
+        if not health.running:
+            self._end()
+        elif (health.running, health.queued) != self._told:
+            self._told = health.running, health.queued
+            self._tell(*self._told)
+
+    def _tell(self, running: int, queued: int) -> None:
+        title = (
+            self.tr("Quits when 1 task has ended")
+            if running == 1
+            else self.tr("Quits when {0} tasks have ended").format(count(running))
+        )
+        words = self.tr("This window starts nothing more.")
+        if queued:
+            words += " " + (
+                self.tr("1 waiting task is cancelled then and offered at the next start.")
+                if queued == 1
+                else self.tr(
+                    "{0} waiting tasks are cancelled then and offered at the next start."
+                ).format(count(queued))
+            )
+        choices = (
+            Choice(self.tr("Don’t quit"), self.stop),
+            Choice(self.tr("Quit now"), self._end),
+        )
+        self.bar.tell(title, words, choices, tone_name="accent")
+
+    def _end(self) -> None:
+        self.is_active = False
+        views = map(self._ctx.model.view_of, self._ctx.bridge.waiting_tasks)
+        left = tuple(view.task_id for view in views if view is not None)
+        self._ctx.memory.keep_names(self._key, left)
+        self.finished.emit()
+
+    @property
+    def _key(self) -> str:
+        root = self._ctx.bridge.look_at_health().root
+        return f"{LEFT}-{root.encode().hex()}"
+
+    def _offer_left(self) -> None:
+        """Offer the tasks that waited when the program quit, once after the start."""
+        self._ctx.bridge.loaded.disconnect(self._offer_left)
+        found = map(self._ctx.model.view_of, self._ctx.memory.names(self._key))
+        views = [view for view in found if view is not None]
+        self._ctx.memory.keep_names(self._key, ())
+        if not views:
+            return
+        title = (
+            self.tr("1 task was not started when the window quit")
+            if len(views) == 1
+            else self.tr("{0} tasks were not started when the window quit").format(
+                count(len(views))
+            )
+        )
+        choice = Choice(self.tr("Start them now"), lambda: self._start(views))
+        self._ctx.news_bar.tell(title, self.tr("They were waiting in the queue."), (choice,))
+
+    def _start(self, views: list[TaskView]) -> None:
+        self._ctx.news_bar.setVisible(False)
+        self._ctx.clear_filter()  # a hidden task cannot be selected
+        self._ctx.table.select_ids([view.task_id for view in views])
+        self._ctx.actions["rerun"].trigger()
