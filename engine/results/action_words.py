@@ -17,9 +17,9 @@ _HISTORY: Final = frozenset({"reload", "back", "forward"})
 
 
 def action_words(action: Mapping[str, Any], *, english: bool = False) -> str:
-    """Return the action in words; "" for anything that is no action of a recording."""
+    """Return the action in words; "" for a type that no recording has."""
     kind = action.get("type")
-    if "n" not in action or not isinstance(kind, str):
+    if not isinstance(kind, str):
         return ""
     say = _english if english else messages.say
     maker = _WORDS.get(kind)

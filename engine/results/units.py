@@ -109,14 +109,14 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
 
 def whole_name(row: Mapping[str, Any]) -> str:
     """Return the name of a unit as stored, however long."""
-    if said := action_words(row):
+    if said := _action(row):
         return said
     return next((one for name in _NAMES if isinstance(one := row.get(name), str) and one), "")
 
 
 def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
     """Summarise one unit from any writer."""
-    reason, action = _reason(row.get("error")), action_words(row)
+    reason, action = _reason(row.get("error")), _action(row)
     return Unit(
         number=number,
         state=_state(row, reason),
@@ -172,6 +172,11 @@ class UnitFilter:
     def wants(self, row: Mapping[str, Any]) -> bool:
         """Do as `passes`, for the unit record itself."""
         return self.passes(unit_of(row, 0))
+
+
+def _action(row: Mapping[str, Any]) -> str:
+    """Return the action of a recording in words; "" for other units, which have no such number."""
+    return action_words(row) if "n" in row else ""
 
 
 def _state(row: Mapping[str, Any], reason: str) -> str:
