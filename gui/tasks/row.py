@@ -113,7 +113,10 @@ _MOST: Final = 20_000  # Most traits cached; beyond that equal tasks may hold se
 
 
 class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """State, kind, host, budget, ledger, client and route, shared by tasks with equal values."""
+    """State, kind, host, budget, ledger, client and route, shared by tasks with equal values.
+
+    `awaited`: the user is notified of the end.
+    """
 
     facets: int = 0
     status: str = ""
@@ -124,12 +127,13 @@ class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
     ledger: str = ""
     client: str = ""
     route: str = ""
+    awaited: bool = False
 
 
 NONE: Final = Traits()
 
 
-def traits(view: TaskView, facets: int, now_ms: float) -> Traits:
+def traits(view: TaskView, facets: int, now_ms: float, awaited: bool = False) -> Traits:
     entry = view.entry
     if not isinstance(entry, TaskRecord):
         return _traits(facets, "", "", "", frozenset(), "", view.ledger)
@@ -140,7 +144,7 @@ def traits(view: TaskView, facets: int, now_ms: float) -> Traits:
     if (ours := entry.engine) is not None:
         client, route = ours.client or "", ours.route or ""
     return _traits(
-        facets, entry.status, entry.kind, host, hosts, budget, view.ledger, client, route
+        facets, entry.status, entry.kind, host, hosts, budget, view.ledger, client, route, awaited
     )
 
 
@@ -167,8 +171,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     """The values of one task in the table, with times in ms since 1970 and `rate` per second.
 
     `kind` is the name for people, `about.kind` the one on disk.
-    `needs` omits acknowledged reasons; `quiet` says that all reasons were acknowledged, `awaited`
-    that the user is notified of the end. `worst` is
+    `needs` omits acknowledged reasons; `quiet` says that all reasons were acknowledged. `worst` is
     the share of the fullest budget, 1 at its limit. `started_at` and `ended_at` are copied from the
     record, even where they are no valid times. `calm`, `rank`, `folded_name` and `share` are sort
     values: reading a field is six times faster than calling a function of the row. Each field takes
@@ -189,7 +192,6 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     live: bool
     stalled: bool = False
     quiet: bool = False
-    awaited: bool = False
     worst: float | None = None
     rate: float | None = None
     ends_at: float | None = None
@@ -204,6 +206,10 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     @property
     def host(self) -> str:
         return self.about.host
+
+    @property
+    def awaited(self) -> bool:
+        return self.about.awaited
 
     @property
     def done(self) -> int | None:
@@ -242,7 +248,7 @@ def make_row(
     found = reasons(view, now_ms, after)
     needs = unseen(view, found, acknowledged) if acknowledged else found
     record = entry if type(entry) is TaskRecord else _NO_RECORD
-    about = traits(view, _mask(facets(view, state, needs)), now_ms)
+    about = traits(view, _mask(facets(view, state, needs)), now_ms, awaited)
     row = Row(
         task_id=entry.task_id,
         view=view,
@@ -252,7 +258,6 @@ def make_row(
         rank=_RANK[state],
         stalled=Reason.STALLED in found,
         quiet=bool(found) and not needs,
-        awaited=awaited,
         worst=fullest(record, now_ms),
         about=about,
         **_said(view, record),
