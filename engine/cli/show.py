@@ -91,8 +91,8 @@ def rich_table(views: Iterable[TaskView]) -> Table:
 
 def changes_of(view: TaskView) -> RunChanges | None:
     """Return the changes that a scheduled run found, where it was compared."""
-    entry = view.entry
-    return entry.engine.changes if isinstance(entry, TaskRecord) and entry.engine else None
+    ours = view.entry.engine if isinstance(view.entry, TaskRecord) else None
+    return ours.schedule.changes if ours is not None and ours.schedule is not None else None
 
 
 def cells(view: TaskView) -> list[str]:

@@ -73,16 +73,25 @@ class RunChanges(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return self.added + self.removed + self.changed
 
 
+class ScheduleLink(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The schedule `id` that started a task.
+
+    `due_at` is the instant at which the task was due (None when a user started it early), `changes`
+    its differences from the run before, and `notify` requests a notification of them.
+    """
+
+    id: str
+    due_at: float | None = None
+    notify: bool = False
+    changes: RunChanges | None = None
+
+
 class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """This program's fields in meta.json, under its key `engine`.
 
     `resumes` marks a crawl that continues its parent, whose pages it carried over. `client` is the
     name of the program that requested the task, `route` how the request came
     (mcp, cli, http); both are None for the window's own requests.
-
-    `schedule_id` is the schedule that started the task, `due_at` the instant at which it was due
-    (None when a user started it early), `changes` its differences from the run before, and
-    `notify_changes` requests a notification of them.
     """
 
     host: str | None = None
@@ -109,10 +118,7 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     lasted_at: float | None = None
     client: str | None = None
     route: str | None = None
-    schedule_id: str | None = None
-    due_at: float | None = None
-    notify_changes: bool = False
-    changes: RunChanges | None = None
+    schedule: ScheduleLink | None = None
 
 
 class TaskRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -157,13 +157,15 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def schedule(self) -> str:
-        return self.fields.schedule_id or ""
+        """Id of the schedule that started it."""
+        link = self.fields.schedule
+        return link.id if link is not None else ""
 
     @property
     def changes(self) -> float:
         """Pages that a scheduled run found changed; unknown where nothing was compared."""
-        found = self.fields.changes
-        return UNKNOWN if found is None else found.total
+        link = self.fields.schedule
+        return UNKNOWN if link is None or link.changes is None else link.changes.total
 
     @property
     def client(self) -> str:

@@ -58,7 +58,7 @@ class ChangesObserver:
         counts = RunChanges(before, found.added, found.removed, found.changed, found.same)
 
         def note(raw: dict[str, Any]) -> None:
-            engine_of(raw)["changes"] = msgspec.to_builtins(counts)
+            engine_of(raw)["schedule"]["changes"] = msgspec.to_builtins(counts)
 
         self._ledger.mutate(self._task_id, note)
 

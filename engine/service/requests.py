@@ -26,7 +26,14 @@ from engine.model.errors import (
 )
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import SIGN
-from engine.model.records import ENVELOPE, PAGES_NAME, TaskId, TaskRecord, Unreadable
+from engine.model.records import (
+    ENVELOPE,
+    PAGES_NAME,
+    ScheduleLink,
+    TaskId,
+    TaskRecord,
+    Unreadable,
+)
 from engine.results.file_reader import TaskFileReader
 from engine.results.units import Unit, UnitState, whole_name
 from engine.schedules.run_changes import ChangesObserver
@@ -65,11 +72,9 @@ class ScheduledRun:
     `confirm` records that the task exists, before anything of it runs.
     """
 
-    schedule_id: str
+    link: ScheduleLink
     task_id: str
     parent: str | None
-    due_at: int | None
-    notify: bool
     confirm: Callable[[], None]
 
 
@@ -461,7 +466,7 @@ class TaskRequests:
         if record.engine is not None and record.engine.contract_id is not None:
             found.append(self._goals.companion(record.engine.contract_id, record.task_id))
         ours = record.engine
-        if ours is not None and ours.schedule_id is not None and ours.parent_task_id is not None:
+        if ours is not None and ours.schedule is not None and ours.parent_task_id is not None:
             ledger, before = self._context.ledger, ours.parent_task_id
             found.append(ChangesObserver(ledger, record.task_id, before))
         return tuple(found)
@@ -484,9 +489,7 @@ class TaskRequests:
             command_task_id=placing.command_task_id,
             metadata=placing.metadata if terms.metadata is None else terms.metadata,
             withheld=placing.withheld or given != placing.args,
-            schedule_id=scheduled.schedule_id if scheduled is not None else None,
-            due_at=scheduled.due_at if scheduled is not None else None,
-            notify_changes=scheduled is not None and scheduled.notify,
+            schedule=scheduled.link if scheduled is not None else None,
         )
 
         def create(contract_id: str | None) -> TaskRecord:

@@ -28,7 +28,7 @@ from engine.model.errors import (
     TaskExists,
     TaskNotFound,
 )
-from engine.model.records import ENVELOPE, TaskRecord, TaskView, Unreadable
+from engine.model.records import ENVELOPE, ScheduleLink, TaskRecord, TaskView, Unreadable
 from engine.schedules.rules import Rule, rule_of
 from engine.schedules.schedule import (
     USUAL_GRACE_MINUTES,
@@ -328,14 +328,8 @@ class Schedules:
     async def _start(self, schedule: Schedule, claim: Claim) -> TaskRecord | None:
         """Create the claimed task and queue it; None when another program was first."""
         confirm = partial(self._store.confirm, schedule.schedule_id, claim.task_id)
-        run = ScheduledRun(
-            schedule.schedule_id,
-            claim.task_id,
-            claim.parent,
-            claim.due_at,
-            schedule.notify,
-            confirm,
-        )
+        link = ScheduleLink(schedule.schedule_id, claim.due_at, schedule.notify)
+        run = ScheduledRun(link, claim.task_id, claim.parent, confirm)
         try:
             return await self._requests.start_scheduled(self._asked(schedule), run)
         except TaskExists:

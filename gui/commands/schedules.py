@@ -69,7 +69,7 @@ class Scheduling(QObject):
         self._requests, self._reports, self._show_query = requests, reports, show_query
         self._list: SchedulesDialog | None = None
         all_ = ctx.actions.add("schedules", self.tr("S&chedules…"), ["Ctrl+Shift+T"], "clock")
-        one = ctx.actions.add("repeat", self.tr("Repeat t&his…"))
+        one = ctx.actions.add("repeat", self.tr("Repeat &by a rule…"))
         all_.triggered.connect(lambda _=False: self.open())
         one.triggered.connect(lambda _=False: self._repeat_chosen())
         requests.starting.repeat_wanted.connect(self._repeat_request)
@@ -101,16 +101,16 @@ class Scheduling(QObject):
         if view is None:
             return
 
-        async def read(engine: Engine) -> Asked:
-            return await engine.requests.asked(view.task_id)
+        async def read(engine: Engine) -> tuple[Asked, str | None]:
+            record = (await engine.tasks.get(view.task_id)).entry
+            ended = isinstance(record, TaskRecord) and record.status == Status.COMPLETED
+            first = view.task_id if ended and not view.ledger else None
+            return await engine.requests.asked(view.task_id), first
 
-        record = view.entry
-        ended = isinstance(record, TaskRecord) and record.status == Status.COMPLETED
-        first = view.task_id if ended and not view.ledger else None
         name = task_name(view)
         self._bridge.ask(
             read,
-            lambda asked: self._ask(asked, name, first),
+            lambda found: self._ask(found[0], name, found[1]),
             self._requests.failed.emit,
             name="read a request",
         )
@@ -167,8 +167,8 @@ class SchedulesDialog(InOrder, QDialog):
         self.banner = Banner(self)
         self.empty = plain_label(
             self.tr(
-                "Nothing repeats yet. “Repeat…” in the start dialog and “Repeat this…” in the menu "
-                "of a task add a schedule."
+                "Nothing repeats yet. “Repeat…” in the start dialog and “Repeat by a rule…” in the "
+                "menu of a task add a schedule."
             ),
             self,
             tone="muted",
@@ -418,7 +418,8 @@ def _id_of(one: ScheduleView | Unreadable) -> str:
 
 def _changes_of(view: TaskView | None) -> Any:
     entry = view.entry if view is not None else None
-    return entry.engine.changes if isinstance(entry, TaskRecord) and entry.engine else None
+    ours = entry.engine if isinstance(entry, TaskRecord) else None
+    return ours.schedule.changes if ours is not None and ours.schedule is not None else None
 
 
 def _differs(schedule: Schedule, rule: Any) -> bool:

@@ -187,10 +187,10 @@ class Watch:
 
 def _or_changed(kind: Kind, record: TaskRecord) -> Kind:
     """Return CHANGED for a completed run whose schedule reports its changes."""
-    ours = record.engine
-    if kind is not Kind.COMPLETED or ours is None or not ours.notify_changes:
+    link = record.engine.schedule if record.engine is not None else None
+    if kind is not Kind.COMPLETED or link is None or not link.notify:
         return kind
-    return Kind.CHANGED if ours.changes is not None and ours.changes.total else kind
+    return Kind.CHANGED if link.changes is not None and link.changes.total else kind
 
 
 def _has_ended(view: TaskView) -> bool:
@@ -504,7 +504,8 @@ class News(QObject):
 def _changes(view: TaskView) -> str:
     """Return what a run found changed, in words."""
     ours = view.entry.engine if isinstance(view.entry, TaskRecord) else None
-    return words.changes(ours.changes if ours is not None else None, spoken=True)
+    link = ours.schedule if ours is not None else None
+    return words.changes(link.changes if link is not None else None, spoken=True)
 
 
 def _is_plain(entry: Entry) -> bool:

@@ -168,7 +168,8 @@ def _record_facts(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator
     yield Fact("kind", words.kind_name(record.kind))
     yield Fact("id", display(plain_id(record.task_id)))
     if record.engine is not None:
-        yield Fact("changes", words.changes(record.engine.changes, spoken=True))
+        link = record.engine.schedule
+        yield Fact("changes", words.changes(link.changes if link else None, spoken=True))
         yield from _links(record.engine)
     if record.odd:
         yield Fact("odd", say("odd.fields", names=", ".join(map(display, record.odd))), "warning")
@@ -202,7 +203,7 @@ def _links(engine: EngineFields) -> Iterator[Fact]:
         "task_run": engine.task_run_id,
         "run": engine.run_id,
         "parent": engine.parent_task_id,
-        "schedule": engine.schedule_id,
+        "schedule": engine.schedule.id if engine.schedule is not None else None,
     }
     yield from (Fact(field, display(plain_id(one or ""), 60)) for field, one in ids.items())
 

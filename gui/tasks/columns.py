@@ -15,7 +15,15 @@ from typing import Any, Final
 from engine.contracts.completing import Guard
 from engine.model.display import display
 from engine.model.ledger_ids import plain_id
-from engine.model.records import ROUTES, TASK_RUN, EngineFields, Status, TaskRecord, Units
+from engine.model.records import (
+    ROUTES,
+    TASK_RUN,
+    EngineFields,
+    RunChanges,
+    Status,
+    TaskRecord,
+    Units,
+)
 from engine.model.status import moment
 from engine.query.attention_reasons import REFUSED_CODE
 from engine.text import words
@@ -188,14 +196,19 @@ def parent(row: Row, _now_ms: float) -> str:
     return display(plain_id(parent_of(row) or ""), 40)
 
 
+def _changes(row: Row) -> RunChanges | None:
+    link = _ours(row).schedule
+    return None if link is None else link.changes
+
+
 def changes_of(row: Row) -> int | None:
     """Return how many pages a scheduled run found changed; None where nothing was compared."""
-    found = _ours(row).changes
+    found = _changes(row)
     return None if found is None else found.total
 
 
 def changes(row: Row, _now_ms: float) -> str:
-    return words.changes(_ours(row).changes)
+    return words.changes(_changes(row))
 
 
 def doing_of(row: Row) -> str | None:
@@ -427,7 +440,7 @@ COLUMNS: tuple[Column, ...] = (
         12,
         changes,
         changes_of,
-        lambda row: _ours(row).changes,
+        _changes,
         align="right",
         least=9,
         yields=2,
@@ -518,7 +531,7 @@ def hint(row: Row, column: Column, now_ms: float) -> str:
     if column.key == "client":
         return words.caller(record_of(row))
     if column.key == "changes":
-        return words.changes(_ours(row).changes, spoken=True)
+        return words.changes(_changes(row), spoken=True)
     if column.key in ("age", "updated"):
         return words.clock(row.created_at if column.key == "age" else row.updated_at)
     return column.text(row, now_ms)

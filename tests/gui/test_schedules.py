@@ -12,7 +12,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from engine.model.records import EngineFields, RunChanges, Status, TaskRecord, TaskView
+from engine.model.records import (
+    EngineFields,
+    RunChanges,
+    ScheduleLink,
+    Status,
+    TaskRecord,
+    TaskView,
+)
 from engine.schedules.rules import Rule
 from engine.schedules.schedule import Schedule, StoredRequest
 from gui.commands.schedules import SchedulesDialog
@@ -41,7 +48,7 @@ async def ended_run(session: Session, number: int) -> list[TaskRecord]:
     def runs() -> list[TaskRecord]:
         views = [session.window.model.view_of(one) for one in session.window.model.ids]
         records = [view.entry for view in views if view and isinstance(view.entry, TaskRecord)]
-        return [one for one in records if one.engine and one.engine.schedule_id]
+        return [one for one in records if one.engine and one.engine.schedule]
 
     await until(
         lambda: len([one for one in runs() if one.is_terminal]) == number, session.bridge.batch
@@ -85,8 +92,9 @@ async def test_a_task_is_repeated_from_its_menu_and_its_changes_are_shown(
         (run,) = await ended_run(session, 1)
         assert run.engine is not None
         assert run.engine.parent_task_id == first.task_id
-        assert run.engine.changes is not None
-        assert run.engine.changes.changed == 1
+        assert run.engine.schedule is not None
+        assert run.engine.schedule.changes is not None
+        assert run.engine.schedule.changes.changed == 1
         while text_of(dialog, 4) != "+0 −0 ~1":
             dialog.read()
             await asyncio.sleep(0.02)
@@ -166,13 +174,13 @@ async def test_an_open_window_starts_what_is_due(home: Path, shop: ChangingSite)
         (run,) = await ended_run(session, 1)
         assert run.status == Status.COMPLETED
         assert run.engine is not None
-        assert run.engine.due_at is not None
+        assert run.engine.schedule is not None
+        assert run.engine.schedule.due_at is not None
 
 
 def changed(total: int, *, notify: bool) -> TaskView:
-    fields = EngineFields(
-        schedule_id="0" * 16, notify_changes=notify, changes=RunChanges("1" * 16, changed=total)
-    )
+    changes = RunChanges("1" * 16, changed=total)
+    fields = EngineFields(schedule=ScheduleLink("0" * 16, notify=notify, changes=changes))
     view = a_view(7, "COMPLETED")
     return replace(view, entry=replace(view.entry, engine=fields, ended_at=2_000))
 

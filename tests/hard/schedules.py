@@ -26,7 +26,7 @@ from engine.ledger.lease import Lease
 from engine.ledger.ledger import Ledger
 from engine.ledger.ownership import Owners
 from engine.model.errors import EngineError, TaskExists
-from engine.model.records import EngineFields, Status, TaskRecord
+from engine.model.records import EngineFields, ScheduleLink, Status, TaskRecord
 from engine.schedules.rules import Rule
 from engine.schedules.schedule import Claim, Schedule, StoredRequest
 from engine.schedules.schedule_store import ScheduleStore
@@ -75,7 +75,8 @@ def _look(
     if decision is None or decision.claim is None:
         return
     claim: Claim = decision.claim
-    engine = EngineFields(schedule_id=schedule_id, due_at=claim.due_at, parent_task_id=claim.parent)
+    link = ScheduleLink(schedule_id, claim.due_at)
+    engine = EngineFields(schedule=link, parent_task_id=claim.parent)
     try:
         ledger.create("crawl", {}, engine=engine, fields={"task_id": claim.task_id})
     except TaskExists:
@@ -188,7 +189,8 @@ def _judged(
         if len(place.name) != 16 or place.name.startswith("."):
             continue
         raw: dict[str, Any] = json.loads((place / "meta.json").read_text())
-        tasks[raw["engine"]["schedule_id"], int(raw["engine"]["due_at"])] += 1
+        link = raw["engine"]["schedule"]
+        tasks[link["id"], int(link["due_at"])] += 1
         with suppress(FileNotFoundError):
             lines = (place / "events.jsonl").read_text().splitlines()
             ran += sum('"ran"' in line for line in lines)

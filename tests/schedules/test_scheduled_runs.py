@@ -75,25 +75,28 @@ async def test_each_run_follows_the_one_before_and_counts_its_changes(
         assert first.status == Status.COMPLETED
         assert first.engine is not None
         assert first.engine.parent_task_id is None
-        assert first.engine.changes is None  # nothing to compare with
+        assert first.engine.schedule is not None
+        assert first.engine.schedule.changes is None  # nothing to compare with
         site.pages["/"] = "<p>Home, new <a href=/c>c</a><a href=/b>b</a></p>"
         site.pages["/c"] = "<p>Third</p>"
         clock.ahead_ms += HOUR_MS
         (second,) = await ended(engine, await engine.schedules.run_due())
         assert second.engine is not None
-        assert second.engine.schedule_id == added.schedule.schedule_id
-        assert second.engine.due_at == added.schedule.created_at + 2 * HOUR_MS
-        assert second.engine.notify_changes
+        link = second.engine.schedule
+        assert link is not None
+        assert link.id == added.schedule.schedule_id
+        assert link.due_at == added.schedule.created_at + 2 * HOUR_MS
+        assert link.notify
         assert second.engine.name == "Shop"
         assert second.engine.parent_task_id == first.task_id
-        changes = second.engine.changes
+        changes = link.changes
         assert changes is not None
         assert changes.before == first.task_id
         assert (changes.added, changes.removed, changes.changed, changes.same) == (1, 1, 1, 1)
         shown = await engine.schedules.get(added.schedule.schedule_id)
         assert shown.last is not None
         assert shown.last.task_id == second.task_id
-        assert shown.next_at == second.engine.due_at + HOUR_MS
+        assert shown.next_at == link.due_at + HOUR_MS
 
 
 async def test_a_failed_run_is_passed_over_by_the_comparison(
@@ -108,13 +111,14 @@ async def test_a_failed_run_is_passed_over_by_the_comparison(
             clock.ahead_ms += HOUR_MS
             runs += await ended(engine, await engine.schedules.run_due())
         assert [run.status for run in runs] == ["COMPLETED", "FAILED", "COMPLETED"]
-        last = runs[-1].engine
+        first, failed, last = (run.engine.schedule for run in runs if run.engine is not None)
         assert last is not None
         assert last.changes is not None
         assert last.changes.before == runs[0].task_id
         assert last.changes.total == 0
-        assert runs[1].engine is not None
-        assert runs[1].engine.changes is None
+        assert failed is not None
+        assert failed.changes is None
+        assert first is not None
 
 
 async def test_a_run_that_is_still_going_is_not_doubled_and_the_reason_is_kept(
@@ -180,8 +184,9 @@ async def test_a_paused_schedule_starts_only_by_hand_and_a_resumed_one_misses_no
         by_hand = await engine.schedules.run_now(schedule_id)
         await engine.tasks.wait(by_hand.task_id)
         assert by_hand.engine is not None
-        assert by_hand.engine.schedule_id == schedule_id
-        assert by_hand.engine.due_at is None
+        assert by_hand.engine.schedule is not None
+        assert by_hand.engine.schedule.id == schedule_id
+        assert by_hand.engine.schedule.due_at is None
         resumed = await engine.schedules.resume(schedule_id)
         assert (await engine.schedules.run_due()).tasks == []
         assert resumed.next_at is not None
@@ -327,4 +332,5 @@ async def test_an_open_engine_starts_what_is_due_by_itself(
         (view,) = await engine.tasks.list()
         assert isinstance(view.entry, TaskRecord)
         assert view.entry.engine is not None
-        assert view.entry.engine.name == "Woken"
+        assert view.entry.engine.schedule is not None
+        assert view.entry.engine.schedule.id == added.schedule.schedule_id

@@ -71,7 +71,7 @@ def test_a_schedule_is_added_listed_run_and_its_changes_are_told(
     assert "0 added, 0 removed, 1 changed" in octask("get", second["task_id"])
     shown = json.loads(octask("schedules", "show", schedule_id, "--json"))
     assert shown["last"]["task_id"] == second["task_id"]
-    assert shown["last"]["engine"]["changes"]["changed"] == 1
+    assert shown["last"]["engine"]["schedule"]["changes"]["changed"] == 1
     assert [one["task_id"] for one in tasks(octask, "changed:yes")] == [second["task_id"]]
     assert len(tasks(octask, f"schedule:{schedule_id[:8]}")) == 2
     assert tasks(octask, "changes:>1 or changed:no") == []
