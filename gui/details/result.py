@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLay
 
 from engine.model.display import display
 from engine.model.errors import EngineError
-from engine.model.records import RESULT_NAME, TaskRecord, TaskView
+from engine.model.kind_traits import traits_of
+from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView
 from engine.model.status import moment
 from engine.service.engine import Engine
 from engine.text.words import clock, count, size_words, took
@@ -88,6 +89,7 @@ class Result(DetailTab):
 
     def _show(self, found: Mapping[str, Any] | None) -> None:
         self._there = found is not None
+        self._offer()
         if found is None:
             self._show_nothing(self._why_nothing())
             return
@@ -96,6 +98,13 @@ class Result(DetailTab):
         self.summary.show_text(summary_text(found, kind))
         self._stack.setCurrentWidget(self.tree)
         self.tree.show_file(self._task_id, RESULT_NAME)
+
+    def _offer(self) -> None:
+        """Enable the buttons only when a result or finished units can be opened."""
+        units = self._view.units if self._view is not None else None
+        there = self._there or (units is not None and units.done > 0)
+        self.open.setEnabled(there)
+        self.export.setEnabled(there)
 
     def _why_nothing(self) -> str:
         if not self._ended or self._view is None:
@@ -108,11 +117,17 @@ class Result(DetailTab):
             return self.tr("This task ended without a result.")
         if not done:
             return self.tr("This task ended without a result, before anything of it was finished.")
+        kind = getattr(entry, "kind", "")
+        if kind == ENVELOPE:
+            return self.tr("This task ended without a result. What it did is under Events.")
+        if traits_of(kind).steps:
+            return self.tr("This task ended without a result. What it did is under Commands.")
         return self.tr("This task ended without a result. What it kept is under Items.")
 
     def _show_nothing(self, text: str) -> None:
         self._nothing.show_text(text)
         self._stack.setCurrentWidget(self._nothing)
+        self._offer()
 
     def _show_error(self, error: EngineError) -> None:
         self._show_nothing(language.sentence(error))

@@ -14,6 +14,7 @@ from engine.service.forms import startable
 from engine.service.rerun import Asked
 from fixtures.site.site import Site
 from gui.commands.exporting import Job, Outcome, Wanted
+from gui.details.unit_list import Items
 from gui.start.command_form import CommandForm
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
@@ -104,6 +105,33 @@ async def test_a_recording_is_stopped_replayed_and_exported_in_the_window(
         assert (tmp_path / "trace").read_bytes()[:2] == b"PK"
     for file in (one for one in home.parent.rglob("*") if one.is_file()):
         assert SECRET.encode() not in file.read_bytes(), file
+
+
+async def test_the_items_of_a_recording_are_read_in_words(home: Path, site: Site) -> None:
+    async with opened(home) as session:
+        window, batch = session.window, session.bridge.batch
+        task_id = await recorded(session, site)
+        await until(lambda: status_of(session, task_id) == "RUNNING", batch)
+        window.table.select_ids([task_id])
+        click_in_overview(window, "stop")
+        await until(lambda: status_of(session, task_id) == "COMPLETED", batch)
+        tabs = window.details._tabs
+        tabs.setCurrentIndex(window.details._keys.index("items"))
+        items = tabs.currentWidget().findChild(Items)
+        assert isinstance(items, Items)
+        await become(lambda: items.list.model.total > 0 and not items.list.is_reading)
+        model = items.list.model
+        titles = {model.headerData(at, Qt.Orientation.Horizontal): at
+                  for at in range(model.columnCount())}  # fmt: skip
+        rows = range(model.rowCount())
+        read = {name: [model.index(row, at).data() for row in rows] for name, at in titles.items()}
+        assert read["Action"][0] == f"Go to {site.url}/login"
+        (typed,) = [at for at, words in enumerate(read["Action"]) if words.startswith("Type into")]
+        assert read["Text"][typed].startswith("{{")
+        assert read["Element"][typed]
+        assert read["Page"][typed] == f"{site.url}/login"
+        assert SECRET not in str(read)
+        assert not items.list.table.isColumnHidden(titles["Page"])
 
 
 async def test_a_re_run_of_a_recording_offers_its_replay(home: Path) -> None:
