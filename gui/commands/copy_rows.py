@@ -114,7 +114,7 @@ class DragOut(QObject):
         self._gesture = DragGesture(table.viewport(), table.is_chosen_at, keeps=True)
         self._gesture.gripped.connect(ctx.model.hold)
         self._gesture.pulled.connect(self._pull)
-        self._act = ctx.actions.add("copy_files", self.tr("Copy res&ult files"), ["Ctrl+Alt+F"])
+        self._act = ctx.actions.add("copy_files", self.tr("C&opy result files"), ["Ctrl+Alt+F"])
         self._act.triggered.connect(self.copy_files)
         ctx.scope.changed.connect(self._allow)
         self._allow()

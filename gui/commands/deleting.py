@@ -139,9 +139,9 @@ class Deleting(QObject):
     def _tell_undo(self) -> None:
         number = len(self._leaving)
         words = (
-            self.tr("Und&o moving 1 task to the trash")
+            self.tr("&Undo moving 1 task to the trash")
             if number == 1
-            else self.tr("Und&o moving {0} tasks to the trash").format(count(number))
+            else self.tr("&Undo moving {0} tasks to the trash").format(count(number))
         )
         self.undo_offered.emit(words if number else "")
 
@@ -250,7 +250,7 @@ class UndoAction(QObject):
 
     def __init__(self, ctx: WindowContext) -> None:
         super().__init__(ctx.parent)
-        self._name = self.tr("Und&o")
+        self._name = self.tr("&Undo")
         self._act = ctx.actions.add("undo", self._name, [QKeySequence.StandardKey.Undo])
         self._act.triggered.connect(self._undo)
         self._offers: dict[str, tuple[str, Callable[[], None]]] = {}

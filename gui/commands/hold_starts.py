@@ -28,10 +28,10 @@ class HoldStarts(QObject):
         self._held: Hold | None = None
         self.bar = Banner(ctx.parent)
         acts = ctx.actions
-        self._hold = acts.add("hold", self.tr("Hold new starts"), ["Ctrl+Shift+H"], "hold")
+        self._hold = acts.add("hold", self.tr("H&old new starts"), ["Ctrl+Shift+H"], "hold")
         self._hold.setCheckable(True)
         self._hold.triggered.connect(self._switch)
-        self._anyway = acts.add("start_anyway", self.tr("Start anyway"))
+        self._anyway = acts.add("start_anyway", self.tr("&Start anyway"))
         self._anyway.triggered.connect(self._start_anyway)
         ctx.bridge.health.connect(self._show_health)
         ctx.scope.changed.connect(self._show_ability)

@@ -99,7 +99,7 @@ class Resuming(QObject):
         self._bulk, self._reports = bulk, reports
         self._ctx, self._bridge = ctx, ctx.bridge
         self._resumed: dict[str, TaskId] = {}
-        text, short = self.tr("Resu&me crawl"), self.tr("Resume")
+        text, short = self.tr("Res&ume crawl"), self.tr("Resume")
         self._action = ctx.actions.add("resume_crawl", text, ["Ctrl+Shift+G"], "sample", short)
         self._action.triggered.connect(lambda: self.ask(ctx.scope.views()))
         ctx.bridge.batch.connect(self._hear)

@@ -375,9 +375,9 @@ class Requests(QObject):
         )
         self._undo_bar.tell(words, "", (Choice(self.tr("Undo"), self.undo),), "accent")
         self.undo_offered.emit(
-            self.tr("Und&o cancelling 1 task")
+            self.tr("&Undo cancelling 1 task")
             if number == 1
-            else self.tr("Und&o cancelling {0} tasks").format(count(number))
+            else self.tr("&Undo cancelling {0} tasks").format(count(number))
         )
         self._undo_timer.start()
 

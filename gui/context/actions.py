@@ -35,15 +35,25 @@ MENUS: dict[str, tuple[str, ...]] = {
         *("resume_crawl", "replay", "rerun", "rerun_many", "duplicate", "retry_failed"),
         *("repeat", ""),
         *("notify_end", "acknowledge", "next_attention", "last_attention", ""),
-        *("hold", "start_anyway", ""),
-        *("task_folder", "delete", "delete_for_good", "", "sample"),
+        *("start_anyway", ""),
+        *("task_folder", "delete", "delete_for_good"),
     ),
     "view": (
         *("sidebar", "details", "details_right", "", "MENU sort", "MENU columns", "MENU views"),
         *("MENU theme", "MENU language", "", "rescan", "", "next_region", "last_region"),
     ),
-    "tools": ("palette", "", "schedules", "news", "doctor", "statistics", "", "download_browser"),
-    "help": ("help", "shortcuts", "", "log", "debug_info", "", "about"),
+    "tools": (
+        "palette",
+        "",
+        "hold",
+        "schedules",
+        "news",
+        "doctor",
+        "statistics",
+        "",
+        "download_browser",
+    ),
+    "help": ("help", "shortcuts", "sample", "", "log", "debug_info", "", "about"),
 }
 TOOL_BAR = ("new", "cancel", "stop", "rerun", "force", "", "export_tasks", "folder", "", "palette")
 TOOL_BAR_END = ("hold", "watch_page", "rescan", "settings", "sidebar", "details")
@@ -54,7 +64,7 @@ OVERVIEW = (
     *("cancel", "notify_end", "open_result"),
 )
 ROW_MENU = (
-    *("open_result", "watch_page", "", "start_anyway", "cancel", "stop", "force", "resume", ""),
+    *("open_result", "watch_page", "", "cancel", "stop", "force", "resume", ""),
     *("resume_crawl", "replay", "rerun", "duplicate", "retry_failed", "repeat", ""),
     *("notify_end", "acknowledge", "filter_by_value", ""),
     *("copy_ids", "copy_rows", "copy_link", "copy_files", ""),

@@ -29,7 +29,7 @@ class EndNotices(QObject):
         self._key = f"{_MEMORY}-{root.encode().hex()}"
         self._ids: dict[str, None] = dict.fromkeys(ctx.memory.names(self._key))
         self._back = False
-        self._act = ctx.actions.add("notify_end", self.tr("Notify me at the end"), [], "bell")
+        self._act = ctx.actions.add("notify_end", self.tr("Notify me at t&he end"), [], "bell")
         self._act.triggered.connect(lambda _=False: self._switch())
         self._model.mark_awaited(self._ids.keys(), ())
         self._scope.changed.connect(self._show_ability)
@@ -77,7 +77,11 @@ class EndNotices(QObject):
         found = map(self._model.view_of, self._scope.ids()[:_MOST_LOOKED_AT])
         live = [view.task_id for view in found if view is not None and _is_live(view)]
         self._back = bool(live) and all(one in self._ids for one in live)
-        words = self.tr("Do not notify me") if self._back else self.tr("Notify me at the end")
+        words = (
+            self.tr("Do not notify me at t&he end")
+            if self._back
+            else self.tr("Notify me at t&he end")
+        )
         self._act.setText(words)
         self._act.setIconText(words)
         why_not = self.tr("Only the end of a task that has not ended can be awaited.")

@@ -29,7 +29,7 @@ class FinishThenQuit(QObject):
         self.is_active = False
         self.bar = Banner(ctx.parent)
         self.bar.closed.connect(self.stop)
-        words = self.tr("Finish running tasks, then quit")
+        words = self.tr("Finish &running tasks, then quit")
         ctx.actions.add("finish_quit", words).triggered.connect(self.wanted)
         ctx.actions.allow("finish_quit", False)
         ctx.bridge.health.connect(self._show_health)

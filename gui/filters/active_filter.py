@@ -354,7 +354,7 @@ class CellFilter(QObject):
         super().__init__(ctx.parent)
         self._narrowing = narrowing
         self._ctx = ctx
-        self._action = ctx.actions.add("filter_by_value", self.tr("Filter by t&his value"))
+        self._action = ctx.actions.add("filter_by_value", self.tr("Filter by this &value"))
         self._action.setShortcut("Alt+F3")
         self._action.triggered.connect(lambda _=False: self._filter_by_current())
         ctx.actions.keep_to(ctx.table, "filter_by_value")
@@ -394,6 +394,6 @@ class CellFilter(QObject):
         self._action.setEnabled(bool(condition))
         shown = elide_right(display(condition), _CONDITION_CHARS).replace("&", "&&")
         text = (
-            self.tr("Filter b&y {0}").format(shown) if shown else self.tr("Filter by t&his value")
+            self.tr("Filter b&y {0}").format(shown) if shown else self.tr("Filter by this &value")
         )
         self._action.setText(text)

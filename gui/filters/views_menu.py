@@ -279,7 +279,7 @@ class Views(QObject):
         self._ageing.timeout.connect(self._soon.request)
         self._ageing.start()
         acts = ctx.actions
-        save = acts.add("save_view", self.tr("Sa&ve view…"), ["Ctrl+Alt+S"])
+        save = acts.add("save_view", self.tr("Save vie&w…"), ["Ctrl+Alt+S"])
         save.triggered.connect(lambda _=False: self.save())
         clear = acts.add("clear_filter", self.tr("Cl&ear the filter"), ["Ctrl+Shift+X"])
         clear.triggered.connect(lambda _=False: narrowing.clear())

@@ -26,6 +26,7 @@ PICTURE_S: Final = 3.0
 SOURCE_S: Final = 2.0
 WHOLE_S: Final = PICTURE_S + SOURCE_S + 1.0
 MOST_SOURCE: Final = 1024 * 1024  # characters
+_EDGE: Final = 64 * 1024  # characters; a secret that a cut splits would not be found
 _SLOW: Final = "the page did not answer"
 
 
@@ -77,5 +78,8 @@ async def _tried(take: Callable[[], Awaitable[Any]], limit_s: float) -> tuple[An
 
 
 def _clean(stage: Stage, html: str) -> bytes:
-    kept = stage.scrub.published({"html": without_secret_values(html)})["html"]
-    return str(kept)[:MOST_SOURCE].encode("utf-8", "replace")
+    """Return the masked source; of a long one the start, without the edge of the cut."""
+    cut = html[: MOST_SOURCE + _EDGE]
+    kept = str(stage.scrub.published({"html": without_secret_values(cut)})["html"])
+    most = MOST_SOURCE if len(cut) == len(html) else min(MOST_SOURCE, len(kept) - _EDGE)
+    return kept[: max(0, most)].encode("utf-8", "replace")
