@@ -16,7 +16,7 @@ from engine.contracts.completing import Guard
 from engine.model.display import display
 from engine.model.ledger_ids import plain_id
 from engine.model.records import ROUTES, TASK_RUN, EngineFields, Status, TaskRecord, Units
-from engine.model.status import moment
+from engine.model.status import ORPHANED_CODE, moment
 from engine.query.attention_reasons import REFUSED_CODE
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
@@ -339,8 +339,7 @@ COLUMNS: tuple[Column, ...] = (
         44,
         lambda row, _: row.name,
         attrgetter("folded_name"),
-        # Foreign and forced tasks carry a badge in this cell.
-        lambda row: (row.name, row.view.foreign, *words.marks(row.view), forced_at(row)),
+        lambda row: (row.name, *words.badges(row.view)),
         paint="task",
         least=26,
     ),
@@ -487,7 +486,8 @@ def hint(row: Row, column: Column, now_ms: float) -> str:
     if column.key == "task":
         entry = row.view.entry
         full = display(entry.url) if isinstance(entry, TaskRecord) else row.name
-        return row.name if not full or row.name in full else f"{row.name}\n{full}"
+        named = row.name if not full or row.name in full else f"{row.name}\n{full}"
+        return "\n".join([named, *_badge_hints(row, now_ms)])
     if column.key == "progress":
         return _progress_hint(row)
     if column.key == "budget":
@@ -497,6 +497,17 @@ def hint(row: Row, column: Column, now_ms: float) -> str:
     if column.key in ("age", "updated"):
         return words.clock(row.created_at if column.key == "age" else row.updated_at)
     return column.text(row, now_ms)
+
+
+def _badge_hints(row: Row, now_ms: float) -> list[str]:
+    """Return what the badges of a task mean, where their word alone does not say it."""
+    entry = row.view.entry
+    found, at = [], forced_at(row)
+    if isinstance(entry, TaskRecord) and entry.error and entry.error.code == ORPHANED_CODE:
+        found.append(words.say("badge.orphaned.tip"))
+    if at is not None:
+        found.append(words.say("badge.forced.tip", at=words.clock(at, now_ms)))
+    return found
 
 
 def _progress_hint(row: Row) -> str:
