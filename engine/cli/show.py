@@ -107,7 +107,7 @@ def cells(view: TaskView) -> list[str]:
         words.progress(kind, view.units),
         words.age(created, now),
         words.age(updated_at(view), now),
-        words.task_name(view) + "".join(f" ({mark})" for mark in words.marks(view)),
+        words.task_name(view) + "".join(f" ({mark})" for mark in words.badges(view, foreign=False)),
     ]
 
 

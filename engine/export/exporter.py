@@ -230,7 +230,8 @@ class _Export:
         if self._order.columns:
             return chosen(found, self._order.columns)
         if not self._format.bulky:
-            found = tuple(column for column in found if not column.bulky)
+            brief = tuple(column for column in found if column.brief)
+            found = brief or tuple(column for column in found if not column.bulky)
         if self._format.task_columns:
             found += tuple(map(Column, TASK_COLUMNS))
         return found

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+import msgspec
+
 from engine.export.table import EXACT, About, Row, Table, begins_formula, is_number, text_of
 from engine.model.display import display_lines
+from engine.model.records import Status
 from engine.text.messages import ENGLISH
 
 if TYPE_CHECKING:
@@ -80,11 +83,11 @@ def write_html(out: BinaryIO, table: Table) -> None:
     )
     about = table.about
     pieces = environment.from_string(TEMPLATE).generate(
-        title=_shown(about.name or about.url or f"{about.kind} {about.task_id}"),
+        title=_shown(about.name or about.url or f"{_kind(about.kind)} {about.task_id}"),
         partial=about.partial,
         note=about.note,
-        facts=[(name, _shown(text)) for name, text in facts(about)],
-        names=[_shown(column.name) for column in table.columns],
+        facts=[(_shown(name), _shown(text)) for name, text in _key_facts(about)],
+        names=[_shown(_title(column.name)) for column in table.columns],
         rows=_cells(table),
         written=lambda: ENGLISH["export.rows"].format(count=table.tally.rows),
         notes=table.tally.notes,
@@ -100,14 +103,74 @@ def facts(about: About) -> list[tuple[str, str]]:
     return [(name, text_of(value)) for name, value in values.items() if value not in ("", None)]
 
 
+def _key_facts(about: About) -> list[tuple[str, str]]:
+    """List what a person asks first: what it was, how it ended, and the numbers of its summary."""
+    given = {
+        "Address": about.url,
+        "Kind": _kind(about.kind),
+        "Status": about.status.capitalize(),
+        "Error": about.error,
+        "Started": _time(about.started_at or about.created_at),
+        "Ended": _time(about.ended_at),
+    }
+    for name, value in about.summary.items():
+        if is_number(value) and name.endswith(_MS):
+            given[_title(name.removesuffix(_MS))] = f"{value / 1000:.1f} s"
+        elif isinstance(value, str | int | float):
+            given[_title(name)] = text_of(value)
+    given |= {"Task": about.task_id, "Exported": f"{_time(about.exported_at)}, {about.program}"}
+    return [(name, text) for name, text in given.items() if text]
+
+
+def _kind(kind: str) -> str:
+    return ENGLISH.get(f"kind.{kind}", kind)
+
+
+def _time(iso: str) -> str:
+    """Format `2026-03-01T08:00:00.123Z` as `2026-03-01 08:00:00 UTC`."""
+    return f"{iso[:10]} {iso[11:19]} UTC" if iso else ""
+
+
+def _title(name: str) -> str:
+    """Return the heading of a field: `response_ms` is `Response (ms)`."""
+    if name in _TITLES:
+        return _TITLES[name]
+    unit = " (ms)" if name.endswith(_MS) else ""
+    words = name.removesuffix(_MS).replace("_", " ").strip()
+    return f"{words[:1].upper()}{words[1:]}{unit}"
+
+
 def _cells(table: Table) -> Iterator[list[str]]:
-    for row in table.rows:
-        yield [_shown(text_of(value)) for value in table.values(row)]
+    """Yield the failed rows as they are read, then the others, which wait in a spool."""
+    encode, decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(list[str]).decode
+    with tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES) as others:
+        for row in table.rows:
+            cells = [_shown(text_of(value)) for value in table.values(row)]
+            if _has_failed(row):
+                yield cells
+            else:
+                others.write(encode(cells) + b"\n")
+        others.seek(0)
+        yield from map(decode, others)
+
+
+def _has_failed(row: Row) -> bool:
+    return bool(row.get("error")) or str(row.get("status")).upper() == Status.FAILED
 
 
 def _shown(text: str) -> str:
     return display_lines(text)
 
+
+_MS: Final = "_ms"
+_SPOOL_BYTES: Final = 8_000_000  # kept in memory before the rows wait in a file
+_TITLES: Final = {
+    "n": "#",
+    "url": "URL",
+    "tool_name": "Tool",
+    "error.message": "Error",
+    "error.code": "Error code",
+}
 
 ROWS: Final = 1_048_576  # of one sheet, including the header
 CHARS: Final = 32_767  # of one cell

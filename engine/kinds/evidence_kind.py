@@ -399,7 +399,12 @@ EVIDENCE = KindSpec(
     arguments=ARGUMENTS,
     defaults=defaults_of(EvidenceArgs),
     columns=(
-        *(Column("part", 14), Column("file", 40), Column("bytes", 12), Column("sha256", 66)),
-        *(Column("truncated", 10), Column("error", 40)),
+        *(
+            Column("part", 14, brief=True),
+            Column("file", 40, brief=True),
+            Column("bytes", 12, brief=True),
+            Column("sha256", 66),
+        ),
+        *(Column("truncated", 10), Column("error", 40, brief=True)),
     ),
 )

@@ -470,7 +470,12 @@ SNAPSHOT = KindSpec(
     arguments=ARGUMENTS,
     defaults=defaults_of(SnapshotArgs),
     columns=(
-        *(Column("url", 50), Column("final_url", 50), Column("title", 40), Column("status", 8)),
-        *(Column("screenshot", 30), Column("error", 40)),
+        *(
+            Column("url", 50, brief=True),
+            Column("final_url", 50),
+            Column("title", 40, brief=True),
+            Column("status", 8, brief=True),
+        ),
+        *(Column("screenshot", 30), Column("error", 40, brief=True)),
     ),
 )

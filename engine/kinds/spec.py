@@ -92,11 +92,12 @@ class Placing(NamedTuple):
 
 
 class Column(NamedTuple):
-    """An export column; `width` in characters, reports omit a `bulky` one."""
+    """An export column; `width` in characters. Reports have `brief` ones, else all but `bulky`."""
 
     name: str
     width: int = 14
     bulky: bool = False
+    brief: bool = False
 
 
 class KindForm(NamedTuple):

@@ -26,7 +26,15 @@ from engine.model.records import (
     Units,
     Unreadable,
 )
-from engine.model.status import NEEDS_HELP, Reason, Standing, moment, standing, updated_at
+from engine.model.status import (
+    NEEDS_HELP,
+    ORPHANED_CODE,
+    Reason,
+    Standing,
+    moment,
+    standing,
+    updated_at,
+)
 from engine.text.messages import ENGLISH
 from engine.text.messages import count as count
 from engine.text.messages import decimal as decimal
@@ -342,13 +350,27 @@ def row_sentence(view: TaskView, status: str) -> str:
         parts.append(progress_spoken(entry.kind, view.units))
     if view.foreign:
         parts.append(say("row.sentence.foreign"))
-    return ", ".join([*parts, *marks(view)])
+    return ", ".join([*parts, *badges(view, foreign=False)])
 
 
-def marks(view: TaskView) -> list[str]:
-    """Return temporary marks of a task: locked, or its file is being rewritten."""
-    found = [say("badge.locked")] if view.locked else []
-    return [*found, say("badge.stale")] if view.stale else found
+def badges(view: TaskView, *, foreign: bool = True) -> list[str]:
+    """Return what a task's state does not say: forced, reaped as an orphan, `foreign`, file marks.
+
+    File marks are temporary: the task is locked, or its file is being rewritten.
+    """
+    found, entry = [], view.entry
+    if isinstance(entry, TaskRecord):
+        if entry.engine is not None and entry.engine.forced_at is not None:
+            found.append(say("badge.forced"))
+        if entry.error is not None and entry.error.code == ORPHANED_CODE:
+            found.append(say("badge.orphaned"))
+    if foreign and view.foreign:
+        found.append(say("badge.foreign"))
+    if view.locked:
+        found.append(say("badge.locked"))
+    if view.stale:
+        found.append(say("badge.stale"))
+    return found
 
 
 def why(view: TaskView, now_ms: float, stalled: bool = False, *, with_error: bool = True) -> str:

@@ -20,11 +20,13 @@ from PySide6.QtWidgets import (
 )
 
 from engine.export.exporter import FORMATS, Exported, ExportProgress, Keep, Order
+from engine.export.table import iso
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord, TaskView
+from engine.query import host_of
 from engine.service.engine import Engine
 from engine.text.words import count, task_name
 from gui.context.window_context import Desk, WindowContext
@@ -162,12 +164,21 @@ class Job(QObject):
 
 
 def file_name(view: TaskView, form: str) -> str:
-    """Return a portable file name for the result of a task; copies differ by ledger."""
+    """Return a portable file name: kind, host, date (UTC) and id; copies differ by ledger."""
     entry = view.entry
-    kind = entry.kind if isinstance(entry, TaskRecord) else "task"
-    safe = "".join(sign if sign.isalnum() and sign.isascii() else "-" for sign in kind)[:40]
+    kind, date = "task", ""
+    if isinstance(entry, TaskRecord):
+        kind, date = entry.kind, iso(entry.started_at or entry.created_at)[:10]
+    named = (_portable(kind) or "task", _portable(host_of(view)), date, plain_id(view.task_id))
     where = f"-{view.ledger}" if view.ledger else ""
-    return f"{safe or 'task'}-{plain_id(view.task_id)}{where}{ENDINGS[form]}"
+    return f"{'-'.join(filter(None, named))}{where}{ENDINGS[form]}"
+
+
+def _portable(text: str) -> str:
+    """Replace what a file system may refuse in a name."""
+    return "".join(
+        sign if sign.isascii() and (sign.isalnum() or sign == ".") else "-" for sign in text
+    )[:40]
 
 
 def _is_recording(view: TaskView) -> bool:

@@ -49,15 +49,21 @@ class GaugeLine:
 def gauge_lines(record: TaskRecord, now_ms: float) -> list[GaugeLine]:
     """Return every configured budget, and default budgets that are partly used.
 
-    Evaluated at `now_ms`, since time is used up also without calls.
+    A budget without a number is returned only while it is exceeded. Evaluated at `now_ms`, since
+    time is used up also without calls.
     """
     if not record.policy:
         return []
     gauges = budgets.at(counted(record), now_ms).gauges
     return [
-        GaugeLine(budget_name(gauge.key), _used(gauge), gauge.value / gauge.limit, gauge.level)
+        GaugeLine(
+            budget_name(gauge.key),
+            _used(gauge),
+            gauge.value / gauge.limit if gauge.limit else 1.0,
+            gauge.level,
+        )
         for gauge in gauges
-        if gauge.limit and (gauge.key in record.policy or gauge.level != "ok" or gauge.value)
+        if gauge.level != "ok" or (gauge.limit and (gauge.key in record.policy or gauge.value))
     ]
 
 
@@ -73,7 +79,9 @@ def budget_facts(record: TaskRecord, now_ms: float) -> Iterator[Fact]:
 
 
 def _used(gauge: Gauge) -> str:
-    """Format `41 of 50`, `2 min 05 s of 10 min 00 s`."""
+    """Format `41 of 50`, `2 min 05 s of 10 min 00 s`; words where there is no number."""
+    if gauge.limit is None:
+        return say("budget.used.outside")
     timed = gauge.key.endswith("Ms")
     used, limit = (took(n) if timed else count(n) for n in (gauge.value, gauge.limit or 0))
     return say("budget.used", name="", used=used, limit=limit).strip()

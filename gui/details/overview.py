@@ -60,7 +60,16 @@ from gui.details.overview_sections import (
     is_cut,
 )
 from gui.i18n.names import place_of
-from gui.style.theme import PlainLabel, fixed_pitch, lead, plain_keys, plain_label, plain_tip, tone
+from gui.style.theme import (
+    PlainLabel,
+    fixed_pitch,
+    heading,
+    lead,
+    plain_keys,
+    plain_label,
+    plain_tip,
+    tone,
+)
 from gui.style.widgets import arrange
 
 # Buttons to the task that this one reruns, and to its own reruns.
@@ -343,7 +352,7 @@ class Overview(QScrollArea):
         self.target, self.band = TargetLink(sheet), ProgressBand(sheet)
         self.grid, self.picture = FactGrid(sheet), PlainLabel("", sheet)
         self.picture.setAccessibleName(self.tr("Newest picture of the task"))
-        self._args_title = plain_label(words.say("field.args"), sheet, tone="muted")
+        self._args_title = heading(words.say("field.args"), sheet, grow=1.0)
         self._args = Arguments(sheet)
         self._args_title.setBuddy(self._args)
         self._duplicate = QPushButton(self.tr("Duplicate…"), sheet)

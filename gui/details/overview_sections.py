@@ -30,7 +30,7 @@ from gui.details.facts import GaugeLine, arguments_text
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.questions import open_in_browser
-from gui.style.theme import PlainLabel, TonedLabel, plain_label, tone
+from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label, tone
 from gui.style.widgets import ElidedLink, arrange
 from gui.tasks.cell_painting import Part, bar_colours, paint_bar, paint_progress
 from gui.tasks.row import share_of
@@ -113,16 +113,17 @@ TONES: dict[Level, str] = {"ok": "good", "warning": "warning", "exceeded": "bad"
 
 
 class BudgetBars(QWidget):
-    """One line per configured budget; hidden if there is none."""
+    """Heading and one line per configured budget; hidden if there is none."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._lines: list[_Line] = []
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(12)
         self._grid.setVerticalSpacing(4)
         self._grid.setColumnStretch(4, 1)
+        title = heading(self.tr("Budgets"), self, grow=1.0)
+        arrange(QVBoxLayout(self), title, self._grid, margins=0, spacing=4)
         self.hide()
 
     def show_lines(self, lines: Sequence[GaugeLine]) -> None:
@@ -193,7 +194,7 @@ class BudgetBar(QWidget):
         room = QRectF(self.rect()).adjusted(0.5, 0, -0.5, 0)
         fill = tone(self._tone, palette)
         paint_bar(painter, room, min(1.0, self._fraction), fill, tone("track", palette))
-        if self._fraction > 1:
+        if self._tone == TONES["exceeded"]:
             painter.setPen(fill)
             painter.drawRect(QRectF(room.x(), room.center().y() - 5, room.width() - 1, 10))
         painter.end()
@@ -212,7 +213,7 @@ _SOLID, _HATCH, _DOTS = (
 
 
 class ContractPart(QWidget):
-    """Progress bar, counts and guard of the contract; hidden without a contract."""
+    """Heading, progress bar, counts and guard of the contract; hidden without a contract."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -224,9 +225,9 @@ class ContractPart(QWidget):
             toned.setWordWrap(True)
         for label in (self.counts, self.guard, self.forced):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        arrange(
-            QVBoxLayout(self), self.bar, self.counts, self.guard, self.forced, margins=0, spacing=3
-        )
+        title = heading(self.tr("Contract"), self, grow=1.0)
+        parts = (title, self.bar, self.counts, self.guard, self.forced)
+        arrange(QVBoxLayout(self), *parts, margins=0, spacing=3)
         self.hide()
 
     def show_contract(self, view: ContractView | None, problem: str = "") -> None:

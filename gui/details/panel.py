@@ -359,9 +359,7 @@ class _Head(QWidget):
         self._name.show_text(elide_right(words.task_name(view), _HEAD_CHARS))
         kind = getattr(view.entry, "kind", "")
         parts = [words.status_word(view), words.progress(kind, view.units)]
-        if view.foreign:
-            parts.append(words.say("badge.foreign"))
-        parts += words.marks(view)
+        parts += words.badges(view)
         self._state.show_text(" · ".join(part for part in parts if part))
         self._state.show_tone(look(view))
 

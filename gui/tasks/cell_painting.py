@@ -32,7 +32,7 @@ from engine.text import words
 from gui.style.icons import glyph
 from gui.style.tables import CELL_PAD, AnyIndex, row_height
 from gui.style.theme import tones
-from gui.tasks.columns import COLUMNS, Column, budget_of, forced_at
+from gui.tasks.columns import COLUMNS, Column, budget_of
 from gui.tasks.row import LEVEL_TONES, Row
 from gui.tasks.task_model import TaskModel
 
@@ -428,7 +428,7 @@ class RowDelegate(QStyledItemDelegate):
             painter.drawPixmap(first, top + (height - SIGN_SIZE) // 2, bell)
             left += SIGN_SIZE + SIGN_GAP if self._mirrored else 0
             width -= SIGN_SIZE + SIGN_GAP
-        for badge in self._badges(row):
+        for badge in words.badges(row.view):
             wide = badge_width(self._metrics, badge)
             if width > 2.4 * wide:
                 room = wide - BADGE_GAP if self._mirrored else width
@@ -438,13 +438,6 @@ class RowDelegate(QStyledItemDelegate):
         middle = " " not in text
         ink = self._text_ink(marked)
         self._write(painter, (left, top, width, height), text, ink, _LEFT, middle)
-
-    @staticmethod
-    def _badges(row: Row) -> list[str]:
-        """Return the badges of a task: forced, foreign, and marks of its state."""
-        badges = [words.say("badge.forced")] if forced_at(row) is not None else []
-        badges += [words.say("badge.foreign")] if row.view.foreign else []
-        return [*badges, *words.marks(row.view)]
 
     def _budget(
         self, painter: QPainter, box: tuple[int, int, int, int], row: Row, marked: bool

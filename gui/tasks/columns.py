@@ -24,7 +24,7 @@ from engine.model.records import (
     TaskRecord,
     Units,
 )
-from engine.model.status import moment
+from engine.model.status import ORPHANED_CODE, moment
 from engine.query.attention_reasons import REFUSED_CODE
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
@@ -362,10 +362,8 @@ COLUMNS: tuple[Column, ...] = (
         44,
         lambda row, _: row.name,
         attrgetter("folded_name"),
-        # Foreign and forced tasks carry a badge in this cell, awaited ones a bell.
-        lambda row: (
-            *(row.name, row.awaited, row.view.foreign, *words.marks(row.view), forced_at(row)),
-        ),
+        # Badges are in this cell; awaited tasks have a bell.
+        lambda row: (row.name, row.awaited, *words.badges(row.view)),
         paint="task",
         least=26,
     ),
@@ -523,7 +521,8 @@ def hint(row: Row, column: Column, now_ms: float) -> str:
     if column.key == "task":
         entry = row.view.entry
         full = display(entry.url) if isinstance(entry, TaskRecord) else row.name
-        return row.name if not full or row.name in full else f"{row.name}\n{full}"
+        named = row.name if not full or row.name in full else f"{row.name}\n{full}"
+        return "\n".join([named, *_badge_hints(row, now_ms)])
     if column.key == "progress":
         return _progress_hint(row)
     if column.key == "budget":
@@ -535,6 +534,17 @@ def hint(row: Row, column: Column, now_ms: float) -> str:
     if column.key in ("age", "updated"):
         return words.clock(row.created_at if column.key == "age" else row.updated_at)
     return column.text(row, now_ms)
+
+
+def _badge_hints(row: Row, now_ms: float) -> list[str]:
+    """Return what the badges of a task mean, where their word alone does not say it."""
+    entry = row.view.entry
+    found, at = [], forced_at(row)
+    if isinstance(entry, TaskRecord) and entry.error and entry.error.code == ORPHANED_CODE:
+        found.append(words.say("badge.orphaned.tip"))
+    if at is not None:
+        found.append(words.say("badge.forced.tip", at=words.clock(at, now_ms)))
+    return found
 
 
 def _progress_hint(row: Row) -> str:

@@ -39,6 +39,7 @@ from engine.text import words
 from engine.text.messages import ENGLISH, retold
 
 _LEVELS: tuple[Level, ...] = ("ok", "warning", "exceeded")
+EXCEEDED_SIGN = "✖"  # of a budget without a number; tip and speech have the word
 LEVEL_TONES = {"ok": "good", "warning": "warning", "exceeded": "bad"}
 
 
@@ -68,9 +69,10 @@ def fullest_of(record: TaskRecord, now_ms: float) -> Fullest | None:
         return None
     worst = max(gauges, key=_weight)
     share = _weight(worst)[1]
+    # The number comes first, because a narrow cell elides the end.
     percent = f"{words.count(min(int(share * 100), 99_999))} %"
     if worst.limit is None:
-        percent = words.say(f"budget.level.{worst.level}")
+        percent = EXCEEDED_SIGN
     text = words.say("budget.worst", name=_name(worst.key), percent=percent)
     return Fullest(text, min(1.0, share), worst.level, share)
 

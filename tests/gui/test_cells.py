@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine.model.records import EngineFields, TaskRecord, TaskView, Units, Unreadable
 from engine.model.status import Reason
 from engine.query.attention_reasons import seen
+from engine.text import words
 from gui.tasks.columns import COLUMN_AT, COLUMNS, hint, spoken
 from gui.tasks.row import fullest_of, make_row
 from gui.tasks.task_model import TaskModel
@@ -82,6 +83,31 @@ def test_the_tip_of_the_client_says_how_the_request_came(given: dict[str, str], 
     assert hint(row, COLUMNS[COLUMN_AT["client"]], NOW) == said
 
 
+ORPHAN = {"status": "FAILED", "error": ("The process that ran it is gone.", "orphaned")}
+
+
+@pytest.mark.parametrize(
+    ("view", "badge", "tip"),
+    [
+        (a_view(1, **ORPHAN), "⚑ orphaned", "Orphaned: the process that ran it ended first."),
+        (with_engine(a_view(1), forced_at=NOW), "⚑ forced", "Completed by force, "),
+    ],
+    ids=["orphaned", "forced"],
+)
+def test_what_the_state_does_not_say_is_a_badge_with_a_tip_and_spoken(
+    view: TaskView, badge: str, tip: str
+) -> None:
+    row, column = make_row(view, None, NOW), COLUMNS[COLUMN_AT["task"]]
+    assert words.badges(view) == [badge]
+    assert tip in hint(row, column, NOW)
+    assert spoken(row, column, NOW).endswith(f", {badge}")
+    assert column.differs(make_row(a_view(1, view.entry.status), None, NOW), row)
+
+
+def test_a_task_that_failed_by_itself_has_no_badge() -> None:
+    assert words.badges(a_view(1, "FAILED", error=("x", "crashed"))) == []
+
+
 def test_clients_sort_by_name_and_nameless_ones_by_route() -> None:
     named = [{"client": "Zed"}, {"client": "ada", "route": "mcp"}]
     given: list[dict[str, str]] = [{}, {"route": "mcp"}, *named]
@@ -104,12 +130,12 @@ ENVELOPE = {"kind": "browser_task", "args": {}}
 @pytest.mark.parametrize(
     ("policy", "counters", "said", "level"),
     [
-        ({"maxToolCalls": 50}, {"toolCalls": 41}, "calls 82 %", "warning"),
-        ({"maxToolCalls": 50}, {"toolCalls": 50}, "calls 100 %", "warning"),
-        ({"maxToolCalls": 50}, {"toolCalls": 60}, "calls 120 %", "exceeded"),
-        ({"maxToolCalls": 50}, {"toolCalls": 2, "failureStreak": 4}, "failures 100 %", "warning"),
-        ({"maxWallMs": MINUTE}, {}, "time 50 %", "ok"),
-        ({"checkpointEveryCalls": 4, "maxToolCalls": 9}, {"toolCalls": 8}, "calls 88 %", "warning"),
+        ({"maxToolCalls": 50}, {"toolCalls": 41}, "82 % calls", "warning"),
+        ({"maxToolCalls": 50}, {"toolCalls": 50}, "100 % calls", "warning"),
+        ({"maxToolCalls": 50}, {"toolCalls": 60}, "120 % calls", "exceeded"),
+        ({"maxToolCalls": 50}, {"toolCalls": 2, "failureStreak": 4}, "100 % failures", "warning"),
+        ({"maxWallMs": MINUTE}, {}, "50 % time", "ok"),
+        ({"checkpointEveryCalls": 4, "maxToolCalls": 9}, {"toolCalls": 8}, "88 % calls", "warning"),
     ],
 )
 def test_the_fullest_budget_is_told_with_its_share(
@@ -140,7 +166,7 @@ def test_no_policy_of_a_stranger_breaks_a_row(
     assert not text or row.worst is not None
 
 
-@pytest.mark.parametrize(("calls", "said"), [(34, ""), (35, "calls 70 %"), (60, "calls 120 %")])
+@pytest.mark.parametrize(("calls", "said"), [(34, ""), (35, "70 % calls"), (60, "120 % calls")])
 def test_a_budget_is_told_in_the_list_from_seven_tenths_of_its_limit(calls: int, said: str) -> None:
     given = {"policy": {"maxToolCalls": 50}, "counters": {"toolCalls": calls}, **ENVELOPE}
     row = make_row(a_view(1, "RUNNING", **given), None, NOW)
@@ -161,7 +187,7 @@ def test_a_kind_is_told_by_its_name_for_people(kind: str, said: str) -> None:
 def test_ears_hear_how_near_a_budget_is_in_a_word() -> None:
     given = {"policy": {"maxToolCalls": 50}, "counters": {"toolCalls": 41}, **ENVELOPE}
     row = make_row(a_view(1, "RUNNING", **given), None, NOW)
-    assert spoken(row, COLUMNS[COLUMN_AT["budget"]], NOW) == "Budget: calls 82 %, near"
+    assert spoken(row, COLUMNS[COLUMN_AT["budget"]], NOW) == "Budget: 82 % calls, near"
 
 
 def test_a_limit_of_time_runs_out_in_the_list_while_nothing_is_told() -> None:

@@ -14,12 +14,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from engine.model.redact import MARK
-from gui.commands.exporting import ExportDialog
+from gui.commands.exporting import ExportDialog, file_name
 from gui.details.unit_list import Items
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.style.questions import documents
 from tests.gui.result_ledgers import page, put_pages, put_task
+from tests.gui.task_views import a_view
 from tests.gui.test_result_tabs import settled, tab_of
 from tests.gui.windows import dialog_of, opened, press
 
@@ -103,8 +104,8 @@ async def test_each_result_is_exported_to_its_own_file(home: Path, tmp_path: Pat
         dialog.export_to(tmp_path)
         await settled(dialog.folder.isVisible)
         assert sorted(one.name for one in tmp_path.glob("*.csv")) == [
-            f"crawl-{1:016x}.csv",
-            f"crawl-{2:016x}.csv",
+            f"crawl-site.test-2026-05-28-{1:016x}.csv",
+            f"crawl-site.test-2026-05-28-{2:016x}.csv",
         ]
         assert f"{3:016x}" in dialog._problems.text()
 
@@ -251,3 +252,15 @@ async def test_the_chooser_opens_where_the_last_file_went(home: Path, tmp_path: 
             dialog.reject()
             await settled(lambda: not session.window.findChildren(ExportDialog))
         raise AssertionError("the folder was not remembered")
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://docs.example:8443/a", "crawl-docs.example-8443-2026-05-28-{0}.csv"),
+        ("", "crawl-2026-05-28-{0}.csv"),
+    ],
+)
+def test_a_file_name_has_the_host_and_the_date(url: str, name: str) -> None:
+    view = a_view(1, args={"url": url})
+    assert file_name(view, "csv") == name.format(view.task_id)

@@ -19,8 +19,9 @@ from pytestqt.qtbot import QtBot
 from engine.model.config import Settings
 from engine.model.records import TaskRecord
 from engine.service.engine import Engine
-from gui.details.facts import gauge_lines
+from gui.details.facts import GaugeLine, gauge_lines
 from gui.details.overview import Overview, PhaseSteps
+from gui.details.overview_sections import BudgetBars
 from gui.details.panel import Details
 from gui.startup.session import Session
 from tests.gui.task_views import NOW, a_view
@@ -60,6 +61,28 @@ def test_a_default_budget_is_shown_once_something_of_it_is_used() -> None:
     assert record.counters is not None
     record.counters["failureStreak"] = 2
     assert "failures in a row" in [line.name for line in gauge_lines(record, NOW)]
+
+
+def test_allowed_domains_have_a_gauge_once_they_are_exceeded() -> None:
+    policy = {"allowedDomains": ["a.example"]}
+    views = [
+        a_view(1, "RUNNING", kind="browser_task", policy=policy, budget_exceeded=exceeded)
+        for exceeded in (None, ["allowedDomains"])
+    ]
+    lines = [gauge_lines(view.entry, NOW) for view in views]  # type: ignore[arg-type]
+    assert lines[0] == []
+    said = GaugeLine("allowed domains", "another domain was opened", 1.0, "exceeded")
+    assert lines[1] == [said]
+
+
+def test_budgets_stand_under_a_heading_and_leave_with_it(qtbot: QtBot) -> None:
+    bars = BudgetBars()
+    qtbot.addWidget(bars)
+    bars.show_lines(gauge_lines(envelope(3), NOW))
+    assert not bars.isHidden()
+    assert {"Budgets", "tool calls"} <= set(labels(bars).splitlines())
+    bars.show_lines([])
+    assert bars.isHidden()
 
 
 async def test_a_gauge_goes_on_by_itself_while_it_is_looked_at(qtbot: QtBot) -> None:
@@ -122,6 +145,7 @@ async def test_a_contract_is_counted_in_words_with_what_to_do_next(tmp_path: Pat
     async with looking_at(home, 1) as (_, details):
         part = details.overview.contract
         await until(lambda: not part.isHidden(), details.overview._extras.changed)
+        assert "Contract" in labels(part).splitlines()
         assert part.bar.accessibleName() == "2 done · 1 failed · 1 skipped · 6 missing of 10"
         assert "4/10 page items observed" in labels(part)
         assert "Continue processing page items" in labels(part)

@@ -79,9 +79,24 @@ def test_a_workbook_reads_back_as_the_rows(ledger, crawled, tmp_path) -> None:
 def test_a_report_reads_back_as_the_rows(ledger, crawled) -> None:
     tree = LexborHTMLParser(streamed(ledger, crawled(*PAGES), "html"))
     names = [cell.text() for cell in tree.css("th")]
-    titles = [row.css("td")[names.index("title")].text() for row in tree.css("tbody tr")]
-    assert titles == [one["title"].replace("\r\n", "\n") for one in PAGES]
-    assert "content" not in names
+    titles = [row.css("td")[names.index("Title")].text() for row in tree.css("tbody tr")]
+    failed_first = [PAGES[2], *PAGES[:2]]
+    assert titles == [one["title"].replace("\r\n", "\n") for one in failed_first]
+
+
+def test_a_report_has_few_columns_and_human_words(ledger, crawled) -> None:
+    head = {"summary": {"total_pages": 3, "duration_ms": 89_218}}
+    tree = LexborHTMLParser(streamed(ledger, crawled(*PAGES, head=head), "html"))
+    names = [cell.text() for cell in tree.css("th")]
+    assert names == ["URL", "Status", "Title", "Depth", "Response (ms)", "Error"]
+    facts = dict(zip(*([one.text() for one in tree.css(tag)] for tag in ("dt", "dd")), strict=True))
+    assert (facts["Total pages"], facts["Duration"]) == ("3", "89.2 s")
+    assert (facts["Kind"], facts["Status"]) == ("Crawl", "Completed")
+
+
+def test_a_report_has_the_columns_that_were_chosen(ledger, crawled) -> None:
+    tree = LexborHTMLParser(streamed(ledger, crawled(*PAGES), "html", "title", "attempts"))
+    assert [cell.text() for cell in tree.css("th")] == ["Title", "Attempts"]
 
 
 @pytest.mark.parametrize("form", TEXT_FORMATS)

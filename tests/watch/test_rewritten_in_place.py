@@ -52,7 +52,7 @@ async def test_a_list_keeps_the_last_good_value(tmp_path: Path, status: str) -> 
     assert not [view for view in seen if isinstance(view.entry, Unreadable)]
     # One that has ended is looked at every 5 s at first, and may be met whole each time.
     assert status == "COMPLETED" or any(view.stale for view in seen)
-    assert words.marks(seen[-1]) == []
+    assert words.badges(seen[-1]) == []
     assert settled_s < 4  # before the look that comes every 5 s
 
 
@@ -64,7 +64,7 @@ def test_lasting_damage_is_unreadable(tmp_path: Path, monkeypatch: pytest.Monkey
     # A view, not a removed id.
     (first,) = shown.refresh([task_id(1)]).views  # type: ignore[list-item]
     assert isinstance(first.entry, TaskRecord)
-    assert words.marks(first) == ["being rewritten, as last read"]
+    assert words.badges(first) == ["being rewritten, as last read"]
     monkeypatch.setattr(snapshot, "KEPT_S", 0.0)
     (then,) = shown.pulse().views
     assert isinstance(then.entry, Unreadable)

@@ -341,8 +341,17 @@ COMMANDS: Final = KindSpec(
         summary="a scripted task, better started with `octask run FILE`",
     ),
     columns=(
-        *(Column("id", 30), Column("tool_name", 20), Column("intention", 40), Column("status", 10)),
+        *(
+            Column("id", 30),
+            Column("tool_name", 20, brief=True),
+            Column("intention", 40, brief=True),
+            Column("status", 10, brief=True),
+        ),
         *(Column("args", 40), Column("startedAt", 16), Column("completedAt", 16)),
-        *(Column("error.code", 24), Column("error.message", 50), Column("result", 60, bulky=True)),
+        *(
+            Column("error.code", 24),
+            Column("error.message", 50, brief=True),
+            Column("result", 60, bulky=True),
+        ),
     ),
 )

@@ -79,12 +79,22 @@ def _partial(
 
 
 PAGE_COLUMNS: Final = (
-    *(Column("url", 50), Column("final_url", 50), Column("status", 8), Column("title", 40)),
-    *(Column("depth", 7), Column("links_found", 11), Column("response_ms"), Column("render_ms")),
+    *(
+        Column("url", 50, brief=True),
+        Column("final_url", 50),
+        Column("status", 8, brief=True),
+        Column("title", 40, brief=True),
+    ),
+    *(
+        Column("depth", 7, brief=True),
+        Column("links_found", 11),
+        Column("response_ms", brief=True),
+        Column("render_ms"),
+    ),
     *(Column("bytes", 10), Column("engine_used"), Column("settled", 9), Column("truncated", 10)),
     *(Column("empty", 7), Column("redacted", 9), Column("screenshot", 30), Column("attempts", 9)),
     *(Column("earlier_errors", 40), Column("error_code", 12)),
-    *(Column("error", 40), Column("content", 60, bulky=True)),
+    *(Column("error", 40, brief=True), Column("content", 60, bulky=True)),
     Column("links", 60, bulky=True),
 )
 CRAWL = KindSpec(

@@ -357,13 +357,18 @@ RECORDING = KindSpec(
     defaults=defaults_of(RecordingArgs),
     columns=(
         *(
-            Column("n", 6),
-            Column("action", 50),
+            Column("n", 6, brief=True),
+            Column("action", 50, brief=True),
             Column("type", 12),
             Column("ts", 16),
             Column("tab", 5),
         ),
-        *(Column("url", 50), Column("role", 12), Column("name", 30), Column("selector", 40)),
+        *(
+            Column("url", 50, brief=True),
+            Column("role", 12),
+            Column("name", 30),
+            Column("selector", 40),
+        ),
         *(Column("found_by", 10), Column("alternatives", 40), Column("count", 7)),
         *(Column("button", 8), Column("on", 6), Column("key", 12), Column("append", 8)),
         *(
@@ -373,7 +378,7 @@ RECORDING = KindSpec(
             Column("target_alternatives", 40),
             Column("files", 30),
         ),
-        *(Column("text", 30), Column("variable", 16), Column("screenshot", 30)),
+        *(Column("text", 30, brief=True), Column("variable", 16), Column("screenshot", 30)),
     ),
     verbs_help="What a recording can become.",
 )
