@@ -83,13 +83,13 @@ def test_the_tip_of_the_client_says_how_the_request_came(given: dict[str, str], 
     assert hint(row, COLUMNS[COLUMN_AT["client"]], NOW) == said
 
 
-ORPHAN = {"status": "FAILED", "error": ("The process that ran it is gone.", "orphaned")}
+ORPHAN = a_view(1, "FAILED", error=("The process that ran it is gone.", "orphaned"))
 
 
 @pytest.mark.parametrize(
     ("view", "badge", "tip"),
     [
-        (a_view(1, **ORPHAN), "⚑ orphaned", "Orphaned: the process that ran it ended first."),
+        (ORPHAN, "⚑ orphaned", "Orphaned: the process that ran it ended first."),
         (with_engine(a_view(1), forced_at=NOW), "⚑ forced", "Completed by force, "),
     ],
     ids=["orphaned", "forced"],
@@ -101,7 +101,9 @@ def test_what_the_state_does_not_say_is_a_badge_with_a_tip_and_spoken(
     assert words.badges(view) == [badge]
     assert tip in hint(row, column, NOW)
     assert spoken(row, column, NOW).endswith(f", {badge}")
-    assert column.differs(make_row(a_view(1, view.entry.status), None, NOW), row)
+    assert column.differs(
+        make_row(a_view(1, str(getattr(view.entry, "status", ""))), None, NOW), row
+    )
 
 
 def test_a_task_that_failed_by_itself_has_no_badge() -> None:
