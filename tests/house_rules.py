@@ -59,6 +59,7 @@ GUI_MAY_IMPORT = frozenset(
         "doctor",
         "doctor.third_party_licenses",
         "export.exporter",
+        "export.table",
         "logging.logs",
         "model.blocked_places",
         "model.build_info",
