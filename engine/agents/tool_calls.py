@@ -197,7 +197,7 @@ _ALL = (
             ),
             Arg(
                 "max_chars",
-                "at most so many characters",
+                "maximum number of characters",
                 whole(100, MOST_READ),
                 "number",
                 False,
@@ -212,7 +212,7 @@ _ALL = (
         "Elements whose role, name or text hold these words, the best first.",
         (
             Arg("query", "words to look for", long_text(500), required=True),
-            Arg("limit", "at most so many", whole(1, MOST_FOUND), "number", False, 10),
+            Arg("limit", "maximum number", whole(1, MOST_FOUND), "number", False, 10),
             _TAB,
             _TIMEOUT,
         ),

@@ -182,7 +182,7 @@ _ALL: Final = (
         "Stop a recording",
         "stop",
         "tasks",
-        "End a recording in good order: it becomes COMPLETED with everything that was recorded. "
+        "Stop a recording: it becomes COMPLETED with everything that was recorded. "
         "Other kinds are refused: use oc_task_cancel for them.",
     ),
     _tool(
@@ -198,8 +198,8 @@ _ALL: Final = (
         "Finish an envelope",
         "finish",
         "tasks",
-        "End your browser_task for good: completed, failed or cancelled, with a last note. Tasks "
-        "that run here end by themselves.",
+        "End your browser_task permanently: completed, failed or cancelled, with a last note. "
+        "Tasks that run here end by themselves.",
     ),
     _tool(
         "oc_task_rerun",
@@ -350,7 +350,7 @@ _ALL: Final = (
         "Start a contract",
         "contract start",
         "goals",
-        "Write down what a repetitive task has to do before it may be called complete: items, or "
+        "Create a contract: what a repetitive task must do before it is complete: items, or "
         "expected_total, or a stop_condition. Returns the contract with contract_id and what its "
         "guard says.",
         hidden=_WHOLE,
@@ -368,7 +368,7 @@ _ALL: Final = (
         "Check a contract",
         "contract check",
         "goals",
-        "Ask whether the work of a contract may be called complete: completion_guard.allowed, and "
+        "Check whether the work of a contract is complete: completion_guard.allowed, and "
         "if not, missing_count and suggested_next_action.",
         reads=True,
     ),

@@ -157,9 +157,9 @@ UPDATE_FIELDS = (*(each.name for each in TERMS), "completed", "failed", "skipped
 def item_params(suffix: str = "") -> tuple[Param, ...]:
     """Return the parameters of item states, named as for contracts or task runs."""
     return (
-        Param(f"completed{suffix}", "an item that is done (again for more)", "many"),
-        Param(f"failed{suffix}", "an item that failed (again for more; with a reason)", "items"),
-        Param(f"skipped{suffix}", "an item left out (again for more; with a reason)", "items"),
+        Param(f"completed{suffix}", "an item that is done (repeatable)", "many"),
+        Param(f"failed{suffix}", "an item that failed (repeatable; with a reason)", "items"),
+        Param(f"skipped{suffix}", "an item left out (repeatable; with a reason)", "items"),
         Param("reason", "why these items failed or were left out"),
     )
 
@@ -220,17 +220,17 @@ VERBS: tuple[Verb, ...] = (
         (
             TASK_ID,
             Param("phase", "explore, act, verify, recover or done", schema=_enum(PHASES)),
-            Param("note", "what there is to say, at most 500 characters are kept"),
+            Param("note", "a note; its first 500 characters are kept"),
         ),
         _update,
     ),
     Verb(
         "finish",
-        "End an envelope for good.",
+        "End an envelope permanently.",
         (
             TASK_ID,
             Param("outcome", "completed, failed or cancelled", required=True, schema=_enum(ENDS)),
-            Param("note", "the last word, at most 500 characters are kept"),
+            Param("note", "the final note; its first 500 characters are kept"),
         ),
         _finish,
     ),
@@ -252,10 +252,10 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "contract start",
-        "Say what has to be done before a repetitive task may be called complete.",
+        "Create a contract: what a repetitive task must do before it is complete.",
         (
             *TERMS,
-            Param("items", "an item that has to be done (again for more)", "many"),
+            Param("items", "an item to process (repeatable)", "many"),
             Param("item_key", "what an item is: url, row_id, …"),
             Param("scope", "task_run, workflow, batch or crawl", schema=_enum(SCOPES)),
             Param("run_id", "the task run that it is for"),
@@ -271,7 +271,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "contract check",
-        "Check the contract: may it be called complete? (Exit code 5: not yet.)",
+        "Check the contract: is the work complete? (Exit code 5: not yet.)",
         (CONTRACT,),
         _check_contract,
     ),
@@ -279,7 +279,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "contract list",
         "List contracts, newest first.",
-        (Param("limit", "at most so many", "number", default=50),),
+        (Param("limit", "maximum number", "number", default=50),),
         _list_contracts,
     ),
     Verb(
@@ -287,10 +287,10 @@ VERBS: tuple[Verb, ...] = (
         "Begin a task run: a goal, with a contract if it is repetitive.",
         (
             Param("goal", "what is to be reached", bare=True),
-            Param("success_criteria", "how one sees that it is (again for more)", "many"),
+            Param("success_criteria", "a success criterion (repeatable)", "many"),
             Param("session_id", "the session that it belongs to"),
             Param("workflow_id", "the workflow that it belongs to"),
-            Param("ledger_task_ids", "a task that works for it (again for more)", "many"),
+            Param("ledger_task_ids", "a task that works for it (repeatable)", "many"),
             Param("contract", "its contract as a JSON object", "json", schema=contract_schema()),
         ),
         _start_run,
@@ -305,9 +305,9 @@ VERBS: tuple[Verb, ...] = (
         "task-run list",
         "List task runs, newest first.",
         (
-            Param("status", "only this status (again for more)", "many"),
+            Param("status", "only this status (repeatable)", "many"),
             Param("since", "created at or after this time, ms since 1970", "number"),
-            Param("limit", "at most so many (1 to 200)", "number", default=USUAL_RUNS),
+            Param("limit", "maximum number (1 to 200)", "number", default=USUAL_RUNS),
         ),
         _list_runs,
     ),
@@ -321,7 +321,7 @@ VERBS: tuple[Verb, ...] = (
             CURSOR,
             Param("status", "RUNNING: go on after help came (with a resume reason)"),
             Param("resume_reason", "what has changed, so that it can go on"),
-            Param("ledger_task_ids", "a task that works for it (again for more)", "many"),
+            Param("ledger_task_ids", "a task that works for it (repeatable)", "many"),
             Param("workflow_id", "the workflow that it belongs to"),
             Param("update", f"the whole update {WHOLE}", "json"),
         ),

@@ -42,13 +42,13 @@ MOST_SETTLED: Final = 20
 
 Given = Mapping[str, Any]
 TERMS: Final = (
-    Param("objective", "what is to be reached; without a kind it opens a browser_task"),
+    Param("objective", "the objective; without a kind it opens a browser_task"),
     Param("phase", "where a browser_task begins", schema=schemas.PHASE),
     Param("policy", "budgets of the task", "json", schema=schemas.policy_schema()),
     Param("enforce", "end the task when it exceeds a budget", "flag", default=False),
     Param(
         "contract",
-        "what has to be done before it may be called complete",
+        "what must be done before it is complete",
         "json",
         schema=schemas.contract_schema(),
     ),
@@ -271,14 +271,14 @@ VERBS: tuple[Verb, ...] = (
             Param("cursor", "where the result goes on, as the answer before said"),
             Param(
                 "limit",
-                "at most so many units of the result",
+                "maximum number of units of the result",
                 "number",
                 default=20,
                 schema={"minimum": 1, "maximum": MOST_UNITS},
             ),
             Param(
                 "max_bytes",
-                "at most about so many bytes",
+                "approximate maximum size in bytes",
                 "number",
                 default=USUAL_BYTES,
                 schema={"minimum": LEAST_BYTES, "maximum": MOST_BYTES},

@@ -79,7 +79,7 @@ VERBS: tuple[Verb, ...] = (
             Param("task_id", "the task's id: 16 hex digits", positional=True, required=True),
             Param("format", f"one of {_FORMATS} (or what the file's name ends in)"),
             Param("output", "the file to write; - or nothing: standard output", "path", short="o"),
-            Param("columns", "only these columns, with commas between (again for more)", "many"),
+            Param("columns", "only these columns, with commas between (repeatable)", "many"),
             Param("bom", "begin a csv with a byte-order mark, for Excel", "flag", default=False),
             Param("force", "replace the file if it is there", "flag", default=False),
         ),
@@ -91,19 +91,25 @@ VERBS: tuple[Verb, ...] = (
         "Remove ended tasks: shows what would go; with --yes it goes to the trash.",
         (
             Param("older_than", "tasks that ended longer ago than this: 30d, 12h, 2w"),
-            Param("keep", "keep the newest so many (without another limit: only these)", "number"),
+            Param(
+                "keep",
+                "number of newest tasks to keep (without another limit: only these)",
+                "number",
+            ),
             Param("max_size", "the oldest, until the rest is no larger than this: 2GB, 500MB"),
-            Param("status", "only tasks that ended so (again for more)", "many"),
+            Param("status", "only tasks that ended so (repeatable)", "many"),
             Param("dry_run", "only show what would go (as without --yes)", "flag", default=False),
             Param("yes", "do it", "flag", default=False),
-            Param("delete", "delete for good instead of the trash", "flag", default=False),
+            Param(
+                "delete", "delete permanently instead of moving to the trash", "flag", default=False
+            ),
         ),
         prune,
         faces=("cli",),
     ),
     Verb(
         "stop",
-        "Stop a recording in good order: it ends COMPLETED, with everything that was recorded.",
+        "Stop a recording: it ends COMPLETED, with everything that was recorded.",
         (Param("task_id", "the recording's id: 16 hex digits", positional=True, required=True),),
         _stop,
     ),

@@ -84,8 +84,8 @@ VERBS: tuple[Verb, ...] = (
         "runs list",
         "List runs, newest first.",
         (
-            Param("status", "only this status (again for more)", "many"),
-            Param("limit", "at most so many", "number", default=50),
+            Param("status", "only this status (repeatable)", "many"),
+            Param("limit", "maximum number", "number", default=50),
         ),
         _list,
     ),

@@ -82,7 +82,7 @@ class Deleting(QObject):
         self._over = QTimer(self, singleShot=True, interval=UNDO_MS)
         acts = ctx.actions
         self._act = acts.add("delete", self.tr("&Move to the trash"), [], "trash")
-        self._for_good = acts.add("delete_for_good", self.tr("D&elete for good…"), ["Shift+Del"])
+        self._for_good = acts.add("delete_for_good", self.tr("D&elete permanently…"), ["Shift+Del"])
         acts.keep_to(ctx.table, "delete", "delete_for_good")
         self._connect()
         self._show_ability()
@@ -190,9 +190,9 @@ class Deleting(QObject):
         if not chosen:
             return
         title = (
-            self.tr("Delete 1 task for good?")
+            self.tr("Delete 1 task permanently?")
             if len(chosen) == 1
-            else self.tr("Delete {0} tasks for good?").format(count(len(chosen)))
+            else self.tr("Delete {0} tasks permanently?").format(count(len(chosen)))
         )
         gone = {str(view.task_id): view for view in chosen}
         sentences = (why, self.tr("Their folders are removed. This cannot be undone."))

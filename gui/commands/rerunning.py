@@ -89,7 +89,7 @@ class RerunDialog(Question):
             often = self.tr("{0} open browser windows, as many at once as there are slots.")
             yield once if windows == 1 else often.format(count(windows))
         if self._found.of(Chance.ASKS):
-            yield self.tr("Re-run one that is not known whole alone, to give what is missing.")
+            yield self.tr("Re-run these one at a time to fill in what is missing.")
 
     def _starting(self) -> Iterator[tuple[int, str]]:
         yield self._number(Chance.STARTS), self.tr("Will start, each as a new task: {0}")
@@ -98,12 +98,10 @@ class RerunDialog(Question):
 
     def _unknown(self) -> Iterator[tuple[int, str]]:
         words = {
-            "request_hidden": self.tr("Not known whole, because secrets are not kept: {0}"),
-            "variables_missing": self.tr(
-                "Not known whole, because values of variables are not kept: {0}"
-            ),
-            "typed_text_missing": self.tr("Not known whole, because typed texts are not kept: {0}"),
-            "request_cut": self.tr("Not known whole, because they had too many arguments: {0}"),
+            "request_hidden": self.tr("Need their secrets again: {0}"),
+            "variables_missing": self.tr("Need values of their variables again: {0}"),
+            "typed_text_missing": self.tr("Need their typed texts again: {0}"),
+            "request_cut": self.tr("Too many arguments to be stored: {0}"),
             "request_unknown": self.tr(
                 "Started by another program, so their full arguments are not stored: {0}"
             ),
@@ -124,7 +122,7 @@ class RerunDialog(Question):
             Chance.STARTS: self.tr("will start"),
             Chance.LED: self.tr("will start and wait for its agent"),
             Chance.COPY: self.tr("is the same task as one that starts"),
-            Chance.ASKS: self.tr("is not known whole"),
+            Chance.ASKS: self.tr("is not stored in full"),
             Chance.LIVE: self.tr("has not ended"),
             Chance.STRANGE: self.tr("cannot be started here"),
             Chance.GOAL: self.tr("is a task run"),

@@ -79,7 +79,7 @@ class ResumeDialog(Question):
             ResumeFate.WHOLE: self.tr("ended by itself"),
             ResumeFate.RESUMED: self.tr("was resumed before"),
             ResumeFate.LIVE: self.tr("has not ended"),
-            ResumeFate.ASKS: self.tr("is not known whole"),
+            ResumeFate.ASKS: self.tr("is not stored in full"),
             ResumeFate.ELSEWHERE: self.tr("is in another ledger"),
             ResumeFate.OTHER: self.tr("is no crawl"),
             ResumeFate.LOST: self.tr("cannot be read"),

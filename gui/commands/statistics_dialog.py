@@ -362,7 +362,7 @@ class _Chart(QWidget):
         stays = Qt.AlignmentFlag.AlignAbsolute  # Time runs from left to right in every language
         below = self.rect().adjusted(0, room + 4, 0, 0)
         painter.drawText(below, Qt.AlignmentFlag.AlignRight | stays, self.tr("now"))
-        legend = self.tr("Highest bar: {0}. From below: completed, failed, cancelled.")
+        legend = self.tr("Peak: {0}. Bottom to top: completed, failed, cancelled.")
         highest = legend.format(words.count(most))
         painter.drawText(below, Qt.AlignmentFlag.AlignLeft | stays, highest)
         painter.end()

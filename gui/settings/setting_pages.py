@@ -610,7 +610,7 @@ class SettingPages(QObject):
                 places,
                 tr(
                     "Tasks of programs open public addresses, and of your machine or network only "
-                    "these; one a line."
+                    "these; one per line."
                 ),
             ),
             Item(
@@ -619,7 +619,7 @@ class SettingPages(QObject):
                 names,
                 tr(
                     "Tasks of programs may type the values of these environment variables into "
-                    "any page; one a line."
+                    "any page; one per line."
                 ),
             ),
         )

@@ -249,7 +249,7 @@ class CommandForm(QWidget):
         self._problems: tuple[Problem, ...] = ()
         self._fields = {
             "task_name": Field("task_name", self.tr("Task"), QLineEdit()),
-            "task_intention": Field("task_intention", self.tr("What it is for"), QLineEdit()),
+            "task_intention": Field("task_intention", self.tr("Objective"), QLineEdit()),
             REDACT: self._make_redact(),
         }
         self.rows = CommandRows(self)

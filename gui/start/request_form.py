@@ -185,13 +185,13 @@ class BudgetForm(TermsForm):
 
     def _field(self, name: str) -> Field:
         words = {
-            "maxToolCalls": self.tr("Calls, at most"),
-            "maxWallMs": self.tr("Time, at most"),
+            "maxToolCalls": self.tr("Call limit"),
+            "maxWallMs": self.tr("Time limit"),
             "maxConsecutiveSameTool": self.tr("Same tool in a row"),
             "maxObservationStreak": self.tr("Looks without an act"),
             "maxFailureStreak": self.tr("Failures in a row"),
             "maxSameUrlNavigations": self.tr("Ways to the same address"),
-            "checkpointEveryCalls": self.tr("Checkpoint every so many calls"),
+            "checkpointEveryCalls": self.tr("Calls per checkpoint"),
         }
         default = BUDGETS[name]
         none = self.tr("no limit")

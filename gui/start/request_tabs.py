@@ -58,7 +58,7 @@ class Many(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.text = Patterns(LINES)
-        self.text.setAccessibleName(self.tr("Addresses, one a line"))
+        self.text.setAccessibleName(self.tr("Addresses, one per line"))
         self.text.setPlaceholderText(self.tr("One address a line"))
         self.found = AddressList((), 0, ())
         self._lacks = False  # True while an address contains a redacted secret

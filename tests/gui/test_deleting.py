@@ -126,7 +126,7 @@ async def test_shift_del_asks_before_it_deletes_for_good(home: Path, trash: Path
             QTest.keyClick(window.table, Qt.Key.Key_Delete, Qt.KeyboardModifier.ShiftModifier)
             dialog = await told
         assert len(window.findChildren(DeleteQuestion)) == 1
-        assert dialog.windowTitle() == "Delete 1 task for good?"
+        assert dialog.windowTitle() == "Delete 1 task permanently?"
         assert (home / "tasks" / ids[0]).exists()
         press(dialog, "Delete permanently")
         await until(lambda: window.model.view_of(ids[0]) is None)

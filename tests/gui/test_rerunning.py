@@ -101,7 +101,7 @@ def test_the_dry_run_starts_nothing_by_default(qapp: QApplication, qtbot: Any) -
     said = words_of(dialog)
     assert "Re-run 4 tasks?" in said
     assert "Will start, each as a new task: 3" in said
-    assert "Not known whole, because secrets are not kept: 1" in said
+    assert "Need their secrets again: 1" in said
     assert "Skipped, because they have not ended: 2" in said
     assert dialog.list.topLevelItemCount() == len(MIXED)
     dialog.show()
@@ -213,7 +213,7 @@ async def test_many_are_run_again_after_the_dry_run_was_confirmed(home: Path, si
         patient(session)
         window = session.window
         dialog = await dialog_by_act(window, "rerun_many", RerunDialog)
-        assert "Not known whole, because secrets are not kept: 1" in words_of(dialog)
+        assert "Need their secrets again: 1" in words_of(dialog)
         press(dialog, "Re-run 3 tasks")
         await until(lambda: offspring(session) == sorted(old), session.bridge.batch)
         await settled(lambda: window.reports.bar.title == "3 tasks were started again.")

@@ -43,7 +43,14 @@ SAME_MESSAGES = {
         "event.budget",
         "refused.line",
     ),
-    *("budget.worst", "budget.spoken", "budget.short.allowedDomains", "events.chip", "age.ahead"),
+    *(
+        "budget.worst",
+        "budget.spoken",
+        "budget.short.allowedDomains",
+        "events.chip",
+        "age.ahead",
+        "column.root",
+    ),
     *(one for one in ENGLISH if one.startswith(("progress.", "rate."))),
     *("column.client", "caller.named", "route.mcp", "route.http"),
 }

@@ -195,11 +195,11 @@ def test_a_task_stops_after_what_its_kind_does(kind: str, said: str) -> None:
 
 def test_who_leads_a_task_from_outside_is_said() -> None:
     view = a_view(kind="browser_task", pid=7, foreign=True)
-    assert words.why(view, NOW) == "Driven from outside (process 7)."
+    assert words.why(view, NOW) == "Driven by another program (process 7)."
 
 
 def test_a_recording_that_was_asked_to_end_says_so() -> None:
     engine = EngineFields(stop_requested_at=NOW - 2000)
     view = a_view(kind="recording", engine=engine, ours=True)
-    said = "Asked 2 s ago to end in good order; its actions are kept."
+    said = "Stop requested 2 s ago; its actions are kept."
     assert words.why(view, NOW) == said

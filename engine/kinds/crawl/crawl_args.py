@@ -223,7 +223,7 @@ ARGUMENTS: Table = {
         FormField(
             "Include patterns",
             editor="lines",
-            hint="One pattern a line. ** stands for anything, * for anything but a slash.",
+            hint="One pattern per line. ** stands for anything, * for anything but a slash.",
         ),
         help="Include pattern: only matching addresses are followed.",
         option="repeated",

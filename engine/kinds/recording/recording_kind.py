@@ -431,7 +431,7 @@ class NotStoppable(EngineError):
     """A stop was requested for a task that only supports cancel."""
 
     code = "not_stoppable"
-    title = "This task cannot be stopped in good order"
+    title = "This task can only be cancelled"
     sentence = "Task {task_id} is of the kind {kind}: only a recording can be stopped."
     advice_text = "Cancel it instead; what it has finished is kept."
 
