@@ -83,7 +83,7 @@ class EndNotices(QObject):
             else self.tr("Notify me at t&he end")
         )
         self._act.setText(words)
-        self._act.setIconText(words)
+        self._act.setIconText(words.replace("&", ""))
         why_not = self.tr("Only the end of a task that has not ended can be awaited.")
         self._ctx.actions.allow_chosen("notify_end", bool(live), why_not, chosen=len(self._scope))
 

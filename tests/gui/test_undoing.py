@@ -29,15 +29,15 @@ async def test_ctrl_z_brings_back_what_went_to_the_trash(home: Path) -> None:
         patient(session)
         window, act = session.window, session.window.acts["undo"]
         window.show()
-        assert (act.isEnabled(), act.text()) == (False, "Und&o")
+        assert (act.isEnabled(), act.text()) == (False, "&Undo")
         let_go(session, 1)
-        assert (act.isEnabled(), act.text()) == (True, "Und&o moving 1 task to the trash")
+        assert (act.isEnabled(), act.text()) == (True, "&Undo moving 1 task to the trash")
         let_go(session, 2)
-        assert act.text() == "Und&o moving 2 tasks to the trash"
+        assert act.text() == "&Undo moving 2 tasks to the trash"
         window.table.setFocus()
         QTest.keyClick(window.table, Qt.Key.Key_Z, CTRL)
         assert window.model.total == 3
-        assert (act.isEnabled(), act.text()) == (False, "Und&o")
+        assert (act.isEnabled(), act.text()) == (False, "&Undo")
 
 
 async def test_a_field_keeps_ctrl_z_for_what_was_typed_in_it(home: Path) -> None:
@@ -72,10 +72,10 @@ async def test_what_was_done_last_is_undone_first(home: Path) -> None:
         patient(session)
         window, act = session.window, session.window.acts["undo"]
         let_go(session, 1)
-        window.requests.undo_offered.emit("Und&o cancelling 1 task")
-        assert act.text() == "Und&o cancelling 1 task"
+        window.requests.undo_offered.emit("&Undo cancelling 1 task")
+        assert act.text() == "&Undo cancelling 1 task"
         act.trigger()
-        assert act.text() == "Und&o moving 1 task to the trash"
+        assert act.text() == "&Undo moving 1 task to the trash"
         act.trigger()
         assert window.model.total == 1
 

@@ -73,7 +73,7 @@ async def test_a_cancelled_pending_task_can_be_undone(home: Path, site: Site) ->
         await heard(session.bridge.cancelled)
         assert await ended(session, waiting) == "CANCELLED"
         assert "cancelled" in window.undo_bar.title
-        assert window.acts["undo"].text() == "Und&o cancelling 1 task"
+        assert window.acts["undo"].text() == "&Undo cancelling 1 task"
         window.acts["undo"].trigger()
         assert not window.acts["undo"].isEnabled()
         (again,) = await heard(session.bridge.started)
