@@ -6,17 +6,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPoint, Qt
+from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
+    QMenu,
     QPushButton,
     QSplitter,
     QVBoxLayout,
     QWidget,
 )
 
-from engine.model.display import display, display_lines
+from engine.model.display import clipboard_cell, display, display_lines
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.service.engine import Engine
@@ -29,7 +31,17 @@ from gui.details.unit_columns import TONES, kind_word, longest_state
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.editors import read_only_text
-from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, PlainTable
+from gui.style.questions import open_in_browser
+from gui.style.tables import (
+    COLOUR,
+    DISPLAY,
+    ROOT,
+    SPOKEN,
+    TOOL_TIP,
+    AnyIndex,
+    PlainTable,
+    marked_rows,
+)
 from gui.style.theme import plain_label, plain_tip, tone
 from gui.style.widgets import arrange
 
@@ -176,6 +188,11 @@ class Commands(DetailTab):
         self._again = Throttle(self, AGAIN_MS, self._look)
         self._lay_out()
         self.table.selectionModel().currentRowChanged.connect(self._choose)
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.table.customContextMenuRequested.connect(self._open_menu)
+        QShortcut(QKeySequence.StandardKey.Copy, self.table, self.copy).setContext(
+            Qt.ShortcutContext.WidgetShortcut
+        )
         self.retry.clicked.connect(lambda: self.desk.wishes.retry.emit(self._task_id, ""))
         self.part.all_time.connect(desk.span.clear)
         desk.span.changed.connect(self._apply_time_range)
@@ -291,6 +308,40 @@ class Commands(DetailTab):
             self._show_text(step_text(step))
             self._show_picture(_picture_of(step))
 
+    def copy(self) -> None:
+        """Copy the selected rows as tab-separated text."""
+        columns = range(self.model.columnCount())
+        lines = [
+            "\t".join(clipboard_cell(self.model.index(row, at).data()) for at in columns)
+            for row in marked_rows(self.table)
+        ]
+        QGuiApplication.clipboard().setText("\n".join(lines))
+
+    def menu(self, row: int) -> QMenu:
+        """Return the menu of a step; the caller deletes it."""
+        step, menu = self.model.step_at(row), QMenu(self)
+        if address := _address_of(step):
+            menu.addAction(self.tr("Copy &address")).triggered.connect(
+                lambda: QGuiApplication.clipboard().setText(address)
+            )
+            menu.addAction(self.tr("Open in &browser")).triggered.connect(
+                lambda: open_in_browser(address)
+            )
+        menu.addAction(self.tr("Copy &row")).triggered.connect(self.copy)
+        text = step_text(step)
+        menu.addAction(self.tr("Copy &step in full")).triggered.connect(
+            lambda: QGuiApplication.clipboard().setText(text)
+        )
+        return menu
+
+    def _open_menu(self, at: QPoint) -> None:
+        index = self.table.indexAt(at)
+        index = index if index.isValid() else self.table.currentIndex()
+        if index.isValid():
+            menu = self.menu(index.row())
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            menu.popup(self.table.viewport().mapToGlobal(at))
+
     def _show_picture(self, name: str) -> None:
         self.picture.setVisible(bool(name))
         if name:
@@ -309,6 +360,16 @@ async def _with_result(engine: Engine, task_id: str, wanted: object) -> Mapping[
             if found is not None and found.get("id") == wanted:
                 return found
     return None
+
+
+def _address_of(step: Mapping[str, Any]) -> str:
+    """Return the web address at which a step failed, or that it opened; empty without one."""
+    for part in ("failure", "result", "args"):
+        found = step.get(part)
+        url = found.get("url") if isinstance(found, Mapping) else None
+        if isinstance(url, str) and url.startswith(("http://", "https://")):
+            return display(url, _MOST_CHARS)
+    return ""
 
 
 def _picture_of(step: Mapping[str, Any]) -> str:

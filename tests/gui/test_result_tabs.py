@@ -212,7 +212,9 @@ async def test_a_command_task_shows_each_step_and_why_it_stopped(home: Path) -> 
     ]
     error = {"code": "EXECUTION_ERROR", "message": "element not found"}
     states: tuple[dict[str, Any], ...]
-    states = ({"status": "success"}, {"status": "error", "error": error}, {"status": "skipped"})
+    kept = {"url": "http://shop.test/pay", "screenshot": "artifacts/command-002-failed.png"}
+    failed = {"status": "error", "error": error, "failure": kept}
+    states = ({"status": "success"}, failed, {"status": "skipped"})
     times = {"startedAt": 1000, "completedAt": 1500}
     whole = [{**step, **state, **times} for step, state in zip(steps, states, strict=True)]
     document: dict[str, Any] = {"id": "task_1_a", "instanceId": "", "name": "n", "intention": "i"}
@@ -220,6 +222,7 @@ async def test_a_command_task_shows_each_step_and_why_it_stopped(home: Path) -> 
     (folder / "commands.json").write_text(json.dumps(document))
     shot = {"path": "artifacts/command-001.png", "width": 40, "height": 30}
     put_picture(folder, "command-001.png")
+    put_picture(folder, "command-002-failed.png")
     lines = [{**whole[0], "result": shot}, whole[1]]
     (folder / "pages.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     async with opened(home) as session:
@@ -227,6 +230,16 @@ async def test_a_command_task_shows_each_step_and_why_it_stopped(home: Path) -> 
         await settled(lambda: tab.model.rowCount() == 3)
         assert tab.table.currentIndex().row() == 1
         assert "element not found" in tab.text.toPlainText()
+        await settled(lambda: tab.picture.isVisible())
+        menu = tab.menu(1)
+        acts = {one.text().replace("&", ""): one for one in menu.actions()}
+        assert list(acts) == ["Copy address", "Open in browser", "Copy row", "Copy step in full"]
+        acts["Copy address"].trigger()
+        assert QGuiApplication.clipboard().text() == "http://shop.test/pay"
+        acts["Copy row"].trigger()
+        assert "element not found" in QGuiApplication.clipboard().text()
+        assert "Copy address" not in {one.text().replace("&", "") for one in tab.menu(2).actions()}
+        menu.deleteLater()
         tab.table.selectRow(0)
         await settled(lambda: tab.picture.isVisible() and "1.png" in tab.text.toPlainText())
         states_shown = [tab.model.index(row, 1).data() for row in range(3)]
