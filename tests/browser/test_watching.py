@@ -15,8 +15,10 @@ from PySide6.QtGui import QColor, QImage
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.recording.live_view import LiveFrame, LiveViews, MaskedContent
 from engine.egress.egress_policy import Policy
+from engine.ledger.reader import LedgerReader
 from engine.model.config import Settings
 from engine.service.engine import Engine
+from tests.support.engines import until
 from tests.support.kept_browser import KeptSession
 
 pytestmark = pytest.mark.usefixtures("kept_browser")
@@ -71,6 +73,8 @@ async def test_a_running_crawl_can_be_watched_until_it_ends(tmp_path: Path, page
             "timeout_ms": 100_000,
         }
         record = await engine.requests.start("crawl", asked)
+        ledger = LedgerReader(engine.settings.root)
+        await until(lambda: getattr(ledger.read(record.task_id), "status", "") == "RUNNING")
         shown, painted = list[LiveFrame](), False
         watched = engine.live_views.watch(record.task_id)
         async with asyncio.timeout(LIMIT_S), aclosing(watched) as sights:
