@@ -153,8 +153,7 @@ class TaskContext:
         def report() -> None:
             data = self.clean(_progress(units))
             self._ledger.append_event(self.task_id, "progress", data)
-            if self._observers:
-                self._tell_carried()
+            self._notify_each(lambda one: one.on_carried(self._ledger.read_pages(self.task_id)))
 
         async with self._order:
             await self._write(store)
@@ -165,13 +164,6 @@ class TaskContext:
     def _refuse_if_stopping(self) -> None:
         if self.stopping:
             raise UnitStopped
-
-    def _tell_carried(self) -> None:
-        for observer in self._observers:
-            try:
-                observer.on_carried(self._ledger.read_pages(self.task_id))
-            except EngineError as error:
-                log.warning("task %s: could not be counted: %s", self._id, error)
 
     async def page(self, page: Mapping[str, Any], units: Units) -> None:
         """Write a finished page: `pages.jsonl` first, so that a kill loses none, then the event."""
