@@ -11,6 +11,7 @@ import pytest
 
 from engine.ledger.reader import LedgerReader
 from engine.model.records import Status, TaskRecord
+from engine.sample.server import Answer
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from engine.service.rerun import NotEnded, RequestHidden
@@ -262,34 +263,25 @@ async def test_torn_and_strange_lines_are_not_kept(home: Path, linked: LinkedSit
 async def test_a_sitemap_is_read_again_and_only_its_missing_pages_are_loaded(
     home: Path, linked: LinkedSite
 ) -> None:
-    listed = "".join(f"<url><loc>URL/{number}</loc></url>" for number in range(40))
-    plain = linked.answer
-
-    def answer(request: Any) -> Any:
-        if request.path == "/sitemap.xml":
-            linked.requests[request.path] += 1
-            return type(plain(request))(f"<urlset>{listed}</urlset>".replace("URL", linked.url)
-                                        .encode(), content_type="application/xml")  # fmt: skip
-        return plain(request)
-
-    linked.answer = answer  # type: ignore[method-assign]
-    with linked.running():
-        async with opened(home) as engine:
-            asked = {"url": linked.url, **ARGS, "respect_robots": True}
-            del asked["max_depth"]
-            record = await engine.requests.start("crawl_sitemap", asked)
-            ledger = LedgerReader(engine.settings.root)
-            await until(lambda: (units := ledger.tail_units(record.task_id, 0)[0]) is not None
-                        and units.done == 39)  # fmt: skip
-            await engine.commands.cancel(record.task_id)
-            first = await ended(engine, record)
-            linked.held.clear()
-            linked.requests.clear()
-            second = await ended(engine, await engine.requests.resume(first.task_id))
-            assert second.status == Status.COMPLETED
-            assert len(pages_of(engine, second)) == 40
-            loaded = {path for path in linked.requests if path[1:].isdigit()}
-            assert loaded == {"/20"}
+    listed = "".join(f"<url><loc>{linked.url}/{number}</loc></url>" for number in range(40))
+    sitemap = Answer(f"<urlset>{listed}</urlset>".encode(), content_type="application/xml")
+    linked.answers["/sitemap.xml"] = sitemap
+    async with opened(home) as engine:
+        asked = {"url": linked.url, **ARGS, "respect_robots": True}
+        del asked["max_depth"]
+        record = await engine.requests.start("crawl_sitemap", asked)
+        ledger = LedgerReader(engine.settings.root)
+        await until(lambda: (units := ledger.tail_units(record.task_id, 0)[0]) is not None
+                    and units.done == 39)  # fmt: skip
+        await engine.commands.cancel(record.task_id)
+        first = await ended(engine, record)
+        linked.held.clear()
+        linked.requests.clear()
+        second = await ended(engine, await engine.requests.resume(first.task_id))
+        assert second.status == Status.COMPLETED
+        assert len(pages_of(engine, second)) == 40
+        loaded = {path for path in linked.requests if path[1:].isdigit()}
+        assert loaded == {"/20"}
 
 
 async def test_what_cannot_be_resumed_says_why(home: Path, site: Any) -> None:

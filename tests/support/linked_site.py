@@ -18,7 +18,7 @@ class LinkedSite:
     """Pages /0, /1, …; `links` are the numbers that each leads to.
 
     A page in `statuses` answers with that status, one in `held` never. `extra` is more markup of a
-    page, `delay_s` passes before each answer.
+    page, `answers` are those of other paths, and `delay_s` passes before each page.
     """
 
     def __init__(self, links: Mapping[int, Sequence[int]], delay_s: float = 0.0) -> None:
@@ -28,6 +28,7 @@ class LinkedSite:
         self.statuses: dict[int, int] = {}
         self.held: set[int] = set()
         self.extra: dict[int, str] = {}
+        self.answers: dict[str, Answer] = {}
         self.url = ""
         self._hangs = threading.Event()
 
@@ -35,6 +36,8 @@ class LinkedSite:
         path = request.path
         number = int(path[1:]) if path[1:].isdigit() else None
         self.requests[path] += 1
+        if path in self.answers:
+            return self.answers[path]
         if number is None or number not in self.links:
             return Answer(b"none", 404, delay_s=self.delay_s)
         if number in self.held:
