@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
@@ -28,6 +29,7 @@ from engine.ledger.record_store import NotAnId, RecordNotFound
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.display import display
+from engine.model.ending_signals import handled_on_loop
 from engine.model.errors import (
     AmbiguousId,
     BrowserDownloadCancelled,
@@ -307,25 +309,21 @@ class Interrupts:
         self._soft = soft
         self._last = last
         self.cause = ""
-        self._before: dict[int, Any] = {}
+        self._block = ExitStack()
 
     def __enter__(self) -> Interrupts:
-        loop = asyncio.get_running_loop()
-        for number, cause in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")):
-            # Not loop.add_signal_handler, which Windows does not have.
-            self._before[number] = signal.signal(
-                number, lambda *_, cause=cause: loop.call_soon_threadsafe(self._interrupted, cause)
-            )
+        handlers = [
+            (signal.SIGINT, lambda: self._interrupted("Ctrl-C")),
+            (signal.SIGTERM, lambda: self._interrupted("SIGTERM")),
+        ]
         hangup = getattr(signal, "SIGHUP", None)
         if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
-            self._before[hangup] = signal.signal(
-                hangup, lambda *_: loop.call_soon_threadsafe(self._hung_up)
-            )
+            handlers.append((hangup, self._hung_up))
+        self._block.enter_context(handled_on_loop(*handlers))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self._block.close()
 
     def _hung_up(self) -> None:
         if not self.cause:

@@ -12,12 +12,14 @@ import os
 import signal
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from mcp.server.stdio import stdio_server
 
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
+from engine.model.ending_signals import handled_on_loop
 from engine.server.mcp_server import McpServer
 from engine.service.engine import Engine
 
@@ -42,16 +44,13 @@ async def _serve(settings: Settings, groups: Collection[str]) -> None:
     await engine.open(list_first=True)
     face = McpServer(engine, groups=groups)
     leaving: list[asyncio.Task[None]] = []
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(
-            number, lambda *_: loop.call_soon_threadsafe(_begin_leaving, engine, face, leaving)
-        )
-    try:
-        async with stdio_server() as (read, write):
-            await face.server.run(read, write, face.server.create_initialization_options())
-    finally:
-        await _close(engine, face)
+    leave = partial(_begin_leaving, engine, face, leaving)
+    with handled_on_loop((signal.SIGTERM, leave), (signal.SIGINT, leave)):
+        try:
+            async with stdio_server() as (read, write):
+                await face.server.run(read, write, face.server.create_initialization_options())
+        finally:
+            await _close(engine, face)
 
 
 def _begin_leaving(engine: Engine, face: McpServer, leaving: list[asyncio.Task[None]]) -> None:

@@ -122,6 +122,7 @@ def test_ctrl_c_ends_an_export_and_leaves_nothing(home, crawled, tmp_path) -> No
         _, said = program.communicate(timeout=LIMIT_S)
     finally:
         program.kill()
+        program.communicate()
     assert (program.returncode, os.listdir(out)) == (3, [])
     assert "stopped" in said
 
@@ -156,6 +157,7 @@ def test_a_second_ctrl_c_leaves_nothing_either(home, crawled, tmp_path) -> None:
                 program.wait(0.05)
     finally:
         program.kill()
+        program.communicate()
         program.communicate(timeout=LIMIT_S)
     assert (program.returncode, os.listdir(out)) == (130, [])
 

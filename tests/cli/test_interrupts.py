@@ -1,0 +1,63 @@
+"""Ctrl-C and SIGTERM reach a command whenever they come, and whichever thread they are given to."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+LIMIT_S = 60
+POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows gives no signal to a thread")
+# The main thread has the signal blocked, so the system gives it to the other one: what then ends
+# the wait of the loop is the pipe alone, as for a signal that comes right before the wait.
+WAITING = """
+import asyncio, os, signal, sys, threading, time
+from engine.cli.calls import Interrupts
+
+number = int(sys.argv[1])
+
+def send():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    time.sleep(0.3)  # meanwhile the loop begins to wait; otherwise this test shows less
+    os.kill(os.getpid(), number)
+
+async def main():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    told = asyncio.Event()
+    with Interrupts(told.set) as interrupts:
+        threading.Thread(target=send).start()
+        await told.wait()
+    print(interrupts.cause)
+
+asyncio.run(main())
+"""
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("number", "cause"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
+)
+def test_a_signal_ends_the_wait_of_the_loop_though_another_thread_got_it(number, cause) -> None:
+    words = [sys.executable, "-c", WAITING, str(int(number))]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{cause}\n", "")
+
+
+def test_the_handlers_from_before_are_back_after_the_block() -> None:
+    code = (
+        "import asyncio, signal\n"
+        "from engine.cli.calls import Interrupts\n"
+        "kept = (signal.SIGINT, signal.SIGTERM)\n"
+        "async def main():\n"
+        "    before = [signal.getsignal(one) for one in kept]\n"
+        "    for _ in range(2):\n"
+        "        with Interrupts(lambda: None):\n"
+        "            assert [signal.getsignal(one) for one in kept] != before\n"
+        "        assert [signal.getsignal(one) for one in kept] == before\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, timeout=LIMIT_S
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
