@@ -430,3 +430,8 @@ def _event_summary(call: ToolCall, budget_status: BudgetStatus) -> str:
         if keys:
             return f"{summary} budget_{word}={','.join(keys)}"
     return summary
+
+
+def has_budget(meta: Mapping[str, Any]) -> bool:
+    """Return whether it is an envelope, or a task with its own policy."""
+    return meta.get("kind") == ENVELOPE or bool(meta.get("policy"))

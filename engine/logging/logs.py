@@ -46,12 +46,6 @@ def private_file(file: Path) -> None:
         os.close(fd)
 
 
-def keep_owner_access() -> None:
-    """Remove the owner's bits from this process' umask, which would make new files useless."""
-    mask = os.umask(0o077)  # it can only be read by setting it
-    os.umask(mask & 0o077)
-
-
 MAX_BYTES, KEPT = 2 * 1024 * 1024, 3
 
 

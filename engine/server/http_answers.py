@@ -41,7 +41,6 @@ from engine.model.errors import (
     WaitTimeout,
 )
 from engine.query import QueryError
-from engine.service.commands import NotConfirmed
 from engine.service.rerun import CannotRepeat, NotEnded, NothingToRetry
 from engine.service.resuming import CannotResume
 from engine.service.router.ledger_paths import (
@@ -52,6 +51,7 @@ from engine.service.router.ledger_paths import (
     NoSuchLedger,
     OnlyInItsOwnWindow,
 )
+from engine.service.stop_plan import NotConfirmed
 from engine.verbs.json_answers import described_for_programs
 from engine.verbs.program_verbs import NoSuchFile
 

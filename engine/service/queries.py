@@ -9,9 +9,9 @@ from contextlib import aclosing
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from engine.contracts import task_run_folders
+from engine.contracts.task_run_folders import RunFolders
 from engine.export.output import new_file
 from engine.kinds.commands.command_document import command_task
 from engine.ledger.event_search import Found, Needle
@@ -23,6 +23,7 @@ from engine.ledger.watch import Watch
 from engine.model.errors import EngineError, ResultMissing
 from engine.model.ledger_ids import SIGN, plain_id
 from engine.model.records import (
+    TASK_RUNS_FOLDER,
     EventSlice,
     History,
     TaskEvent,
@@ -35,8 +36,10 @@ from engine.model.records import (
 from engine.query import Filter
 from engine.results.findings import Findings
 from engine.service.feed import Batch, Feed
-from engine.service.maintenance import LedgerContext
 from engine.service.router.ledger_router import Merging
+
+if TYPE_CHECKING:
+    from engine.service.maintenance import LedgerContext
 
 Told = Callable[[int, int], object]  # bytes done, bytes in total; called from a worker thread
 
@@ -138,6 +141,7 @@ class TaskQueries:
         self._own = context.own
         self._light = light  # a reader of changes keeps every task, so records omit long values
         self._aliases = TaskAliases()
+        self._task_runs = RunFolders(context.settings.home, wall_ms)
         self._feeds: set[Feed] = set()
 
     def learn(self, command_task_id: str, task_id: str) -> None:
@@ -290,7 +294,7 @@ class TaskQueries:
         if there is not None:
             return subject in there.runs
         try:
-            return self._context.goals.runs.has(subject)
+            return self._task_runs.has(subject)
         except EngineError:
             return False
 
@@ -335,7 +339,7 @@ class TaskQueries:
         """Return the ledger of its events; a task run's folder has the layout of a task's."""
         if not self.is_run(task_id):
             return self._context.ledger
-        return LedgerReader(self._settings.home / task_run_folders.FOLDER)
+        return LedgerReader(self._settings.home / TASK_RUNS_FOLDER)
 
     def rescan(self) -> None:
         """Read every folder again, and retry ledgers that could not be opened."""

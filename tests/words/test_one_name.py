@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine.text.messages import ENGLISH
-from engine.verbs import VERBS
+from engine.verbs.verb_table import VERBS
 from tests.words.source_texts import ROOT, window_texts
 
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
