@@ -22,7 +22,7 @@ SEAMS = {
     "playwright": ("engine/browser/",),
     "watchdog": ("engine/ledger/directory_watcher.py",),
     "filelock": (
-        *("engine/ledger/lock.py", "engine/ledger/lease.py"),
+        "engine/ledger/lock.py",
         "engine/browser/chromium/browser_download.py",  # one download at a time
     ),
     "qasync": ("gui/startup/loop.py", "gui/app.py"),

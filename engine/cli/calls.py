@@ -49,12 +49,12 @@ from engine.model.errors import (
     LedgerNotThere,
     LedgerUnusable,
     NotATaskId,
+    QueryError,
     TaskNotFound,
     WaitTimeout,
 )
 from engine.model.ledger_ids import HERE
 from engine.model.records import RUNS_FOLDER, Status, TaskRecord, TaskView
-from engine.query import QueryError, unknown_values
 from engine.service.stop_plan import NotConfirmed
 from engine.text.cli_messages import say
 from engine.verbs import Verb
@@ -261,6 +261,10 @@ def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
 
 def warn_unknown_ledgers(query: str) -> None:
     """Warn if a query names another ledger: it finds nothing, but is valid."""
+    if not query:
+        return
+    from engine.query import unknown_values  # most calls have no query
+
     for one in unknown_values(query, {"root": (HERE,)}):
         click.echo(display(str(one)), err=True)
 

@@ -33,6 +33,7 @@ from engine.model.errors import (
     NotATaskId,
     OwnershipError,
     OwnershipLost,
+    QueryError,
     ResultMissing,
     ShuttingDown,
     TaskNotFound,
@@ -40,7 +41,6 @@ from engine.model.errors import (
     TransitionError,
     WaitTimeout,
 )
-from engine.query import QueryError
 from engine.service.rerun import CannotRepeat, NotEnded, NothingToRetry
 from engine.service.resuming import CannotResume
 from engine.service.router.ledger_paths import (

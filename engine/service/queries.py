@@ -33,12 +33,12 @@ from engine.model.records import (
     UnitTimes,
     Unreadable,
 )
-from engine.query import Filter
 from engine.results.findings import Findings
 from engine.service.feed import Batch, Feed
 from engine.service.router.ledger_router import Merging
 
 if TYPE_CHECKING:
+    from engine.query import Filter
     from engine.service.maintenance import LedgerContext
 
 Told = Callable[[int, int], object]  # bytes done, bytes in total; called from a worker thread
@@ -189,13 +189,13 @@ class TaskQueries:
         Raises:
             QueryError: the query is invalid.
         """
-        wanted, others = Filter.of(query), tuple(self.router.all_open())
+        wanted, others = _filter_of(query), tuple(self.router.all_open())
         if not others:
             read = partial(self._context.ledger.list, status=status, kind=kind, since=since)
             return await asyncio.to_thread(self._matching, read, wanted, limit)
-        most = None if wanted.text else limit
+        most = None if wanted is not None else limit
         read = partial(self._context.ledger.list, status=status, kind=kind, since=since)
-        found = await asyncio.to_thread(self._matching, read, Filter.of(""), most)
+        found = await asyncio.to_thread(self._matching, read, None, most)
         for each in others:
             queries: TaskQueries = each.part(self.part_name)
             listed = queries.list(status=status, kind=kind, since=since, limit=most)
@@ -364,11 +364,11 @@ class TaskQueries:
     def _matching(
         self,
         read: Callable[..., Iterable[TaskRecord | Unreadable]],
-        wanted: Filter,
+        wanted: Filter | None,
         limit: int | None,
     ) -> Views:
         feed = Feed(self._context.ledger, None, ours=self._own.owns, runs=self._own.run_of)
-        if not wanted.text:
+        if wanted is None:
             return feed.show(read(limit=limit))
         now_ms = wall_ms()
         matching = (view for view in feed.show(read(limit=None)) if wanted.shows(view, now_ms))
@@ -385,8 +385,18 @@ class TaskQueries:
         return next((feed.watch for feed in self._feeds), None)
 
 
-def _newest(found: Views, wanted: Filter, limit: int | None) -> Views:
+def _filter_of(query: str) -> Filter | None:
+    """Parse a query; None for an empty one, which matches all tasks."""
+    if not query:
+        return None
+    from engine.query import Filter  # most lists have no query
+
+    wanted = Filter.of(query)
+    return wanted if wanted.text else None
+
+
+def _newest(found: Views, wanted: Filter | None, limit: int | None) -> Views:
     now_ms = wall_ms()
-    found = [view for view in found if not wanted.text or wanted.shows(view, now_ms)]
+    found = [view for view in found if wanted is None or wanted.shows(view, now_ms)]
     found.sort(key=lambda view: view.entry.created_at, reverse=True)
     return [*islice(found, limit)]

@@ -14,11 +14,9 @@ from engine.budgets import has_budget
 from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.ledger.machine import wall_ms
 from engine.model import redact
-from engine.model.errors import EngineError, InvalidArguments
+from engine.model.errors import EngineError, InvalidArguments, QueryError
 from engine.model.records import Hold, TaskRecord, TaskView, Unreadable
 from engine.model.status import standing, updated_at
-from engine.query import QueryError
-from engine.query.attention_reasons import budget_at
 from engine.service.stop_plan import Fate, Plan, Stopped
 
 if TYPE_CHECKING:
@@ -42,6 +40,8 @@ def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
         "updated_at": updated_at(view),
     }
     if isinstance(view.entry, TaskRecord) and view.entry.budget_status is not None:
+        from engine.query.attention_reasons import budget_at  # few tasks have budgets
+
         derived["budget_status"] = budget_at(view.entry, wall_ms())
     if view.units is not None:
         derived["units"] = msgspec.to_builtins(view.units)
