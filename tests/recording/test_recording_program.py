@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from PySide6.QtGui import QImage
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
@@ -154,3 +156,49 @@ async def test_actions_of_a_second_window_name_tab(screen: str, recording: Any, 
         await second.get_by_label("As a gift").click()
         checked = await running.operator.recorded("check")
         assert checked["tab"] == 1
+
+
+async def until_signed(page: Any, picture: Any) -> None:
+    """Wait until the line stands along the top of the window, whose repaint nothing tells of."""
+    async with asyncio.timeout(60):
+        while not is_signed(await page.screenshot(path=picture)):
+            await page.wait_for_timeout(20)
+
+
+def is_signed(png: bytes) -> bool:
+    image = QImage.fromData(png)
+    colours = {image.pixelColor(x, 1).getRgb()[:3] for x in range(image.width())}
+    return colours == {(220, 38, 38)}
+
+
+async def test_every_page_of_a_recorded_window_has_a_sign_that_lets_clicks_through(
+    screen: str, recording: Any, site: Any
+) -> None:
+    """The tests' own screenshots show the line, as a person sees it."""
+    async with recording(f"{site.url}/shop/", headless=False) as running:
+        page, picture = running.operator.page, running.folder / "seen.png"
+        await until_signed(page, picture)
+        await page.goto("data:text/html,<h1>Another process</h1>")  # which loses the line
+        await until_signed(page, picture)
+        await page.evaluate("addEventListener('mousedown', (event) => { y = event.clientY })")
+        await page.mouse.click(300, 1)
+        await page.wait_for_function("y === 1", timeout=60_000)
+
+
+async def test_no_picture_of_a_recording_shows_the_sign(
+    screen: str, recording: Any, site: Any
+) -> None:
+    async with recording(f"{site.url}/shop/order", headless=False, screenshots="each") as running:
+        page, picture = running.operator.page, running.folder / "seen.png"
+        await until_signed(page, picture)
+        await running.operator.click("text=By bird")
+        kept = await running.operator.recorded("check")
+        assert not is_signed((running.folder / kept["screenshot"]).read_bytes())
+        await until_signed(page, picture)
+
+
+async def test_a_recording_without_a_window_has_no_sign(recording: Any, site: Any) -> None:
+    async with recording(f"{site.url}/shop/") as running:
+        await running.operator.click("a")
+        await running.operator.recorded("navigated")
+        assert not is_signed(await running.operator.page.screenshot())
