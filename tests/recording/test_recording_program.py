@@ -167,8 +167,7 @@ async def until_signed(page: Any, picture: Any) -> None:
 
 def is_signed(png: bytes) -> bool:
     image = QImage.fromData(png)
-    colours = {image.pixelColor(x, 1).getRgb()[:3] for x in range(image.width())}
-    return colours == {(220, 38, 38)}
+    return {image.pixelColor(x, 1).name() for x in range(image.width())} == {"#dc2626"}
 
 
 async def test_every_page_of_a_recorded_window_has_a_sign_that_lets_clicks_through(

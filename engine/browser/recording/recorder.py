@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
     from engine.browser.chromium.browser_instance import Instance
+    from engine.browser.chromium.launch import Chromium
 
 
 # Navigation log of a tab: the browser's own events, classified by cause.
@@ -282,14 +283,13 @@ class RecordingSign:
     `hidden`.
     """
 
-    def __init__(self, wire: CDPSession) -> None:
-        self._wire = wire
-        self._drawing: set[asyncio.Task[None]] = set()
+    def __init__(self, chromium: Chromium, wire: CDPSession) -> None:
+        self._chromium, self._wire = chromium, wire
 
     @classmethod
-    async def shown(cls, page: Page) -> RecordingSign:
+    async def shown(cls, chromium: Chromium, page: Page) -> RecordingSign:
         """Show it in this tab; its own session leaves the recorder's events alone. Raises Error."""
-        sign = cls(await page.context.new_cdp_session(page))
+        sign = cls(chromium, await page.context.new_cdp_session(page))
         wire = sign._wire
         wire.on("Page.frameNavigated", sign._on_document)
         for domain in ("Page", "DOM", "Overlay"):
@@ -314,9 +314,7 @@ class RecordingSign:
 
     def _on_document(self, event: Mapping[str, Any]) -> None:
         if not event["frame"].get("parentId"):
-            drawing = asyncio.create_task(self.show(), name="recording sign")
-            self._drawing.add(drawing)
-            drawing.add_done_callback(self._drawing.discard)
+            self._chromium.see_to(self.show())
 
 
 class RateCap:
@@ -383,7 +381,7 @@ class PageRecorder:
                 page.on("close", lambda _: self._on_closed(tab))
                 await self._listen(tab)
                 if self._has_sign:
-                    tab.sign = await RecordingSign.shown(page)
+                    tab.sign = await RecordingSign.shown(self._instance.chromium, page)
         except (Error, TimeoutError):
             return  # closed already
 
