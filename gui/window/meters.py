@@ -144,6 +144,8 @@ class Meters(QWidget):
         ctx.bridge.batch.connect(self._take)
         ctx.bridge.opened.connect(self.look)
         ctx.parent.installEventFilter(self)
+        if ctx.parent.isVisible():  # the program shows its window before it builds the parts
+            self._timer.start()
         self._show_rate()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

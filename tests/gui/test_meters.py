@@ -78,6 +78,18 @@ async def test_the_status_bar_shows_what_is_finished_and_the_memory(home: Path, 
         assert "its browsers" in meters.memory.toolTip()
 
 
+async def test_the_figures_follow_while_the_window_is_visible(home: Path) -> None:
+    async with opened(home) as session:
+        first = meters_of(session)
+        built_later = Meters(first._ctx)  # as the program does, after its first paint
+        for meters in (first, built_later):
+            assert meters._timer.isActive()
+        session.window.hide()
+        assert not built_later._timer.isActive()
+        session.window.show()
+        assert built_later._timer.isActive()
+
+
 async def test_the_figures_leave_a_narrow_window_first(home: Path, site: Site) -> None:
     async with opened(home) as session:
         window, meters = session.window, meters_of(session)
