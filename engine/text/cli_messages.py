@@ -34,6 +34,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "hold.queued": "It is queued and starts after `octask release`.",
     "hold.waits": "The task waits in the queue; `octask release {task_id}` starts it anyway.",
     "hold.over": "New starts are no longer held; the task starts.",
+    "hold.ended": "New starts are no longer held.",
     "hold.none": "New starts were not held.",
     "hold.released": "Waiting tasks start again.",
     "hold.released.task": "{task_id}  starts as soon as its program has a free slot",

@@ -290,6 +290,9 @@ def test_watch_redraws_its_table_until_interrupted(octask: Octask, site: Any) ->
     drawn = b""
     while b"Completed" not in drawn:
         drawn += os.read(ours, 4096)  # an error at the end of the program fails the test, too
+    octask("hold", "--reason", "maintenance")
+    while b": maintenance." not in drawn:
+        drawn += os.read(ours, 4096)
     watch.send_signal(signal.SIGINT)
     while watch.poll() is None:
         drain(ours)
