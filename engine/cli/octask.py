@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import click
 
 from engine.cli import goals, runs, schedules_command, show, task_facts
 from engine.cli.calls import (
+    CANCELLED,
+    Interrupts,
     await_answer,
     bare_settings,
     call,
@@ -38,8 +42,10 @@ from engine.cli.serve_command import serve
 from engine.cli.start import Moment, Number, start
 from engine.cli.watch_command import watch
 from engine.cli.worker import worker
-from engine.doctor import examine
+from engine.doctor import Finding, Report, examine
+from engine.doctor.verification import verification
 from engine.kinds.registry import KINDS
+from engine.logging.logs import log_to_file
 from engine.model.build_info import build_info
 from engine.model.config import Settings
 from engine.model.errors import EngineError, TaskUnreadable
@@ -177,8 +183,9 @@ def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: boo
         return
     warn_unknown_ledgers(given["query"] or "")
     show.table(views, str(settings.root))
-    if held is not None and sys.stdout.isatty():  # a pipe has rows alone
-        click.echo(f"{hold_line(held)} {say('hold.way_out')}")
+    if held is not None:  # a pipe has rows alone
+        line = f"{hold_line(held)} {say('hold.way_out')}"
+        click.echo(line, err=not sys.stdout.isatty())
 
 
 def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
@@ -240,20 +247,50 @@ RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] 
 
 
 @octask.command()
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Start, list, cancel, kill and wait for crawls in a temporary folder.",
+)
 @place_options
-def doctor(home: Path | None, root: Path | None, as_json: bool) -> None:
+def doctor(home: Path | None, root: Path | None, as_json: bool, verify: bool) -> None:
     """Look at browser, ledger, locks, limits and versions; a report to copy."""
     try:
         settings = bare_settings(home, root)
-        await_answer(settings)
+        if not verify:
+            await_answer(settings)
     except EngineError as error:
         refuse(error, as_json=as_json)
-    report = examine(settings)
+    report = _verified(settings, as_json) if verify else examine(settings)
     if as_json:
         print_json(report.data())
-    else:
+    elif not verify:
         click.echo(report.text())
     sys.exit(0 if report.healthy else 1)
+
+
+def _verified(settings: Settings, as_json: bool) -> Report:
+    """Verify the ledger, and print each step when it has ended.
+
+    Ctrl-C ends it after the current step, so that no process of it is left.
+    """
+    found: list[Finding] = []
+
+    async def verify() -> str:
+        async with aclosing(verification(settings)) as steps:
+            with Interrupts(lambda: None) as interrupts:
+                async for step in steps:
+                    found.append(step)
+                    if not as_json:
+                        click.echo(step.line())
+                    if interrupts.cause:
+                        break
+                return interrupts.cause
+
+    log_to_file()
+    if asyncio.run(verify()):
+        sys.exit(CANCELLED)
+    return Report(tuple(found))
 
 
 octask.add_command(run)

@@ -450,14 +450,18 @@ class TaskRequests:
         after: tuple[str | None, bool],
         terms: Terms,
     ) -> TaskRecord:
-        """Let a worker process accept the task and run it; `after` are its parent and `resumes`.
+        """Let a worker process accept the task and run it; `after` are its parent and `resumes`."""
+        parent, resumes = after
+        request = {"kind": kind, "args": args, "name": name, "parent": parent, "resumes": resumes}
+        request["terms"] = msgspec.to_builtins(terms)
+        return await self.taken_apart(request)
+
+    async def taken_apart(self, request: Mapping[str, Any]) -> TaskRecord:
+        """Let a worker process take this request, and return the record of its task.
 
         Raises:
             WorkerFailed: the worker ended before it had taken the task.
         """
-        parent, resumes = after
-        request = {"kind": kind, "args": args, "name": name, "parent": parent, "resumes": resumes}
-        request["terms"] = msgspec.to_builtins(terms)
         taken = await asyncio.to_thread(detach, self._tools.settings, request)
         task_id = await self._tasks.ledger_id(taken["task_id"])
         self._tasks.nudge(task_id)
