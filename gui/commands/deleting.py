@@ -135,6 +135,7 @@ class Deleting(QObject):
         self.bar.tell(words, "", (Choice(self.tr("Undo"), self.undo),), "accent")
         self._tell_undo()
         self._over.start()
+        self.bar.count_down(self._over)
 
     def _tell_undo(self) -> None:
         number = len(self._leaving)
