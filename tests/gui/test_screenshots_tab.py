@@ -126,3 +126,48 @@ async def test_the_live_page_has_no_tab_once_its_task_has_ended(home: Path) -> N
         details.restore_state("overview")
         details.show_view(ended)
         assert "Page" not in titles(session)
+
+
+async def test_each_tab_tells_how_much_is_behind_it(home: Path) -> None:
+    units = {"units": {"done": 3, "total": 3, "failed": 0}}
+    put_pages(put_task(home, 1, engine=units), page(1), page(2), page(3))
+    failed = put_task(home, 2, status="FAILED")
+    (failed / "events.jsonl").write_text("")
+    put_task(home, 4, kind="oc_evidence_bundle", status="CANCELLED")
+    put_pages(put_task(home, 5), page(1))  # by a program that counts no units
+    async with opened(home) as session:
+        await titles_of(session, 1)
+        await settled(lambda: "Items (3)" in titles(session))
+        assert "Result" in titles(session)
+        await titles_of(session, 2)
+        nothing = ["Events (0)", "Timeline (0)", "Items (0)", "Result (0)", "Screenshots (0)"]
+        await settled(lambda: titles(session) == ["Overview", *nothing, "Raw"])
+        await titles_of(session, 4)
+        await settled(lambda: titles(session) == ["Overview", *nothing, "Raw"])
+        await titles_of(session, 5)
+        await settled(lambda: "Screenshots (0)" in titles(session))
+        assert "Items" in titles(session)
+
+
+async def test_the_numbers_of_tabs_are_read_when_the_selected_task_ends(home: Path) -> None:
+    put_picture(put_task(home, 1, status="RUNNING"), "1.png")
+    async with opened(home) as session:
+        details, model = session.window.details, session.window.model
+        assert "Screenshots" in await titles_of(session, 1)
+        view = model.view_of(f"{1:016x}")
+        assert view is not None
+        assert isinstance(view.entry, TaskRecord)
+        details.show_view(replace(view, entry=replace(view.entry, status=Status.COMPLETED)))
+        await settled(lambda: "Screenshots (1)" in titles(session))
+
+
+async def test_a_task_that_waits_has_no_tabs_for_what_it_will_keep(home: Path) -> None:
+    put_task(home, 1, status="RUNNING")
+    async with opened(home) as session:
+        details, model = session.window.details, session.window.model
+        assert "Items" in await titles_of(session, 1)
+        view = model.view_of(f"{1:016x}")
+        assert view is not None
+        assert isinstance(view.entry, TaskRecord)
+        details.show_view(replace(view, entry=replace(view.entry, status=Status.PENDING)))
+        assert titles(session) == ["Overview", "Events", "Page", "Raw"]
