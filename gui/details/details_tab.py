@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from engine.results.file_reader import FileFacts
     from gui.context.window_context import Desk
 
+
+EDGES: Final = (4, 8, 4, 0)  # pixels around the content of every tab, below the head line's
 
 Files: TypeAlias = "Sequence[FileFacts] | None"  # of an ended task, once they are read
 

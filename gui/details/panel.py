@@ -45,7 +45,7 @@ from gui.details.overview import Overview
 from gui.details.page_tab import has_page
 from gui.engine_link.task_events import EventPart
 from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label, tone
-from gui.style.widgets import LinkButton, arrange
+from gui.style.widgets import LinkButton, arrange, centre
 from gui.tasks.cell_painting import sign
 
 # Tabs after Overview and Events, from left to right.
@@ -186,8 +186,8 @@ class Details(QWidget):
         self.overview, self.events = Overview(self, desk), Events(self, desk)
         self._make_tabs(desk)
         self._stand_in: QWidget | None = None
-        self._nothing = plain_label(words.say("details.none"), self, tone="muted", wrap=True)
-        self._nothing.setContentsMargins(12, 12, 12, 12)
+        self._nothing = plain_label(words.say("details.none"), self, tone="muted")
+        centre(self._nothing)
         self._lay_out()
         self._head.folder.clicked.connect(lambda: self.wants_folder.emit(self._task_id))
         self.events.counted.connect(self._name_events)
