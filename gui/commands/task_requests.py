@@ -110,7 +110,7 @@ class CancelDialog(Question):
         self.body.addSpacing(4)
         self.body.addWidget(name)
         self.body.addWidget(self._reason)
-        self.add_button("cancel", self._verb())
+        self.add_button("cancel", self._verb(), destroys=True)
         self.add_button("keep", self.tr("Keep running"), default=True)
 
     def _add_list(self) -> None:
@@ -497,7 +497,7 @@ class CancelListed(QObject):
         question.ask(self.tr("Force stop"), headline)
         question.add_text(self.tr("It was asked to stop and has not. Its process is ended."))
         question.add_text(self.tr("It will stand as failed; its finished steps are kept."))
-        question.add_button("force", self.tr("Force stop"))
+        question.add_button("force", self.tr("Force stop"), destroys=True)
         question.add_button("wait", self.tr("Keep waiting"), default=True)
         question.open_for(force=lambda: self._force_stop(view.task_id))
 

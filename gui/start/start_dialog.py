@@ -443,7 +443,7 @@ class StartDialog(QDialog):
         question = Question(self)
         question.ask(self.tr("New task"), self.tr("Discard this JSON?"))
         question.add_text(self.tr("It is not a valid request, so it cannot be kept as a draft."))
-        question.add_button("discard", self.tr("Discard"))
+        question.add_button("discard", self.tr("Discard"), destroys=True)
         question.add_button("stay", self.tr("Keep editing"), default=True)
         question.open_for(discard=self._leave_form)
 
