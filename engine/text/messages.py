@@ -410,7 +410,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "progress.of": "{done} of {total} {unit}",
     "progress.open": "{done} {unit}",
     "progress.percent": "{percent} %",
-    "progress.failed": "{progress} · {failed} ✗",
+    "progress.failed": "{progress} · {failed} failed",
     "progress.failed.spoken": "{progress}, {failed} failed",
     "unit.pages.one": "page",
     "unit.pages.many": "pages",

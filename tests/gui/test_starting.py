@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
@@ -20,6 +20,7 @@ from engine.service.rerun import Asked
 from fixtures.site.site import Site
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
+from gui.style.drag_and_drop import DropFrame
 from gui.style.questions import Question
 from tests.gui.start_dialogs import LOOK_TASK, words_of
 from tests.gui.windows import dialog_of, heard, opened, until
@@ -303,3 +304,21 @@ async def test_an_empty_snapshot_starts_only_after_a_question(home: Path) -> Non
         with_start.click()
         await accepted
         await until(lambda: session.window.model.rowCount() == 1, session.bridge.batch)
+
+
+async def test_a_place_that_takes_a_drop_shows_a_frame_meanwhile(home: Path) -> None:
+    async with opened(home) as session:
+        window, mime = session.window, copied("https://example.com/")
+
+        def frames() -> list[QWidget]:
+            return [one for one in window.findChildren(DropFrame) if one.isVisible()]
+
+        copy, spot = Qt.DropAction.CopyAction, window.rect().center()
+        button, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        QApplication.sendEvent(window, QDragEnterEvent(spot, copy, mime, button, keys))
+        assert [one.geometry() for one in frames()] == [window.rect()]
+        QApplication.sendEvent(window, QDragLeaveEvent())
+        assert not frames()
+        drop(window, mime)
+        assert not frames()
+        started(session).reject()
