@@ -13,6 +13,7 @@ import msgspec
 from engine.execution.runner import Job
 from engine.execution.task_context import BudgetObserver, TaskObserver
 from engine.kinds.context import Clock
+from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.ledger.routing import routed
 from engine.model.errors import (
@@ -163,6 +164,13 @@ class TaskRequests:
         self._own.accepting.discard(accepting)
         if not accepting.cancelled():
             accepting.exception()  # marks the exception as retrieved if the caller was cancelled
+
+    def captures_nothing(self, asked: rerun.Asked) -> bool:
+        """Return whether this request is valid and would store no unit if it started now."""
+        kind = KINDS.get(asked.kind)
+        if kind is None or problems(asked.kind, asked.args, asked.name, asked.terms):
+            return False
+        return kind.captures_nothing(kind.parse(asked.args), self._tools)
 
     @routed()
     async def asked(self, task_id: str, variables: Mapping[str, Any] | None = None) -> rerun.Asked:

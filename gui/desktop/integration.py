@@ -122,7 +122,7 @@ class QuitHandler(QObject):
         question.add_text(self.tr("Cancelled tasks keep their finished pages."))
         if folder is None:
             self._offer_more(question)
-        question.add_button(CANCEL, leave)
+        question.add_button(CANCEL, leave, destroys=True)
         question.add_button(STAY, stay, default=True)
         question.when_answered(lambda answer: self._act(answer, folder))
         question.open()

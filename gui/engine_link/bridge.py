@@ -465,6 +465,10 @@ class Bridge(LedgerCalls):
         """Return the problems of a request without starting it."""
         return problems(asked.kind, asked.args, asked.name, asked.terms)
 
+    def captures_nothing(self, asked: Asked) -> bool:
+        """Return whether a valid request would store no unit if it started now."""
+        return self._engine is not None and self._engine.requests.captures_nothing(asked)
+
     @property
     def own_tasks(self) -> tuple[TaskId, ...]:
         """What this window runs or has queued."""

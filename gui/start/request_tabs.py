@@ -532,7 +532,9 @@ class RequestTabs(QTabWidget):
             if self.json.asked is None:
                 self._stay()
                 return
+            unfolded = self.form.unfolded  # a request from JSON makes the form anew
             self.form.show_request(self.json.asked, whole=True)
+            self.form.unfold(unfolded)
         self.turned.emit()
 
     def _stay(self) -> None:
