@@ -25,7 +25,7 @@ from engine.verbs.json_answers import view_data
 
 GROUPS: Final = {"runs": "Lifecycle records of runs; alone it lists them."}
 COLUMNS: Final = ("runId", "status", "startedAt", "completedAt", "route", "agentId", "taskThreadId")
-TITLES: Final = ("Run", "Status", "Started", "Took", "Via", "Agent", "Task")
+TITLES: Final = ("Run", "Status", "Started", "Duration", "Via", "Agent", "Task")
 SHOWN: Final = 80  # characters of one value in a table
 
 

@@ -16,7 +16,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "cancel.none": "No task that could be cancelled matches.",
     "cancel.pending": "{count} waiting: cancelled at once",
     "cancel.running": "{count} running: they stop after the unit they are on; what is done is kept",
-    "cancel.at_once": "{count} driven from outside: cancelled at once",
+    "cancel.at_once": "{count} driven by another program: cancelled at once",
     "cancel.foreign": "{count} run by another program: asked only, that program must act",
     "cancel.skipped": "{count} skipped: {why}",
     "cancel.ended": "{count} already ended",
@@ -93,8 +93,10 @@ ENGLISH: Final[Mapping[str, str]] = {
     "start.back.ending": "The ledger folder is back; the task is being cancelled.",
     "place.silent": "The ledger folder does not answer yet, waiting: {root}",
     "start.cancelling": "Cancelling; what is finished is kept. Press Ctrl-C again to end at once.",
-    "start.stopping": "Stopping the recording in good order. Press Ctrl-C again to end at once.",
-    "stop.asked": "{task_id}  asked to end in good order",
+    "start.stopping": (
+        "Stopping the recording; its actions are kept. Press Ctrl-C again to end at once."
+    ),
+    "stop.asked": "{task_id}  asked to stop; its actions are kept",
     "stop.ended": "{task_id}  has ended: {status}",
     "recording.written": "Wrote {path} ({format})",
     "recording.left_out": "Not replayed: action {action}: {why}",
@@ -127,7 +129,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "export.done.one": "1 row in {path}",
     "export.so_far": "{n} rows",
     "prune.preview.trash": "Would go to the trash: {number} ({size}).",
-    "prune.preview.delete": "Would be deleted for good: {number} ({size}).",
+    "prune.preview.delete": "Would be deleted permanently: {number} ({size}).",
     "prune.confirm": (
         "Nothing has been changed. Run it again with --yes. "
         "Records of their runs and contracts stay."

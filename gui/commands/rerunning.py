@@ -148,7 +148,7 @@ class Rerunning(QObject):
         self._ctx, self._bridge = ctx, ctx.bridge
         acts = ctx.actions
         self._one = acts.add("rerun", self.tr("&Re-run"), ["Ctrl+R"], "rerun", self.tr("Re-run"))
-        self._many = acts.add("rerun_many", self.tr("Re-run all that are &listed…"))
+        self._many = acts.add("rerun_many", self.tr("Re-run all in the &list…"))
         self._one.triggered.connect(lambda: self.ask(ctx.scope.views()))
         self._many.triggered.connect(lambda: self.ask(self._listed()))
         ctx.scope.changed.connect(self._show_ability)
@@ -240,7 +240,7 @@ class Rerunning(QObject):
             )
             self._reports.tell(title, outcome.refused, outcome)
         elif started > 1:
-            words = self.tr("{0} tasks were started again.").format(count(started))
+            words = self.tr("{0} tasks were re-run.").format(count(started))
             self._reports.say(words)
 
     def _listed(self) -> list[TaskView]:

@@ -451,7 +451,7 @@ class CancelListed(QObject):
         self._reports = reports
         self._ctx = ctx
         acts = ctx.actions
-        self._all = acts.add("cancel_matching", self.tr("Cancel all that are l&isted…"))
+        self._all = acts.add("cancel_matching", self.tr("Cancel all &in the list…"))
         self._stop = acts.add("stop", self.tr("S&top recording"), ["Ctrl+."], "stop_recording")
         self._force = acts.add("force_stop", self.tr("Force st&op…"))
         self._force.triggered.connect(self.ask_to_force)

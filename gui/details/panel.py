@@ -558,7 +558,7 @@ class Several(QWidget):
             if name in self._lines:
                 self._lines[name].show_number(number, alone=number == counts.total)
         cancel, again = words.count(counts.cancellable), words.count(counts.repeatable)
-        said = self.tr("{0} can be cancelled, {1} can be run again without being asked anything.")
+        said = self.tr("{0} can be cancelled, {1} can be re-run as they are.")
         said = said.format(cancel, again)
         self._can.show_text("\n".join([*self._duplicate_notes(counts.twice), said]))
         self._details.stand_in(self)

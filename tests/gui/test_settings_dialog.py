@@ -367,7 +367,7 @@ async def test_opening_the_folder_again_gives_the_engine_what_was_chosen(tmp_pat
         session.window.folder_wanted.disconnect()
         session.window.folder_wanted.connect(asked.append)
         dialog = settings_of(session)
-        press(dialog, "Apply now: open this folder again")
+        press(dialog, "Apply now (opens this folder again)")
         assert asked == [tmp_path / "home" / "tasks"]
         assert not dialog.isVisible()
 

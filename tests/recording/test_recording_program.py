@@ -40,7 +40,7 @@ def test_ctrl_c_ends_a_recording_in_good_order(octask: Octask, site: Any) -> Non
     program.send_signal(signal.SIGINT)
     out, err = program.communicate(timeout=90)
     assert program.returncode == 0, out + err
-    assert "Stopping the recording in good order" in err
+    assert "Stopping the recording; its actions are kept" in err
     assert "COMPLETED: 1 action in " in out
     assert f"navigate (typed) {site.url}/shop/" in err
     result = json.loads((folder / "result.json").read_text())
@@ -49,7 +49,7 @@ def test_ctrl_c_ends_a_recording_in_good_order(octask: Octask, site: Any) -> Non
 
 def test_stop_ends_a_recording_of_another_process_in_good_order(octask: Octask, site: Any) -> None:
     program, folder = begin(octask, f"{site.url}/shop/")
-    assert "asked to end in good order" in octask("stop", folder.name)
+    assert "asked to stop; its actions are kept" in octask("stop", folder.name)
     program.communicate(timeout=90)
     assert program.returncode == 0
     assert octask.tasks()[0]["status"] == "COMPLETED"

@@ -151,7 +151,7 @@ def test_german_is_polite_and_sets_its_own_quotes() -> None:
 def test_the_search_for_texts_finds_those_of_every_kind() -> None:
     found = window_texts()
     assert len(found) > 900
-    assert {"&New task…", "Status", "✓ Done", "Running again"} <= found
+    assert {"&New task…", "Status", "✓ Done", "Recording and replay"} <= found
 
 
 def test_numbers_are_grouped_as_the_language_does() -> None:
