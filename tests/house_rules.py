@@ -155,7 +155,7 @@ SPAWNERS = {
         "it any more; windows that pages open, closed or adopted and ended by close()"
     ),
     "engine/browser/chromium/launch.py": (
-        "what was called off, kept by the browser and ended with it"
+        "small work aside, kept by the browser and ended with it"
     ),
     "engine/browser/chromium/driver.py": (
         "the driver's start, awaited to its end also when cancelled"

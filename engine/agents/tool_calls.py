@@ -281,9 +281,12 @@ MOST_SUMMARY = 160
 class AccountedCall:
     """One call and the envelope that counts it (None: unavailable)."""
 
-    def __init__(self, envelopes: Envelopes | None, task_id: str, notify: Notify) -> None:
+    def __init__(
+        self, envelopes: Envelopes | None, task_id: str, session: str, notify: Notify
+    ) -> None:
         self._envelopes = envelopes
         self._task_id = task_id
+        self._session = session
         self._notify = notify
         self.policy: Mapping[str, Any] | None = None
         self.warning: str | None = None
@@ -294,7 +297,7 @@ class AccountedCall:
             self._ignore("this program keeps no ledger")
             return
         try:
-            raw = await asyncio.to_thread(self._envelopes.expect, self._task_id)
+            raw = await asyncio.to_thread(self._envelopes.expect, self._task_id, self._session)
         except EngineError as error:
             self._ignore(str(error))
             return
@@ -428,7 +431,7 @@ class Agents:
         agent = agent_id or ANYONE
         if task_id is None:
             return await self._do(known, args, agent, None)
-        bound = AccountedCall(self._envelopes, task_id, self._notify)
+        bound = AccountedCall(self._envelopes, task_id, agent, self._notify)
         await bound.open()
         return await self._counted(bound, known, args, agent)
 

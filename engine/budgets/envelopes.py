@@ -44,6 +44,15 @@ class EnvelopeEnded(EngineError):
     advice_text = "Start a new one for more work."
 
 
+class EnvelopeOfAnother(EngineError):
+    """A call names an envelope that another session of OpenChrome owns; nothing was written."""
+
+    code = "envelope_of_another"
+    title = "The envelope belongs to another session"
+    sentence = "Envelope {task_id} belongs to session {owner}."
+    advice_text = "Start an envelope of your own for your calls."
+
+
 class EnvelopeState(msgspec.Struct, frozen=True):
     """Counters and budgets of one task, at one moment.
 
@@ -358,14 +367,16 @@ class Envelopes:
         self._ledger.note(task_id, [(record.status.lower(), data)], durable=True)
         return record
 
-    def expect(self, task_id: str) -> dict[str, Any]:
-        """Read the meta.json of an envelope that accepts calls now.
+    def expect(self, task_id: str, session: str | None) -> dict[str, Any]:
+        """Read the meta.json of an envelope that accepts calls of `session` now.
 
         Raises:
             NotAnEnvelope, EnvelopeEnded, NotATaskId, TaskNotFound, TaskUnreadable.
+            EnvelopeOfAnother: another session owns it.
         """
         raw = self._ledger.read_raw(task_id)
         _require_open(raw, task_id)
+        _require_owner(raw, task_id, session)
         return raw
 
     def record(self, task_id: str | None, call: ToolCall) -> EnvelopeState | None:
@@ -375,6 +386,7 @@ class Envelopes:
 
         Raises:
             NotAnEnvelope, EnvelopeEnded, NotATaskId, TaskNotFound, TaskUnreadable.
+            EnvelopeOfAnother: another session owns it.
         """
         if task_id is None:
             return None
@@ -385,6 +397,7 @@ class Envelopes:
         def change(raw: dict[str, Any]) -> None:
             transition.clear()
             _require_open(raw, task_id)
+            _require_owner(raw, task_id, call.session)
             now, old = self._now_ms(), budgets.before(raw)
             self._measured(raw, now)
             apply(raw, budgets.fold(raw, clean, now))
@@ -413,7 +426,9 @@ class Envelopes:
         return meta
 
     def _check_guard(self, task_id: str) -> None:
-        refusal = self._guard({**self.expect(task_id), "task_id": task_id})
+        raw = self._ledger.read_raw(task_id)
+        _require_open(raw, task_id)
+        refusal = self._guard({**raw, "task_id": task_id})
         if refusal is not None:
             raise refusal
 
@@ -447,6 +462,24 @@ def _require_open(raw: Mapping[str, Any], task_id: str) -> None:
         raise NotAnEnvelope(task_id=task_id, kind=str(raw.get("kind")))
     if raw.get("status") not in LIVE:
         raise EnvelopeEnded(task_id=task_id, status=str(raw.get("status")))
+
+
+def _require_owner(raw: Mapping[str, Any], task_id: str, session: str | None) -> None:
+    """Refuse a call of a session that does not own the envelope; one without an owner is open.
+
+    The fields are OpenChrome's, as is the rule. Calls here have no tenant, so an owner whose
+    tenant counts is never theirs.
+    """
+    owner = raw.get("owner")
+    if owner is None:
+        return
+    given = owner if isinstance(owner, Mapping) else {}
+    of_tenant = given.get("mode") in _TENANT_MODES and given.get("tenant_id") is not None
+    if of_tenant or session is None or given.get("session_id") != session:
+        raise EnvelopeOfAnother(task_id=task_id, owner=str(given.get("session_id"))[:40])
+
+
+_TENANT_MODES: Final = ("api-key", "jwt")
 
 
 def _summary(raw: dict[str, Any]) -> dict[str, Any]:

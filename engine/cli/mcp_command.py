@@ -71,7 +71,7 @@ _NO_NAME = ""  # of `--install` without a host
     "--tools",
     "groups",
     multiple=True,
-    type=click.Choice(["tasks", "goals", "runs", "browser"]),
+    type=click.Choice(["tasks", "schedules", "goals", "runs", "browser"]),
     help="Offer only these tools (repeatable; default: all).",
 )
 @trust_options

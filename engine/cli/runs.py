@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.service.engine import Engine
 
 COLUMNS: Final = ("runId", "status", "startedAt", "completedAt", "route", "agentId", "taskThreadId")
-TITLES: Final = ("Run", "Status", "Started", "Took", "Via", "Agent", "Task")
+TITLES: Final = ("Run", "Status", "Started", "Duration", "Via", "Agent", "Task")
 SHOWN: Final = 80  # characters of one value in a table
 
 

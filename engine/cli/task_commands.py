@@ -33,8 +33,9 @@ def list_tasks(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json
         return
     warn_unknown_ledgers(given["query"] or "")
     show.table(views, str(settings.root))
-    if held is not None and sys.stdout.isatty():  # a pipe has rows alone
-        click.echo(f"{hold_line(held)} {say('hold.way_out')}")
+    if held is not None:  # a pipe has rows alone
+        line = f"{hold_line(held)} {say('hold.way_out')}"
+        click.echo(line, err=not sys.stdout.isatty())
 
 
 def get_task(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

@@ -13,10 +13,11 @@ from rich.text import Text
 
 from engine.cli.calls import Interrupts, call, check_there, print_json, refuse, settings_from
 from engine.cli.exit_codes import OK
+from engine.cli.hold import hold_line
 from engine.cli.options import place_options
 from engine.cli.show import cells, rich_table
 from engine.model.errors import EngineError
-from engine.model.records import TaskRecord, TaskView
+from engine.model.records import Hold, TaskRecord, TaskView
 from engine.model.status import standing
 from engine.service.engine import Batch, Engine
 from engine.text import words
@@ -57,6 +58,8 @@ async def _follow(engine: Engine, show: _Table | _Lines, once: bool) -> None:
 
 
 async def _batches(engine: Engine, show: _Table | _Lines, once: bool) -> None:
+    await engine.start_hold.read()
+    engine.start_hold.follow()  # a change of the hold comes as a batch
     async for batch in engine.tasks.changes():
         show.show(batch, engine)
         if once and batch.complete:
@@ -70,6 +73,7 @@ class _Lines:
         self._root = root
         self._as_json = as_json
         self._is_missing = False
+        self._hold: Hold | None = None
 
     def __enter__(self) -> _Lines:
         return self
@@ -82,12 +86,18 @@ class _Lines:
         if gone != self._is_missing:
             click.echo(say("watch.gone" if gone else "watch.back", root=self._root), err=True)
         self._is_missing = gone
+        self._tell_hold(engine.start_hold.state)
         for view in batch.views:
             if self._as_json:
                 print_json(view_data(view), indent=None)
             else:
                 click.echo("\t".join(cells(view)))
         sys.stdout.flush()
+
+    def _tell_hold(self, hold: Hold | None) -> None:
+        if (hold is None) != (self._hold is None):
+            click.echo(say("hold.ended") if hold is None else hold_line(hold), err=True)
+        self._hold = hold
 
 
 class _Table:
@@ -99,6 +109,7 @@ class _Table:
         self._console = Console()
         self._batch: Batch | None = None
         self._is_missing = False
+        self._hold: Hold | None = None
         self._live = Live(  # draws at once, so the fields are set before
             console=self._console,
             screen=True,
@@ -116,15 +127,19 @@ class _Table:
     def show(self, batch: Batch, engine: Engine) -> None:
         self._batch = batch
         self._is_missing = engine.health().watcher == "gone"
+        self._hold = engine.start_hold.state
         for view in batch.views:
             self._views[view.task_id] = view
         for task_id in batch.gone:
             self._views.pop(task_id, None)
 
     def _draw(self) -> Group:
-        fits = max(1, self._console.height - 3)
+        head = [Text(self._headline(), style="bold")]
+        if self._hold is not None:
+            head.append(Text(hold_line(self._hold), "yellow", no_wrap=True, overflow="ellipsis"))
+        fits = max(1, self._console.height - 2 - len(head))
         newest = sorted(self._views.copy().values(), key=_created, reverse=True)[:fits]
-        return Group(Text(self._headline(), style="bold"), rich_table(newest))
+        return Group(*head, rich_table(newest))
 
     def _headline(self) -> str:
         if self._is_missing:

@@ -19,6 +19,7 @@ from engine.cli.calls import Interrupts
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.errors import EngineError
+from engine.model.records import TaskRecord
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from engine.verbs.json_answers import described, view_data
@@ -59,15 +60,7 @@ async def _run(settings: Settings, request: dict[str, Any]) -> None:
     await engine.open()
     cancels: set[asyncio.Task[Any]] = set()
     try:
-        terms = msgspec.convert(request.get("terms") or {}, Terms)
-        record = await engine.requests.start(
-            request["kind"],
-            request["args"],
-            name=request["name"],
-            parent=request.get("parent"),
-            resumes=bool(request.get("resumes")),
-            terms=terms,
-        )
+        record = await _started(engine, request)
 
         def soft() -> None:
             cancels.add(
@@ -82,6 +75,20 @@ async def _run(settings: Settings, request: dict[str, Any]) -> None:
             await asyncio.gather(*cancels, return_exceptions=True)
     finally:
         await engine.close()
+
+
+async def _started(engine: Engine, request: dict[str, Any]) -> TaskRecord:
+    """Start the run of a schedule, or the task of a request."""
+    if "schedule_id" in request:
+        return await engine.schedules.run_now(request["schedule_id"])
+    return await engine.requests.start(
+        request["kind"],
+        request["args"],
+        name=request["name"],
+        parent=request.get("parent"),
+        resumes=bool(request.get("resumes")),
+        terms=msgspec.convert(request.get("terms") or {}, Terms),
+    )
 
 
 def _answer(data: dict[str, Any]) -> None:

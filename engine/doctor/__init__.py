@@ -59,6 +59,12 @@ class Finding:
     text: str
     advice: str = ""
 
+    def line(self) -> str:
+        """Format the finding as plain text, with its advice on a second line."""
+        marks = {"ok": "ok     ", "warning": "WARNING", "problem": "PROBLEM"}
+        line = f"{marks[self.state]}  {self.subject}: {display(self.text)}"
+        return f"{line}\n{'':9}{display(self.advice)}" if self.advice else line
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -73,13 +79,7 @@ class Report:
 
     def text(self) -> str:
         """Format the report as plain text."""
-        marks = {"ok": "ok     ", "warning": "WARNING", "problem": "PROBLEM"}
-        lines: list[str] = []
-        for finding in self.findings:
-            lines.append(f"{marks[finding.state]}  {finding.subject}: {display(finding.text)}")
-            if finding.advice:
-                lines.append(f"{'':9}{display(finding.advice)}")
-        return "\n".join(lines)
+        return "\n".join(finding.line() for finding in self.findings)
 
     def data(self) -> dict[str, Any]:
         """Return the report for programs."""

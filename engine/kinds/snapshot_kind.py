@@ -152,6 +152,7 @@ ARGUMENTS: Table = {
         optional(_tabs),
         FormField(
             "Addresses of its tabs",
+            "limits",
             editor="lines",
             hint="One per line; without any, the tabs that agents have open here.",
         ),
@@ -445,6 +446,10 @@ def _living(tools: Tools) -> list[Browser]:
     return found
 
 
+def _captures_nothing(args: SnapshotArgs, tools: Tools) -> bool:
+    return not args.tabs if args.tabs is not None else not _living(tools)
+
+
 def _partial(
     args: SnapshotArgs, _: Iterable[Mapping[str, Any]], __: StoppedBy, lasted_ms: int
 ) -> Head:
@@ -461,11 +466,14 @@ SNAPSHOT = KindSpec(
     _snapshot,
     _partial,
     secrets=_secrets,
+    captures_nothing=_captures_nothing,
     traits=SNAPSHOT_TRAITS,
     form=KindForm(
         "Session snapshot",
         summary="where a piece of work stands, to go on later",
         options_title="Session snapshot",
+        nothing="No address is given, and no agent has a tab open in this program: "
+        "the snapshot will list no tabs.",
     ),
     arguments=ARGUMENTS,
     defaults=defaults_of(SnapshotArgs),

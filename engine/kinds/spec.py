@@ -105,13 +105,14 @@ class KindForm(NamedTuple):
 
     `action` describes the work of a task, `listed` names a list of addresses for it, with their
     number and the first host. `summary` appears in `octask start --help`, whose section
-    `options_title` has the options of the kind.
+    `options_title` has the options of the kind. `nothing` tells why a task `captures_nothing`.
     """
 
     action: str
     summary: str
     options_title: str = ""
     listed: str = ""
+    nothing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class KindSpec:
     head. `partial` builds a head from the stored units after an interrupted body: (args, units,
     stopped by, duration in ms). `queue` returns the name of the job's queue, if any. `place`
     returns the stored form of an accepted task, `secrets` the exact values that no stored form may
-    contain.
+    contain. `captures_nothing` reports a valid request that would store no unit if it started now.
 
     `traits` are the facts that lower packages use. `arguments`, their `defaults` and `form` define
     the start dialog and the options of `octask start`; `columns` define the exports.
@@ -138,6 +139,7 @@ class KindSpec:
     parse_here: Callable[[Mapping[str, Any], Tools], Any] | None = None
     place: Callable[[Any, Mapping[str, Any]], Placing] = lambda _, args: Placing(args)
     secrets: Callable[[Any], Iterable[Hidden]] = lambda args: getattr(args, "secrets", ())
+    captures_nothing: Callable[[Any, Tools], bool] = lambda *_: False
     traits: KindTraits | None = None
     form: KindForm | None = None
     arguments: Table = field(default_factory=dict)

@@ -229,6 +229,16 @@ class LedgerSnapshot:
         """Build the view of a record that was just read."""
         return self._view(TaskId(entry.task_id), entry)
 
+    def with_last_units(self, view: TaskView) -> TaskView:
+        """Complete the view of an ended task by its last progress.
+
+        OpenChrome's records do not hold it. Its events are read for it, so not for a whole list.
+        """
+        entry = view.entry
+        if view.units is not None or isinstance(entry, Unreadable) or entry.status in LIVE:
+            return view
+        return replace(view, units=self._last_units(view.task_id))
+
     def _show(self, task_id: TaskId, view: TaskView, into: list[TaskView]) -> None:
         if self._views.get(task_id) != view:
             self._views[task_id] = view
@@ -348,10 +358,11 @@ class LedgerSnapshot:
         return entry.kind != ENVELOPE and not self._owners.of(entry).dead
 
     def _last_units(self, task_id: TaskId) -> Units | None:
-        """Progress of a task that was live when last read; other records contain it."""
-        if (live := self._live.get(task_id)) is None:
-            return self._views[task_id].units
-        self._read_on(task_id, live)
+        """Progress of an ended task whose record does not hold it."""
+        shown = self._views.get(task_id)
+        live = self._live.get(task_id) or _Live(units=None if shown is None else shown.units)
+        if live.units is None or task_id in self._live:
+            self._read_on(task_id, live)
         return live.units
 
     def _read_on(self, task_id: TaskId, live: _Live) -> None:

@@ -72,6 +72,8 @@ _ASSIGNED = re.compile(
     re.I,
 )
 
+_CLOSED = re.compile(r"[\"'][\])]+(?=\s|\Z)")  # the end of a selector's attribute
+
 # Keys with a distinctive prefix, wherever they occur.
 _KEY = re.compile(
     r"\b(?:(?:AKIA|ASIA)[A-Z0-9]{16}\b|gh[oprsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
@@ -227,7 +229,7 @@ def text(given: str) -> str:
         if any(word in level for word in _HEADER_WORDS) and _LIKE_HEADER.search(clean):
             clean = _HEADER.sub(_assigned, clean)
         if any(word in level for word in _ASSIGNED_WORDS) and _LIKE_ASSIGNED.search(clean):
-            clean = _ASSIGNED.sub(_assigned, clean)
+            clean = _without_assigned(clean)
     return clean
 
 
@@ -505,6 +507,29 @@ def _is_secret_pair(found: re.Match[str]) -> bool:
 
 def _assigned(found: re.Match[str]) -> str:
     return found["lead"] + MARK
+
+
+def _without_assigned(given: str) -> str:
+    parts, kept = list[str](), 0
+    at = 0
+    while (found := _ASSIGNED.search(given, at)) is not None:
+        if _ends_quotation(given, found):
+            at = found.start("value") + 1
+            continue
+        parts += given[kept : found.start()], _assigned(found)
+        kept = at = found.end()
+    return "".join((*parts, given[kept:]))
+
+
+def _ends_quotation(given: str, found: re.Match[str]) -> bool:
+    """Return whether the quote after the name closes a quotation that began before it.
+
+    The selector `textbox[name="Password:"]` holds no value: such a mark would make it useless.
+    """
+    if _CLOSED.match(given, found.start("value")) is None:
+        return False
+    quote = given[found.start("value")]
+    return given.count(quote, 0, found.start("value")) % 2 == 1
 
 
 def _utf8(given: Any) -> bytes:

@@ -41,6 +41,7 @@ from engine.model.errors import (
     TransitionError,
     WaitTimeout,
 )
+from engine.schedules.schedule_store import ScheduleRunGoing
 from engine.service.rerun import CannotRepeat, NotEnded, NothingToRetry
 from engine.service.resuming import CannotResume
 from engine.service.router.ledger_paths import (
@@ -51,6 +52,7 @@ from engine.service.router.ledger_paths import (
     NoSuchLedger,
     OnlyInItsOwnWindow,
 )
+from engine.service.schedules import ScheduleOfOperator, ScheduleSecret
 from engine.service.stop_plan import NotConfirmed
 from engine.verbs.json_answers import described_for_programs
 from engine.verbs.program_verbs import NoSuchFile
@@ -62,8 +64,16 @@ STATUS: Final[Mapping[int, tuple[type[EngineError], ...]]] = {
         *(LedgerAway, LockTimeout, LedgerReadOnly, LedgerUnusable, LedgerWriteFailed),
         *(LedgerNotOpen, ShuttingDown, BrowserMissing, BrowserFailed),
     ),
-    400: (InvalidArguments, NotATaskId, NotAnId, QueryError, NotConfirmed, BadLabel),
-    403: (OwnershipError, LedgerWatchOnly),
+    400: (
+        InvalidArguments,
+        NotATaskId,
+        NotAnId,
+        QueryError,
+        NotConfirmed,
+        BadLabel,
+        ScheduleSecret,
+    ),
+    403: (OwnershipError, LedgerWatchOnly, ScheduleOfOperator),
     404: (
         *(TaskNotFound, TaskRemoved, ContractNotFound, TaskRunNotFound, RecordNotFound),
         *(ResultMissing, NoSuchLedger, NoSuchFile),
@@ -73,6 +83,7 @@ STATUS: Final[Mapping[int, tuple[type[EngineError], ...]]] = {
         *(InvalidRunStep, RunNotRunning, RunOfTask, RecordExists, OwnershipLost),
         *(NotAnEnvelope, EnvelopeEnded, NotStoppable, NotARecording, NotEnded),
         *(CannotRepeat, CannotResume, NothingToRetry, ContractsElsewhere, OnlyInItsOwnWindow),
+        ScheduleRunGoing,
     ),
     504: (WaitTimeout,),
 }

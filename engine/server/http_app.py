@@ -38,7 +38,17 @@ from engine.server.http_answers import (
     json_response,
     refusal_response,
 )
-from engine.server.http_routes import FACE, ID, LIST, ROUTES, START, TASK, HttpRoute, location
+from engine.server.http_routes import (
+    CANCEL,
+    FACE,
+    ID,
+    LIST,
+    ROUTES,
+    START,
+    TASK,
+    HttpRoute,
+    location,
+)
 from engine.server.json_input import parsed
 from engine.server.mcp_server import McpServer
 from engine.server.websocket_messages import Messages
@@ -152,7 +162,7 @@ class HttpApp:
             data = await asyncio.to_thread(tasks_data, answer)
         else:
             data = await answer_data(self._engine, route.verb.name, answer)
-        if route.method == "DELETE":
+        if route is CANCEL:
             return _cancelled(answer.refused, data)
         if route.created:
             return json_response(data, 201, {"Location": location(route, data)})

@@ -21,7 +21,9 @@ GROUPS: Final[Mapping[str, str]] = {
     "contract": "/contracts",
     "task-run": "/task-runs",
     "runs": "/runs",
+    "schedules": "/schedules",
 }
+_MAKES: Final = ("start", "add")
 _SHOWS: Final = ("show", "get")
 _READS: Final = ("check",)
 # Verbs of the face that another route includes.
@@ -124,8 +126,12 @@ def _groups() -> Iterator[HttpRoute]:
         first = next((param.name for param in verb.params if param.positional), "")
         if name == "list":
             yield HttpRoute("GET", path, verb)
-        elif name == "start":
+        elif name in _MAKES:
             yield HttpRoute("POST", path, verb, created=f"{path[1:]}")
+        elif name == "remove":
+            yield HttpRoute("DELETE", item, verb, first)
+        elif name == "run-now":
+            yield HttpRoute("POST", f"{item}/run", verb, first, created="task_id")
         elif name in _SHOWS:
             yield HttpRoute("GET", item, verb, first)
         elif name in _READS:
@@ -165,5 +171,6 @@ def location(route: HttpRoute, data: Mapping[str, Any]) -> str:
         "contracts": lambda: data["bulk_progress_contract"]["contract_id"],
         "task-runs": lambda: data["task_run"]["run_id"],
         "runs": lambda: data["runId"],
+        "schedules": lambda: data["schedule_id"],
     }
     return f"/{route.created}/{made[route.created]()}"

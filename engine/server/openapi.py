@@ -25,6 +25,7 @@ TAGS: Final[Mapping[str, str]] = {
     "contracts": "What has to be done before a task may be called complete",
     "task-runs": "Goals of one or several tasks",
     "runs": "Lifecycle records of runs",
+    "schedules": "Requests that repeat by a rule",
     "server": "The description of this server",
 }
 DESCRIPTION: Final = (

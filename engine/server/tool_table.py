@@ -19,9 +19,10 @@ from engine.verbs import Param, Verb
 from engine.verbs.schemas import object_schema
 from engine.verbs.verb_table import VERBS
 
-Group = Literal["tasks", "goals", "runs", "browser"]
+Group = Literal["tasks", "schedules", "goals", "runs", "browser"]
 GROUPS: Final[Mapping[Group, str]] = {
     "tasks": "start, watch and stop tasks",
+    "schedules": "repeat tasks by a rule",
     "goals": "task runs, and contracts of what has to be done",
     "runs": "lifecycle records of runs",
     "browser": "open pages, read them and act on them",
@@ -278,6 +279,78 @@ _ALL: Final = (
         "tasks",
         "Show a command task with the state, error and result of each command. Takes either id.",
         reads=True,
+    ),
+    _tool(
+        "oc_schedule_add",
+        "Repeat a task",
+        "schedules add",
+        "schedules",
+        "Repeat a task by a rule: every (30m, 6h, 2d), daily (07:30) or cron, with a zone. Give a "
+        "request (kind and args as for oc_task_start), or the task_id of a task that has run. Each "
+        "run is compared with the completed run before it. Runs are started by the operator's "
+        "window, or by a timer that calls `octask schedules run`: not by this server. They may "
+        "reach what your own starts may. A password or a typed text is refused: give a "
+        '{"secret": "env:NAME"}. Returns the schedule with schedule_id and next_at.',
+    ),
+    _tool(
+        "oc_schedule_list",
+        "List schedules",
+        "schedules list",
+        "schedules",
+        "List schedules, oldest first: yours and the operator's, each with its rule, next_at, the "
+        "last run and why a run could not start (refusal).",
+        reads=True,
+    ),
+    _tool(
+        "oc_schedule_get",
+        "Show a schedule",
+        "schedules show",
+        "schedules",
+        "Show one schedule: request, rule, options, next_at, the last run with its changes, skips.",
+        reads=True,
+    ),
+    _tool(
+        "oc_schedule_change",
+        "Change a schedule",
+        "schedules change",
+        "schedules",
+        "Change the rule, the name or the options of a schedule that was added by a program; a new "
+        "rule counts from now. The operator's schedules are refused (schedule_of_operator).",
+    ),
+    _tool(
+        "oc_schedule_pause",
+        "Pause a schedule",
+        "schedules pause",
+        "schedules",
+        "Start no run of a schedule until oc_schedule_resume; one that runs goes on. Pause a "
+        "schedule of the operator only when the operator asks for it.",
+    ),
+    _tool(
+        "oc_schedule_resume",
+        "Resume a schedule",
+        "schedules resume",
+        "schedules",
+        "Go on with the next run of a paused schedule; the runs of the pause are not made up for. "
+        "Do not resume what the operator has paused without being asked.",
+    ),
+    _tool(
+        "oc_schedule_remove",
+        "Remove a schedule",
+        "schedules remove",
+        "schedules",
+        "Delete a schedule that was added by a program; its tasks stay. The operator's schedules "
+        "are refused (schedule_of_operator).",
+        destroys=True,
+    ),
+    _tool(
+        "oc_schedule_run",
+        "Run a schedule now",
+        "schedules run-now",
+        "schedules",
+        "Start a run of a schedule that was added by a program at once and get its task; its next "
+        "run stays due. Repeat a task of the operator's schedules with oc_task_rerun instead.",
+        starts=True,
+        opens_web=True,
     ),
     _tool(
         "oc_task_run_start",

@@ -30,6 +30,7 @@ PART = 500
 MANY_AT_ONCE = 2_000  # for larger ledgers: each part costs a thread switch
 MANY = 20_000
 PULSE_S = 0.25  # progress of live tasks: 4 Hz is as fast as people read numbers
+COMPLETED = 100  # rows of one answer whose events may be read, for progress outside their records
 NOTHING = Difference()
 
 
@@ -85,11 +86,17 @@ class Feed:
         Raises:
             NotATaskId, TaskNotFound.
         """
-        return [self._snapshot.of(self._ledger.read(task_id)) for task_id in task_ids]
+        views = [self._snapshot.of(self._ledger.read(task_id)) for task_id in task_ids]
+        return self.complete(views)
 
     def show(self, entries: Iterable[TaskRecord | Unreadable]) -> list[TaskView]:
         """Return the list rows of these records; for a worker thread."""
         return [self._snapshot.of(entry) for entry in entries]
+
+    def complete(self, views: Sequence[TaskView]) -> list[TaskView]:
+        """Add the last progress of ended tasks to the first rows; for a worker thread."""
+        first = map(self._snapshot.with_last_units, views[:COMPLETED])
+        return [*first, *views[COMPLETED:]]
 
     def ended(self) -> Iterator[TaskId]:
         """Yield the ended tasks among those read so far. From any thread."""

@@ -35,6 +35,7 @@ from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, Problem, TaskNotFound
 from engine.model.records import TERMINAL, Stamp, TaskRecord, Unreadable
 from engine.model.status import moment
+from engine.text.words import record_name
 
 _SPAN = re.compile(r"(\d{1,6})\s*([mhdw])", re.IGNORECASE | re.ASCII)
 _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([kmgt]?)i?b?", re.IGNORECASE | re.ASCII)
@@ -259,12 +260,11 @@ def judge(ledger: LedgerReader, found: Found, now_ms: float) -> Ended | KeepReas
     size = _free_size(ledger, record.task_id)
     if isinstance(size, KeepReason):
         return size
-    name = (record.engine.name if record.engine else None) or record.url or record.objective or ""
     return Ended(
         task_id=record.task_id,
         kind=display(record.kind, 40),
         status=record.status,
-        name=redact.text(display(name, 300)),
+        name=redact.text(record_name(record)),
         ended_at=ended_at,
         size_bytes=size,
         stamp=mark,

@@ -168,8 +168,9 @@ class TaskQueries:
         """
         found = await self.ledger_id(task_id)
         view = (await self._views([found]))[0]
-        if isinstance(view.entry, Unreadable):
-            self.nudge(found)  # a list may show an older, readable state
+        entry = view.entry
+        if isinstance(entry, Unreadable) or (entry.is_terminal and view.units != entry.units):
+            self.nudge(found)  # a list may show an older, readable state, or no progress
         return view
 
     async def list(
@@ -369,10 +370,10 @@ class TaskQueries:
     ) -> Views:
         feed = Feed(self._context.ledger, None, ours=self._own.owns, runs=self._own.run_of)
         if wanted is None:
-            return feed.show(read(limit=limit))
+            return feed.complete(feed.show(read(limit=limit)))
         now_ms = wall_ms()
         matching = (view for view in feed.show(read(limit=None)) if wanted.shows(view, now_ms))
-        return [*islice(matching, limit)]
+        return feed.complete([*islice(matching, limit)])
 
     def nudge(self, task_id: TaskId) -> None:
         """Make every list read this task again."""

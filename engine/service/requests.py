@@ -13,6 +13,7 @@ import msgspec
 from engine.execution.runner import Job
 from engine.execution.task_context import BudgetObserver, TaskObserver
 from engine.kinds.context import Clock
+from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.ledger.routing import routed
 from engine.model.errors import (
@@ -164,6 +165,13 @@ class TaskRequests:
         if not accepting.cancelled():
             accepting.exception()  # marks the exception as retrieved if the caller was cancelled
 
+    def captures_nothing(self, asked: rerun.Asked) -> bool:
+        """Return whether this request is valid and would store no unit if it started now."""
+        kind = KINDS.get(asked.kind)
+        if kind is None or problems(asked.kind, asked.args, asked.name, asked.terms):
+            return False
+        return kind.captures_nothing(kind.parse(asked.args), self._tools)
+
     @routed()
     async def asked(self, task_id: str, variables: Mapping[str, Any] | None = None) -> rerun.Asked:
         """Return the request of the task, to `start` it again.
@@ -206,12 +214,18 @@ class TaskRequests:
         return await self._start_after(task_id, asked, client, route)
 
     async def remainder(
-        self, task_id: str, variables: Mapping[str, Any] | None = None, *, page: str = ""
+        self,
+        task_id: str,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        page: str = "",
+        whole: Asked | None = None,
     ) -> Remainder:
         """Return the failed or missing parts of an ended task as a request.
 
         With `page`, return only the page of this address, if it failed or is missing.
-        Commands that lack variables, or texts to type, come with a `refusal`.
+        Commands that lack variables, or texts to type, come with a `refusal`, unless `whole` is
+        given: the task's request with secrets.
 
         Raises:
             CannotRepeat: its request is incomplete.
@@ -220,8 +234,8 @@ class TaskRequests:
         """
         record = (await self._tasks.get(task_id)).entry
         if isinstance(record, TaskRecord) and record.kind == rerun.COMMANDS:
-            return await self._remaining_commands(task_id, record, variables)
-        asked = await self.asked(task_id, variables)
+            return await self._remaining_commands(task_id, record, variables, whole)
+        asked = await self.asked(task_id, variables) if whole is None else whole
         if isinstance(record, TaskRecord) and not record.is_terminal:
             raise NotEnded(task_id=task_id)
         if not traits_of(asked.kind).crawls:
@@ -243,13 +257,17 @@ class TaskRequests:
         return msgspec.structs.replace(unit, name=name)
 
     async def _remaining_commands(
-        self, task_id: str, record: TaskRecord, variables: Mapping[str, Any] | None
+        self,
+        task_id: str,
+        record: TaskRecord,
+        variables: Mapping[str, Any] | None,
+        whole: Asked | None,
     ) -> Remainder:
         if not record.is_terminal:
             raise NotEnded(task_id=task_id)
         task = await self._tasks.command_task(task_id, results=False) or {}
         states = [one.get("status") for one in task.get("commands", ())]
-        left = remaining_commands(rerun.recorded(record), states)
+        left = remaining_commands(rerun.recorded(record) if whole is None else whole, states)
         if left is None:
             return Remainder(task_id, record.kind)
         found = Remainder(task_id, record.kind, left, states.count("error"), 1)
@@ -264,17 +282,18 @@ class TaskRequests:
         variables: Mapping[str, Any] | None = None,
         *,
         page: str = "",
+        whole: Asked | None = None,
         client: str | None = None,
         route: str | None = None,
     ) -> TaskRecord:
         """Start the failed parts of a task as a new task, or `page` alone.
 
-        `client` and `route` are as in `rerun`.
+        `whole` is as in `remainder`, `client` and `route` are as in `rerun`.
 
         Raises:
             NothingToRetry, and the errors of `remainder` and `start`.
         """
-        asked = (await self.remainder(task_id, variables, page=page)).whole
+        asked = (await self.remainder(task_id, variables, page=page, whole=whole)).whole
         return await self._start_after(task_id, asked, client, route)
 
     async def _start_after(
@@ -439,14 +458,18 @@ class TaskRequests:
         after: tuple[str | None, bool],
         terms: Terms,
     ) -> TaskRecord:
-        """Let a worker process accept the task and run it; `after` are its parent and `resumes`.
+        """Let a worker process accept the task and run it; `after` are its parent and `resumes`."""
+        parent, resumes = after
+        request = {"kind": kind, "args": args, "name": name, "parent": parent, "resumes": resumes}
+        request["terms"] = msgspec.to_builtins(terms)
+        return await self.taken_apart(request)
+
+    async def taken_apart(self, request: Mapping[str, Any]) -> TaskRecord:
+        """Let a worker process take this request, and return the record of its task.
 
         Raises:
             WorkerFailed: the worker ended before it had taken the task.
         """
-        parent, resumes = after
-        request = {"kind": kind, "args": args, "name": name, "parent": parent, "resumes": resumes}
-        request["terms"] = msgspec.to_builtins(terms)
         taken = await asyncio.to_thread(detach, self._tools.settings, request)
         task_id = await self._tasks.ledger_id(taken["task_id"])
         self._tasks.nudge(task_id)

@@ -84,12 +84,12 @@ class ResumePlan:
 
 def successors(views: Iterable[TaskView]) -> dict[str, TaskId]:
     """Map each task that was resumed to the task that continues it."""
-    found: dict[str, TaskId] = {}
-    for view in views:
-        ours = view.entry.engine if isinstance(view.entry, TaskRecord) else None
-        if ours is not None and ours.resumes and ours.parent_task_id:
-            found[ours.parent_task_id] = view.task_id
-    return found
+    return {
+        ours.parent_task_id: view.task_id
+        for view in views
+        if type(view.entry) is TaskRecord and (ours := view.entry.engine) is not None
+        if ours.resumes and ours.parent_task_id
+    }
 
 
 def resume_plan(

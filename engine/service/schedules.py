@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from engine.kinds.context import Clock
+from engine.kinds.context import FROM_OUTSIDE, Clock
 from engine.kinds.spec import Tools
 from engine.ledger.ownership import Owners
 from engine.ledger.record_store import RecordNotFound, RecordUnreadable
@@ -38,7 +38,7 @@ from engine.schedules.schedule import (
     Skip,
     StoredRequest,
 )
-from engine.schedules.schedule_store import ScheduleStore
+from engine.schedules.schedule_store import ScheduleRunGoing, ScheduleStore
 from engine.service import drafts
 from engine.service.admission import MAX_NAME, admit
 from engine.service.maintenance import LedgerContext
@@ -65,6 +65,18 @@ class ScheduleSecret(EngineError):
         'Give it by reference: {{"secret": "env:NAME"}} reads the variable NAME of the program '
         "that starts the run. A text that is no secret may be kept with keep_text."
     )
+
+
+class ScheduleOfOperator(EngineError):
+    """A program asked over MCP or HTTP to change, delete or run a schedule of the operator.
+
+    Such a schedule runs with the operator's rights, which a program must not direct.
+    """
+
+    code = "schedule_of_operator"
+    title = "The schedule is the operator's"
+    sentence = "Schedule {schedule_id} was not added by a program; only the operator may do that."
+    advice_text = "Programs list, pause and resume it; they change, run and remove their own."
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +150,13 @@ class Schedules:
             options: `missed` (once or skip), `grace_minutes`, `notify`.
 
         Raises:
-            InvalidArguments: with every mistake of the request, the rule and the options.
+            InvalidArguments: with every mistake of the request, the rule and the options. Over MCP
+                and HTTP also for a secret or a file that the operator does not allow, as `start`.
             ScheduleSecret: the request cannot be stored whole.
         """
         now_ms = self._clock.now_ms()
-        document, problems = _checked(asked)
+        tools = self._tools.on_route(route) if route in FROM_OUTSIDE else None
+        document, problems = _checked(asked, tools)
         made: Rule | None = None
         try:
             made = rule_of(rule, now_ms)
@@ -166,6 +180,17 @@ class Schedules:
         made_one = await asyncio.to_thread(self._store.create, schedule)
         self._wake.set()
         return await self._view(made_one, now_ms)
+
+    async def check_program(self, schedule_id: str, route: str | None) -> None:
+        """Check that a request by `route` may change, delete or run this schedule.
+
+        Raises:
+            ScheduleOfOperator: it came over MCP or HTTP, and the schedule did not.
+        """
+        if route in FROM_OUTSIDE:
+            found = await asyncio.to_thread(self._store.read, schedule_id)
+            if found.request.route not in FROM_OUTSIDE:
+                raise ScheduleOfOperator(schedule_id=schedule_id)
 
     async def change(
         self,
@@ -226,6 +251,8 @@ class Schedules:
     async def run_now(self, schedule_id: str) -> TaskRecord:
         """Start a run at once, also of a paused schedule; the next occurrence stays due.
 
+        Where tasks outlive this process (`Settings.detached`), a worker makes the run.
+
         Raises:
             ScheduleRunGoing: the last run has not ended.
             InvalidArguments, and the errors of `TaskRequests.start`.
@@ -233,12 +260,20 @@ class Schedules:
         async with self._turn:
             found = await asyncio.to_thread(self._store.read, schedule_id)
             self._admit(found)
+            if self._context.settings.detached:
+                return await self._run_apart(found)
             claim_now = partial(self._store.claim_now, schedule_id, self._clock.now_ms())
             schedule, claim = await asyncio.to_thread(claim_now, self._is_going)
             started = await self._start(schedule, claim)
         if started is None:
             raise TaskExists(task_id=claim.task_id)
         return started
+
+    async def _run_apart(self, schedule: Schedule) -> TaskRecord:
+        last = schedule.claim
+        if last is not None and await asyncio.to_thread(self._is_going, last.task_id):
+            raise ScheduleRunGoing(task_id=last.task_id)  # a worker returns no types of errors
+        return await self._requests.taken_apart({"schedule_id": schedule.schedule_id})
 
     async def run_due(self) -> Started:
         """Start what is due now in every schedule, and return what was done.
@@ -375,15 +410,19 @@ class Schedules:
         return not owners.of(record).dead
 
 
-def _checked(asked: Asked) -> tuple[dict[str, Any], list[Problem]]:
-    """Return the document of the request and its mistakes. Raises ScheduleSecret."""
+def _checked(asked: Asked, tools: Tools | None) -> tuple[dict[str, Any], list[Problem]]:
+    """Return the document of the request and its mistakes. Raises ScheduleSecret.
+
+    With `tools` also what the operator does not allow is a mistake. Without them a missing
+    variable is none: the program that starts the run needs it.
+    """
     if asked.kind == ENVELOPE:
         return {}, [Problem("kind", "not_schedulable", "is driven by an agent; nothing runs it")]
     if needs_this_process(asked.kind, asked.args):
         message = "uses a browser of the program that starts it, which a later run has not"
         return {}, [Problem("args", "not_schedulable", message)]
     try:
-        admit(asked.kind, asked.args, asked.name, asked.terms)
+        admit(asked.kind, asked.args, asked.name, asked.terms, tools)
     except InvalidArguments as error:
         return {}, [*error.problems]
     document, was_secret = drafts.storable(asked)

@@ -20,15 +20,20 @@ HIDDEN_VERB = "_worker"
 
 
 def worker_command() -> list[str]:
-    """Return the command line of a worker.
+    """Return the command line of a worker."""
+    return [*program_command(), HIDDEN_VERB]
+
+
+def program_command() -> list[str]:
+    """Return the command line of `octask`.
 
     A packaged program has no separate interpreter; its window starts the `octask` beside it.
     """
     if getattr(sys, "frozen", False):
         program = Path(sys.executable)
-        return [str(program.with_name(f"octask{program.suffix}")), HIDDEN_VERB]
+        return [str(program.with_name(f"octask{program.suffix}"))]
     # -P: a module in the working folder must not shadow one of ours
-    return [sys.executable, "-P", "-m", "engine.cli", HIDDEN_VERB]
+    return [sys.executable, "-P", "-m", "engine.cli"]
 
 
 def detach(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -314,10 +314,15 @@ def showing(shown: int, total: int, selected: int = 0) -> str:
 
 
 def task_name(view: TaskView) -> str:
-    """Return a task's name in one line: name, address or objective; else kind and id."""
+    """Return a task's name in one line, as `record_name`."""
     entry = view.entry
     if isinstance(entry, Unreadable):
         return say("task.unreadable", task_id=plain_id(entry.task_id))
+    return record_name(entry)
+
+
+def record_name(entry: TaskRecord) -> str:
+    """Return a task's name in one line: name, address or objective; else kind and id."""
     name = entry.engine.name if entry.engine else None
     found = name or _given(entry, "label") or bare_address(entry.url) or entry.objective
     found = found or bare_address(_given(entry, "sitemap_url")) or _given(entry, "objective")

@@ -186,4 +186,5 @@ ENCODERS: Final[Mapping[str, Callable[[Engine, Any], Awaitable[Any]]]] = {
     "reap": _reaped,
     "runs list": _runs,
     **dict.fromkeys(("start", "wait", "update", "finish", "rerun", "retry", "resume"), _current),
+    "schedules run-now": _current,
 }

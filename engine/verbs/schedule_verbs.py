@@ -1,20 +1,28 @@
-"""Verbs of schedules; on the command line alone, because their runs outlive a request."""
+"""Verbs of schedules.
+
+The command line has commands of its own to add one and to run what is due, which wait for its end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from engine.model.errors import InvalidArguments, Problem
-from engine.model.records import Unreadable
+from engine.model.ledger_ids import SIGN
+from engine.model.records import TaskRecord, Unreadable
 from engine.query import span_ms
 from engine.schedules.schedule import MINUTE_MS
 from engine.service import drafts
+from engine.service.rerun import Asked
 from engine.service.schedules import MISSED, ScheduleView, Started
+from engine.verbs import schemas
 from engine.verbs.json_answers import view_data
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
+from engine.verbs.program_verbs import SECRET_NAME
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
@@ -30,7 +38,7 @@ RULE: Final = (
     Param("every", "repeat after this time: 30m, 6h, 2d"),
     Param("daily", "repeat every day at this time of the zone: 07:30"),
     Param("cron", "repeat by a cron line of five fields: '30 7 * * 1-5'"),
-    Param("zone", "the time zone of --daily and --cron (this computer's): Europe/Berlin"),
+    Param("zone", "the time zone of daily and cron (this computer's): Europe/Berlin"),
 )
 OPTIONS: Final = (
     Param("missed", "what to do with missed runs: once (one run for all) or skip"),
@@ -79,23 +87,51 @@ async def _add(engine: Engine, given: Given) -> Data:
     options, problems = _options(given), list[Problem]()
     rule = _rule(given, problems)
     if (given["request"] is None) == (given["task_id"] is None):
-        message = "give a kind with its arguments, or --task ID to repeat a task"
+        message = "give either this, or task_id to repeat the request of a task"
         problems.append(Problem("request", "one_of_two", message))
     if problems:
         raise InvalidArguments(tuple(problems))
     caller = given[CALLER] or Caller()
     first: str | None = None
     if given["task_id"] is not None:
-        asked, first = await engine.requests.asked(given["task_id"]), given["task_id"]
+        asked = await engine.requests.asked(given["task_id"])
+        if SIGN not in given["task_id"]:
+            first = await engine.tasks.ledger_id(given["task_id"])
     else:
-        asked = drafts.asked_of(object_of("request", given["request"]))
-    view = await engine.schedules.add(
-        asked, rule, first_task=first, route=caller.route, client=caller.client, **options
-    )
+        asked = _with_reference(drafts.asked_of(object_of("request", given["request"])))
+    try:
+        view = await engine.schedules.add(
+            asked, rule, first_task=first, route=caller.route, client=caller.client, **options
+        )
+    except InvalidArguments as error:
+        raise InvalidArguments(tuple(map(_placed, error.problems))) from None
     return schedule_data(view)
 
 
+_NAMES: Final = {"daily_at": "daily", "every_minutes": "every", "grace_minutes": "grace"}
+_OF_RULE: Final = frozenset(param.name for param in (*RULE, *OPTIONS))
+_OF_REQUEST: Final = frozenset({"kind", "args", "name", *drafts.TERMS})
+
+
+def _placed(problem: Problem) -> Problem:
+    """Return a mistake of a new schedule with the path that the request has."""
+    head = problem.path.split(".")[0].split("[")[0]
+    if head in _NAMES or head in _OF_RULE:
+        return replace(problem, path=_NAMES.get(head, head))
+    place = "request" if head in _OF_REQUEST else "request.args"
+    return replace(problem, path=f"{place}.{problem.path}" if problem.path else place)
+
+
+def _with_reference(asked: Asked) -> Asked:
+    """Convert a password `env:NAME` to a reference, as a start does."""
+    secret = asked.args.get("password")
+    if not isinstance(secret, str) or not SECRET_NAME.fullmatch(secret):
+        return asked
+    return replace(asked, args={**asked.args, "password": {"secret": secret}})
+
+
 async def _change(engine: Engine, given: Given) -> Data:
+    await _check_program(engine, given)
     options, problems = _options(given), list[Problem]()
     rule: Data | None = _rule(given, problems)
     if problems:
@@ -105,9 +141,13 @@ async def _change(engine: Engine, given: Given) -> Data:
             (await engine.schedules.get(given["schedule_id"])).schedule.rule
         )
         rule = {**{name: known[name] for name in ("daily_at", "cron") if name in known}, **rule}
-    view = await engine.schedules.change(
-        given["schedule_id"], rule=rule or None, name=given["name"], **options
-    )
+    try:
+        view = await engine.schedules.change(
+            given["schedule_id"], rule=rule or None, name=given["name"], **options
+        )
+    except InvalidArguments as error:
+        found = (replace(one, path=_NAMES.get(one.path, one.path)) for one in error.problems)
+        raise InvalidArguments(tuple(found)) from None
     return schedule_data(view)
 
 
@@ -120,8 +160,19 @@ async def _resume(engine: Engine, given: Given) -> Data:
 
 
 async def _remove(engine: Engine, given: Given) -> Data:
+    await _check_program(engine, given)
     await engine.schedules.remove(given["schedule_id"])
     return {"removed": given["schedule_id"]}
+
+
+async def _run_now(engine: Engine, given: Given) -> TaskRecord:
+    await _check_program(engine, given)
+    return await engine.schedules.run_now(given["schedule_id"])
+
+
+async def _check_program(engine: Engine, given: Given) -> None:
+    caller = given[CALLER] or Caller()
+    await engine.schedules.check_program(given["schedule_id"], caller.route)
 
 
 async def _run(engine: Engine, given: Given) -> Started:
@@ -167,49 +218,58 @@ def _minutes(name: str, text: str, problems: list[Problem]) -> int | None:
 
 
 VERBS: tuple[Verb, ...] = (
-    Verb("schedules list", "List schedules, oldest first.", (), _list, faces=("cli",)),
-    Verb("schedules show", "Show one schedule.", (SCHEDULE_ID,), _show, faces=("cli",)),
+    Verb("schedules list", "List schedules, oldest first.", (), _list),
+    Verb("schedules show", "Show one schedule.", (SCHEDULE_ID,), _show),
     Verb(
         "schedules add",
         "Repeat a task by a rule.",
         (
-            Param("request", "the kind, its arguments and terms", "json"),
-            Param("task_id", "repeat the request of this task"),
+            Param(
+                "request",
+                "the kind, its arguments and terms, as to start it",
+                "json",
+                schema=schemas.request_schema(),
+            ),
+            Param("task_id", "repeat the request of this task, instead of a request"),
             *RULE,
             *OPTIONS,
             BY_CALLER,
         ),
         _add,
         accepts=True,
-        faces=(),
+        faces=("mcp", "http"),
     ),
     Verb(
         "schedules change",
         "Change the rule, the name or the options of a schedule.",
-        (SCHEDULE_ID, Param("name", "a name for the list"), *RULE, *OPTIONS),
+        (SCHEDULE_ID, Param("name", "a name for the list"), *RULE, *OPTIONS, BY_CALLER),
         _change,
-        faces=("cli",),
     ),
     Verb(
         "schedules pause",
         "Start nothing of a schedule until it is resumed.",
         (SCHEDULE_ID,),
         _pause,
-        faces=("cli",),
     ),
     Verb(
         "schedules resume",
         "Go on with a paused schedule; the runs of the pause are not missed.",
         (SCHEDULE_ID,),
         _resume,
-        faces=("cli",),
     ),
     Verb(
         "schedules remove",
         "Delete a schedule; its tasks stay.",
-        (SCHEDULE_ID,),
+        (SCHEDULE_ID, BY_CALLER),
         _remove,
-        faces=("cli",),
+    ),
+    Verb(
+        "schedules run-now",
+        "Start a run of a schedule now; the next run stays due.",
+        (SCHEDULE_ID, BY_CALLER),
+        _run_now,
+        accepts=True,
+        faces=("mcp", "http"),
     ),
     Verb(
         "schedules run",

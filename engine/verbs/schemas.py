@@ -160,6 +160,24 @@ def policy_schema() -> Schema:
     }
 
 
+def request_schema() -> Schema:
+    """Return the schema of a request that can be repeated: of a kind that runs by itself."""
+    kinds = [kind for kind in startable() if kind != ENVELOPE]
+    return {
+        "type": "object",
+        "properties": {
+            "kind": {"type": "string", "enum": kinds},
+            "args": {"type": "object", "description": "the arguments of the kind"},
+            "name": {**TEXT, "description": "a name for the list"},
+            "policy": {"type": "object", "description": "budgets of each run"},
+            "enforce": {"type": "boolean", "description": "end a run over its budget"},
+            "contract": {"type": "object", "description": "what must be done in each run"},
+            "metadata": {"type": "object", "description": "returned unchanged"},
+        },
+        "required": ["kind"],
+    }
+
+
 def command_task_schema() -> Schema:
     """Return the schema of a command task (seed 002)."""
     args: Schema = {}

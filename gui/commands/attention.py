@@ -149,8 +149,8 @@ class AttentionActions(QObject):
         acts = ctx.actions
         self._act = acts.add("acknowledge", "", ["A"], "acknowledge", self.tr("Acknowledge"))
         self._act.triggered.connect(lambda _=False: self.acknowledge())
-        forward = acts.add("next_attention", self.tr("Ne&xt that needs attention"), ["N"])
-        back = acts.add("last_attention", self.tr("Pre&vious that needs attention"), ["Shift+N"])
+        forward = acts.add("next_attention", self.tr("Ne&xt needing attention"), ["N"])
+        back = acts.add("last_attention", self.tr("Pre&vious needing attention"), ["Shift+N"])
         forward.triggered.connect(lambda _=False: self._step(1))
         back.triggered.connect(lambda _=False: self._step(-1))
         acts.keep_to(ctx.table, "acknowledge", "next_attention", "last_attention")
@@ -215,7 +215,7 @@ class ResumeDialog(Question):
         self.setMinimumWidth(WIDTH)
         assert isinstance(view.entry, TaskRecord)
         headline = self.tr("Let “{0}” go on?").format(task_name(view))
-        self.ask(self.tr("Help is given"), headline)
+        self.ask(self.tr("Resume task"), headline)
         self.add_text(why(view, 0))
         self._line = QLineEdit(self)
         self._line.setMaxLength(MOST_REASON)
@@ -224,7 +224,7 @@ class ResumeDialog(Question):
         name.setBuddy(self._line)
         self.body.addWidget(name)
         self.body.addWidget(self._line)
-        self._go = self.add_button("resume", self.tr("Go on"))
+        self._go = self.add_button("resume", self.tr("Resume"))
         self.add_button("wait", self.tr("Leave waiting"), default=True)
         self._line.textChanged.connect(self._judge)
         self._line.setFocus()
@@ -251,7 +251,7 @@ class RunRows(QObject):
         self._reports = reports
         self._ctx, self._bridge = ctx, ctx.bridge
         self._following = False
-        text = self.tr("Help is given: &go on…")
+        text = self.tr("Resume waitin&g task…")
         self._act = ctx.actions.add("resume", text, ["Ctrl+G"], "sample", self.tr("Resume…"))
         self._act.triggered.connect(self.ask)
         ctx.bridge.loaded.connect(self._begin)

@@ -165,8 +165,8 @@ class BrowserSetup(QObject):
         )
         box.setChecked(wants_full)
         question.body.addWidget(box)
-        question.add_button("no", self.tr("Not now"))
         question.add_button("yes", self.tr("Download"), default=True)
+        question.add_button("no", self.tr("Not now"))
         question.answer = "no"  # Esc downloads nothing
         question.open_for(yes=lambda: self.download(full=box.isChecked()))
 

@@ -7,6 +7,7 @@ keeps the shortcut, because Qt sends it there first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QKeySequence
@@ -38,6 +39,8 @@ class DeleteQuestion(Question):
         views: Sequence[TaskView],
         sentences: Sequence[str] = (),
         parent: QWidget | None = None,
+        *,
+        destroys: bool = False,
     ) -> None:
         super().__init__(parent)
         self.setMinimumWidth(WIDTH)
@@ -48,7 +51,7 @@ class DeleteQuestion(Question):
         self.list = TaskList((self.tr("Task"), self.tr("Status")), rows, self)
         self.list.setColumnWidth(0, WIDTH - 170)
         self.body.addWidget(self.list)
-        self.add_button("go", verb)
+        self.add_button("go", verb, destroys=destroys)
         self.add_button("keep", self.tr("Keep"), default=True)
 
 
@@ -135,6 +138,7 @@ class Deleting(QObject):
         self.bar.tell(words, "", (Choice(self.tr("Undo"), self.undo),), "accent")
         self._tell_undo()
         self._over.start()
+        self.bar.count_down(self._over)
 
     def _tell_undo(self) -> None:
         number = len(self._leaving)
@@ -197,7 +201,8 @@ class Deleting(QObject):
         gone = {str(view.task_id): view for view in chosen}
         sentences = (why, self.tr("Their folders are removed. This cannot be undone."))
         verb = self.tr("Delete permanently")
-        self._question(title, verb, chosen, lambda: self._discard(gone, delete=True), *sentences)
+        act = partial(self._discard, gone, delete=True)
+        self._question(title, verb, chosen, act, *sentences, destroys=True)
 
     def _question(
         self,
@@ -206,8 +211,10 @@ class Deleting(QObject):
         views: Sequence[TaskView],
         act: Callable[[], object],
         *sentences: str,
+        destroys: bool = False,
     ) -> None:
-        dialog = DeleteQuestion(title, verb, views, sentences, self._ctx.parent)
+        parent = self._ctx.parent
+        dialog = DeleteQuestion(title, verb, views, sentences, parent, destroys=destroys)
         dialog.open_for(go=act)
 
     def _keep_out_of_sight(self, batch: Batch) -> None:

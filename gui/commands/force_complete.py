@@ -264,7 +264,7 @@ class ForceDialog(Question):
         self.list: TaskList | None = None
         self._said: QWidget | None = None
         self._add_form()
-        self.force = self.add_button("force", self.tr("Force-complete"))
+        self.force = self.add_button("force", self.tr("Force-complete"), destroys=True)
         self.force.setAutoDefault(False)  # Enter must never press it
         self._complete = self.add_button("complete", self.tr("Complete"))
         self._leave = self.add_button("leave", self.tr("Continue instead"), default=True)

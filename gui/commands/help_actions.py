@@ -51,7 +51,7 @@ class HelpActions(QObject):
             "settings", self.tr("&Settings…"), ["Ctrl+,"], "settings", self.tr("Settings")
         )
         settings.setMenuRole(QAction.MenuRole.PreferencesRole)
-        self._add("doctor", self.tr("&Doctor…"), [])
+        self._add("doctor", self.tr("&Diagnostics…"), [])
         self._add("statistics", self.tr("&Statistics…"), [])
         self._add("help", self.tr("&Help"), ["F1"])
         debug = ctx.actions.add("debug_info", self.tr("&Copy debug info"))

@@ -106,12 +106,35 @@ TOPICS: Final = (
         ),
     ),
     (
-        QT_TRANSLATE_NOOP("Help", "Running again"),
+        QT_TRANSLATE_NOOP("Help", "Re-run, resume and retry"),
         QT_TRANSLATE_NOOP(
             "Help",
             "Re-run starts the same request as a new task that names the old one as its "
-            "parent. Before many are started, a dry run says how many can be. What was "
-            "secret is never kept, so tasks that needed it ask for it again.",
+            "parent. Resume crawl keeps the pages of a crawl that was stopped and goes on "
+            "where it ended. Retry failed only requests what failed once more, as one task.\n\n"
+            "Before many are started, a dry run says how many can be. What was secret is never "
+            "kept on disk, so tasks that needed it ask for it again after a restart.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "Recording and replay"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "A recording opens a browser window and stores what you do there; a red line along "
+            "the top of each page shows it. Stop recording, or close the window. Replay "
+            "recording shows its commands and asks for the values that were typed. A command "
+            "that fails has a picture of its page.",
+        ),
+    ),
+    (
+        QT_TRANSLATE_NOOP("Help", "Schedules, and holding new starts"),
+        QT_TRANSLATE_NOOP(
+            "Help",
+            "Repeat by a rule, in the form of a new task or in the menu Task, starts a task "
+            "again after an interval, daily, or by a cron line. Each run is compared with the "
+            "one before it, in the column Changes.\n\n"
+            "Hold new starts lets running tasks go on and keeps all others waiting, in every "
+            "program that uses the folder, until you release them.",
         ),
     ),
     (
@@ -157,9 +180,9 @@ TOPICS: Final = (
         QT_TRANSLATE_NOOP("Help", "When something is wrong"),
         QT_TRANSLATE_NOOP(
             "Help",
-            "Tools, Doctor looks at everything a task needs and says what is missing. "
-            "Help, Show the log’s folder leads to the program’s own log. Help, Copy what "
-            "to tell about a problem copies versions and places, and nothing secret.",
+            "Tools, Diagnostics checks everything a task needs and says what is missing. "
+            "Help, Open log folder leads to the program’s own log. Help, Copy debug info "
+            "copies versions and places, and nothing secret.",
         ),
     ),
     (
@@ -323,7 +346,7 @@ class DoctorDialog(InOrder, QDialog):
         super().__init__(ctx.parent)
         self._ctx = ctx
         self._found: list[Finding] = []
-        self.setWindowTitle(self.tr("Doctor"))
+        self.setWindowTitle(self.tr("Diagnostics"))
         self.resize(DOCTOR_SIZE)
         self._verdict = heading("", self)
         self._bar = QProgressBar(self)

@@ -102,8 +102,8 @@ class LedgerCard(Question):
         self.body.addLayout(form)
 
     def _end_with(self, verb: str) -> None:
-        self.add_button("", self.tr("Cancel"))
         self._ok: QPushButton = self.add_button("ok", verb, default=True)
+        self.add_button("", self.tr("Cancel"))
         self.answer = ""  # Esc changes nothing
         self.label.returnPressed.connect(self._ok.click)
         self.label.textChanged.connect(lambda _: self._judge())
@@ -224,9 +224,9 @@ class LedgerActions(QObject):
         )
         beside = self.tr("Beside this one: its tasks stand in the same list.")
         question.add_text(f"{beside}\n{instead}")
-        question.add_button("", self.tr("Cancel"))
-        question.add_button("instead", self.tr("Instead of this one"))
         question.add_button("beside", self.tr("Beside this one"), default=True)
+        question.add_button("instead", self.tr("Instead of this one"))
+        question.add_button("", self.tr("Cancel"))
         question.answer = ""  # Esc does neither
         question.open_for(
             beside=lambda: self.ask_to_add(folder), instead=lambda: self._ctx.open_folder(folder)

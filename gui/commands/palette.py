@@ -45,6 +45,7 @@ RECENT = 8
 MOST = 40  # Limit of entries of each type
 MOST_TASKS = 12
 BY_ITS_MENU = 60  # Score penalty for a match of the menu name only
+LEAST_WHOLE = 50  # Score of a word that the text contains; less are its letters in order
 LEAST_LETTERS = 2  # A single letter matches thousands of tasks
 SLICE_MS = 2
 MEMORY = "palette"
@@ -181,15 +182,16 @@ def _elsewhere(text: str) -> Iterator[str]:
 def ranked(entries: Sequence[Entry], typed: str, recent: Sequence[str]) -> list[Entry]:
     """Return the matches, best first, then recent ones, then in menu order.
 
-    Disabled entries come last.
+    Disabled entries come after enabled ones, and letters in order after whole words.
     """
-    places = {key: at for at, key in enumerate(recent)}
+    places, number = {key: at for at, key in enumerate(recent)}, len(typed.split())
     found = []
     for at, entry in enumerate(entries):
         points = _points(entry, typed)
         if points is not None:
             place = places.get(entry.key, len(places))
-            found.append((not entry.enabled, -points, place, at))
+            weak = points < LEAST_WHOLE * number
+            found.append((weak, not entry.enabled, -points, place, at))
     return [entries[at] for *_, at in sorted(found)][:MOST]
 
 
@@ -350,7 +352,9 @@ class PaletteDialog(QDialog):
         self._items.removeRows(0, self._items.rowCount())
         for entry in entries:
             self._items.appendRow(self._line(entry))
-        self._list.setCurrentIndex(self._items.index(max(0, at), 0))
+        if at <= 0:
+            at = next((row for row, entry in enumerate(entries) if entry.enabled), 0)
+        self._list.setCurrentIndex(self._items.index(at, 0))
         self._nothing.setVisible(not entries)
 
     def _line(self, entry: Entry) -> list[QStandardItem]:

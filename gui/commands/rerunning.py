@@ -148,7 +148,7 @@ class Rerunning(QObject):
         self._ctx, self._bridge = ctx, ctx.bridge
         acts = ctx.actions
         self._one = acts.add("rerun", self.tr("&Re-run"), ["Ctrl+R"], "rerun", self.tr("Re-run"))
-        self._many = acts.add("rerun_many", self.tr("Re-run all that are &listed…"))
+        self._many = acts.add("rerun_many", self.tr("Re-run all in the &list…"))
         self._one.triggered.connect(lambda: self.ask(ctx.scope.views()))
         self._many.triggered.connect(lambda: self.ask(self._listed()))
         ctx.scope.changed.connect(self._show_ability)
@@ -240,7 +240,7 @@ class Rerunning(QObject):
             )
             self._reports.tell(title, outcome.refused, outcome)
         elif started > 1:
-            words = self.tr("{0} tasks were started again.").format(count(started))
+            words = self.tr("{0} tasks were re-run.").format(count(started))
             self._reports.say(words)
 
     def _listed(self) -> list[TaskView]:
@@ -326,7 +326,7 @@ class Retrying(QObject):
     def ask(self, task_id: str, page: str = "") -> None:
         """Read the failed units of this task, or one `page` of them, and open the question."""
         self._bridge.ask(
-            lambda engine: engine.requests.remainder(task_id, page=page),
+            lambda _: self._bridge.remainder(task_id, page),
             lambda found: self._decide(found, page),
             name="look at failed",
         )
@@ -355,7 +355,7 @@ class Retrying(QObject):
             dialog.add_button("keep", self.tr("Leave it"), default=True)
         else:
             dialog.add_button("keep", self.tr("Close"), default=True)
-        dialog.open_for(start=lambda: self._start(found.task_id, page))
+        dialog.open_for(start=lambda: self._start(found, page))
 
     def _complete_by_hand(self, task_id: str, request: Asked) -> None:
         note = self.tr(
@@ -390,15 +390,15 @@ class Retrying(QObject):
             return (new, text.format(count(found.failed), count(found.taken)))
         return (new,)
 
-    def _start(self, task_id: str, page: str) -> None:
-        async def start(engine: Engine) -> list[EngineError]:
+    def _start(self, found: Remainder, page: str) -> None:
+        async def start(_: Engine) -> list[EngineError]:
             try:
-                await engine.requests.retry(task_id, page=page)
+                await self._bridge.retry(found, page)
             except EngineError as error:
                 return [error]
             return []
 
-        self._bridge.ask(start, self._tell, name=f"retry {task_id}")
+        self._bridge.ask(start, self._tell, name=f"retry {found.task_id}")
 
     def _tell(self, refused: list[EngineError]) -> None:
         if refused:

@@ -393,7 +393,7 @@ class SchedulesDialog(InOrder, QDialog):
         headline = self.tr("Delete the schedule “{0}”?").format(item.text(0))
         question.ask(self.tr("Delete schedule"), headline)
         question.add_text(self.tr("Its tasks stay. A run that is going on is not cancelled."))
-        question.add_button("delete", self.tr("Delete"))
+        question.add_button("delete", self.tr("Delete"), destroys=True)
         question.add_button("keep", self.tr("Keep it"), default=True)
         question.open_for(
             delete=lambda: self._act(lambda engine: engine.schedules.remove(schedule_id))

@@ -110,7 +110,7 @@ class CancelDialog(Question):
         self.body.addSpacing(4)
         self.body.addWidget(name)
         self.body.addWidget(self._reason)
-        self.add_button("cancel", self._verb())
+        self.add_button("cancel", self._verb(), destroys=True)
         self.add_button("keep", self.tr("Keep running"), default=True)
 
     def _add_list(self) -> None:
@@ -218,7 +218,9 @@ class Requests(QObject):
         self._undo_timer = QTimer(self, singleShot=True, interval=UNDO_MS)
         self._undo_timer.timeout.connect(self._forget_undo)
         self.undo_offered.connect(self._offer_undo)
+        self._restoring: set[str] = set()  # Cancelled tasks that an undo starts again
         self._bridge.started.connect(lambda record: self.started.emit(record.task_id))
+        self._bridge.started.connect(self._tell_restored)
         self._bridge.failed.connect(self.failed)
         self._bridge.cancelled.connect(self._show_cancelled)
         self._ending: set[str] = set()  # Tasks in the list that were asked to stop
@@ -267,9 +269,22 @@ class Requests(QObject):
         self._undo_timer.stop()
         self._forget_undo()
         for record in records:
-            if not self._bridge.start_again(record):
+            if self._bridge.start_again(record):
+                self._restoring.add(record.task_id)
+            else:
                 # The task was created by another program.
                 self.new_task(record.args_summary, record.task_id)
+
+    def _tell_restored(self, record: TaskRecord) -> None:
+        """Explain the second row of a task that was cancelled and started again."""
+        cancelled = record.engine.parent_task_id if record.engine is not None else None
+        if cancelled not in self._restoring:
+            return
+        self._restoring.remove(cancelled)
+        if not self._restoring:
+            words = self.tr("Started again as a new task. The cancelled one stays in the list.")
+            self._ctx.news_bar.tell(words, "", (), "accent")
+            self._ctx.news_bar.leave_after(UNDO_MS)
 
     def _comes_back(self, view: TaskView, alone: bool) -> bool:
         """Return whether an undo can restore the task, or at least the address of a crawl."""
@@ -380,6 +395,7 @@ class Requests(QObject):
             else self.tr("&Undo cancelling {0} tasks").format(count(number))
         )
         self._undo_timer.start()
+        self._undo_bar.count_down(self._undo_timer)
 
     def _offer_undo(self, words: str) -> None:
         self._ctx.services.wishes.undo.emit("cancel", words, self.undo)
@@ -435,7 +451,7 @@ class CancelListed(QObject):
         self._reports = reports
         self._ctx = ctx
         acts = ctx.actions
-        self._all = acts.add("cancel_matching", self.tr("Cancel all that are l&isted…"))
+        self._all = acts.add("cancel_matching", self.tr("Cancel all &in the list…"))
         self._stop = acts.add("stop", self.tr("S&top recording"), ["Ctrl+."], "stop_recording")
         self._force = acts.add("force_stop", self.tr("Force st&op…"))
         self._force.triggered.connect(self.ask_to_force)
@@ -481,7 +497,7 @@ class CancelListed(QObject):
         question.ask(self.tr("Force stop"), headline)
         question.add_text(self.tr("It was asked to stop and has not. Its process is ended."))
         question.add_text(self.tr("It will stand as failed; its finished steps are kept."))
-        question.add_button("force", self.tr("Force stop"))
+        question.add_button("force", self.tr("Force stop"), destroys=True)
         question.add_button("wait", self.tr("Keep waiting"), default=True)
         question.open_for(force=lambda: self._force_stop(view.task_id))
 

@@ -239,7 +239,7 @@ class Actions(QObject):
         self.add_menu("theme", self.tr("&Theme")).addActions(list(self.themes.values()))
 
     def _make_help(self) -> None:
-        self.add("log", self.tr("Show the &log's folder"), [])
+        self.add("log", self.tr("Open &log folder"), [])
         about = self.add("about", self.tr("&About"), [])
         about.setMenuRole(QAction.MenuRole.AboutRole)
 

@@ -20,6 +20,7 @@ from engine.service.router.ledger_paths import Beside, LedgerState
 from gui.context.preferences import Preferences
 from gui.engine_link.bridge import Bridge
 from gui.i18n.names import title_of
+from gui.style.theme import from_home
 from gui.tasks.facets import OWN
 from gui.tasks.task_model import TaskModel
 
@@ -109,7 +110,7 @@ class SideBySide(QObject):
 
     def title(self, root: str) -> str:
         """Return the window's title: its own ledger at `root`, and the others."""
-        return title_of(root, self.states)
+        return title_of(from_home(root), self.states)
 
     def starts_here(self, asked: bool = True) -> str:
         """Return a note where new tasks start, if `asked` and there are several ledgers."""

@@ -113,16 +113,16 @@ class QuitHandler(QObject):
         come_forward(self._ctx.parent)
         question = self._question = Question(self._ctx.parent)
         headline = (
-            self.tr("1 task of this window has not ended.")
+            self.tr("1 task of this window is still running.")
             if running == 1
-            else self.tr("{0} tasks of this window have not ended.").format(count(running))
+            else self.tr("{0} tasks of this window are still running.").format(count(running))
         )
         title, leave, stay = self._words_for(folder)
         question.ask(title, headline)
         question.add_text(self.tr("Cancelled tasks keep their finished pages."))
         if folder is None:
             self._offer_more(question)
-        question.add_button(CANCEL, leave)
+        question.add_button(CANCEL, leave, destroys=True)
         question.add_button(STAY, stay, default=True)
         question.when_answered(lambda answer: self._act(answer, folder))
         question.open()

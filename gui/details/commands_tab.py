@@ -25,7 +25,7 @@ from engine.service.engine import Engine
 from engine.text.messages import retold
 from engine.text.words import took
 from gui.context.window_context import Desk
-from gui.details.details_tab import DetailTab, PartBar
+from gui.details.details_tab import EDGES, DetailTab, PartBar
 from gui.details.screenshots import PicturePane
 from gui.details.unit_columns import TONES, kind_word, longest_state
 from gui.engine_link.scheduling import Throttle
@@ -217,7 +217,7 @@ class Commands(DetailTab):
         row.addWidget(self._problem, 1)
         row.addStretch(0)
         row.addWidget(self.retry, 0, Qt.AlignmentFlag.AlignRight)
-        arrange(QVBoxLayout(self), row, self.part, (whole, 1), margins=(0, 6, 0, 0))
+        arrange(QVBoxLayout(self), row, self.part, (whole, 1), margins=EDGES)
         self._problem.hide()
         self.retry.hide()
         self.picture.hide()

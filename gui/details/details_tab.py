@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
@@ -16,7 +16,13 @@ from engine.text.words import clock, took
 from gui.style.widgets import ElidedLabel, arrange
 
 if TYPE_CHECKING:
+    from engine.results.file_reader import FileFacts
     from gui.context.window_context import Desk
+
+
+EDGES: Final = (4, 8, 4, 0)  # pixels around the content of every tab, below the head line's
+
+Files: TypeAlias = "Sequence[FileFacts] | None"  # of an ended task, once they are read
 
 
 class DetailTab(QWidget):
@@ -36,11 +42,15 @@ class DetailTab(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class TabKind:
-    """Kind of tab: `key` is also its title's message id; `make` imports its module."""
+    """Kind of tab: `key` is also its title's message id; `make` imports its module.
+
+    `count` returns the number in its title (None: unknown), by the files of an ended task.
+    """
 
     key: str
     make: Callable[[Desk, QWidget], DetailTab]
     suits: Callable[[TaskView], bool] = lambda _: True
+    count: Callable[[TaskView, Files], int | None] = lambda *_: None
 
     @property
     def title(self) -> str:

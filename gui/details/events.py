@@ -29,7 +29,7 @@ from engine.service.engine import Engine
 from engine.text import words
 from engine.text.words import size_words
 from gui.context.window_context import Desk, TimeRange
-from gui.details.details_tab import PartBar
+from gui.details.details_tab import EDGES, PartBar
 from gui.details.event_model import OTHER, EventModel
 from gui.details.find_bar import EventFinder, FindBar
 from gui.engine_link.task_events import EventPart, kind_name
@@ -37,7 +37,7 @@ from gui.i18n import language
 from gui.style.questions import documents
 from gui.style.tables import marked_rows, show_plain_rows
 from gui.style.theme import plain_keys, plain_tip
-from gui.style.widgets import ElidedLabel, arrange
+from gui.style.widgets import ElidedLabel, EmptyNote, arrange
 
 # Filter chips for the kinds of events, in as many lines as necessary.
 
@@ -217,8 +217,7 @@ class Events(QWidget):
         self.follow.setToolTip(plain_tip(words.say("events.follow.hint")))
         self.follow.setChecked(True)
         self._skipped, self._saved = ElidedLabel("warning", self), ElidedLabel("muted", self)
-        self._nothing = ElidedLabel("muted", self)
-        self._nothing.show_text(words.say("events.none"))
+        self._nothing = EmptyNote(self.table.viewport())
         self._copy = QPushButton(words.say("events.copy"), self)
         self.save = SaveLog(desk, self.lines, lambda: self._task_id, self._saved)
         self._chips = Chips(self)
@@ -230,10 +229,10 @@ class Events(QWidget):
         self.start_over()
 
     def _lay_out(self) -> None:
-        told = (self._nothing, self._skipped, self._saved)
+        told = (self._skipped, self._saved)
         top = arrange(QHBoxLayout(), (self.finding, 1), *told, self.follow, self.save, self._copy)
         parts = (top, self._chips, self.part, (self.table, 1))
-        arrange(QVBoxLayout(self), *parts, margins=(0, 6, 0, 0), spacing=6)
+        arrange(QVBoxLayout(self), *parts, margins=EDGES, spacing=6)
 
     def _connect(self) -> None:
         self._copy.clicked.connect(self.copy)
@@ -389,7 +388,7 @@ class Events(QWidget):
             self.table.scrollToBottom()
 
     def _show_state(self) -> None:
-        self._nothing.setVisible(self.model.total == 0)
+        self._nothing.tell("" if self.model.total else words.say("events.none"))
         plural = "events.skipped.one" if self._lost == 1 else "events.skipped"
         self._skipped.setVisible(self._lost > 0)
         self._skipped.show_text(words.say(plural, count=words.count(self._lost)))
@@ -418,7 +417,7 @@ def _nowhere(_task_id: str, _place: int) -> None:
 LOOK_MS = 100
 
 
-class SaveLog(QToolButton):
+class SaveLog(QPushButton):
     """Button with a menu of two formats; while writing it shows progress and cancels.
 
     `lines` returns the shown events, `task_id` their task, both on use.
@@ -479,7 +478,6 @@ class SaveLog(QToolButton):
 
         # None removes the menu, against Qt's stub
         self.setMenu(None)  # type: ignore[arg-type]
-        self.setPopupMode(QToolButton.ToolButtonPopupMode.DelayedPopup)
         self.setText(self.tr("Cancel saving"))
         self._look.start()
         then = partial(self._done, place)
@@ -519,6 +517,5 @@ class SaveLog(QToolButton):
     def _rest(self) -> None:
         self._look.stop()
         self.setMenu(self._menu)
-        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.setText(self.tr("Save log"))
         self.setEnabled(self._desk is not None)

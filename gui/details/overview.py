@@ -41,6 +41,7 @@ from engine.model.status import STALL_MIN_MS, Standing, standing
 from engine.text import words
 from engine.text.words import CRAWL_DELAY, Wait, count, wait_words
 from gui.context.window_context import Desk
+from gui.details.details_tab import EDGES
 from gui.details.facts import (
     FIELDS,
     Fact,
@@ -375,7 +376,7 @@ class Overview(QScrollArea):
         self._columns = arrange(QBoxLayout(_SIDE_BY_SIDE), (said, 3), (beside, 2), spacing=16)
         head = arrange(QHBoxLayout(), (self._why, 1), self.state_actions)
         parts = (head, self.target, self.band, self._columns)
-        arrange(QVBoxLayout(sheet), *parts, 1, margins=8, spacing=8)
+        arrange(QVBoxLayout(sheet), *parts, 1, margins=EDGES, spacing=8)
         self.setWidget(sheet)
         self.picture.hide()
         self._duplicate.hide()

@@ -16,10 +16,10 @@ from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
 from engine.service.engine import Engine
 from gui.context.window_context import Desk, WindowContext
-from gui.details.details_tab import DetailTab
+from gui.details.details_tab import EDGES, DetailTab
 from gui.engine_link.scheduling import Debounce
 from gui.style.theme import TonedLabel, plain_keys, plain_label
-from gui.style.widgets import arrange
+from gui.style.widgets import arrange, centre
 
 if TYPE_CHECKING:
     from engine.service.engine import LiveFrame
@@ -56,7 +56,8 @@ class PageTab(DetailTab):
         self._state = TonedLabel("", "muted", self)
         self._pages = QComboBox(self)
         self._address = QLineEdit(self)
-        self._nothing = plain_label("", self, tone="muted", wrap=True)
+        self._nothing = plain_label("", self, tone="muted")
+        centre(self._nothing)
         self._resized = Debounce(self, RESIZED_MS, self._watch_anew)
         self._lay_out()
         self._pages.activated.connect(lambda at: self._choose(int(self._pages.itemData(at))))
@@ -71,7 +72,8 @@ class PageTab(DetailTab):
         )
         self._pages.setMinimumContentsLength(24)
         head = arrange(QHBoxLayout(), (self._address, 1), self._pages, self._state, spacing=8)
-        arrange(QVBoxLayout(self), head, self._nothing, (self._picture, 1), margins=8, spacing=6)
+        parts = (head, self._nothing, (self._picture, 1))
+        arrange(QVBoxLayout(self), *parts, margins=EDGES, spacing=6)
         self._pages.hide()
 
     @property
@@ -189,6 +191,7 @@ class PageTab(DetailTab):
         return self.tr("The task waits for its turn: nothing is open yet.")
 
     def _live(self, words: str, tone: str = "good") -> None:
+        self._picture.show()
         self._state.show_tone(tone)
         self._state.show_text(words)
         self._nothing.show_text("")
@@ -198,6 +201,7 @@ class PageTab(DetailTab):
         self._state.show_text("")
         self._nothing.show_text(words)
         self._nothing.show()
+        self._picture.setVisible(self._picture.has_image)
 
     def _clear(self) -> None:
         self._picture.show_image(None)

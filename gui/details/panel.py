@@ -23,20 +23,29 @@ from PySide6.QtWidgets import (
 from engine.model.display import display, elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
-from engine.model.records import ENVELOPE, TASK_RUN, Status, TaskRecord, TaskView
+from engine.model.records import (
+    ENVELOPE,
+    EVENTS_NAME,
+    PAGES_NAME,
+    RESULT_NAME,
+    TASK_RUN,
+    Status,
+    TaskRecord,
+    TaskView,
+)
 from engine.model.status import STALL_MIN_MS, Standing, counted_as, look, standing
 from engine.service.feed import Batch
 from engine.text import words
 from engine.text.words import count
 from gui.context.scope import Counts
 from gui.context.window_context import Desk, WindowContext
-from gui.details.details_tab import DetailTab, TabKind
+from gui.details.details_tab import DetailTab, Files, TabKind
 from gui.details.events import Events
 from gui.details.overview import Overview
 from gui.details.page_tab import has_page
 from gui.engine_link.task_events import EventPart
 from gui.style.theme import PlainLabel, TonedLabel, heading, plain_label, tone
-from gui.style.widgets import LinkButton, arrange
+from gui.style.widgets import LinkButton, arrange, centre
 from gui.tasks.cell_painting import sign
 
 # Tabs after Overview and Events, from left to right.
@@ -96,11 +105,55 @@ def _has_steps(view: TaskView) -> bool:
     return is_task(view) and traits_of(getattr(view.entry, "kind", "")).steps
 
 
+def _keeps_something(view: TaskView) -> bool:
+    """Return whether the task has left the queue, or continues another one's work."""
+    waits = isinstance(view.entry, TaskRecord) and view.entry.status == Status.PENDING
+    return not waits or _done(view) > 0
+
+
+def _done(view: TaskView) -> int:
+    return view.units.done if view.units is not None else 0
+
+
+def _count_items(view: TaskView, files: Files) -> int | None:
+    """Return the finished units; a contract adds missing ones, whose number is not known."""
+    engine = getattr(view.entry, "engine", None)
+    promised = engine is not None and engine.contract_id is not None
+    if _done(view) or promised or files is None:
+        return _done(view) or None
+    # Tasks of other programs may have units that their records do not count.
+    names = {PAGES_NAME} if view.units is not None else {PAGES_NAME, RESULT_NAME}
+    return None if any(one.name in names and one.size_bytes for one in files) else 0
+
+
+def _count_events(_: TaskView, files: Files) -> int | None:
+    """Return 0 for an ended task without events; their number comes with the events."""
+    there = files is None or any(one.name == EVENTS_NAME and one.size_bytes for one in files)
+    return None if there else 0
+
+
+def _count_results(_: TaskView, files: Files) -> int | None:
+    """Return 0 for an ended task without a result; a single one needs no number."""
+    there = files is None or any(one.name == RESULT_NAME for one in files)
+    return None if there else 0
+
+
+def _count_pictures(_: TaskView, files: Files) -> int | None:
+    return None if files is None else sum(one.is_picture for one in files)
+
+
 TABS: tuple[TabKind, ...] = (
-    TabKind("items", _items, _is_list),
+    TabKind("items", _items, lambda view: _is_list(view) and _keeps_something(view), _count_items),
     TabKind("commands", _commands, _has_steps),
-    TabKind("result", _result, is_task),
-    TabKind("screenshots", _screenshots, is_task),
+    TabKind(
+        "result", _result, lambda view: is_task(view) and _keeps_something(view), _count_results
+    ),
+    TabKind(
+        "screenshots",
+        _screenshots,
+        lambda view: is_task(view) and _keeps_something(view),
+        _count_pictures,
+    ),
     TabKind("page", _page, has_page),
     TabKind("raw", _raw, has_folder),
 )
@@ -133,8 +186,8 @@ class Details(QWidget):
         self.overview, self.events = Overview(self, desk), Events(self, desk)
         self._make_tabs(desk)
         self._stand_in: QWidget | None = None
-        self._nothing = plain_label(words.say("details.none"), self, tone="muted", wrap=True)
-        self._nothing.setContentsMargins(12, 12, 12, 12)
+        self._nothing = plain_label(words.say("details.none"), self, tone="muted")
+        centre(self._nothing)
         self._lay_out()
         self._head.folder.clicked.connect(lambda: self.wants_folder.emit(self._task_id))
         self.events.counted.connect(self._name_events)
@@ -145,7 +198,7 @@ class Details(QWidget):
         self._tabs.setDocumentMode(True)
         self._tabs.addTab(self.overview, words.say("details.overview"))
         self._tabs.addTab(self.events, words.say("details.events"))
-        timeline = TabKind("timeline", self._timeline, has_times)
+        timeline = TabKind("timeline", self._timeline, has_times, _count_events)
         kinds = (timeline, *TABS) if desk is not None else ()
         self._more = [LazyTab(kind, desk, self) for kind in kinds if desk is not None]
         for tab in self._more:
@@ -153,6 +206,9 @@ class Details(QWidget):
         self._keys = [*_FIRST, *(tab.kind.key for tab in self._more)]
         self._wanted = self._keys[0]  # the user's choice, also while a task has no such tab
         self._offering = False
+        self._listed = ("", False)
+        self._files: Files = None
+        self._event_count = 0
         self._tabs.currentChanged.connect(self._tab_changed)
 
     def _lay_out(self) -> None:
@@ -212,8 +268,7 @@ class Details(QWidget):
             self.events.start_over(self._task_id)
             self.wants_events.emit(self._task_id)
         self._offer_tabs(view, stays=None if changed else self._tabs.currentWidget())
-        if changed:
-            self._count_pictures(view)
+        self._read_files(view)
         self._update_tabs()
         self.shown.emit(view)
 
@@ -281,26 +336,43 @@ class Details(QWidget):
             self.overview.add_waits(row.wait for row in events.rows if row.wait is not None)
 
     def _name_events(self, count: int) -> None:
-        name = words.say("details.events.count", count=words.count(count))
-        self._tabs.setTabText(1, name if count else words.say("details.events"))
+        self._event_count = count
+        self._name_tabs()
 
-    def _count_pictures(self, view: TaskView) -> None:
-        """Name the number of an ended task's screenshots; those of a live one still come."""
-        self._name_pictures(None)
+    def _read_files(self, view: TaskView) -> None:
+        """Read the files of a task once it has ended; a live one still gets more."""
         entry, task_id = view.entry, view.task_id
-        if self._desk is not None and isinstance(entry, TaskRecord) and entry.is_terminal:
-            self._desk.bridge.ask(
-                lambda engine: engine.reading.files(task_id),
-                lambda files: self._name_pictures(sum(one.is_picture for one in files)),
-                lambda _: None,  # the tab itself shows the error
-                name=f"pictures {id(self)}",
-            )
+        ended = isinstance(entry, TaskRecord) and entry.is_terminal
+        if self._listed != (task_id, ended):
+            self._listed, self._files = (task_id, ended), None
+            if self._desk is not None and ended:
+                self._desk.bridge.ask(
+                    lambda engine: engine.reading.files(task_id),
+                    self._take_files,
+                    lambda _: None,  # the tab itself shows the error
+                    name=f"files of {id(self)}",
+                )
+        self._name_tabs()
 
-    def _name_pictures(self, number: int | None) -> None:
-        name = words.say("details.screenshots")
-        counted = words.say("details.screenshots.count", count=words.count(number or 0))
-        at = self._keys.index("screenshots") if "screenshots" in self._keys else -1
-        self._tabs.setTabText(at, name if number is None else counted)
+    def _take_files(self, files: Files) -> None:
+        self._files = files
+        self._name_tabs()
+
+    def _name_tabs(self) -> None:
+        """Show in each title how much there is behind it."""
+        if self._view is None:
+            return
+        events = self._event_count or _count_events(self._view, self._files)
+        self._name_tab(1, words.say("details.events"), events)
+        for tab in self._more:
+            number = tab.kind.count(self._view, self._files)
+            self._name_tab(self._tabs.indexOf(tab), tab.kind.title, number)
+
+    def _name_tab(self, at: int, title: str, number: int | None) -> None:
+        if number is not None:
+            title = words.say("details.tab.count", title=title, count=words.count(number))
+        if self._tabs.tabText(at) != title:  # Qt lays out the bar again for each title
+            self._tabs.setTabText(at, title)
 
 
 def has_times(view: TaskView) -> bool:
@@ -486,7 +558,7 @@ class Several(QWidget):
             if name in self._lines:
                 self._lines[name].show_number(number, alone=number == counts.total)
         cancel, again = words.count(counts.cancellable), words.count(counts.repeatable)
-        said = self.tr("{0} can be cancelled, {1} can be run again without being asked anything.")
+        said = self.tr("{0} can be cancelled, {1} can be re-run as they are.")
         said = said.format(cancel, again)
         self._can.show_text("\n".join([*self._duplicate_notes(counts.twice), said]))
         self._details.stand_in(self)

@@ -22,7 +22,7 @@ from engine.model.records import TaskRecord, TaskView
 from engine.results.file_reader import FileFacts, FilePart
 from engine.text.words import size_words
 from gui.context.window_context import Desk
-from gui.details.details_tab import DetailTab
+from gui.details.details_tab import EDGES, DetailTab
 from gui.details.json_view import JsonView
 from gui.details.screenshots import PicturePane
 from gui.engine_link.scheduling import Throttle
@@ -227,7 +227,7 @@ class Raw(DetailTab):
         whole.setStretchFactor(1, 1)
         whole.setSizes([220, 700])
         whole.setChildrenCollapsible(False)
-        arrange(QVBoxLayout(self), whole, margins=(0, 6, 0, 0))
+        arrange(QVBoxLayout(self), whole, margins=EDGES)
         self.setFocusProxy(self.list)
 
     def show_task(self, view: TaskView) -> None:

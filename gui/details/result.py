@@ -17,13 +17,13 @@ from engine.model.status import moment
 from engine.service.engine import Engine
 from engine.text.words import clock, count, size_words, took
 from gui.context.window_context import Desk
-from gui.details.details_tab import DetailTab
+from gui.details.details_tab import EDGES, DetailTab
 from gui.details.facts import ended_by
 from gui.details.json_view import JsonView
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.theme import plain_label
-from gui.style.widgets import arrange
+from gui.style.widgets import arrange, centre
 
 AGAIN_MS = 1_000
 _MOST = 24  # facts of an unknown result
@@ -41,7 +41,8 @@ class Result(DetailTab):
         self._view: TaskView | None = None
         self.summary = plain_label("", self, wrap=True)
         self.tree = JsonView(desk, self)
-        self._nothing = plain_label("", self, tone="muted", wrap=True)
+        self._nothing = plain_label("", self, tone="muted")
+        centre(self._nothing)
         self.open = QPushButton(self.tr("Open the result"), self)
         self.export = QPushButton(self.tr("Export…"), self)
         self._again = Throttle(self, AGAIN_MS, self._look)
@@ -54,7 +55,7 @@ class Result(DetailTab):
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self._nothing)
         self._stack.addWidget(self.tree)
-        arrange(QVBoxLayout(self), row, (self._stack, 1), margins=(0, 6, 0, 0), spacing=6)
+        arrange(QVBoxLayout(self), row, (self._stack, 1), margins=EDGES, spacing=6)
         self.setFocusProxy(self.tree)
 
     def show_task(self, view: TaskView) -> None:

@@ -25,6 +25,7 @@ from engine.results.units import Unit, UnitFilter
 from engine.service.feed import Batch
 from engine.text import words
 from gui.context.window_context import Desk
+from gui.details.details_tab import EDGES
 from gui.details.events import Events
 from gui.details.json_view import JsonView
 from gui.details.screenshots import FileHandle
@@ -318,7 +319,7 @@ class JsonTab(ViewerTab):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.view = JsonView(desk, self)
-        arrange(QVBoxLayout(self), self.view, margins=(0, 6, 0, 0))
+        arrange(QVBoxLayout(self), self.view, margins=EDGES)
         self.setFocusProxy(self.view)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:

@@ -53,12 +53,12 @@ from engine.results.units import Unit
 from engine.service.engine import Engine
 from engine.text.words import size_words
 from gui.context.window_context import Desk
-from gui.details.details_tab import DetailTab, PartBar
+from gui.details.details_tab import EDGES, DetailTab, PartBar
 from gui.engine_link.scheduling import Throttle
 from gui.i18n import language
 from gui.style.drag_and_drop import DragGesture, carried, carry
 from gui.style.theme import plain_label, plain_tip, tone
-from gui.style.widgets import ElidedLabel, arrange
+from gui.style.widgets import ElidedLabel, arrange, centre
 
 Wanted = Callable[[QPoint | None], tuple[str, str] | None]
 
@@ -307,7 +307,8 @@ class Screenshots(DetailTab):
         self._known: dict[str, FileFacts] = {}
         self.thumbs = QListWidget(self)
         self.picture = PicturePane(desk, self)
-        self._nothing = plain_label(self.tr("No screenshots."), self, tone="muted", wrap=True)
+        self._nothing = plain_label(self.tr("No screenshots."), self, tone="muted")
+        centre(self._nothing)
         self._again = Throttle(self, AGAIN_MS, self._look_again)
         self.part = PartBar(self)
         self._lay_out()
@@ -328,7 +329,8 @@ class Screenshots(DetailTab):
         parts.setStretchFactor(1, 1)
         parts.setSizes([THUMB.width() * 2, THUMB.width() * 6])
         parts.setChildrenCollapsible(False)
-        arrange(QVBoxLayout(self), self.part, self._nothing, (parts, 1), margins=(0, 6, 0, 0))
+        parted = (self.part, (self._nothing, 1), (parts, 1))
+        arrange(QVBoxLayout(self), *parted, margins=EDGES)
         self._nothing.hide()
         self.setFocusProxy(self.thumbs)
 

@@ -38,7 +38,7 @@ from engine.model.records import TaskRecord, TaskView, UnitTime
 from engine.service.engine import Engine
 from engine.text.words import clock, count, took
 from gui.context.window_context import Desk
-from gui.details.details_tab import DetailTab
+from gui.details.details_tab import EDGES, DetailTab
 from gui.details.event_model import EventModel
 from gui.details.timeline_spans import (
     BAR,
@@ -204,9 +204,7 @@ class Timeline(DetailTab):
         head.addWidget(self._told, 1)
         for part in (self._all, self._only, self._fold, self._order):
             head.addWidget(part)
-        arrange(
-            QVBoxLayout(self), head, self.strip, (self.table, 1), margins=(0, 6, 0, 0), spacing=6
-        )
+        arrange(QVBoxLayout(self), head, self.strip, (self.table, 1), margins=EDGES, spacing=6)
 
     def _connect(self) -> None:
         self._fold.toggled.connect(lambda _: self._show())

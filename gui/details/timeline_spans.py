@@ -188,7 +188,7 @@ class TimelineModel(QAbstractTableModel):
             self.tr("Began"),
             self.tr("Kind"),
             self.tr("What happened"),
-            self.tr("Took"),
+            self.tr("Duration"),
             self.tr("When"),
         )
 

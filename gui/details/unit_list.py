@@ -19,7 +19,7 @@ from engine.model.records import TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter, UnitPart, UnitState
 from engine.text.words import count
 from gui.context.window_context import Desk
-from gui.details.details_tab import DetailTab, PartBar
+from gui.details.details_tab import EDGES, DetailTab, PartBar
 from gui.details.unit_columns import (
     ITEM_COLUMNS,
     PROSE,
@@ -49,7 +49,7 @@ from gui.style.tables import (
     marked_rows,
 )
 from gui.style.theme import plain_tip, tone
-from gui.style.widgets import ElidedLabel, arrange
+from gui.style.widgets import ElidedLabel, EmptyNote, arrange
 
 # Table model for up to 200,000 units, filtered and sorted without a Qt proxy.
 
@@ -273,6 +273,7 @@ class UnitList(QWidget):
         self.search = search_field(self, self.tr("Search items"))
         self.chips = KindChips(KINDS, kind_word, self)
         self._state = ElidedLabel("muted", self)
+        self._nothing = EmptyNote(self.table.viewport())
         self.strip = UnitStrip(desk, self)
         self.retry: Callable[[str], object] | None = None
         self._typed = Debounce(self, _TYPED_MS, self._filter)
@@ -284,7 +285,7 @@ class UnitList(QWidget):
         self.search.setFixedWidth(26 * self.fontMetrics().averageCharWidth())
         self.top = arrange(QHBoxLayout(), self.search, self.chips, 1, self._state)
         parts = (self.top, (self.table, 1), self.strip)
-        arrange(QVBoxLayout(self), *parts, margins=(0, 6, 0, 0), spacing=6)
+        arrange(QVBoxLayout(self), *parts, margins=EDGES, spacing=6)
         self.setFocusProxy(self.table)
 
     def _connect(self) -> None:
@@ -402,7 +403,8 @@ class UnitList(QWidget):
             text = count(total)
         else:
             text = self.tr("{0} of {1}").format(count(shown), count(total))
-        self._state.show_text(text)
+        self._nothing.tell("" if total else text)
+        self._state.show_text(text if total else "")
         self._state.setToolTip("")
 
     def _activate(self, index: QModelIndex) -> None:

@@ -36,6 +36,7 @@ from engine.service.engine import Engine
 from engine.text.messages import retold
 from engine.text.words import clock, count, status_word
 from gui.context.window_context import Desk
+from gui.details.details_tab import EDGES
 from gui.details.screenshots import PicturePane
 from gui.details.unit_columns import KindChips
 from gui.i18n import language
@@ -77,7 +78,7 @@ class ContractTab(ViewerTab):
         super().__init__(desk, parent)
         self.facts = plain_label("", self, wrap=True)
         self.items = read_only_text(self, self.tr("Items of the contract"))
-        arrange(QVBoxLayout(self), self.facts, (self.items, 1), margins=(0, 6, 0, 0))
+        arrange(QVBoxLayout(self), self.facts, (self.items, 1), margins=EDGES)
         self.setFocusProxy(self.items)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
@@ -161,7 +162,7 @@ class Preview(ViewerTab):
         both.addWidget(after)
         both.setChildrenCollapsible(False)
         self._both = both
-        arrange(QVBoxLayout(self), self.title, (both, 1), margins=(0, 6, 0, 0))
+        arrange(QVBoxLayout(self), self.title, (both, 1), margins=EDGES)
         self.setFocusProxy(self.now)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
@@ -228,7 +229,7 @@ class Source(ViewerTab):
         self._shown: tuple[str, int] = ("", -1)
         self._title = plain_label("", self, tone="muted", wrap=True)
         self.text = read_only_text(self, self.tr("Source as text"), fixed=True)
-        arrange(QVBoxLayout(self), self._title, (self.text, 1), margins=(0, 6, 0, 0))
+        arrange(QVBoxLayout(self), self._title, (self.text, 1), margins=EDGES)
         self.setFocusProxy(self.text)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
@@ -376,7 +377,7 @@ class Diff(ViewerTab):
             row.addWidget(widget)
         row.addWidget(self.state, 1)
         self.stop.hide()
-        arrange(QVBoxLayout(self), row, (self.table, 1), margins=(0, 6, 0, 0))
+        arrange(QVBoxLayout(self), row, (self.table, 1), margins=EDGES)
         self.setFocusProxy(self.runs)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:

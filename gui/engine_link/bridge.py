@@ -24,7 +24,7 @@ from engine.service.commands import stop_all
 from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.service.requests import problems
-from engine.service.rerun import Asked, repeatable
+from engine.service.rerun import Asked, Remainder, repeatable
 from engine.service.router.ledger_paths import Beside, LedgerState, NoSuchLedger
 from engine.service.router.ledger_router import SILENT_S, ask_for, check_label
 from gui.engine_link.program_server import ProgramServer
@@ -384,6 +384,22 @@ class Bridge(LedgerCalls):
         self.remember_request(record, asked)
         return record
 
+    async def remainder(self, task_id: str, page: str) -> Remainder:
+        """Return the failed parts of a task as a request, with its secrets where they are kept.
+
+        Raises: the errors of `Requests.remainder`.
+        """
+        whole = self._requests.get(task_id)
+        return await self.engine.requests.remainder(task_id, page=page, whole=whole)
+
+    async def retry(self, found: Remainder, page: str) -> TaskRecord:
+        """Start the failed parts that `remainder` found. Raises the errors of `Requests.retry`."""
+        whole = self._requests.get(found.task_id)
+        record = await self.engine.requests.retry(found.task_id, page=page, whole=whole)
+        if whole is not None:
+            self.remember_request(record, found.whole)
+        return record
+
     async def resume(self, task_id: str) -> TaskRecord:
         """Start a new task that keeps the pages of this crawl and goes on where it stopped.
 
@@ -448,6 +464,10 @@ class Bridge(LedgerCalls):
     def problems(asked: Asked) -> tuple[Problem, ...]:
         """Return the problems of a request without starting it."""
         return problems(asked.kind, asked.args, asked.name, asked.terms)
+
+    def captures_nothing(self, asked: Asked) -> bool:
+        """Return whether a valid request would store no unit if it started now."""
+        return self._engine is not None and self._engine.requests.captures_nothing(asked)
 
     @property
     def own_tasks(self) -> tuple[TaskId, ...]:

@@ -33,9 +33,13 @@ _AGAIN_SHARE = 50
 
 
 class ActiveFilter(QObject):
-    """Combine facets and typed query into one filter; an invalid query changes nothing."""
+    """Combine facets and typed query into one filter; an invalid query changes nothing.
+
+    `stale_changed` reports that it is older than the typed query, which is invalid.
+    """
 
     changed = Signal()
+    stale_changed = Signal(bool)
 
     def __init__(
         self, model: TaskModel, sidebar: Sidebar, bar: FilterBar, parent: QObject | None = None
@@ -48,6 +52,7 @@ class ActiveFilter(QObject):
         self._again.timeout.connect(self._filter_again)
         sidebar.facet_changed.connect(lambda _: self.apply())
         bar.text_changed.connect(lambda _: self.apply())
+        bar.stale_changed.connect(self.stale_changed)
         sidebar.follow(model.facets, model.now_ms)
         bar.offer_values(lambda: model.facets.values)
         bar.chips.clear_wanted.connect(self.clear)
@@ -213,9 +218,22 @@ class EmptyResultHints(QObject):
         self._counting.counted.connect(self._found.__setitem__)
         self._counting.done.connect(self._tell)
         narrowing.changed.connect(self._look)
+        narrowing.stale_changed.connect(self._show_stale)
+        self._stale = False
         ctx.model.shown_changed.connect(lambda *_: self._look())
 
+    def _show_stale(self, stale: bool) -> None:
+        """Withdraw the hints for an older query, which would replace the typed one."""
+        self._stale, self._asked = stale, ""
+        if stale:
+            self._counting.stop()
+            self._show_nearest(())
+        else:
+            self._look()
+
     def _look(self) -> None:
+        if self._stale:
+            return
         model = self._ctx.model
         if model.rowCount() or not model.total or not model.is_filtered:
             self._asked = ""

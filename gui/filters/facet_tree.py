@@ -206,7 +206,7 @@ def _paint_facet(
 ) -> None:
     name_of_sign, count = str(item.data(0, SIGN) or ""), str(item.data(0, COUNT) or "")
     ink = _ink(palette, selected)
-    left = 4.0
+    left = SIGN_SIZE + 8.0  # also without an icon, so that all names begin at one line
     if name_of_sign:
         kind = name_of_sign.removeprefix(KIND_SIGN) if name_of_sign.startswith(KIND_SIGN) else ""
         colour = ink if selected else tone("muted" if kind else name_of_sign, palette)
@@ -215,7 +215,6 @@ def _paint_facet(
         scale = _scale(painter)
         picture = kind_sign(kind, colour, scale) if kind else sign(name_of_sign, colour, scale)
         painter.drawPixmap(round(place.x()), round(top), picture)
-        left = SIGN_SIZE + 8.0
     if item.data(0, MARK):
         font = QFont(painter.font())
         font.setWeight(QFont.Weight.DemiBold)

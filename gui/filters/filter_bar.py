@@ -65,6 +65,7 @@ class FilterChips(QWidget):
         self.setAccessibleName(self.tr("Conditions of the filter"))
         self._chips: list[_Chip] = []
         self._shown: tuple[tuple[str, str], ...] = ()
+        self._stale = False
         self._clear = self._button(self.tr("Clear all"), self.clear_wanted.emit)
         self._save = self._button(self.tr("Save view…"), self.save_wanted.emit)
         self.hide()
@@ -85,6 +86,12 @@ class FilterChips(QWidget):
         if held >= 0 and self._chips:
             self._chips[min(held, len(self._chips) - 1)].setFocus()
 
+    def show_stale(self, stale: bool) -> None:
+        """Grey the chips of a query that is no longer the typed one."""
+        self._stale = stale
+        for part in (*self._chips, self._save):
+            part.setEnabled(not stale)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The texts of the chips."""
@@ -103,6 +110,7 @@ class FilterChips(QWidget):
     def _chip(self, condition: Condition) -> _Chip:
         chip = _Chip(condition, self)
         chip.stepped.connect(self._step)
+        chip.setEnabled(not self._stale)
         chip.show()
         return chip
 
@@ -270,9 +278,11 @@ class FilterBar(QWidget):
     """Filter line with delayed input.
 
     `text_changed` follows typing after a delay; `left` requests the focus for the list.
+    `stale_changed` reports that the list shows an older query, because the typed one is wrong.
     """
 
     text_changed = Signal(str)
+    stale_changed = Signal(bool)
     left = Signal()
     help_wanted = Signal()
 
@@ -280,7 +290,7 @@ class FilterBar(QWidget):
         super().__init__(parent)
         self._told = ""
         self._mistakes: tuple[QueryError, ...] = ()
-        self._applied = False
+        self._applied = self._stale = False
         self._box = FilterBox(self)
         self._box.setPlaceholderText(words.say("filter.placeholder"))
         self._box.setAccessibleName(words.say("filter.name"))
@@ -294,6 +304,7 @@ class FilterBar(QWidget):
         self.chips = FilterChips(self)
         self._trouble = QWidget(self)
         self._sentence = plain_label(tone="bad", wrap=True, parent=self._trouble)
+        self._unchanged = plain_label(tone="muted", wrap=True, parent=self._trouble)
         self._mend = QPushButton(self._trouble)
         self._as_words = QPushButton(self.tr("Look for it as text"), self._trouble)
         self._typing = Debounce(self, TYPING_MS, self._tell)
@@ -313,7 +324,8 @@ class FilterBar(QWidget):
         below = QHBoxLayout(self._trouble)
         below.setContentsMargins(2, 0, 0, 0)
         below.setSpacing(8)
-        below.addWidget(self._sentence, 1)
+        below.addLayout(arrange(QVBoxLayout(), self._sentence, self._unchanged, spacing=1), 1)
+        self._unchanged.show_text(self.tr("The list is unchanged until the query is valid."))
         for button, text in ((self._mend, self._mended), (self._as_words, self._quoted)):
             button.clicked.connect(lambda _=False, text=text: self._try(text()))
             below.addWidget(button)
@@ -361,6 +373,7 @@ class FilterBar(QWidget):
         if not errors:
             self._patience.cancel()
             self._trouble.hide()
+            self._show_stale(False)
         else:
             self._patience.request()
 
@@ -399,10 +412,20 @@ class FilterBar(QWidget):
         self._mend.setText(plain_keys(self.tr("Write {0}").format(right)))
         self._mend.setVisible(bool(right))
         self._as_words.setVisible(not self._applied)
+        self._show_stale(not self._applied)
         if self._trouble.isHidden() or said != self._sentence.text():
             self._sentence.show_text(said)
             self._trouble.show()
             announce(self._box, said)
+
+    def _show_stale(self, stale: bool) -> None:
+        """Mark chips and numbers as those of an older query."""
+        self._unchanged.setVisible(stale)
+        self.chips.show_stale(stale)
+        self._numbers.setEnabled(not stale)
+        if stale != self._stale:
+            self._stale = stale
+            self.stale_changed.emit(stale)
 
     def _said(self) -> str:
         """Return each error, with its position if there are several; the buttons offer fixes."""

@@ -198,8 +198,8 @@ class SaveView(Question):
         self.name.setMinimumHeight(_FIELD_HEIGHT)
         self.name.setAccessibleName(self.tr("Name of the view"))
         self._lay_out()
-        self.add_button("", self.tr("Cancel"))
         self._ok = self.add_button("save", self.tr("Save"))
+        self.add_button("", self.tr("Cancel"))
         self._ok.setDefault(True)  # Enter on the check box then saves; Esc never does
         self.name.textChanged.connect(lambda _: self._judge())
         self.name.returnPressed.connect(self._ok.click)

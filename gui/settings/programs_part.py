@@ -143,6 +143,6 @@ class ServerPart(TallPart):
                 "one into each configuration that has the old one."
             )
         )
-        question.add_button("renew", self.tr("Make a new token"))
+        question.add_button("renew", self.tr("Make a new token"), destroys=True)
         question.add_button("keep", self.tr("Keep the token"), default=True)
         question.open_for(renew=self._programs.renew_token)

@@ -126,7 +126,7 @@ class OpenAgain(Part):
 
     def __init__(self, ctx: WindowContext) -> None:
         super().__init__(ctx)
-        again = self.add(self.tr("Apply now: open this folder again"))
+        again = self.add(self.tr("Apply now (opens this folder again)"))
         again.clicked.connect(self._open)
         self.fill_up()
         self.say(self._when())

@@ -167,7 +167,7 @@ class ShortcutSheet(InOrder, QDialog):
         tr = self.tr
         return [
             (tr("Next and previous task"), tr("J and K")),
-            (tr("Next and previous that needs attention"), tr("N and Shift+N")),
+            (tr("Next and previous needing attention"), tr("N and Shift+N")),
             (tr("Show the details"), tr("Enter")),
             (tr("Narrow the list to the value of a cell"), tr("Alt+click")),
         ]

@@ -69,6 +69,11 @@ class FormWords(QObject):
         """The action of a kind."""
         return next((each.doing for each in self.kinds() if each.kind == kind), kind)
 
+    def nothing(self, kind: str) -> str:
+        """The reason why a task of this kind may store no unit."""
+        form = kind_forms().get(kind)
+        return self.tr(form.nothing) if form is not None and form.nothing else ""
+
     def listed(self, kind: str) -> str:
         """The name of a list of addresses for a kind."""
         form = kind_forms().get(kind)

@@ -209,8 +209,8 @@ class PresetName(Question):
         self.name.setMinimumHeight(_FIELD_HEIGHT)
         self.name.setAccessibleName(self.tr("Name of the preset"))
         self._lay_out()
-        self.add_button("", self.tr("Cancel"))
         self._ok = self.add_button("rename", self.tr("Rename"))
+        self.add_button("", self.tr("Cancel"))
         self._ok.setDefault(True)  # Esc cancels
         self.name.textChanged.connect(self._judge)
         self.name.returnPressed.connect(self._ok.click)

@@ -379,6 +379,18 @@ class RequestForm(QWidget):
         return self.body.is_unfolded
 
     @property
+    def unfolded(self) -> frozenset[str]:
+        """The titles of the expanded sections."""
+        folds = self._area.findChildren(Fold)
+        return frozenset(fold.toggle.text() for fold in folds if fold.is_unfolded)
+
+    def unfold(self, titles: frozenset[str]) -> None:
+        """Expand the sections with these titles."""
+        for fold in self._area.findChildren(Fold):
+            if fold.toggle.text() in titles:
+                fold.unfold()
+
+    @property
     def asked(self) -> Asked:
         """The request in its current state."""
         args, terms = self.body.args, msgspec.structs.asdict(self._terms)

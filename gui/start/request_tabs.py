@@ -59,7 +59,7 @@ class Many(QWidget):
         super().__init__(parent)
         self.text = Patterns(LINES)
         self.text.setAccessibleName(self.tr("Addresses, one per line"))
-        self.text.setPlaceholderText(self.tr("One address a line"))
+        self.text.setPlaceholderText(self.tr("One per line"))
         self.found = AddressList((), 0, ())
         self._lacks = False  # True while an address contains a redacted secret
         self._told = plain_label(tone="muted", wrap=True)
@@ -532,7 +532,9 @@ class RequestTabs(QTabWidget):
             if self.json.asked is None:
                 self._stay()
                 return
+            unfolded = self.form.unfolded  # a request from JSON makes the form anew
             self.form.show_request(self.json.asked, whole=True)
+            self.form.unfold(unfolded)
         self.turned.emit()
 
     def _stay(self) -> None:

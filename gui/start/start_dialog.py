@@ -243,9 +243,16 @@ class StartDialog(QDialog):
     about_changed = Signal(object)
     dropped = Signal(object)
 
-    def __init__(self, check: Check, presets: Presets, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        check: Check,
+        presets: Presets,
+        parent: QWidget | None = None,
+        captures_nothing: Callable[[Asked], bool] = lambda _: False,
+    ) -> None:
         super().__init__(parent)
         self._check, self._presets = check, presets
+        self._captures_nothing = captures_nothing
         self._why = Why()
         self._judging = self._waiting = self._again = self._filling = False
         self._words = FormWords(self)
@@ -377,12 +384,26 @@ class StartDialog(QDialog):
         if not self.start.isEnabled():
             return
         asked = self.tabs.asked
+        if asked is not None and self._captures_nothing(asked):
+            self._ask_to_capture_nothing(asked)
+        else:
+            self._begin(asked)
+
+    def _begin(self, asked: Asked | None) -> None:
         many = self.addresses.requests(asked) if asked and not self.tabs.in_json else []
         self._busy(True, len(many))
         if len(many) > 1:
             self.many_wanted.emit(many)
         else:
             self.wanted.emit(many[0] if many else asked)
+
+    def _ask_to_capture_nothing(self, asked: Asked) -> None:
+        question = Question(self)
+        question.ask(self.windowTitle(), self.tr("Nothing to capture"))
+        question.add_text(self._words.nothing(asked.kind))
+        question.add_button("start", self.tr("Start anyway"))
+        question.add_button("stay", self.tr("Keep editing"), default=True)
+        question.open_for(start=lambda: self._begin(asked))
 
     def ask_to_repeat(self) -> None:
         """Emit `repeat_wanted` with the request, or show its problems."""
@@ -422,7 +443,7 @@ class StartDialog(QDialog):
         question = Question(self)
         question.ask(self.tr("New task"), self.tr("Discard this JSON?"))
         question.add_text(self.tr("It is not a valid request, so it cannot be kept as a draft."))
-        question.add_button("discard", self.tr("Discard"))
+        question.add_button("discard", self.tr("Discard"), destroys=True)
         question.add_button("stay", self.tr("Keep editing"), default=True)
         question.open_for(discard=self._leave_form)
 

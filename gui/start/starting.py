@@ -313,7 +313,10 @@ class Starting(QObject):
         # Deferred, because the first paint does not need it.
         from gui.start.start_dialog import StartDialog
 
-        dialog = self._dialog = StartDialog(self._bridge.problems, self.presets, self._ctx.parent)
+        bridge = self._bridge
+        dialog = self._dialog = StartDialog(
+            bridge.problems, self.presets, self._ctx.parent, bridge.captures_nothing
+        )
         dialog.about_changed.connect(self._tell_estimate)
         dialog.given_up.connect(self._keep_draft)
         dialog.footer.show_place(self._ctx.ledgers.starts_here())

@@ -54,7 +54,7 @@ class CrashDialog(Question):
         self.body.addWidget(self._again)
         self._add_helpers()
         self.add_button("quit", self.tr("Quit"))
-        self.add_button("go on", self.tr("Go on"), default=True)
+        self.add_button("go on", self.tr("Continue"), default=True)
 
     def count_more(self) -> None:
         """Count a further error while the dialog is open."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -22,6 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import display
+from engine.text.words import count
 from gui.style.accessibility import announce
 from gui.style.icons import glyph, icon
 from gui.style.theme import heading, plain_label, tone
@@ -65,6 +67,7 @@ TITLE_CHARS, SENTENCE_CHARS, SENTENCE_LINES = 200, 900, 8  # Limits for text wit
 BUTTON_HEIGHT = 32
 # Characters of room that the text needs next to the buttons; with less, buttons go below.
 WORDS_CHARS = 50
+SECOND_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,12 @@ class Banner(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._tone, self._told = "warning", ""
+        self._first: tuple[QPushButton, str] | None = None
+        self._leaving = QTimer(self, singleShot=True)
+        self._leaving.timeout.connect(lambda: self.setVisible(False))
+        self._limit: QTimer | None = None
+        self._seconds = QTimer(self, interval=SECOND_MS)
+        self._seconds.timeout.connect(self._show_seconds)
         self._picture = plain_label(parent=self)
         self._title = heading("", grow=1.0)
         self._title.setWordWrap(True)
@@ -244,14 +253,39 @@ class Banner(QFrame):
         while (item := self._buttons.takeAt(0)) is not None:
             if (old := item.widget()) is not None:
                 old.deleteLater()
+        self._first = None
+        self._leaving.stop()
+        self._seconds.stop()
         for choice in choices:
             button = QPushButton(choice.text, self)
             button.clicked.connect(lambda _=False, act=choice.act: act())
             self._buttons.addWidget(button)
+            self._first = self._first or (button, choice.text)
         self._arrange()
         self._draw()
         self.setVisible(True)
         announce(self, self.accessibleName())
+
+    def leave_after(self, ms: int) -> None:
+        """Hide a message that needs no answer, unless another one replaces it."""
+        self._leaving.start(ms)
+
+    def count_down(self, limit: QTimer) -> None:
+        """Show the seconds that `limit` has left on the first button."""
+        self._limit = limit
+        self._seconds.start()
+        self._show_seconds()
+
+    def _show_seconds(self) -> None:
+        limit = self._limit
+        if self._first is None or limit is None or not limit.isActive() or self.isHidden():
+            self._seconds.stop()
+            return
+        button, text = self._first
+        left = math.ceil(limit.remainingTime() / SECOND_MS)
+        button.setText(self.tr("{0} ({1} s)").format(text, count(left)))
+        button.setMinimumWidth(max(button.minimumWidth(), button.sizeHint().width()))  # no shaking
+        button.setAccessibleName(text)  # a screen reader need not follow the seconds
 
     @property
     def title(self) -> str:

@@ -25,18 +25,22 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import (
+    QColor,
     QDrag,
     QDragEnterEvent,
     QDragMoveEvent,
     QDropEvent,
     QMouseEvent,
     QPainter,
+    QPaintEvent,
     QPalette,
+    QPen,
     QPixmap,
 )
 from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.model.display import display
+from gui.style.theme import tone
 
 _LEFT: Final = Qt.MouseButton.LeftButton
 _NOTHING_HELD: Final = Qt.KeyboardModifier.NoModifier
@@ -44,6 +48,7 @@ _NOTHING_HELD: Final = Qt.KeyboardModifier.NoModifier
 _GNOME: Final = "x-special/gnome-copied-files"
 _PAD: Final = 8
 _LABEL_CHARS: Final = 60
+_FRAME: Final = 2  # Pixels of the frame around a place for drops
 
 
 class DragGesture(QObject):
@@ -153,6 +158,26 @@ def _tag(source: QWidget, label: str) -> QPixmap:
     return picture
 
 
+class DropFrame(QWidget):
+    """Frame and tint over a place while something is dragged over it."""
+
+    def __init__(self, place: QWidget) -> None:
+        super().__init__(place)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setGeometry(place.rect())
+        self.raise_()
+        self.show()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, colour = QPainter(self), QColor(tone("accent", QApplication.palette()))
+        painter.setPen(QPen(colour, _FRAME))
+        colour.setAlphaF(0.08)
+        painter.setBrush(colour)
+        edge = _FRAME / 2
+        painter.drawRect(QRectF(self.rect()).adjusted(edge, edge, -edge, -edge))
+        painter.end()
+
+
 class DropTarget(QObject):
     """Make `place` accept drops and emit `dropped`; drags from this window are ignored."""
 
@@ -160,20 +185,31 @@ class DropTarget(QObject):
 
     def __init__(self, place: QWidget) -> None:
         super().__init__(place)
+        self._place = place
+        self._frame: DropFrame | None = None
         place.setAcceptDrops(True)
         place.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if isinstance(event, QDragEnterEvent | QDragMoveEvent) and _is_wanted(event):
+            self._frame = self._frame or DropFrame(self._place)
             event.setDropAction(Qt.DropAction.CopyAction)
             event.accept()
             return True
+        if event.type() in (QEvent.Type.DragLeave, QEvent.Type.Drop):
+            self._hide_frame()
         if type(event) is QDropEvent and _is_wanted(event):
             event.setDropAction(Qt.DropAction.CopyAction)
             event.accept()
             self.dropped.emit(_copied(event.mimeData()))
             return True
         return False
+
+    def _hide_frame(self) -> None:
+        if self._frame is not None:
+            self._frame.hide()
+            self._frame.deleteLater()
+            self._frame = None
 
 
 def _is_wanted(event: QDropEvent) -> bool:

@@ -43,7 +43,7 @@ from engine.model.display import display
 from engine.text.words import count
 from gui.style.accessibility import InOrder
 from gui.style.theme import heading, plain_label, plain_tip, plain_title
-from gui.style.widgets import arrange
+from gui.style.widgets import DangerButton, arrange
 
 WIDTH = 440
 BUTTON = QSize(96, 30)
@@ -84,9 +84,14 @@ class Question(InOrder, QDialog):
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.body.addWidget(label)
 
-    def add_button(self, key: str, text: str, *, default: bool = False) -> QPushButton:
-        """Add a button that ends the dialog with `key`; Esc means the default one."""
-        button = QPushButton(text, self)
+    def add_button(
+        self, key: str, text: str, *, default: bool = False, destroys: bool = False
+    ) -> QPushButton:
+        """Add a button that ends the dialog with `key`; Esc means the default one.
+
+        What acts comes first and what leaves all as it is last. `destroys` marks a loss.
+        """
+        button = DangerButton(text, self) if destroys else QPushButton(text, self)
         button.setMinimumSize(BUTTON.expandedTo(button.sizeHint()))  # Never narrower than its text
         button.setAutoDefault(True)  # Enter presses the focused button
         button.setDefault(default)

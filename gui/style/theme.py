@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
@@ -306,6 +307,7 @@ DISTINCT_MARK: Final = {False: "#722fc4", True: "#b792f9"}
 
 MOST_CHARS = 8000  # Limit of one label or tool tip: Qt needs seconds to lay out a megabyte
 MOST_TITLE_CHARS = 300
+TIP_CHARS = 90  # Longest line of a tool tip
 MOST_PALETTES = 50  # Each widget with its own colours has its own palette
 
 
@@ -470,11 +472,24 @@ def heading(text: str, parent: QWidget | None = None, *, grow: float = 1.15) -> 
 
 
 def plain_tip(text: str) -> str:
-    """Return `text` as a literal tool tip, because Qt would guess whether it is HTML."""
-    import html  # The module's entity table is too large to load before the first paint
+    """Return `text` as a literal tool tip, because Qt would guess whether it is HTML.
 
-    shown = html.escape(display_lines(text, MOST_CHARS))
-    return f"<p style='white-space:pre-wrap'>{shown}</p>" if text else ""
+    Lines are broken here: Qt makes its tool tips so narrow that paths break in the middle.
+    """
+    import html  # The module's entity table is too large to load before the first paint
+    from textwrap import TextWrapper
+
+    wrapper = TextWrapper(TIP_CHARS, expand_tabs=False, break_on_hyphens=False)
+    lines = display_lines(text, MOST_CHARS).split("\n")
+    parts = (wrapper.wrap(line) if len(line) > TIP_CHARS else [line] for line in lines)
+    shown = html.escape("\n".join(part for each in parts for part in each))
+    return f"<p style='white-space:pre'>{shown}</p>" if text else ""
+
+
+def from_home(path: str) -> str:
+    """Return `path` with ~ for the home folder."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 
 
 def plain_title(text: str) -> str:

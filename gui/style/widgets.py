@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TypeAlias, TypeVar
 
-from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QBoxLayout,
+    QLabel,
     QLayout,
     QPushButton,
     QSizePolicy,
@@ -16,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gui.style.theme import TonedLabel, plain_tip, use_colour
+from gui.style.theme import TonedLabel, plain_tip, tone, use_colour
 
 _Box = TypeVar("_Box", bound=QBoxLayout)
 _Part: TypeAlias = QWidget | QLayout
@@ -102,26 +104,82 @@ class ElidedLabel(TonedLabel):
         self.setToolTip(plain_tip(told) if told else "")
 
 
+class EmptyNote(TonedLabel):
+    """Text in the middle of an empty `place`, hidden while there is none."""
+
+    def __init__(self, place: QWidget) -> None:
+        super().__init__("", "muted", place)
+        centre(self)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        place.installEventFilter(self)
+        self.hide()
+
+    def tell(self, text: str) -> None:
+        """Show `text`, or nothing."""
+        self.show_text(text)
+        self.setGeometry(self._place().rect())
+        self.setVisible(bool(text))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self.setGeometry(self._place().rect())
+        return False
+
+    def _place(self) -> QWidget:
+        place = self.parentWidget()
+        assert place is not None
+        return place
+
+
+def centre(note: QLabel) -> None:
+    """Put the text of an otherwise empty place into its middle."""
+    note.setAlignment(Qt.AlignmentFlag.AlignCenter)
+    note.setWordWrap(True)
+    note.setContentsMargins(12, 12, 12, 12)
+
+
 MARGIN = 16  # Pixels of a button around its text
 
 
-class LinkButton(QPushButton):
-    """Flat button in the link colour, also after a theme change."""
+class _ColouredButton(QPushButton):
+    """Button with text in a colour of the theme, also after a theme change."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self._colour()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.EnabledChange):
+            self._colour()
+
+    def _colour(self) -> None:
+        use_colour(self, QPalette.ColorRole.ButtonText, self._wanted())
+
+    @abstractmethod  # checked by mypy: Qt's metaclass excludes ABC
+    def _wanted(self) -> QColor:
+        """Return the colour of the text."""
+
+
+class LinkButton(_ColouredButton):
+    """Flat button in the link colour."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent)
         self.setFlat(True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._colour()
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
-            self._colour()
+    def _wanted(self) -> QColor:
+        return QApplication.palette().color(QPalette.ColorRole.Link)
 
-    def _colour(self) -> None:
-        colour = QApplication.palette().color(QPalette.ColorRole.Link)
-        use_colour(self, QPalette.ColorRole.ButtonText, colour)
+
+class DangerButton(_ColouredButton):
+    """Button for what cannot be undone."""
+
+    def _wanted(self) -> QColor:
+        palette = QApplication.palette()
+        group, role = QPalette.ColorGroup.Disabled, QPalette.ColorRole.ButtonText
+        return tone("bad", palette) if self.isEnabled() else palette.color(group, role)
 
 
 class ElidedLink(LinkButton):

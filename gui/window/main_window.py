@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 from engine.logging.logs import log_path
 from engine.text.messages import retold
 from gui.context.preferences import Memory, Preferences
-from gui.style.theme import plain_title
+from gui.style.theme import from_home, plain_title
 from gui.window.placeholder_rows import Skeleton
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class MainWindow(QMainWindow):
         self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
         self.resize(first_size(self.screen().availableSize()))
         self.restoreGeometry(memory.shape("window"))
-        self.setWindowTitle(plain_title(root))  # Qt adds the program's name
+        self.setWindowTitle(plain_title(from_home(root)))  # Qt adds the program's name
         outline = _Outline(SIDEBAR_WIDTH if memory.flag("sidebar", True) else 0, self)
         outline.painted.connect(self.painted)
         self.setCentralWidget(outline)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer, Signal
@@ -36,27 +36,32 @@ class Throughput:
         self.since_s = now_s
         self._minute = now_s // MINUTE_S
         self._minutes: deque[int] = deque([0] * MINUTES, maxlen=MINUTES)
-        self._done: dict[str, int] = {}  # live tasks
+        self._done: dict[str, int] = {}  # tasks that were seen live
 
-    def add(self, view: TaskView, now_s: float) -> None:
-        """Count the units that this task finished since its last view."""
-        entry = view.entry
-        if type(entry) is not TaskRecord:
-            return
-        live, before = entry.status in LIVE, self._done.get(entry.task_id)
-        if before is None and not live:
-            return
-        units = view.units
-        done = 0 if units is None else units.done
-        if before is None:
-            before = 0 if entry.created_at >= self.since_s * 1000 else done
-        if done > before:
+    def add(self, views: Iterable[TaskView], now_s: float) -> None:
+        """Count the units that these tasks finished since their last views."""
+        known, finished = self._done, 0
+        for view in views:  # 20,000 a second: a known task costs no call
+            task_id, units = view.entry.task_id, view.units
+            done = 0 if units is None else units.done
+            before = known.get(task_id)
+            if before is None:
+                if (before := self._first(view, done)) is None:
+                    continue
+                known[task_id] = before
+            if done > before:
+                finished += done - before
+                known[task_id] = done
+        if finished:
             self._advance(now_s)
-            self._minutes[-1] += done - before
-        if live:
-            self._done[entry.task_id] = max(before, done)
-        else:
-            self._done.pop(entry.task_id, None)
+            self._minutes[-1] += finished
+
+    def _first(self, view: TaskView, done: int) -> int | None:
+        """Return the units that do not count; None for a task that ended before."""
+        entry = view.entry
+        if type(entry) is not TaskRecord or entry.status not in LIVE:
+            return None
+        return 0 if entry.created_at >= self.since_s * 1000 else done
 
     def forget(self, task_id: str) -> None:
         """Drop a removed task."""
@@ -139,6 +144,8 @@ class Meters(QWidget):
         ctx.bridge.batch.connect(self._take)
         ctx.bridge.opened.connect(self.look)
         ctx.parent.installEventFilter(self)
+        if ctx.parent.isVisible():  # the program shows its window before it builds the parts
+            self._timer.start()
         self._show_rate()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -155,9 +162,7 @@ class Meters(QWidget):
         self._ctx.bridge.ask(_memory, self._show_memory, lambda _: None, name="memory")
 
     def _take(self, batch: Batch) -> None:
-        now_s = self._now_s()
-        for view in batch.views:
-            self.throughput.add(view, now_s)
+        self.throughput.add(batch.views, self._now_s())
         for task_id in batch.gone:
             self.throughput.forget(task_id)
 

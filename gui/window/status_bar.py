@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -21,7 +19,7 @@ from gui.engine_link.program_server import ServerState, ServerStatus
 from gui.i18n import language
 from gui.style.banners import Banner, Choice
 from gui.style.icons import wear
-from gui.style.theme import MOST_CHARS, TonedLabel, plain_keys, plain_label, plain_tip
+from gui.style.theme import MOST_CHARS, TonedLabel, from_home, plain_keys, plain_label, plain_tip
 from gui.style.widgets import arrange
 
 ROOT_CHARS, ROOM_CHARS, LEAST_CHARS = 60, 30, 14  # ROOM_CHARS: beside the meters
@@ -225,10 +223,7 @@ class StatusBar(QStatusBar):
 
 def short_path(path: str) -> str:
     """Return `path` with ~ for the home folder, elided in the middle."""
-    home = str(Path.home())
-    if path == home or path.startswith(home + os.sep):
-        path = "~" + path[len(home) :]
-    return elide_middle(display(path), ROOT_CHARS)
+    return elide_middle(display(from_home(path)), ROOT_CHARS)
 
 
 def _rule(parent: QWidget) -> QFrame:

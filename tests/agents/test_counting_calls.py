@@ -193,6 +193,40 @@ async def test_uncounted_calls_run(engine: Running, pages: Pages, home: Path, na
         assert everything(home) == before
 
 
+OWNERS: list[tuple[Any, bool]] = [
+    ({"session_id": "ann"}, True),
+    ({"session_id": "ann", "tenant_id": "shop"}, True),
+    ({"session_id": "ann", "tenant_id": "shop", "mode": "jwt"}, False),
+    ({"session_id": "bob", "tenant_id": "shop"}, False),
+    ({}, False),
+    ("ann", False),
+]
+
+
+@pytest.mark.parametrize(("owner", "counts"), OWNERS)
+async def test_a_call_counts_only_in_an_envelope_of_its_own_session(
+    engine: Running, pages: Pages, home: Path, owner: Any, counts: bool
+) -> None:
+    pages["/"] = "x"
+    async with engine() as running:
+        # The policy of an envelope that ignores the call does not restrict it.
+        task_id, _ = await started(running, **({} if counts else {"allowedDomains": ["no.test"]}))
+        meta = home / "tasks" / task_id / "meta.json"
+        meta.write_text(json.dumps({**json.loads(meta.read_bytes()), "owner": owner}), "utf-8")
+        before = everything(home / "tasks" / task_id)
+        answer = await running.agents.call(
+            "navigate", {"url": pages.url}, task_id=task_id, agent_id="ann"
+        )
+        assert answer.data["status"] == 200
+        if counts:
+            assert answer.warning is None
+            assert answer.task is not None
+            assert answer.task["counters"]["toolCalls"] == 1
+        else:
+            assert "belongs to session" in (answer.warning or "")
+            assert everything(home / "tasks" / task_id) == before
+
+
 async def test_an_instruction_is_kept_without_the_text_in_it() -> None:
     kept = [
         storable("act", {"instruction": said})["instruction"]

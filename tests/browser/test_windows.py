@@ -74,3 +74,17 @@ async def test_a_window_that_a_page_opens_is_judged_as_the_page_itself(
         window = await opened.value
         await window.wait_for_load_state(timeout=60_000)
         assert not canary.hits
+
+
+async def test_the_name_of_the_browser_stays_while_another_one_shows_windows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with screen(monkeypatch):
+        session = BrowserSession()
+        try:
+            await session.warm()
+            _, name, _ = session.status()
+            async with session.instance(InstanceOptions(policy=Policy(None, ()), headed=True)):
+                assert session.status() == ("ready", name, "")
+        finally:
+            await session.aclose()

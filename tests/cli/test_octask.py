@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from engine.doctor.verification import _seen
 from tests.support.endless_site import endless
 from tests.support.octask import ENDLESS, FAST, LIMIT_S, Octask, only_task, until
 from tests.support.task_folders import write_meta
@@ -219,6 +221,51 @@ def test_doctor_names_the_browser_and_the_ledger(octask: Octask) -> None:
     assert {"browser", "ledger", "log", "program"} <= subjects
 
 
+VERIFIED = ["browser", "start", "list", "cancel", "result", "restart", "kill", "wait"]
+
+
+@pytest.mark.parametrize("browser", [True, False])
+def test_doctor_verifies_the_steps_of_the_seed_and_leaves_nothing(
+    octask: Octask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, browser: bool
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    if not browser:
+        monkeypatch.setenv("OC_BROWSER", str(tmp_path / "none"))
+    said = octask("doctor", "--verify", code=0 if browser else 1)
+    states = re.findall(r"^(ok|PROBLEM) +(\w+): ", said, re.MULTILINE)
+    assert states == [
+        ("ok" if browser or step != "browser" else "PROBLEM", step) for step in VERIFIED
+    ]
+    assert "FAILED with code orphaned; pages kept: 0" not in said
+    assert [*temporary.iterdir()] == []
+    assert [*octask.home.iterdir()] == []
+
+
+def test_a_step_that_saw_something_else_says_what_was_expected() -> None:
+    found = _seen("cancel", False, done=3, status="RUNNING", took_s="2.4")
+    assert found.line().splitlines() == [
+        "PROBLEM  cancel: the crawl is RUNNING after 2.4 s; pages before the cancel: 3",
+        "         Expected is CANCELLED within 2 s.",
+    ]
+
+
+def test_an_interrupted_verification_leaves_no_process_and_no_file(
+    octask: Octask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    running = octask.start("doctor", "--verify")
+    assert running.stdout is not None
+    for step in VERIFIED[:3]:  # its crawl runs in another process now
+        assert f" {step}: " in running.stdout.readline()
+    running.send_signal(signal.SIGINT)
+    said, _ = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 3
+    assert " restart: " not in said
+    assert [*tmp_path.glob("octask-verify-*")] == []
+
+
 def test_a_name_that_is_not_found_fails_with_that_reason(octask: Octask) -> None:
     said = octask("start", "crawl", "http://nosuch.invalid/", "--engine", "static", code=1)
     assert "No page could be taken" in said
@@ -243,6 +290,9 @@ def test_watch_redraws_its_table_until_interrupted(octask: Octask, site: Any) ->
     drawn = b""
     while b"Completed" not in drawn:
         drawn += os.read(ours, 4096)  # an error at the end of the program fails the test, too
+    octask("hold", "--reason", "maintenance")
+    while b": maintenance." not in drawn:
+        drawn += os.read(ours, 4096)
     watch.send_signal(signal.SIGINT)
     while watch.poll() is None:
         drain(ours)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from PySide6.QtGui import QShortcut
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton
 
+import gui
 from engine.model.errors import InvalidArguments, LedgerWriteFailed, Problem
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
 from engine.service.stop_plan import REACHED, fate
@@ -18,6 +21,7 @@ from gui.commands.task_requests import CancelDialog, plan_cancel
 from gui.start.address import address_in, complete
 from gui.start.start_dialog import StartDialog
 from gui.style.questions import Question
+from gui.style.theme import tone
 
 ID = "0123456789abcdef"
 
@@ -307,3 +311,28 @@ def test_a_cancel_that_cannot_be_undone_says_so(qapp: QApplication, qtbot: Any) 
         dialog = CancelDialog(plan_cancel(views), for_good=1)
         qtbot.addWidget(dialog)
         assert said in words_of(dialog)
+
+
+def test_what_destroys_has_the_colour_of_errors(qapp: QApplication, qtbot: Any) -> None:
+    dialog = CancelDialog(plan_cancel(VIEWS[:1]))
+    qtbot.addWidget(dialog)
+    colours = {
+        one.text(): one.palette().buttonText().color() for one in dialog.findChildren(QPushButton)
+    }
+    assert colours["Cancel task"] == tone("bad", qapp.palette())
+    assert colours["Keep running"] == qapp.palette().buttonText().color()
+
+
+LEAVES = {"", "no", "keep", "stay", "leave", "wait", "close", "STAY", "go on"}
+ADDED = re.compile(r"^ +(?:.* = )?\w+\.add_button\((?:\"([^\"]*)\"|([A-Z]+)), ", re.MULTILINE)
+
+
+def test_every_question_has_what_leaves_all_as_it_is_at_the_end() -> None:
+    found = 0
+    for file in Path(gui.__file__).parent.rglob("*.py"):
+        for body in re.split(r"^    def |^def ", file.read_text("utf-8"), flags=re.MULTILINE):
+            keys = [named or constant for named, constant in ADDED.findall(body)]
+            leaving = [at for at, key in enumerate(keys) if key in LEAVES]
+            found += bool(leaving)
+            assert leaving == list(range(len(keys)))[len(keys) - len(leaving) :], (file.name, keys)
+    assert found > 15

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -278,3 +279,12 @@ async def test_the_list_has_the_room_of_the_details_until_a_row_is_chosen(home: 
         assert window.table.viewport().rect().contains(at)
         window.acts["none"].trigger()
         assert window.details.isVisible()  # nothing moves under the pointer
+
+
+async def test_the_title_shortens_the_home_folder(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home.parent))
+    monkeypatch.setenv("USERPROFILE", str(home.parent))
+    async with opened(home) as session:
+        assert session.window.windowTitle() == os.path.join("~", home.name, "tasks")

@@ -34,10 +34,10 @@ async def test_the_column_shows_only_known_contract_counts(home: Path) -> None:
             link, {"completed": ["a", "b"], "failed": [{"item": "c", "reason": "404"}]}
         )
         counts.look()
-        await settled(lambda: said(1) == "open: 2/120 · 1 ✗")
+        await settled(lambda: said(1) == "open: 2/120 · 1 failed")
         assert said(2) == "open"
         before = asked.counts([link])
         assert asked.counts([link])[link] is before[link]  # unchanged: not read again
         goals.contracts.update(link, {"completed": ["d"]})
         counts.look()
-        await settled(lambda: said(1) == "open: 3/120 · 1 ✗")
+        await settled(lambda: said(1) == "open: 3/120 · 1 failed")

@@ -276,7 +276,7 @@ def test_lines_that_could_not_be_read_are_counted(events: Details) -> None:
         (
             TaskEvent(NOW, "progress", {"unitsDone": 3, "unitsTotal": 9, "unitsFailed": 2}),
             "Progress",
-            "3/9 · 2 ✗",
+            "3/9 · 2 failed",
         ),
         (TaskEvent(NOW, "log", {"phase": "robots", "note": "ok"}), "Log", "robots: ok"),
         (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QTreeWidgetItem
+from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QToolButton, QTreeWidgetItem
 
 from engine.service.router.ledger_paths import Beside
 from gui.filters.facet_tree import VIEW, FacetTree, children, key_of
@@ -367,6 +367,40 @@ async def test_when_nothing_matches_the_nearest_ways_out_are_offered(tasks: Path
         assert way.text() == "1 without ‘zzz’"
         way.click()
         assert (window.filter_bar.text, window.model.rowCount()) == ("docs", 1)
+
+
+async def test_what_belongs_to_an_older_query_is_grey_while_the_typed_one_is_wrong(
+    tasks: Path,
+) -> None:
+    async with opened(tasks) as session:
+        window, bar = session.window, session.window.filter_bar
+
+        def seen() -> set[str]:
+            labels = bar.findChildren(QLabel)
+            return {one.text() for one in labels if one.isVisible() and one.isEnabled()}
+
+        def ways() -> list[QPushButton]:
+            found = window.area.findChildren(QPushButton)
+            return [one for one in found if "without" in one.text() and one.isVisible()]
+
+        bar.set_text("status:failed zzz")
+        await soon(ways)
+        chips = [
+            one for one in bar.chips.findChildren(QToolButton) if one.text() in bar.chips.names
+        ]
+        numbers = "Showing 0 of 8"
+        assert numbers in seen()
+        bar.set_text("status:failed zzz kind:")
+        assert bar.mistake
+        assert not any(chip.isEnabled() for chip in chips)
+        assert numbers not in seen()
+        assert "The list is unchanged until the query is valid." in seen()
+        await soon(lambda: not ways())
+        bar.set_text("status:failed zzz")
+        assert all(chip.isEnabled() for chip in chips)
+        assert numbers in seen()
+        assert "The list is unchanged until the query is valid." not in seen()
+        await soon(ways)
 
 
 async def test_the_help_puts_its_examples_into_the_filter(tasks: Path) -> None:

@@ -62,7 +62,7 @@ def test_the_signs_of_an_open_dialog_are_drawn_anew_with_the_theme(qtbot: QtBot)
 def test_buttons_are_stacked_in_narrow_windows(qtbot: QtBot, number: int) -> None:
     question = Question()
     qtbot.addWidget(question)
-    question.ask("Quit", "3 tasks of this window have not ended.")
+    question.ask("Quit", "3 tasks of this window are still running.")
     for at in range(number):
         question.add_button(f"{at}", "Keep running in background", default=at == 0)
     question.show()

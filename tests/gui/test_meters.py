@@ -29,18 +29,18 @@ def meters_of(session: Session) -> Meters:
 
 def test_only_units_that_are_finished_from_now_on_count() -> None:
     throughput = Throughput(BEGAN_S)
-    throughput.add(view("old", 500), BEGAN_S)
-    throughput.add(view("old", 503), BEGAN_S + 1)
-    throughput.add(view("new", 4, created_s=BEGAN_S + 2), BEGAN_S + 3)
-    throughput.add(view("new", 6, "COMPLETED", created_s=BEGAN_S + 2), BEGAN_S + 4)
-    throughput.add(view("ended", 900, "COMPLETED"), BEGAN_S + 5)
+    throughput.add([view("old", 500)], BEGAN_S)
+    throughput.add([view("old", 503)], BEGAN_S + 1)
+    throughput.add([view("new", 4, created_s=BEGAN_S + 2)], BEGAN_S + 3)
+    throughput.add([view("new", 6, "COMPLETED", created_s=BEGAN_S + 2)], BEGAN_S + 4)
+    throughput.add([view("ended", 900, "COMPLETED")], BEGAN_S + 5)
     assert throughput.minutes(BEGAN_S + 6) == (*[0] * (MINUTES - 1), 9)
 
 
 def test_minutes_move_on_and_old_ones_leave() -> None:
     throughput = Throughput(BEGAN_S)
-    throughput.add(view("a", 7, created_s=BEGAN_S), BEGAN_S)
-    throughput.add(view("a", 10, created_s=BEGAN_S), BEGAN_S + 120)
+    throughput.add([view("a", 7, created_s=BEGAN_S)], BEGAN_S)
+    throughput.add([view("a", 10, created_s=BEGAN_S)], BEGAN_S + 120)
     assert throughput.minutes(BEGAN_S + 120)[-3:] == (7, 0, 3)
     assert throughput.per_minute(BEGAN_S + 150) == 2.0  # three in the last 90 s
     assert sum(throughput.minutes(BEGAN_S + 29 * 60)) == 10
@@ -52,7 +52,7 @@ def test_minutes_move_on_and_old_ones_leave() -> None:
 def test_a_count_that_falls_and_comes_again_counts_once() -> None:
     throughput = Throughput(BEGAN_S)
     for done in (5, 3, 5, 6):  # another program rewrote the file
-        throughput.add(view("a", done, created_s=BEGAN_S), BEGAN_S)
+        throughput.add([view("a", done, created_s=BEGAN_S)], BEGAN_S)
     assert throughput.minutes(BEGAN_S)[-1] == 6
 
 
@@ -76,6 +76,18 @@ async def test_the_status_bar_shows_what_is_finished_and_the_memory(home: Path, 
         await until(lambda: meters.memory.text(), meters.changed)
         assert meters.memory.text().endswith((" MB", " GB"))
         assert "its browsers" in meters.memory.toolTip()
+
+
+async def test_the_figures_follow_while_the_window_is_visible(home: Path) -> None:
+    async with opened(home) as session:
+        first = meters_of(session)
+        built_later = Meters(first._ctx)  # as the program does, after its first paint
+        for meters in (first, built_later):
+            assert meters._timer.isActive()
+        session.window.hide()
+        assert not built_later._timer.isActive()
+        session.window.show()
+        assert built_later._timer.isActive()
 
 
 async def test_the_figures_leave_a_narrow_window_first(home: Path, site: Site) -> None:

@@ -10,10 +10,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QTreeView
 
 from engine.service.feed import Batch
-from gui.commands.palette import Entry, Palette, PaletteDialog, ranked
+from gui.commands.palette import Entry, Palette, PaletteDialog, TaskFinder, ranked
 from gui.startup.session import Session
 from tests.gui.task_views import a_view, task_id
-from tests.gui.windows import opened
+from tests.gui.windows import heard, opened
 
 
 def entry(text: str, *, enabled: bool = True) -> Entry:
@@ -47,6 +47,26 @@ def test_the_name_of_a_menu_finds_less_than_a_name_of_its_own() -> None:
         "Copy ids",
         "Columns: Kind",
     ]
+
+
+def test_a_word_that_is_there_comes_before_letters_in_order() -> None:
+    stop = entry("Stop recording", enabled=False)
+    sort = entry("Rename colour order")  # r, e, c, o, r, d in this order
+    assert ranked([sort], "record", []) == [sort]
+    assert ranked([sort, stop], "record", []) == [stop, sort]
+    assert ranked([stop, entry("Record again")], "record", [])[0].text == "Record again"
+
+
+async def test_enter_takes_the_first_match_that_can_be_done(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        context = session.window.context
+        stop, other = entry("Stop recording", enabled=False), entry("Rename colour order")
+        dialog = PaletteDialog([stop, other], [], TaskFinder(context), session.window)
+        QTest.keyClicks(field(dialog), "record")
+        assert shown(dialog) == [stop.text, other.text]
+        chosen = heard(dialog.chosen)
+        QTest.keyClick(field(dialog), Qt.Key.Key_Return)
+        assert (await chosen)[0] is other
 
 
 async def test_typing_and_enter_do_what_the_action_does(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from gui.startup.session import Session
 from gui.style.questions import Question
 from gui.window.main_window import MainWindow
 from tests.gui.access_walk import walk_by_tab
-from tests.gui.live_tasks import status_of
+from tests.gui.live_tasks import ended, status_of
 from tests.gui.task_views import a_view
 from tests.gui.windows import dialog_by_act, dialog_of, heard, opened, press, until
 from tests.recording.conftest import Operator, read_lines
@@ -244,3 +244,51 @@ async def test_json_that_cannot_be_kept_is_not_lost_without_a_question(home: Pat
         question = next(one for one in dialog.findChildren(Question) if one.isVisible())
         press(question, "Discard")
         assert not dialog.isVisible()
+
+
+async def test_a_retry_of_a_replay_needs_no_value_a_second_time(home: Path, site: Site) -> None:
+    """The window keeps the values of what it started; after a restart it asks for them."""
+    commands = [
+        {
+            "tool_name": "browser_navigate",
+            "intention": "go",
+            "args": {"action": "goto", "url": f"{site.url}/login"},
+        },
+        {
+            "tool_name": "browser_interact",
+            "intention": "type into nothing",
+            "args": {
+                "action": "type",
+                "selector": "#nothing",
+                "text": "{{password}}",
+                "timeout": 100,
+            },
+        },
+    ]
+    args = {"task_name": "a", "task_intention": "b", "commands": commands}
+    given = {**args, "variables": {"password": SECRET}}
+    async with opened(home) as session:
+        window, batch, told = session.window, session.bridge.batch, heard(session.bridge.started)
+        assert not session.bridge.problems(Asked("commands", given))
+        session.bridge.begin(Asked("commands", given))
+        (first,) = await told
+        assert await ended(session, first.task_id) == "FAILED"
+        window.table.select_ids([first.task_id])
+        await until(lambda: window.acts["retry_failed"].isEnabled(), batch)
+        window.acts["retry_failed"].trigger()
+        await become(lambda: window.findChildren(Question))
+        press(dialog_of(session), "Start")
+        (second,) = [
+            one
+            for one in await until(
+                lambda: window.model.total == 2 and list(window.model.ids), batch
+            )
+            if one != first.task_id
+        ]
+        assert await ended(session, second) == "FAILED"
+        assert session.bridge.remembers(second)
+        again = await session.bridge.remainder(second, "")
+        assert again.refusal is None
+        assert again.request is not None
+        assert again.request.args["variables"] == given["variables"]
+        assert SECRET not in (home / "tasks" / second / "meta.json").read_text()

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QApplication, QTabWidget
+from PySide6.QtWidgets import QApplication, QLabel, QScrollBar, QTabWidget, QWidget
 
 from engine.model.records import Status, TaskRecord
 from gui.details.screenshots import PictureView, Screenshots, halves
@@ -126,3 +127,107 @@ async def test_the_live_page_has_no_tab_once_its_task_has_ended(home: Path) -> N
         details.restore_state("overview")
         details.show_view(ended)
         assert "Page" not in titles(session)
+
+
+async def test_each_tab_tells_how_much_is_behind_it(home: Path) -> None:
+    units = {"units": {"done": 3, "total": 3, "failed": 0}}
+    put_pages(put_task(home, 1, engine=units), page(1), page(2), page(3))
+    failed = put_task(home, 2, status="FAILED")
+    (failed / "events.jsonl").write_text("")
+    put_task(home, 4, kind="oc_evidence_bundle", status="CANCELLED")
+    put_pages(put_task(home, 5), page(1))  # by a program that counts no units
+    async with opened(home) as session:
+        await titles_of(session, 1)
+        await settled(lambda: "Items (3)" in titles(session))
+        assert "Result" in titles(session)
+        await titles_of(session, 2)
+        nothing = ["Events (0)", "Timeline (0)", "Items (0)", "Result (0)", "Screenshots (0)"]
+        await settled(lambda: titles(session) == ["Overview", *nothing, "Raw"])
+        await titles_of(session, 4)
+        await settled(lambda: titles(session) == ["Overview", *nothing, "Raw"])
+        await titles_of(session, 5)
+        await settled(lambda: "Screenshots (0)" in titles(session))
+        assert "Items" in titles(session)
+
+
+async def test_the_numbers_of_tabs_are_read_when_the_selected_task_ends(home: Path) -> None:
+    put_picture(put_task(home, 1, status="RUNNING"), "1.png")
+    async with opened(home) as session:
+        details, model = session.window.details, session.window.model
+        assert "Screenshots" in await titles_of(session, 1)
+        view = model.view_of(f"{1:016x}")
+        assert view is not None
+        assert isinstance(view.entry, TaskRecord)
+        details.show_view(replace(view, entry=replace(view.entry, status=Status.COMPLETED)))
+        await settled(lambda: "Screenshots (1)" in titles(session))
+
+
+async def test_a_task_that_waits_has_no_tabs_for_what_it_will_keep(home: Path) -> None:
+    put_task(home, 1, status="RUNNING")
+    async with opened(home) as session:
+        details, model = session.window.details, session.window.model
+        assert "Items" in await titles_of(session, 1)
+        view = model.view_of(f"{1:016x}")
+        assert view is not None
+        assert isinstance(view.entry, TaskRecord)
+        details.show_view(replace(view, entry=replace(view.entry, status=Status.PENDING)))
+        assert titles(session) == ["Overview", "Events", "Page", "Raw"]
+
+
+def in_middle(note: QLabel, place: QWidget) -> bool:
+    """The text stands in the middle of `place`, whatever else the place has above it."""
+    middle = note.mapTo(place, note.contentsRect().center())
+    is_centred = note.alignment() == Qt.AlignmentFlag.AlignCenter
+    return is_centred and abs(middle.x() - place.width() // 2) < 8 and note.height() > 60
+
+
+async def test_the_text_of_an_empty_tab_stands_in_its_middle(home: Path) -> None:
+    put_task(home, 1, status="FAILED")
+    async with opened(home) as session:
+        details = session.window.details
+        await titles_of(session, 1)
+        (tabs,) = details.findChildren(QTabWidget)
+        texts = {
+            "events": "No events yet.",
+            "items": "There is nothing here.",
+            "result": "This task ended without a result.",
+            "screenshots": "No screenshots.",
+        }
+        for key, text in texts.items():
+            details.restore_state(key)
+            page = tabs.currentWidget()
+
+            def notes(page: QWidget = page, text: str = text) -> list[QLabel]:
+                found = (one for one in page.findChildren(QLabel) if one.isVisible())
+                return [one for one in found if one.text() == text]
+
+            await settled(notes)
+            assert in_middle(notes()[0], page), key
+
+
+async def test_all_tabs_begin_at_one_line(home: Path) -> None:
+    put_picture(put_task(home, 1), "1.png")
+    put_pages(home / "tasks" / f"{1:016x}", page(1))
+    async with opened(home) as session:
+        details = session.window.details
+        await titles_of(session, 1)
+        (tabs,) = details.findChildren(QTabWidget)
+        begins: dict[str, tuple[int, int]] = {}
+        for at in filter(tabs.isTabVisible, range(tabs.count())):
+            tabs.setCurrentIndex(at)
+            content = tabs.currentWidget()
+
+            def leaves(content: QWidget = content) -> list[QWidget]:
+                parts = [one for one in content.findChildren(QWidget) if one.isVisible()]
+                parts = [one for one in parts if type(one) not in (QWidget, QScrollBar)]
+                return [
+                    one
+                    for one in parts
+                    if not any(one.isAncestorOf(p) for p in parts if p is not one)
+                ]
+
+            await settled(leaves)
+            places = [one.mapTo(content, one.rect().topLeft()) for one in leaves()]
+            begins[tabs.tabText(at)] = (min(p.x() for p in places), min(p.y() for p in places))
+        assert {x for x, _ in begins.values()} <= {4, 5}, begins  # a list has a frame
+        assert {y for _, y in begins.values()} <= {8, 9}, begins

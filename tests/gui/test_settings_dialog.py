@@ -33,6 +33,7 @@ from gui.settings.setting_pages import Clearing, SettingPages
 from gui.settings.settings_dialog import SettingsDialog
 from gui.startup.session import Session
 from gui.style.theme import PlainLabel, fixed_pitch, heading, lead
+from gui.tasks.columns import COLUMN_AT
 from tests.gui.windows import app, opened, press
 from tests.support.engines import until
 
@@ -328,6 +329,24 @@ async def test_only_what_a_preview_showed_is_cleared_away(tmp_path: Path, trash:
         part.deleteLater()
 
 
+async def test_the_preview_of_clearing_has_the_titles_of_the_list(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    folder = await an_ended_task(home, days_ago=40)
+    meta = folder / "meta.json"
+    record = json.loads(meta.read_text("utf-8"))
+    meta.write_text(json.dumps({**record, "args_summary": {}}), "utf-8")
+    async with opened(home) as session:
+        model = session.window.model
+        title = COLUMN_AT["task"]
+        in_list = model.index(0, title).data()
+        assert in_list == f"crawl {folder.name}"
+        part = Clearing(session.window.context)
+        press(part, "Preview what would go")
+        await said(part, "1 task would go")
+        assert listed(part) == [(in_list, "Failed")]
+        part.deleteLater()
+
+
 async def test_an_exception_alone_lets_nothing_go(tmp_path: Path) -> None:
     home = tmp_path / "home"
     await an_ended_task(home, days_ago=40)
@@ -348,7 +367,7 @@ async def test_opening_the_folder_again_gives_the_engine_what_was_chosen(tmp_pat
         session.window.folder_wanted.disconnect()
         session.window.folder_wanted.connect(asked.append)
         dialog = settings_of(session)
-        press(dialog, "Apply now: open this folder again")
+        press(dialog, "Apply now (opens this folder again)")
         assert asked == [tmp_path / "home" / "tasks"]
         assert not dialog.isVisible()
 

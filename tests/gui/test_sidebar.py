@@ -7,9 +7,10 @@ from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.model.status import Facet
-from gui.filters.facet_tree import FacetTree, children, key_of
+from gui.filters.facet_tree import _PAD, SIGN, FacetTree, children, key_of
 from gui.filters.filter_bar import FilterBar
 from gui.filters.sidebar import Sidebar
+from gui.tasks.cell_painting import SIGN_SIZE
 
 CTRL, NONE = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
 
@@ -121,3 +122,22 @@ def test_typing_fast_filters_once(qtbot: QtBot) -> None:
     QTest.keyClicks(box_of(bar), "abc")
     QTest.keyClick(box_of(bar), Qt.Key.Key_Return)
     assert said == ["abc"]
+
+
+def test_all_names_begin_at_one_line(sidebar: Sidebar) -> None:
+    tree, known = tree_of(sidebar), items(sidebar)
+    plain = next(one for key, one in known.items() if key == "age:<1h")
+    tree.expandAll()
+    signed = known[Facet.FAILED]
+    assert (signed.data(0, SIGN), plain.data(0, SIGN)) == (Facet.FAILED, "")
+
+    def first_ink(item: QTreeWidgetItem, begin: int) -> int:
+        row = tree.visualItemRect(item)
+        shown = tree.viewport().grab(row).toImage()
+        ground = shown.pixel(0, 0)
+        height = range(shown.height())
+        columns = range(begin, shown.width())
+        return next(x for x in columns if any(shown.pixel(x, y) != ground for y in height))
+
+    place = _PAD + SIGN_SIZE + 2  # right of an icon
+    assert abs(first_ink(plain, 0) - first_ink(signed, place)) <= 2

@@ -210,6 +210,19 @@ def test_form_and_json_say_the_same_request(dialog: StartDialog) -> None:
     assert dialog.form.asked.args["failOnPage"] == 3
 
 
+def test_open_sections_stay_open_after_a_visit_to_json(dialog: StartDialog) -> None:
+    dialog.form.unfold(frozenset(("Advanced", "Budgets")))
+    assert dialog.form.unfolded == {"Advanced", "Budgets"}
+    dialog.tabs.setCurrentIndex(JSON)
+    text = dialog.json.text
+    text.setPlainText(text.toPlainText().replace('"crawl"', '"crawl_sitemap"'))
+    dialog.tabs.setCurrentIndex(0)
+    assert dialog.form.kind == "crawl_sitemap"
+    assert dialog.form.is_unfolded
+    assert dialog.form.budgets.is_unfolded
+    assert not dialog.form.contract.is_unfolded
+
+
 def test_json_that_is_none_stays_in_sight_with_its_line(dialog: StartDialog) -> None:
     dialog.tabs.setCurrentIndex(JSON)
     dialog.json.text.setPlainText('{"kind": "crawl",\n  "args": {"url": }}')

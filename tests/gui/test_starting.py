@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
 from engine.model.errors import LedgerWriteFailed
 from engine.model.records import TaskRecord
@@ -20,6 +20,8 @@ from engine.service.rerun import Asked
 from fixtures.site.site import Site
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
+from gui.style.drag_and_drop import DropFrame
+from gui.style.questions import Question
 from tests.gui.start_dialogs import LOOK_TASK, words_of
 from tests.gui.windows import dialog_of, heard, opened, until
 
@@ -279,3 +281,44 @@ async def test_nothing_can_be_dropped_on_a_window_that_only_looks(home: Path) ->
         assert not any(acts[key].isEnabled() for key in ("open_file", "list_mode", "duplicate"))
         drop(session.window, copied("https://example.com/"))
         assert not session.window.findChildren(StartDialog)
+
+
+async def test_an_empty_snapshot_starts_only_after_a_question(home: Path) -> None:
+    bare = Asked("oc_session_snapshot", {"objective": "go on tomorrow"})
+    async with opened(home) as session:
+        session.window.requests.starting.open(bare)
+        dialog = started(session)
+        tabs = dialog.form["tabs"]
+        assert dialog.form.is_in_sight(tabs)
+        assert not dialog.form.is_unfolded
+        dialog.ask()
+        question = next(one for one in dialog.findChildren(Question) if one.isVisible())
+        assert "no agent has a tab open" in words_of(question)
+        question.done(0)  # Esc keeps the form
+        assert dialog.isVisible()
+        assert session.window.model.rowCount() == 0
+        dialog.ask()
+        question = next(one for one in dialog.findChildren(Question) if one.isVisible())
+        with_start = next(one for one in question.findChildren(QPushButton) if "any" in one.text())
+        accepted = heard(dialog.accepted)
+        with_start.click()
+        await accepted
+        await until(lambda: session.window.model.rowCount() == 1, session.bridge.batch)
+
+
+async def test_a_place_that_takes_a_drop_shows_a_frame_meanwhile(home: Path) -> None:
+    async with opened(home) as session:
+        window, mime = session.window, copied("https://example.com/")
+
+        def frames() -> list[QWidget]:
+            return [one for one in window.findChildren(DropFrame) if one.isVisible()]
+
+        copy, spot = Qt.DropAction.CopyAction, window.rect().center()
+        button, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        QApplication.sendEvent(window, QDragEnterEvent(spot, copy, mime, button, keys))
+        assert [one.geometry() for one in frames()] == [window.rect()]
+        QApplication.sendEvent(window, QDragLeaveEvent())
+        assert not frames()
+        drop(window, mime)
+        assert not frames()
+        started(session).reject()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication, QCheckBox
+from PySide6.QtWidgets import QApplication, QCheckBox, QLabel
 
 from gui.style.theme import (
     MORE_CONTRAST,
@@ -88,6 +88,15 @@ def test_a_label_shows_markup_as_text(qapp: QApplication) -> None:
 
 def test_a_tooltip_shows_markup_as_text() -> None:
     assert "<img" not in plain_tip("<img src='x'>")
+
+
+def test_a_tooltip_is_wide_enough_for_a_path(qapp: QApplication) -> None:
+    path = "/home/operator/projects/a-long-folder-name/home2/tasks/0123456789abcdef"
+    label = QLabel(plain_tip(f"{path}\n{'word ' * 40}"))
+    label.setWordWrap(True)  # as in a tool tip
+    lines = round(label.sizeHint().height() / label.fontMetrics().lineSpacing())
+    assert label.sizeHint().width() >= label.fontMetrics().horizontalAdvance(path)
+    assert 4 <= lines <= 5
 
 
 def test_an_unknown_state_still_has_a_colour(qapp: QApplication) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QTreeWidget
+from PySide6.QtWidgets import QLineEdit, QPushButton, QTreeWidget
 
 from gui.commands.deleting import Deleting
 from gui.settings.shortcuts import ShortcutSheet
 from gui.startup.session import Session
 from tests.gui.result_ledgers import put_task
-from tests.gui.windows import opened, patient
+from tests.gui.windows import opened, patient, until
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
@@ -88,3 +88,16 @@ async def test_the_sheet_of_shortcuts_lists_it(home: Path) -> None:
         found = tree.findItems("Undo", Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive)
         assert [item.text(1) for item in found] == ["Ctrl+Z"]
         sheet.reject()
+
+
+async def test_undo_counts_the_seconds_that_are_left(home: Path) -> None:
+    put_task(home, 1)
+    async with opened(home) as session:
+        patient(session)
+        deleting = session.window.findChildren(Deleting)[0]
+        deleting._over.setInterval(8_000)
+        let_go(session, 1)
+        button = next(one for one in deleting.bar.findChildren(QPushButton) if "Undo" in one.text())
+        assert (button.text(), button.accessibleName()) == ("Undo (8 s)", "Undo")
+        await until(lambda: button.text() == "Undo (7 s)", deleting.bar._seconds.timeout)
+        deleting.undo()

@@ -81,6 +81,7 @@ async def test_a_cancelled_pending_task_can_be_undone(home: Path, site: Site) ->
         assert again.engine.parent_task_id == waiting
         assert again.args_summary["url"] == f"{site.url}/static/"
         assert window.undo_bar.title == ""
+        assert window.news_bar.title.startswith("Started again as a new task")
 
 
 async def test_a_waiting_task_of_another_process_comes_back_with_its_terms(home: Path) -> None:

@@ -13,6 +13,7 @@ from engine.model.errors import InvalidArguments
 from engine.model.records import Status
 from engine.sample.server import Answer
 from engine.service.engine import Engine
+from engine.service.rerun import Asked
 
 pytestmark = pytest.mark.usefixtures("kept_browser")
 SECRET = "kept-nowhere-else"
@@ -218,3 +219,15 @@ def test_every_mistake_in_a_snapshots_arguments_is_named(given, path, code):
 def test_nothing_of_a_session_is_read_unless_asked_for():
     args = parse_snapshot({"objective": "x"})
     assert (args.include_cookies, args.include_storage, args.visit) == (False, False, False)
+
+
+async def test_a_snapshot_without_addresses_captures_nothing_until_an_agent_has_a_tab(home, site):
+    bare = Asked("oc_session_snapshot", {"objective": "compare"})
+    given = Asked("oc_session_snapshot", {"objective": "compare", "tabs": [site.url]})
+    async with opened(home, site) as engine:
+        assert engine.requests.captures_nothing(bare)
+        assert not engine.requests.captures_nothing(given)
+        assert not engine.requests.captures_nothing(Asked("crawl", {"url": site.url}))
+        assert not engine.requests.captures_nothing(Asked("oc_session_snapshot", {})), "invalid"
+        await engine.agents.call("navigate", {"url": site.url}, agent_id="ada")
+        assert not engine.requests.captures_nothing(bare)

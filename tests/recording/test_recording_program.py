@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from PySide6.QtGui import QImage
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
@@ -38,7 +40,7 @@ def test_ctrl_c_ends_a_recording_in_good_order(octask: Octask, site: Any) -> Non
     program.send_signal(signal.SIGINT)
     out, err = program.communicate(timeout=90)
     assert program.returncode == 0, out + err
-    assert "Stopping the recording in good order" in err
+    assert "Stopping the recording; its actions are kept" in err
     assert "COMPLETED: 1 action in " in out
     assert f"navigate (typed) {site.url}/shop/" in err
     result = json.loads((folder / "result.json").read_text())
@@ -47,7 +49,7 @@ def test_ctrl_c_ends_a_recording_in_good_order(octask: Octask, site: Any) -> Non
 
 def test_stop_ends_a_recording_of_another_process_in_good_order(octask: Octask, site: Any) -> None:
     program, folder = begin(octask, f"{site.url}/shop/")
-    assert "asked to end in good order" in octask("stop", folder.name)
+    assert "asked to stop; its actions are kept" in octask("stop", folder.name)
     program.communicate(timeout=90)
     assert program.returncode == 0
     assert octask.tasks()[0]["status"] == "COMPLETED"
@@ -154,3 +156,48 @@ async def test_actions_of_a_second_window_name_tab(screen: str, recording: Any, 
         await second.get_by_label("As a gift").click()
         checked = await running.operator.recorded("check")
         assert checked["tab"] == 1
+
+
+async def until_signed(page: Any, picture: Any) -> None:
+    """Wait until the line stands along the top of the window, whose repaint nothing tells of."""
+    async with asyncio.timeout(60):
+        while not is_signed(await page.screenshot(path=picture)):
+            await page.wait_for_timeout(20)
+
+
+def is_signed(png: bytes) -> bool:
+    image = QImage.fromData(png)
+    return {image.pixelColor(x, 1).name() for x in range(image.width())} == {"#dc2626"}
+
+
+async def test_every_page_of_a_recorded_window_has_a_sign_that_lets_clicks_through(
+    screen: str, recording: Any, site: Any
+) -> None:
+    """The tests' own screenshots show the line, as a person sees it."""
+    async with recording(f"{site.url}/shop/", headless=False) as running:
+        page, picture = running.operator.page, running.folder / "seen.png"
+        await until_signed(page, picture)
+        await page.goto("data:text/html,<h1>Another process</h1>")  # which loses the line
+        await until_signed(page, picture)
+        await page.evaluate("addEventListener('mousedown', (event) => { y = event.clientY })")
+        await page.mouse.click(300, 1)
+        await page.wait_for_function("y === 1", timeout=60_000)
+
+
+async def test_no_picture_of_a_recording_shows_the_sign(
+    screen: str, recording: Any, site: Any
+) -> None:
+    async with recording(f"{site.url}/shop/order", headless=False, screenshots="each") as running:
+        page, picture = running.operator.page, running.folder / "seen.png"
+        await until_signed(page, picture)
+        await running.operator.click("text=By bird")
+        kept = await running.operator.recorded("check")
+        assert not is_signed((running.folder / kept["screenshot"]).read_bytes())
+        await until_signed(page, picture)
+
+
+async def test_a_recording_without_a_window_has_no_sign(recording: Any, site: Any) -> None:
+    async with recording(f"{site.url}/shop/") as running:
+        await running.operator.click("a")
+        await running.operator.recorded("navigated")
+        assert not is_signed(await running.operator.page.screenshot())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -289,11 +290,12 @@ def test_octask_says_that_a_detached_start_is_queued(held: Octask, site: Any) ->
     assert "does not wait" in held("release", task["task_id"], code=1)
 
 
-def test_a_pipe_gets_rows_alone_and_the_hold_is_told_on_a_terminal(held: Octask) -> None:
+def test_rows_of_a_list_are_alone_in_a_pipe_and_the_hold_is_told_beside_them(held: Octask) -> None:
     environment = held.environment()
     command = held.command("list", "--home", str(held.home))
     piped = subprocess.run(command, capture_output=True, env=environment, check=True, text=True)
     assert piped.stdout == ""
+    assert "New starts are held since" in piped.stderr
     typed = subprocess.run(
         ["script", "-qec", " ".join(command), "/dev/null"],
         capture_output=True,
@@ -302,3 +304,19 @@ def test_a_pipe_gets_rows_alone_and_the_hold_is_told_on_a_terminal(held: Octask)
         text=True,
     )
     assert "New starts are held since" in typed.stdout
+
+
+def test_watch_in_a_pipe_tells_the_hold_and_its_end_beside_its_rows(octask: Octask) -> None:
+    octask("start", "browser_task", "--objective", "wait")
+    watch = octask.start("watch")
+    assert watch.stdout is not None
+    assert watch.stderr is not None
+    assert "browser_task" in watch.stdout.readline()
+    octask("hold", "--reason", "lunch")
+    told = watch.stderr.readline()
+    assert told.startswith("New starts are held since ")
+    assert told.endswith(": lunch.\n")
+    octask("release")
+    assert watch.stderr.readline() == "New starts are no longer held.\n"
+    watch.send_signal(signal.SIGINT)
+    assert watch.communicate(timeout=60) == ("", "")

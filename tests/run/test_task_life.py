@@ -332,7 +332,7 @@ async def test_failed_pages_are_counted(home: Path, site: Any) -> None:
     assert record.status == Status.COMPLETED
     assert view.units is not None
     assert (view.units.done, view.units.failed) == (3, 2)
-    assert words.progress("crawl", view.units) == "3/3 · 2 ✗"
+    assert words.progress("crawl", view.units) == "3/3 · 2 failed"
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,33 @@ def test_secret_keys_are_hidden_however_deep_and_however_spelled():
     }
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        'role=textbox[name="Password:"]',
+        'role=textbox[name="Your token: "] >> nth=1',
+        "css=[aria-label='API key:'] >> input[name=\"Password:\"]",
+        '(role=textbox[name="Password:"])',
+    ],
+)
+def test_a_label_that_ends_with_a_colon_keeps_its_selector_whole(selector):
+    assert redact.text(selector) == selector
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        f'{{"password":"] {SECRET}"}}',
+        f'input[name="Password:"] password: "{SECRET}"',
+        f'input[name="Password: {SECRET}"]',
+        f'name="Password:"{SECRET}',
+        f'password:"]{SECRET}',
+    ],
+)
+def test_what_follows_the_colon_of_such_a_label_is_hidden(given):
+    assert SECRET not in redact.text(given)
+
+
 @pytest.mark.parametrize("nest", [lambda inner: [inner], lambda inner: {"a": inner}])
 def test_values_nested_too_deep_are_hidden(nest):
     value = SECRET

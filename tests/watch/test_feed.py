@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import time
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from engine.ledger.reader import LedgerReader
 from engine.model.errors import TaskNotFound
 from engine.model.records import TaskId, Units
 from engine.service.feed import PART, Batch, Feed
+from tests.support.engines import opened
 from tests.support.task_folders import elsewhere, task_id, write_meta
-from tests.watch.readers import reading
+from tests.watch.readers import SOON_S, reading
 
 
 async def test_large_ledgers_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +107,54 @@ async def test_progress_of_a_running_task_is_read_from_its_events(tmp_path: Path
         progress(2)
         await reader.until(lambda: reader.views[TaskId(task_id(1))].units == Units(2, 9))
         assert reader.views[TaskId(task_id(1))].last_event_at == 1_002
+
+
+def add_progress(folder: Path, done: int, total: int) -> None:
+    event = {"ts": done, "kind": "progress", "data": {"unitsDone": done, "unitsTotal": total}}
+    with open(folder / "events.jsonl", "a") as events:
+        events.write(json.dumps(event) + "\n")
+
+
+async def test_a_foreign_task_keeps_its_progress_when_it_ends(tmp_path: Path) -> None:
+    folder = write_meta(tmp_path, 1)
+    add_progress(folder, 12, 40)
+    async with reading(tmp_path) as reader:
+        write_meta(tmp_path, 1, "COMPLETED")
+        await reader.until(lambda: reader.is_(1, "COMPLETED"))
+        assert reader.views[TaskId(task_id(1))].units == Units(12, 40)
+
+
+async def test_the_progress_of_ended_foreign_tasks_is_read_for_answers_only(tmp_path: Path) -> None:
+    root = tmp_path / "tasks"
+    for number in (1, 2):
+        add_progress(write_meta(root, number, "COMPLETED"), 12, 40)
+    async with opened(tmp_path) as engine, aclosing(engine.tasks.changes()) as changes:
+        seen: dict[str, Units | None] = {}
+
+        async def until(name: str, units: Units | None) -> None:
+            async for batch in changes:
+                seen.update({view.task_id: view.units for view in batch.views})
+                if name in seen and seen[name] == units:
+                    return
+
+        async with asyncio.timeout(SOON_S):
+            await until(task_id(1), None)
+            assert [view.units for view in await engine.tasks.list()] == [Units(12, 40)] * 2
+            assert (await engine.tasks.get(task_id(1))).units == Units(12, 40)
+            await until(task_id(1), Units(12, 40))
+            assert seen[task_id(2)] is None
+
+
+async def test_a_long_answer_reads_the_progress_of_its_first_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.service.feed.COMPLETED", 2)
+    for number in range(4):
+        folder = write_meta(tmp_path / "tasks", number, "COMPLETED", created_at=number)
+        add_progress(folder, 12, 40)
+    async with opened(tmp_path) as engine:
+        listed = [view.units for view in await engine.tasks.list(limit=None)]
+    assert listed == [Units(12, 40), Units(12, 40), None, None]
 
 
 async def test_whose_a_task_is_and_whether_its_owner_lives_is_told(tmp_path: Path) -> None:

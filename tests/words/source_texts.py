@@ -32,7 +32,9 @@ def window_texts() -> set[str]:
 
 def _form_texts() -> set[str]:
     fields = (field for kind in startable() for field in form_fields(kind).values())
-    forms = (text for form in kind_forms().values() for text in (form.action, form.listed))
+    forms = (
+        text for form in kind_forms().values() for text in (form.action, form.listed, form.nothing)
+    )
     return {*filter(None, forms), *(text for field in fields for text in _texts_of(field))}
 
 

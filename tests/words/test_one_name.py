@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from engine.text.cli_messages import ENGLISH as CLI
 from engine.text.messages import ENGLISH
 from engine.verbs.verb_table import VERBS
 from tests.words.source_texts import ROOT, window_texts
@@ -19,6 +20,7 @@ INSTEAD = dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|$", AVOIDED, re.MULTILINE
 def shown() -> Iterator[str]:
     yield from window_texts()
     yield from ENGLISH.values()
+    yield from CLI.values()
     for verb in VERBS.values():
         yield verb.help
         yield from (param.help for param in verb.params)

@@ -17,7 +17,19 @@ from tests.words.source_texts import error_texts, missing, sources, window_texts
 LANGUAGES = [code for code in NAMES if code != "en"]
 # The same in German: names, units, signs, and words that German has taken over.
 SAME = {
-    *(" GB", " s", "#", "+", "−", "1:1", "URL", "JSON", "Markdown", "example.com/docs"),
+    *(
+        " GB",
+        " s",
+        "#",
+        "+",
+        "{0} ({1} s)",
+        "−",
+        "1:1",
+        "URL",
+        "JSON",
+        "Markdown",
+        "example.com/docs",
+    ),
     *("{0} ({1})", "{0}: {1}", "{0} × {1} · {2} %", "main article"),
     *("Browser", "Browser (Chromium)", "Budget", "Budgets"),
     *("&Details", "Host", "Live", "● Live", "Name", "&Name", "Normal", "Phase: {0}", "Sitemap"),
@@ -33,7 +45,7 @@ SAME_MESSAGES = {
         "column.budget",
         "column.host",
     ),
-    "changes.counted",
+    *("changes.counted", "details.tab.count"),
     *("column.attention", "column.forced.at", "column.phase", "task.unnamed", "error.with_code"),
     *(
         "unit.tabs.one",
@@ -139,7 +151,7 @@ def test_german_is_polite_and_sets_its_own_quotes() -> None:
 def test_the_search_for_texts_finds_those_of_every_kind() -> None:
     found = window_texts()
     assert len(found) > 900
-    assert {"&New task…", "Status", "✓ Done", "Running again"} <= found
+    assert {"&New task…", "Status", "✓ Done", "Recording and replay"} <= found
 
 
 def test_numbers_are_grouped_as_the_language_does() -> None:

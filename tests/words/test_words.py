@@ -171,7 +171,7 @@ def test_an_agents_task_counts_its_calls() -> None:
     counters = {"toolCalls": 7, "failureCalls": 1}
     record = a_view(kind="browser_task", counters=counters).entry
     assert isinstance(record, TaskRecord)
-    assert words.progress(record.kind, record.units) == "7 calls · 1 ✗"
+    assert words.progress(record.kind, record.units) == "7 calls · 1 failed"
     odd = a_view(kind="browser_task", counters={"toolCalls": "7"}).entry
     crawl = a_view(counters=counters).entry
     assert isinstance(odd, TaskRecord)

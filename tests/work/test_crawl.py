@@ -109,10 +109,17 @@ async def test_what_robots_blocks_is_told_and_never_asked_for(site):
     assert site.hits["/static/1"] == 0
 
 
-async def test_blocked_pages_cost_nothing_of_max_pages(site):
-    site.robots = "User-agent: *\nDisallow: /static/1\n"
-    outcome, _ = await crawled(f"{site.url}/static/", max_pages=9, max_depth=1)
-    assert outcome.succeeded == 9
+@pytest.mark.parametrize("workers", [1, 8])
+async def test_blocked_pages_count_for_max_pages(site, workers):
+    site.robots = "User-agent: *\nDisallow: /static/1\nDisallow: /static/2\n"
+    ctx = MemoryContext()
+    limits = {"max_pages": 5, "max_depth": 1, "concurrency": workers}
+    outcome, pages = await crawled(f"{site.url}/static/", ctx, **limits)
+    assert (len(pages), outcome.total_pages, outcome.stopped_by) == (5, 5, "max_pages")
+    assert outcome.failed >= 1
+    assert [(units.done, units.total) for units in ctx.progress][1:] == [
+        (n, 5) for n in (2, 3, 4, 5)
+    ]
 
 
 async def test_our_own_group_goes_before_the_star(site):

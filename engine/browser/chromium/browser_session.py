@@ -206,7 +206,8 @@ class BrowserSession:
         self._replace(variant, started)
         self._failures.pop(variant, None)
         self._state, self._reason = "ready", ""
-        self._name = f"{started.found.name} {started.browser.version}"
+        if not variant.headed or not self._name:  # a recording's browser is another program
+            self._name = f"{started.found.name} {started.browser.version}"
         return started
 
     def _expect_open(self) -> None:

@@ -188,8 +188,8 @@ class Chromium:
                 wait.reschedule(asyncio.get_running_loop().time())
 
     def see_to(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a cleanup task in the background; it must end when the browser ends."""
-        doing = asyncio.create_task(work, name="see to what was called off")
+        """Run small work in the background; it must end when the browser ends."""
+        doing = asyncio.create_task(work, name="work aside")
         self._aside.add(doing)
         doing.add_done_callback(self._aside.discard)
 

@@ -11,8 +11,8 @@ import asyncio
 import json
 import secrets
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
     from engine.browser.chromium.browser_instance import Instance
+    from engine.browser.chromium.launch import Chromium
 
 
 # Navigation log of a tab: the browser's own events, classified by cause.
@@ -266,6 +267,54 @@ class _Tab:
         self.at = 0  # index in the tab's history
         self.acted_ms = 0  # time of the last action in it
         self.dialog: Mapping[str, Any] | None = None  # open, waiting for the answer
+        self.sign: RecordingSign | None = None
+
+
+# The line at the top edge of a recorded page: in CSS pixels, wider than any screen.
+_LINE: Final = {"x": 0, "y": 0, "width": 20_000, "height": 4}
+_RED: Final = {"r": 220, "g": 38, "b": 38, "a": 1}
+
+
+class RecordingSign:
+    """A red line along the top of a page, which tells the operator that a tab is recorded.
+
+    The browser draws it above the page (DevTools `Overlay`), so that the page can neither see nor
+    move it, and clicks pass through. A new document loses it. A screenshot would have it: see
+    `hidden`.
+    """
+
+    def __init__(self, chromium: Chromium, wire: CDPSession) -> None:
+        self._chromium, self._wire = chromium, wire
+
+    @classmethod
+    async def shown(cls, chromium: Chromium, page: Page) -> RecordingSign:
+        """Show it in this tab; its own session leaves the recorder's events alone. Raises Error."""
+        sign = cls(chromium, await page.context.new_cdp_session(page))
+        wire = sign._wire
+        wire.on("Page.frameNavigated", sign._on_document)
+        for domain in ("Page", "DOM", "Overlay"):
+            await wire.send(f"{domain}.enable")
+        await sign.show()
+        return sign
+
+    async def show(self) -> None:
+        """Draw it. A tab that is closing has none."""
+        with suppress(Error):
+            await self._wire.send("Overlay.highlightRect", {**_LINE, "color": _RED})
+
+    @asynccontextmanager
+    async def hidden(self) -> AsyncIterator[None]:
+        """Hide it inside the block, so that a screenshot shows the page alone."""
+        with suppress(Error):
+            await self._wire.send("Overlay.hideHighlight")
+        try:
+            yield
+        finally:
+            await self.show()
+
+    def _on_document(self, event: Mapping[str, Any]) -> None:
+        if not event["frame"].get("parentId"):
+            self._chromium.see_to(self.show())
 
 
 class RateCap:
@@ -285,9 +334,10 @@ class RateCap:
 class PageRecorder:
     """See `work.recording_told.Recorder`. Loop-bound; the caller closes `instance`."""
 
-    def __init__(self, instance: Instance, now_ms: Callable[[], int]) -> None:
+    def __init__(self, instance: Instance, now_ms: Callable[[], int], *, has_sign: bool) -> None:
         self.dropped = 0
         self._instance = instance
+        self._has_sign = has_sign
         self._now_ms = now_ms
         self._world = f"recorder-{secrets.token_hex(8)}"  # random, so that no page can guess it
         self._binding = f"tell_{secrets.token_hex(8)}"
@@ -330,6 +380,8 @@ class PageRecorder:
                 self._tabs.append(tab)
                 page.on("close", lambda _: self._on_closed(tab))
                 await self._listen(tab)
+                if self._has_sign:
+                    tab.sign = await RecordingSign.shown(self._instance.chromium, page)
         except (Error, TimeoutError):
             return  # closed already
 
@@ -354,16 +406,18 @@ class PageRecorder:
         """Return a PNG of the window, or None after the time limit."""
         page, wire = self._tabs[tab].page, self._tabs[tab].wire
         style = _SECRET_CSS + _HIDDEN + ("" if bare else _FIELD_CSS + _HIDDEN)
+        sign = self._tabs[tab].sign
+
+        async def shoot() -> bytes:
+            async with nullcontext() if sign is None else sign.hidden():
+                return await page.screenshot(type="png", animations="disabled", style=style)
+
         try:
             async with self._instance.within(SCREENSHOT_S):
                 with suppress(PlaywrightTimeout):
                     await page.wait_for_load_state("load", timeout=LOADED_MS)
-                shot = await masked_screenshot(
-                    page,
-                    wire,
-                    hidden(self._queued_texts(bare=bare)),
-                    lambda: page.screenshot(type="png", animations="disabled", style=style),
-                )
+                texts = hidden(self._queued_texts(bare=bare))
+                shot = await masked_screenshot(page, wire, texts, shoot)
         except (TimeoutError, Error, MaskingFailed):
             return None
         return shot if len(shot) <= MAX_SCREENSHOT else None

@@ -1,12 +1,13 @@
 """The kind `crawl`: breadth-first from a start URL, until a limit or a stop.
 
 Decisions where the contract is silent. An answer of 400 and above is a failed page that keeps its
-content. A page that robots.txt blocks is stored as a failed page and does not count for
-`max_pages`. A redirect that leaves the scope is stored under its target address, and the scope
-applies to each of its links. The default scope is the start's origin; if the start page redirects
-to the same host with or without `www.` or over https, that origin is included. A page with a
-temporary failure is retried after the rest of its level; only its last attempt is stored, and it
-counts once for `max_pages`. A stop stores the last failure of the pages that wait for a retry.
+content. A page that robots.txt blocks is stored as a failed page and counts for `max_pages`, which
+limits the pages of the result. A redirect that leaves the scope is stored under its target address,
+and the scope applies to each of its links. The default scope is the start's origin; if the start
+page redirects to the same host with or without `www.` or over https, that origin is included. A
+page with a temporary failure is retried after the rest of its level; only its last attempt is
+stored, and it counts once for `max_pages`. A stop stores the last failure of the pages that wait
+for a retry.
 """
 
 from __future__ import annotations
@@ -213,7 +214,6 @@ class _Crawl:
         self._tally = Tally()
         self._scrub = Scrub(args.secrets, key_shapes=args.redact_content)
         self._loaded = 0
-        self._blocked = 0
         self._pictured = 0  # the number of the last screenshot
         self._keeping = 0  # finished pages with a write in progress
         self._changed = asyncio.Condition()
@@ -363,7 +363,7 @@ class _Crawl:
         return self._args.max_pages - self._spent()
 
     def _spent(self) -> int:
-        """Pages that count for `max_pages`, loaded or in progress; blocked pages do not."""
+        """Pages that count for `max_pages`: every page of the result, and those in progress."""
         return self._loaded + self._under_way
 
     @property
@@ -386,16 +386,16 @@ class _Crawl:
             await self._until_due(visit)
             rules = await self._rules(visit.address)
             if rules is not None and not rules.allows(visit.address.asked):
-                await self._keep_blocked(visit, rules)
-                return
-            fetched = await self._load(visit, rules)
-            if not fetched.settled and self._overslept(visit, began):
-                return
-            if self._put_off(visit, fetch.passing_failure(fetched)):
-                return
-            if visit.depth == 0:
-                self._follow_start(address_of(fetched.final_url))
-            await self._keep_page(visit, fetched)
+                await self._keep_failed(visit, _blocked(rules))
+            else:
+                fetched = await self._load(visit, rules)
+                if not fetched.settled and self._overslept(visit, began):
+                    return
+                if self._put_off(visit, fetch.passing_failure(fetched)):
+                    return
+                if visit.depth == 0:
+                    self._follow_start(address_of(fetched.final_url))
+                await self._keep_page(visit, fetched)
         except (BrowserGone, PageError, UnitTimeout) as failed:
             if self._comes_again(visit, failed, began):
                 return
@@ -537,14 +537,6 @@ class _Crawl:
         page = page_record(visit, nothing, NOTHING)
         return {**page, "error": failure.error, "error_code": failure.code}
 
-    async def _keep_blocked(self, visit: Visit, rules: Rules) -> None:
-        self._blocked += 1
-        if self._blocked <= self._args.max_pages:  # may exceed the number of pages
-            code = "robots" if rules.blocked == BY_ROBOTS else "robots_unread"
-            code = "blocked" if rules.refused else code
-            await self._keep_failed(visit, Failure(rules.blocked, code))
-        self._frontier.done(visit)
-
     async def _keep(self, page: dict[str, Any]) -> None:
         size = len(page["content"]) if isinstance(page["content"], str) else 0
         if size > THREAD_FROM_CHARS:
@@ -568,10 +560,15 @@ class _Crawl:
         done, most = self._tally.total, self._args.max_pages
         # The frontier still counts pages with a write in progress, of this worker and of others.
         to_come = max(0, self._frontier.known - self._keeping)
-        coming = min(to_come, max(0, most + min(self._blocked, most) - done))
-        # Blocked pages do not count for `max_pages`: the total grows past it only as they occur.
-        total = min(done + coming, max(most, done + (coming > 0)))
+        total = done + min(to_come, max(0, most - done))
         return Units(done, total, message, self._tally.failed)
+
+
+def _blocked(rules: Rules) -> Failure:
+    """Return the failure of a page that robots.txt, or the lack of its answer, blocks."""
+    if rules.refused:
+        return Failure(rules.blocked, "blocked")
+    return Failure(rules.blocked, "robots" if rules.blocked == BY_ROBOTS else "robots_unread")
 
 
 def why_stopped(ctx: Context) -> StoppedBy:

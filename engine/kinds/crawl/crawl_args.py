@@ -213,7 +213,7 @@ ARGUMENTS: Table = {
         FormField(
             "Further addresses",
             editor="lines",
-            hint="One address a line; the crawl begins at each of them.",
+            hint="One per line; the crawl begins at each of them.",
         ),
         help="A further start address.",
         option="repeated",

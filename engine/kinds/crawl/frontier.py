@@ -186,7 +186,7 @@ def is_repeating(url: str) -> bool:
     return _REPEATING.search(url.partition("?")[0], len("http://")) is not None
 
 
-SPARE = 10_000  # queued beyond max_pages, in case robots.txt blocks that many
+SPARE = 10_000  # queued beyond max_pages, in case redirects lead to that many of them
 
 
 class Visit(NamedTuple):

@@ -331,7 +331,7 @@ async def _opened(
     )
 
     try:
-        yield PageRecorder(instance, now_ms)
+        yield PageRecorder(instance, now_ms, has_sign=not args.headless)
     finally:
         await tools.instances.retire(instance.id, CLOSE_S)
 

@@ -21,6 +21,7 @@ from engine.model.errors import (
 )
 from engine.server.http_answers import status_of
 from engine.server.http_routes import FACE, INCLUDED, ROUTES
+from engine.service.rerun import Asked
 from engine.verbs.verb_table import VERBS
 from tests.commands.conftest import do, task
 from tests.server.http.conftest import Serving
@@ -329,6 +330,40 @@ async def test_runs_have_their_routes(serving: Serving) -> None:
         third = (await client.post("/runs", {"task_thread_id": "t"}, 201))["runId"]
         await client.post(f"/runs/{third}/fail", {"reason": "r"})
         assert (await client.code("GET", "/runs/none"))[0] == 404
+
+
+async def test_schedules_have_their_routes(serving: Serving, site: Any) -> None:
+    args = {"url": site.url, "max_pages": 2, **STATIC}
+    async with serving(allow_private=(site.url.removeprefix("http://"),)) as client:
+        body = {"request": {"kind": "crawl", "args": args}, "every": "6h"}
+        async with client.session.post(
+            f"{client.url}/schedules", json=body, headers=client.auth
+        ) as got:
+            added = await got.json()
+            assert (got.status, got.headers["Location"]) == (
+                201,
+                f"/schedules/{added['schedule_id']}",
+            )
+        place = f"/schedules/{added['schedule_id']}"
+        assert (await client.get("/schedules"))["count"] == 1
+        changed = await client.post(f"{place}/change", {"daily": "07:30", "zone": "Europe/Berlin"})
+        assert changed["rule"]["daily_at"] == "07:30"
+        assert (await client.post(f"{place}/pause"))["next_at"] is None
+        assert (await client.post(f"{place}/resume"))["next_at"] is not None
+        run = await client.post(f"{place}/run", status=201)
+        ended = await client.post(f"/tasks/{run['task_id']}/wait", {"timeout_ms": 60_000})
+        assert (ended["status"], ended["engine"]["route"]) == ("COMPLETED", "http")
+        assert (await client.get(place))["last"]["task_id"] == run["task_id"]
+        operators = await client.engine.schedules.add(Asked("crawl", args), {"every_minutes": 60})
+        other = f"/schedules/{operators.schedule.schedule_id}"
+        for method, path in (("POST", "/change"), ("POST", "/run"), ("DELETE", "")):
+            refused = await client.code(method, other + path, {} if method == "POST" else None)
+            assert refused == (403, "schedule_of_operator")
+        assert await client.call("DELETE", place) == (200, {"removed": added["schedule_id"]})
+        assert await client.code("GET", place) == (404, "record_not_found")
+        secret = {"url": "https://example.com/?token=s3cr3t-word"}
+        body = {"request": {"kind": "crawl", "args": secret}, "every": "6h"}
+        assert await client.code("POST", "/schedules", body) == (400, "schedule_secret")
 
 
 async def test_orphans_are_reaped_on_request(serving: Serving) -> None:
