@@ -8,12 +8,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engine.model import addresses
 from engine.model.addresses import Credentials, address_of, credentials_of, is_blank_in_front
 from engine.model.errors import InvalidArguments, Problem
-from engine.secrets.given_secrets import Hidden, of_address, of_credentials
+
+if TYPE_CHECKING:
+    from engine.secrets.given_secrets import Hidden
 
 MAX_ENTRIES = 200
 MAX_ADDRESSES = 5_000
@@ -298,6 +300,9 @@ def credentials_from(
     fields: dict[str, Any], typed: str
 ) -> tuple[Credentials | None, tuple[Hidden, ...]]:
     """Remove the credentials from `fields`; return them and all secrets."""
+    # The contracts read their requests by this table and have no credentials.
+    from engine.secrets.given_secrets import of_address, of_credentials
+
     username, password = fields.pop("username", None), fields.pop("password", None)
     address = address_of(typed)
     if username is None or address is None:
