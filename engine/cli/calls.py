@@ -49,7 +49,7 @@ from engine.query import QueryError, unknown_values
 from engine.service.commands import NotConfirmed
 from engine.service.engine import Engine
 from engine.text.cli_messages import say
-from engine.verbs import Verb
+from engine.verbs import VERBS, Verb
 from engine.verbs.json_answers import described
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -255,25 +255,16 @@ async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]], ac
         await engine.close()
 
 
-# Sentences that are shared with other programs name tools of MCP.
-_TOOLS: Final = {
-    "oc_task_run_needs_help": "`octask task-run needs-help`",
-    "oc_task_run_complete": "`octask complete`",
+COMMAND_NAMES: Final = {
+    name: f"`octask {name}`" for name, verb in VERBS.items() if "cli" in verb.faces
 }
-
-
-def _as_command(sentence: str) -> str:
-    for tool, command in _TOOLS.items():
-        sentence = sentence.replace(tool, command)
-    return sentence
 
 
 def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
     """Print the error and its advice, and exit with its code."""
+    error.name_step(COMMAND_NAMES)
     if as_json:
-        told = described(error)
-        told |= {name: _as_command(told[name]) for name in ("message", "advice") if name in told}
-        print_json({"error": told}, indent=None)
+        print_json({"error": described(error)}, indent=None)
     elif isinstance(error, InvalidArguments):
         click.echo(say("mistakes", title=error.title), err=True)
         for problem in error.problems:
@@ -283,9 +274,9 @@ def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
         for one in error.all:
             click.echo(say("mistake.at", at=one.position + 1, said=str(one)), err=True)
     else:
-        click.echo(display(_as_command(str(error))), err=True)
+        click.echo(display(str(error)), err=True)
         if error.advice:
-            click.echo(display(_as_command(error.advice)), err=True)
+            click.echo(display(error.advice), err=True)
     sys.exit(exit_code(error))
 
 
