@@ -189,6 +189,7 @@ async def test_the_text_of_an_empty_tab_stands_in_its_middle(home: Path) -> None
         (tabs,) = details.findChildren(QTabWidget)
         texts = {
             "events": "No events yet.",
+            "timeline": "No event with a time yet.",
             "items": "There is nothing here.",
             "result": "This task ended without a result.",
             "screenshots": "No screenshots.",
