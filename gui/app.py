@@ -24,10 +24,10 @@ from PySide6.QtCore import QEvent, QMetaMethod, QObject, Signal
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from engine.logging.logs import keep_owner_access, log_path, log_to_file, private_folder
+from engine.logging.logs import log_path, log_to_file, private_folder
 from engine.model.config import VERSION, Settings
 from engine.model.errors import EngineError
-from engine.model.process_limits import raise_open_files
+from engine.model.process_limits import keep_owner_access, raise_open_files
 from gui.context.preferences import Memory, Preferences, config_file
 from gui.desktop.launch_request import (
     SCHEME,

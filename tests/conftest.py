@@ -189,7 +189,7 @@ def kept_browser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if not _is_kept(request.node):
         kept_browser.end()
         return BrowserSession
-    monkeypatch.setattr("engine.service.engine.BrowserSession", kept_browser.KeptSession)
+    monkeypatch.setattr("engine.service.running_parts.BrowserSession", kept_browser.KeptSession)
     return kept_browser.KeptSession
 
 

@@ -22,7 +22,7 @@ SEAMS = {
     "playwright": ("engine/browser/",),
     "watchdog": ("engine/ledger/directory_watcher.py",),
     "filelock": (
-        *("engine/ledger/lock.py", "engine/ledger/lease.py"),
+        "engine/ledger/lock.py",
         "engine/browser/chromium/browser_download.py",  # one download at a time
     ),
     "qasync": ("gui/startup/loop.py", "gui/app.py"),
@@ -59,6 +59,7 @@ GUI_MAY_IMPORT = frozenset(
         "doctor",
         "doctor.third_party_licenses",
         "export.exporter",
+        "export.output",
         "export.table",
         "logging.logs",
         "model.blocked_places",
@@ -101,6 +102,7 @@ GUI_MAY_IMPORT = frozenset(
         "service.router.isolated_executor",
         "service.router.ledger_router",
         "service.commands",
+        "service.stop_plan",
         "text.messages",
         "text.words",
     }

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from engine.model import addresses
 from engine.model.errors import Problem
 from engine.model.records import ENVELOPE, ErrorInfo, Status
 
@@ -139,6 +138,8 @@ def allows(policy: object, url: str) -> bool:
     domains = defaulted(policy, envelope=False).get(DOMAINS)
     if not domains:
         return True
+    from engine.model import addresses  # few budgets limit the domains
+
     found = addresses.parse(url)
     host = "" if found is None else found.host.strip(".")
     return bool(host) and any(
@@ -174,6 +175,8 @@ def _limit(value: object) -> int | None:
 
 def _normalised_domain(host: str) -> str:
     """Normalise a domain for comparison: as a browser spells it, without outer dots."""
+    from engine.model import addresses  # as in `allows`
+
     host = host.strip().strip(".")
     return addresses.host_of(host) or host.lower()  # an invalid host equals none
 
@@ -430,3 +433,8 @@ def _event_summary(call: ToolCall, budget_status: BudgetStatus) -> str:
         if keys:
             return f"{summary} budget_{word}={','.join(keys)}"
     return summary
+
+
+def has_budget(meta: Mapping[str, Any]) -> bool:
+    """Return whether it is an envelope, or a task with its own policy."""
+    return meta.get("kind") == ENVELOPE or bool(meta.get("policy"))

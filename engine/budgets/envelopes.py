@@ -96,11 +96,6 @@ def state_of(meta: Mapping[str, Any], now_ms: float) -> EnvelopeState:
     )
 
 
-def has_budget(meta: Mapping[str, Any]) -> bool:
-    """Return whether it is an envelope, or a task with its own policy."""
-    return meta.get("kind") == ENVELOPE or bool(meta.get("policy"))
-
-
 def _text(meta: Mapping[str, Any], name: str) -> str:
     given = meta.get(name)
     return given if isinstance(given, str) else ""

@@ -13,13 +13,11 @@ import sys
 
 import click
 
-from engine.browser.chromium.locate import leave_bundle
-from engine.cli.calls import FAILED, KILLED, OK, print_json, refuse
+from engine.cli.exit_codes import FAILED, KILLED, OK
 from engine.cli.streams import discard_stdout, lost_output, repair_streams
-from engine.logging.logs import keep_owner_access, log_path
 from engine.model.display import display_lines
 from engine.model.errors import EngineError
-from engine.model.process_limits import raise_open_files
+from engine.model.process_limits import keep_owner_access, raise_open_files
 from engine.text.cli_messages import say
 
 log = logging.getLogger(__name__)
@@ -31,6 +29,8 @@ def main() -> None:
     raise_open_files()
     repair_streams()
     if getattr(sys, "frozen", False):
+        from engine.browser.chromium.locate import leave_bundle  # imports what finds a browser
+
         leave_bundle(os.environ)
     sys.exit(guarded())
 
@@ -49,6 +49,8 @@ def guarded() -> int:
         discard_stdout()
         return _output_failed(error)
     except Exception as error:
+        from engine.logging.logs import log_path
+
         log.exception("octask failed")
         name = type(error).__name__
         return _failed(say("unexpected", name=name), say("unexpected.log", path=log_path()))
@@ -64,6 +66,8 @@ def _run() -> int:
     except (click.Abort, KeyboardInterrupt):
         return KILLED
     except EngineError as error:
+        from engine.cli.calls import refuse  # as below, for errors alone
+
         refuse(error, as_json="--json" in sys.argv)
     except SystemExit as ended:
         if not isinstance(sys.stdout, io.TextIOWrapper):  # click's own, after a broken pipe
@@ -75,6 +79,8 @@ def _run() -> int:
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
     """Print a usage error, sanitised, because it quotes the user's input."""
     if as_json:
+        from engine.cli.calls import print_json  # it imports the ledger
+
         message = error.format_message()
         told = {"code": "bad_usage", "title": say("usage"), "message": message}
         print_json({"error": told}, indent=None)

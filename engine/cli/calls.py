@@ -16,13 +16,22 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 import msgspec
 
+from engine.cli.exit_codes import (
+    BAD_USAGE,
+    CANCELLED,
+    FAILED,
+    GUARD_REFUSED,
+    KILLED,
+    NOT_FOUND,
+    OK,
+    WAIT_TIMEOUT,
+)
 from engine.contracts.bulk_progress import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
-from engine.contracts.run_store import FOLDER as RUNS_FOLDER
 from engine.export.output import ExportStopped
 from engine.ledger.filesystem_checks import SILENT_WORDS, FolderProbe, is_missing, privacy_concerns
 from engine.ledger.record_store import NotAnId, RecordNotFound
@@ -40,60 +49,21 @@ from engine.model.errors import (
     LedgerNotThere,
     LedgerUnusable,
     NotATaskId,
+    QueryError,
     TaskNotFound,
     WaitTimeout,
 )
 from engine.model.ledger_ids import HERE
-from engine.model.records import Status, TaskRecord, TaskView
-from engine.query import QueryError, unknown_values
-from engine.service.commands import NotConfirmed
-from engine.service.engine import Engine
+from engine.model.records import RUNS_FOLDER, Status, TaskRecord, TaskView
+from engine.service.stop_plan import NotConfirmed
 from engine.text.cli_messages import say
 from engine.verbs import VERBS, Verb
 from engine.verbs.json_answers import described
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 ANSWER_S = 2.0  # a folder that has not answered by then is reported
-
-
-def _folder(given: str | Path) -> Path:
-    """Reject an empty path: an unset variable must not mean the working folder."""
-    if not str(given).strip():
-        raise click.BadParameter("give the name of a folder; this is empty")
-    return Path(given)
-
-
-def place_options(command: F) -> F:
-    """Add `--home`, `--root` and `--json` to a command, accepted before and after its name."""
-    for option in (
-        click.option(
-            "--json", "as_json", is_flag=True, help="Write JSON, for programs.", callback=_inherited
-        ),
-        click.option(
-            "--root",
-            type=_folder,
-            metavar="DIR",
-            help="The folder of the tasks.",
-            callback=_inherited,
-        ),
-        click.option(
-            "--home",
-            type=_folder,
-            metavar="DIR",
-            help="The folder of everything (tasks in HOME/tasks).",
-            callback=_inherited,
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def _inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Return the option's value, else the one before the command (`octask --root DIR list`)."""
-    if value or ctx.parent is None or param.name is None:
-        return value
-    return ctx.find_root().params.get(param.name, value)
 
 
 def settings_from(home: Path | None, root: Path | None) -> Settings:
@@ -164,8 +134,6 @@ def print_json(data: object, indent: int | None = 2) -> None:
 
 T = TypeVar("T")
 
-OK, FAILED, BAD_USAGE, CANCELLED, NOT_FOUND, WAIT_TIMEOUT, KILLED = 0, 1, 2, 3, 4, 124, 130
-GUARD_REFUSED = 5
 BY_STATUS: dict[str, int] = {
     Status.COMPLETED: OK,
     Status.FAILED: FAILED,
@@ -245,13 +213,15 @@ def _warn_missing_ledger(settings: Settings, error: TaskNotFound, as_json: bool)
 
 
 async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]], accepts: bool) -> T:
+    from engine.service.engine import Engine  # no help and no mistake in usage needs it
+
     engine = Engine(settings, accepts=accepts)
     await engine.open()
     try:
         return await work(engine)
     finally:
-        if engine.runs.notice:  # they end with this command: no other would say it
-            click.echo(display(engine.runs.notice), err=True)
+        if engine.notice:  # they end with this command: no other would say it
+            click.echo(display(engine.notice), err=True)
         await engine.close()
 
 
@@ -282,6 +252,10 @@ def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
 
 def warn_unknown_ledgers(query: str) -> None:
     """Warn if a query names another ledger: it finds nothing, but is valid."""
+    if not query:
+        return
+    from engine.query import unknown_values  # most calls have no query
+
     for one in unknown_values(query, {"root": (HERE,)}):
         click.echo(display(str(one)), err=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,12 +13,14 @@ from engine.cli.calls import call_on_all, exit_code, print_json
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.records import Status, TaskRecord, TaskView
-from engine.service.commands import REACHED, Fate, Plan, Stopped
-from engine.service.engine import Engine
+from engine.service.stop_plan import REACHED, Fate, Plan, Stopped
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs import Verb
 from engine.verbs.json_answers import changed_data, plan_data
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 _SKIPPED = {
     Fate.ENDED: "cancel.ended",
@@ -108,3 +110,6 @@ def _word(record: TaskRecord) -> str:
     if record.status == Status.CANCELLED:
         return Status.CANCELLED.value
     return say("cancel.already", status=record.status)
+
+
+RENDERERS: Final = {"cancel": cancel}

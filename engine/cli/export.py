@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import click
 import msgspec
@@ -21,14 +21,17 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.progress import Progress as Bars
 
 from engine.cli.calls import Interrupts, call, print_json
-from engine.export.exporter import Exported, ExportProgress
-from engine.export.output import remove_staged
+from engine.export.exporter import ExportProgress
+from engine.export.output import Exported, remove_staged
+from engine.kinds.traits import RECORDING_TRAITS
 from engine.model.config import Settings
 from engine.model.display import display, display_lines
-from engine.service.engine import Engine
 from engine.text.cli_messages import say
 from engine.verbs.model import Verb
 from engine.verbs.result_verbs import order_of
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 
 def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
@@ -138,3 +141,10 @@ def export_recording(
     if made.variables:
         names = display(", ".join(made.variables), 400)
         click.echo(say("recording.variables", names=names, task_id=made.task_id))
+
+
+RENDERERS: Final = {
+    "export": export,
+    "stop": stop,
+    f"{RECORDING_TRAITS.name} export": export_recording,
+}

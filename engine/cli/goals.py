@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.cli.calls import GUARD_REFUSED, call, json_text, print_json
+from engine.cli.calls import call, json_text, print_json
+from engine.cli.exit_codes import GUARD_REFUSED
 from engine.cli.show import now_ms
 from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.contracts.completing import whoami
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.records import TERMINAL
-from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs import Verb
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 LONGEST = 200  # characters of an external text on one line
 Lines = Callable[[Mapping[str, Any]], Iterator[str]]
@@ -199,7 +202,3 @@ LINES: dict[str, Lines] = {
     **{f"task-run {verb}": _run for verb in ("start", "get", "update", "checkpoint", "needs-help")},
 }
 RENDERERS = {**dict.fromkeys(LINES, answer), "complete": complete, "contract check": check}
-GROUPS = {
-    "contract": "Say what a repetitive task has to do, and record what it did.",
-    "task-run": "Keep goals that one or many tasks work for.",
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -13,11 +13,13 @@ from engine.cli.show import now_ms
 from engine.ledger.hold import read_hold
 from engine.model.config import Settings
 from engine.model.records import Hold
-from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs.hold_verbs import HoldAnswer
 from engine.verbs.model import Verb
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 
 def hold(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
@@ -73,3 +75,6 @@ def waiting_line(engine: Engine, task_ids: list[str]) -> str:
         return ""
     kept = [one for one in task_ids if one not in found.released and executor.waits(one)]
     return f"{hold_line(found)} {say('hold.waits', task_id=kept[0])}" if kept else ""
+
+
+RENDERERS: Final = {"hold": hold, "release": release}

@@ -14,7 +14,9 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.progress import Progress as Bars
 
 from engine.browser.chromium.locate import locate
-from engine.cli.calls import OK, Interrupts, bare_settings, place_options, print_json, refuse
+from engine.cli.calls import Interrupts, bare_settings, print_json, refuse
+from engine.cli.exit_codes import OK
+from engine.cli.options import place_options
 from engine.logging.logs import log_to_file
 from engine.model.errors import BrowserDownloadCancelled, BrowserMissing, EngineError
 from engine.text.cli_messages import say

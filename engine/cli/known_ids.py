@@ -16,16 +16,22 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from engine.contracts import contract_store, run_store, task_run_folders
-from engine.kinds.registry import KINDS
 from engine.ledger.reader import LedgerReader
-from engine.ledger.record_store import RecordNotFound
+from engine.ledger.record_store import RUN_ID, RecordNotFound
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import AmbiguousId, EngineError, LedgerMissing, TaskNotFound
-from engine.model.records import ENVELOPE, Status, TaskRecord
-from engine.query import completion
-from engine.schedules import schedule_store
+from engine.model.kind_traits import TRAITS
+from engine.model.records import (
+    CONTRACTS_FOLDER,
+    ENVELOPE,
+    RUNS_FOLDER,
+    SCHEDULES_FOLDER,
+    TASK_RUN,
+    TASK_RUNS_FOLDER,
+    Status,
+    TaskRecord,
+)
 
 MOST_NAMED: Final = 10  # candidates in an error
 MOST_OFFERED: Final = 200  # ids in a completion
@@ -62,10 +68,10 @@ class _Store:
 
 
 _TASKS: Final = _Store("task", "")
-_CONTRACTS: Final = _Store("contract", contract_store.FOLDER, ending=".json")
-_TASK_RUNS: Final = _Store("task run", task_run_folders.FOLDER)
-_RUNS: Final = _Store("run", run_store.FOLDER, run_store.RUN_ID, ".json")
-_SCHEDULES: Final = _Store("schedule", schedule_store.FOLDER, ending=".json", in_ledger=True)
+_CONTRACTS: Final = _Store("contract", CONTRACTS_FOLDER, ending=".json")
+_TASK_RUNS: Final = _Store("task run", TASK_RUNS_FOLDER)
+_RUNS: Final = _Store("run", RUNS_FOLDER, RUN_ID, ".json")
+_SCHEDULES: Final = _Store("schedule", SCHEDULES_FOLDER, ending=".json", in_ledger=True)
 
 # By the name of a parameter; `run_id` depends on the command.
 _OF_PARAM: Final[Mapping[str, tuple[_Store, ...]]] = {
@@ -142,12 +148,17 @@ def complete_param(
     if stores:
         return _ids(ctx, stores, incomplete)
     if name == "kind":
-        return _plain((*KINDS, ENVELOPE), incomplete)
+        return _plain((*_kinds(), ENVELOPE), incomplete)
     if name == "status" and command in ("list", "prune"):
         return _plain([status.lower() for status in Status], incomplete.lower())
     if name in ("query", "all_matching"):
         return _conditions(incomplete)
     return []
+
+
+def _kinds() -> list[str]:
+    """Return the kinds that can be started here, by their traits: the registry imports them all."""
+    return [name for name in TRAITS if name not in (ENVELOPE, TASK_RUN)]
 
 
 def _plain(values: Any, incomplete: str) -> list[CompletionItem]:
@@ -188,6 +199,8 @@ def _described(settings: Settings, ids: list[str]) -> dict[str, str]:
 
 
 def _conditions(incomplete: str) -> list[CompletionItem]:
-    done = completion(incomplete, len(incomplete), {"kind": KINDS}, offer_all=True)
+    from engine.query import completion  # no other completion needs the filter language
+
+    done = completion(incomplete, len(incomplete), {"kind": _kinds()}, offer_all=True)
     before = incomplete[: done.start]
     return [CompletionItem(before + one.text, help=one.help or None) for one in done.offers]

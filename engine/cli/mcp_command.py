@@ -14,11 +14,11 @@ import click
 from engine.cli.calls import (
     MAX_SHOWN,
     exit_code,
-    place_options,
     print_json,
     refuse,
     settings_from,
 )
+from engine.cli.options import place_options
 from engine.cli.trust_options import trust_options, trusting
 from engine.model import redact
 from engine.model.config import Settings

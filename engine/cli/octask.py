@@ -1,75 +1,26 @@
-"""Commands of octask: generated from the verb table, and others with their own output."""
+"""Commands of octask, each with its help and the module that it is loaded from on use.
+
+Only the command that runs is imported: every kind, the browser's session and the servers cost
+several times as much CPU as click, and `--help`, `--version` and completion need none of them.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Callable, Mapping
-from contextlib import aclosing
-from pathlib import Path
-from typing import Any
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any, Final
 
 import click
 
-from engine.cli import goals, runs, schedules_command, show, task_facts
-from engine.cli.calls import (
-    CANCELLED,
-    Interrupts,
-    await_answer,
-    bare_settings,
-    call,
-    call_on_all,
-    place_options,
-    plainly,
-    print_json,
-    refuse,
-    settings_from,
-    status_code,
-    warn_unknown_ledgers,
-)
-from engine.cli.cancel import cancel
-from engine.cli.export import export, stop
-from engine.cli.export import export_recording as export_recording
-from engine.cli.hold import hold, hold_line, release
-from engine.cli.install_browser_command import install_browser
-from engine.cli.known_ids import complete_param, whole_ids
-from engine.cli.mcp_command import mcp
-from engine.cli.prune import prune
-from engine.cli.rerun_commands import rerun, retry
-from engine.cli.resume_command import resume
-from engine.cli.run import run
-from engine.cli.serve_command import serve
-from engine.cli.start import Moment, Number, start
-from engine.cli.watch_command import watch
-from engine.cli.worker import worker
-from engine.doctor import Finding, Report, examine
-from engine.doctor.verification import verification
-from engine.kinds.registry import KINDS
-from engine.logging.logs import log_to_file
+from engine.cli.command_groups import LazyGroup
+from engine.cli.exit_codes import EXIT_CODES
+from engine.cli.options import place_options
+from engine.kinds.traits import RECORDING_TRAITS
 from engine.model.build_info import build_info
-from engine.model.config import Settings
-from engine.model.errors import EngineError, TaskUnreadable
-from engine.model.records import Hold, TaskId, TaskView, Unreadable
-from engine.service.engine import Engine
-from engine.text.cli_messages import say
-from engine.verbs import VERBS, Param, Verb
-from engine.verbs.json_answers import task_data, tasks_data
-
-EXIT_CODES = """\b
-Exit codes:
-    0  the task COMPLETED, or the command did what it was asked
-    1  the task FAILED, or the command was refused or failed
-    2  the request has mistakes; nothing was started or changed
-    3  the task was CANCELLED
-    4  there is no such task
-    5  a completion was refused: items are missing
-  124  `wait` ran out of time; the task goes on
-  130  ended by a second Ctrl-C
-"""
 
 
 @click.group(
-    cls=runs.SummaryGroup,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXIT_CODES,
 )
@@ -79,233 +30,112 @@ def octask(**_: Any) -> None:
     """Start, watch and stop browser tasks of the ledger under ~/.openchrome/tasks."""
 
 
-def resolve(home: Path | None, root: Path | None, as_json: bool) -> Settings:
-    """Return the settings for the options, or exit with an error."""
-    try:
-        return settings_from(home, root)
-    except EngineError as error:
-        refuse(error, as_json=as_json)
-
-
-_BARE = "bare_"
-
-
-def _command(verb: Verb) -> click.Command:
-    def run(home: Path | None, root: Path | None, as_json: bool, **given: Any) -> None:
-        settings = resolve(home, root, as_json)
-        try:
-            whole = whole_ids(verb.name, settings, _named(verb, given))
-        except EngineError as error:
-            refuse(error, as_json=as_json)
-        RENDERERS.get(verb.name, plainly)(verb, settings, whole, as_json)
-
-    params = [_param(param) for param in verb.public]
-    params += [_bare(param) for param in verb.public if param.bare]
-    name = verb.name.rpartition(" ")[2]
-    command = click.Command(name, params=list(params), callback=run, help=verb.help)
-    return place_options(command)
-
-
-def _add(verb: Verb) -> None:
-    """Add a verb: `contract start` becomes `start` in the group `contract`."""
-    head, _, _ = verb.name.rpartition(" ")
-    group: click.Group = octask
-    if head:
-        found = octask.commands.get(head)
-        group = found if isinstance(found, click.Group) else runs.Group(head, help=GROUPS.get(head))
-        octask.add_command(group)
-    group.add_command(_command(verb))
-
-
-# Help of the verb groups in `octask --help`.
-GROUPS: dict[str, str] = {
-    **{name: kind.verbs_help for name, kind in KINDS.items() if kind.verbs_help},
-    **goals.GROUPS,
-    **runs.GROUPS,
-    **schedules_command.GROUPS,
+# Name -> where the command is, and its help.
+COMMANDS: Final = {
+    "_worker": ("worker:worker", "Take one task from standard input and run it to its end."),
+    "doctor": (
+        "doctor_command:doctor",
+        "Look at browser, ledger, locks, limits and versions; a report to copy.",
+    ),
+    "install-browser": (
+        "install_browser_command:install_browser",
+        "Download Chromium for this program.",
+    ),
+    "mcp": ("mcp_command:mcp", "Serve the tools to an MCP host on standard input and output."),
+    "rerun": ("rerun_commands:rerun", "Start a task's request once more, as a new task."),
+    "resume": (
+        "resume_command:resume",
+        "Start a new crawl that keeps the pages of a stopped one and goes on from there.",
+    ),
+    "retry": ("rerun_commands:retry", "Start a new task over what failed in an ended one."),
+    "run": ("run:run", "Run command tasks from JSON files; `-` reads standard input."),
+    "serve": (
+        "serve_command:serve",
+        "Serve HTTP, WebSocket and MCP to programs of this machine, until Ctrl-C.",
+    ),
+    "start": ("start:start", "Start a task; URL is where it begins."),
+    "watch": (
+        "watch_command:watch",
+        "Show all tasks and keep the list up to date, until Ctrl-C.",
+    ),
 }
+# Name of a verb, or of a group of verbs -> the modules of its verbs and of their output, and help.
+VERBS: Final = {
+    "cancel": ("task_verbs", "cancel", "Ask tasks to stop; what they have finished is kept."),
+    "complete": (
+        "contract_verbs",
+        "goals",
+        "Call a task run, an envelope or a running crawl complete, if its contract allows.",
+    ),
+    "contract": (
+        "contract_verbs",
+        "goals",
+        "Say what a repetitive task has to do, and record what it did.",
+    ),
+    "export": (
+        "result_verbs",
+        "export",
+        "Write what a task found as a table or report: pages, actions, commands.",
+    ),
+    "finish": ("contract_verbs", "runs", "End an envelope permanently."),
+    "get": ("task_verbs", "task_commands", "Show one task."),
+    "hold": (
+        "hold_verbs",
+        "hold",
+        "Hold new starts: waiting tasks stay in the queue, running ones go on.",
+    ),
+    "list": ("task_verbs", "task_commands", "List tasks, newest first."),
+    "prune": (
+        "result_verbs",
+        "prune",
+        "Remove ended tasks: shows what would go; with --yes it goes to the trash.",
+    ),
+    "reap": ("task_verbs", "task_commands", "End what dead processes left behind."),
+    RECORDING_TRAITS.name: ("result_verbs", "export", RECORDING_TRAITS.verbs_help),
+    "release": (
+        "hold_verbs",
+        "hold",
+        "Start waiting tasks again after a hold; with ids, only these, and the hold stays.",
+    ),
+    "runs": ("run_verbs", "runs", "Lifecycle records of runs; alone it lists them."),
+    "schedules": (
+        "schedule_verbs",
+        "schedules_command",
+        "Repeat tasks by a rule; alone it lists the schedules.",
+    ),
+    "stop": (
+        "result_verbs",
+        "export",
+        "Stop a recording: it ends COMPLETED, with everything that was recorded.",
+    ),
+    "task-run": ("contract_verbs", "goals", "Keep goals that one or many tasks work for."),
+    "update": (
+        "contract_verbs",
+        "runs",
+        "Say in which phase an envelope is, or leave a note; nothing is executed.",
+    ),
+    "wait": ("task_verbs", "task_commands", "Wait until a task has ended."),
+}
+# Group of verbs -> its commands that are no verbs of the command line.
+MORE: Final = {"schedules": ("schedules_command:add",)}
 
 
-SINCE_HELP = "created since: 1d or 2h ago, 2026-03-01, 2026-03-01T08:30, or ms since 1970"
+def _command(place: str) -> click.Command:
+    found: click.Command = resolve_name(f"engine.cli.{place}")
+    return found
 
 
-def _param(param: Param) -> click.Parameter:
-    many = param.shape in ("many", "items")
-    if param.positional:
-        nargs, shown = (-1, "ID...") if many else (1, "ID")
-        return click.Argument(
-            [param.name],
-            nargs=nargs,
-            required=param.required,
-            metavar=shown,
-            shell_complete=complete_param,
-        )
-    option = [f"-{param.short}"] if param.short else []
-    option.append("--" + param.name.replace("_", "-"))
-    if param.shape == "flag":
-        return click.Option(option, is_flag=True, help=param.help)
-    kind: click.ParamType[Any] | type = Number(min=0) if param.shape == "number" else str
-    told = param.help
-    if param.name == "since":
-        kind, told = Moment(), SINCE_HELP
-    return click.Option(
-        option,
-        type=kind,
-        multiple=many,
-        default=None if many else param.default,
-        help=told,
-        show_default=param.default is not None,
-        shell_complete=complete_param,
+def _verb_command(name: str, verbs: str, output: str, help_: str) -> click.Command:
+    found: click.Command = resolve_name("engine.cli.verb_commands:verb_command")(
+        name, resolve_name(f"engine.verbs.{verbs}"), f"engine.cli.{output}", help_
     )
+    for place in MORE.get(name, ()):
+        assert isinstance(found, click.Group)
+        found.add_command(_command(place))
+    return found
 
 
-def _bare(param: Param) -> click.Parameter:
-    """Build the positional form of an option, as in `task-run start GOAL`."""
-    return click.Argument([_BARE + param.name], required=False, metavar=f"[{param.name.upper()}]")
-
-
-def _named(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
-    for name in (param.name for param in verb.params if param.bare):
-        bare = given.pop(_BARE + name)
-        if bare is not None and given[name] is not None:
-            raise click.UsageError(f"The {name} was given twice: {bare!r} and --{name}.")
-        given[name] = given[name] if bare is None else bare
-    return given
-
-
-def _list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    async def read(engine: Engine) -> tuple[list[TaskView], Hold | None]:
-        return await verb.call(engine, given), await engine.start_hold.read()
-
-    views, held = call_on_all(settings, read, as_json=as_json)
-    if as_json:
-        print_json(tasks_data(views, held))
-        return
-    warn_unknown_ledgers(given["query"] or "")
-    show.table(views, str(settings.root))
-    if held is not None:  # a pipe has rows alone
-        line = f"{hold_line(held)} {say('hold.way_out')}"
-        click.echo(line, err=not sys.stdout.isatty())
-
-
-def _get(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    wanted = {"result": given["result"], "events": given["events"]}
-
-    async def get(engine: Engine) -> None:
-        view = await verb.call(engine, given)
-        if as_json:
-            await show.task_json(engine, await task_data(engine, view), view.task_id, **wanted)
-            return
-        await show.task(engine, view, await task_facts.fact_lines(engine, view), **wanted)
-
-    call(settings, get, as_json=as_json)
-
-
-def _wait(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    async def wait(engine: Engine) -> TaskView:
-        return await engine.tasks.get((await verb.call(engine, given)).task_id)
-
-    view = call(settings, wait, as_json=as_json)
-    show.ended(view, as_json)
-    sys.exit(status_code(view))
-
-
-def _reap(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
-    unjudged: dict[TaskId, str] = {}
-
-    async def reap(engine: Engine) -> tuple[list[TaskView], tuple[EngineError, ...], int]:
-        records = await verb.call(engine, given)
-        views = [await engine.tasks.get(record.task_id) for record in records]
-        left = engine.commands.unreaped
-        # Unreadable tasks are listed as such: they are no longer orphans that could be ended.
-        named = [str(one.fields["task_id"]) for one in left if isinstance(one, TaskUnreadable)]
-        entries = [(await engine.tasks.get(task_id)).entry for task_id in named]
-        unjudged.update(engine.commands.unjudged)
-        return views, left, len(left) - sum(isinstance(one, Unreadable) for one in entries)
-
-    views, left, failed = call_on_all(settings, reap, accepts=verb.accepts, as_json=as_json)
-    show.reaped(views, left, unjudged, as_json)
-    sys.exit(1 if failed else 0)
-
-
-RENDERERS: dict[str, Callable[[Verb, Settings, Mapping[str, Any], bool], None]] = {
-    "list": _list,
-    "get": _get,
-    "cancel": cancel,
-    "hold": hold,
-    "release": release,
-    "wait": _wait,
-    "reap": _reap,
-    "export": export,
-    "stop": stop,
-    "recording export": export_recording,
-    "prune": prune,
-    **goals.RENDERERS,
-    **runs.RENDERERS,
-    **schedules_command.RENDERERS,
-}
-
-
-@octask.command()
-@click.option(
-    "--verify",
-    is_flag=True,
-    help="Start, list, cancel, kill and wait for crawls in a temporary folder.",
-)
-@place_options
-def doctor(home: Path | None, root: Path | None, as_json: bool, verify: bool) -> None:
-    """Look at browser, ledger, locks, limits and versions; a report to copy."""
-    try:
-        settings = bare_settings(home, root)
-        if not verify:
-            await_answer(settings)
-    except EngineError as error:
-        refuse(error, as_json=as_json)
-    report = _verified(settings, as_json) if verify else examine(settings)
-    if as_json:
-        print_json(report.data())
-    elif not verify:
-        click.echo(report.text())
-    sys.exit(0 if report.healthy else 1)
-
-
-def _verified(settings: Settings, as_json: bool) -> Report:
-    """Verify the ledger, and print each step when it has ended.
-
-    Ctrl-C ends it after the current step, so that no process of it is left.
-    """
-    found: list[Finding] = []
-
-    async def verify() -> str:
-        async with aclosing(verification(settings)) as steps:
-            with Interrupts(lambda: None) as interrupts:
-                async for step in steps:
-                    found.append(step)
-                    if not as_json:
-                        click.echo(step.line())
-                    if interrupts.cause:
-                        break
-                return interrupts.cause
-
-    log_to_file()
-    if asyncio.run(verify()):
-        sys.exit(CANCELLED)
-    return Report(tuple(found))
-
-
-octask.add_command(run)
-octask.add_command(start)
-octask.add_command(rerun)
-octask.add_command(serve)
-octask.add_command(retry)
-octask.add_command(resume)
-octask.add_command(watch)
-octask.add_command(worker)
-octask.add_command(mcp)
-octask.add_command(install_browser)
-for _verb in VERBS.values():
-    if "cli" in _verb.faces:
-        _add(_verb)
-_schedules = octask.commands["schedules"]
-assert isinstance(_schedules, click.Group)
-_schedules.add_command(schedules_command.add)
+for _name, (_place, _help) in COMMANDS.items():
+    octask.add_later(_name, _help, partial(_command, _place))
+for _name, (_verbs, _output, _help) in VERBS.items():
+    octask.add_later(_name, _help, partial(_verb_command, _name, _verbs, _output, _help))

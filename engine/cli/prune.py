@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -14,7 +14,6 @@ from engine.cli.calls import Interrupts, call_on_all, print_json
 from engine.cli.show import now_ms
 from engine.model.config import Settings
 from engine.model.display import display
-from engine.service.engine import Engine
 from engine.service.pruning import Ended, Preview, Pruned
 from engine.text import words
 from engine.text.cli_messages import say
@@ -22,6 +21,9 @@ from engine.text.words import size_words
 from engine.verbs.json_answers import described
 from engine.verbs.model import Verb, read
 from engine.verbs.result_verbs import prune as let_go
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 
 def prune(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
@@ -86,3 +88,6 @@ def _report(found: Pruned, given: Mapping[str, Any]) -> None:
         click.echo(display(f"{refused.error} {refused.error.advice}"), err=True)
     told = "prune.done.delete" if given["delete"] else "prune.done.trash"
     click.echo(say(told, number=len(found.gone), size=size_words(found.size_bytes)), err=True)
+
+
+RENDERERS: Final = {"prune": prune}

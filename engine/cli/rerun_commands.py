@@ -8,23 +8,26 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
 
-from engine.cli.calls import call, place_options, print_json, refuse, settings_from
+from engine.cli.calls import call, print_json, refuse, settings_from
 from engine.cli.hold import note_hold
 from engine.cli.known_ids import complete_param, whole_task_id
+from engine.cli.options import place_options
 from engine.cli.run_files import allow_files_option, check_folder, read_variables
 from engine.cli.start import follow
 from engine.model.config import Settings
 from engine.model.errors import EngineError
-from engine.service.engine import Engine
 from engine.service.rerun import Asked
 from engine.service.worker_process import detach
 
-Read = Callable[[Engine], Awaitable[Asked]]
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
+
+Read = Callable[["Engine"], Awaitable[Asked]]
 
 
 def rerun_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,7 +15,6 @@ from engine.cli.calls import (
     Interrupts,
     call,
     exit_code,
-    place_options,
     print_json,
     refuse,
     settings_from,
@@ -23,19 +22,22 @@ from engine.cli.calls import (
 )
 from engine.cli.cancel import is_interactive
 from engine.cli.known_ids import complete_param, whole_task_id
-from engine.cli.start import LOOK_S, Number, follow, print_obstacle, print_refusal, report
+from engine.cli.options import Number, place_options
+from engine.cli.start import LOOK_S, follow, print_obstacle, print_refusal, report
 from engine.cli.streams import keep_task_without_reader
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments
 from engine.model.records import TaskRecord, TaskView
-from engine.service.commands import NotConfirmed
-from engine.service.engine import Engine
 from engine.service.resuming import ResumeFate, ResumePlan
+from engine.service.stop_plan import NotConfirmed
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs.json_answers import changed_data
 from engine.verbs.task_verbs import QUERY_HELP, choice_problem
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 Begun = tuple[list[TaskRecord], list[EngineError]]
 

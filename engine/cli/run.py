@@ -13,25 +13,16 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.interact.command_uploads import Uploads
-from engine.cli.calls import (
-    BY_STATUS,
-    CANCELLED,
-    FAILED,
-    OK,
-    Interrupts,
-    call,
-    place_options,
-    print_json,
-    refuse,
-    settings_from,
-)
+from engine.cli.calls import BY_STATUS, Interrupts, call, print_json, refuse, settings_from
+from engine.cli.exit_codes import CANCELLED, FAILED, OK
 from engine.cli.hold import note_hold
+from engine.cli.options import place_options
 from engine.cli.progress import CommandLines, lines_for
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.start import print_obstacle, print_refusal
@@ -49,9 +40,11 @@ from engine.model.errors import (
     TaskUnreadable,
 )
 from engine.model.records import TaskRecord
-from engine.service.engine import Engine
 from engine.service.worker_process import detach
 from engine.text.cli_messages import say
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 # In addition to the characters that `display_lines` replaces.
 _NOT_XML: Final = re.compile("[\ufffe\uffff]")

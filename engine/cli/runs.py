@@ -5,55 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from engine.cli.calls import call, print_json
 from engine.cli.show import now_ms
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.records import TaskView, Unreadable
-from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs import Verb
 from engine.verbs.json_answers import view_data
 
-GROUPS: Final = {"runs": "Lifecycle records of runs; alone it lists them."}
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from engine.service.engine import Engine
+
 COLUMNS: Final = ("runId", "status", "startedAt", "completedAt", "route", "agentId", "taskThreadId")
 TITLES: Final = ("Run", "Status", "Started", "Duration", "Via", "Agent", "Task")
 SHOWN: Final = 80  # characters of one value in a table
-
-
-class SummaryGroup(click.Group):
-    """Group whose help has the whole first sentence of each command."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands; a long sentence continues on the next line."""
-        shown = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        rows = [
-            (name, command.get_short_help_str(limit=1_000))
-            for name, command in shown.items()
-            if command is not None and not command.hidden
-        ]
-        if rows:
-            with formatter.section("Commands"):
-                formatter.write_dl(rows)
-
-
-class Group(SummaryGroup):
-    """Group of commands; without a command it runs `list`, if it has one."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        named = args and (args[0] in self.commands or not args[0].startswith("-"))
-        asks_help = any(arg in ctx.help_option_names for arg in args)
-        if "list" in self.commands and not named and not asks_help:
-            args = ["list", *args]
-        return super().parse_args(ctx, args)
 
 
 def runs_list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:
@@ -67,6 +40,8 @@ def runs_list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json:
     elif not found:
         click.echo(say("runs.none"))
     else:
+        from rich.console import Console  # a pipe gets no table
+
         Console().print(_table(found))
 
 
@@ -90,6 +65,9 @@ def _cells(run: Mapping[str, Any]) -> list[str]:
 
 def _table(found: list[dict[str, Any]]) -> Table:
     """Build the table with local times, and a duration instead of the end time."""
+    from rich.table import Table
+    from rich.text import Text
+
     made, now = Table(box=None, pad_edge=False, header_style="bold"), now_ms()
     for title in TITLES:
         made.add_column(title, no_wrap=title not in ("Run", "Agent"), overflow="fold")

@@ -5,22 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from engine.cli.calls import (
-    BY_STATUS,
-    FAILED,
-    Interrupts,
-    call,
-    lines,
-    place_options,
-    print_json,
-    refuse,
-    settings_from,
-)
+from engine.cli.calls import BY_STATUS, Interrupts, call, lines, print_json, refuse, settings_from
+from engine.cli.exit_codes import FAILED
 from engine.cli.known_ids import complete_param, whole_task_id
+from engine.cli.options import place_options
 from engine.cli.show import changes_of, ended, now_ms
 from engine.cli.start import (
     Start,
@@ -37,16 +29,18 @@ from engine.model.records import Status, TaskRecord, TaskView, Unreadable
 from engine.schedules.schedule import MINUTE_MS, Schedule
 from engine.schedules.schedule_words import name_words, rule_words, skip_words
 from engine.service import drafts
-from engine.service.engine import Engine
 from engine.service.rerun import Asked
 from engine.service.schedules import Started
 from engine.text import words
 from engine.text.cli_messages import say
-from engine.verbs import VERBS, Caller, Verb
+from engine.verbs import Caller, Verb
 from engine.verbs.json_answers import view_data
 from engine.verbs.schedule_verbs import NOTIFY, OPTIONS, RULE, started_data
+from engine.verbs.verb_table import VERBS
 
-GROUPS: Final = {"schedules": "Repeat tasks by a rule; alone it lists the schedules."}
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
+
 LONGEST: Final = 300  # characters of an external text on one line
 _NAMES: Final = tuple(param.name for param in (*RULE, *OPTIONS))
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.cli.calls import OK, Interrupts, place_options, print_json, refuse, settings_from
+from engine.cli.calls import Interrupts, print_json, refuse, settings_from
+from engine.cli.exit_codes import OK
+from engine.cli.options import place_options
 from engine.cli.trust_options import trust_options, trusting
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings

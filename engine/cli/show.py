@@ -8,13 +8,10 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from engine.cli.calls import json_text, print_json
 from engine.ledger import holes
@@ -24,11 +21,15 @@ from engine.model.errors import EngineError
 from engine.model.records import RunChanges, TaskEvent, TaskId, TaskRecord, TaskView, Unreadable
 from engine.model.status import moment, standing, updated_at
 from engine.results.findings import is_json
-from engine.service.engine import Engine
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.text.messages import ENGLISH
 from engine.verbs.json_answers import changed_data, view_data
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from engine.service.engine import Engine
 
 CHECKED_BYTES = 64 * 1024 * 1024  # a larger result is copied unchecked
 COPIED_CHARS = 64 * 1024
@@ -58,11 +59,16 @@ def table(views: Sequence[TaskView], root: str) -> None:
     if not views:
         click.echo(say("list.none", root=root))
         return
+    from rich.console import Console  # a pipe gets no table
+
     Console().print(rich_table(views))
 
 
 def rich_table(views: Iterable[TaskView]) -> Table:
     """Build the table of `list` and `watch`; it has changes only while a task has some."""
+    from rich.table import Table
+    from rich.text import Text
+
     views = list(views)
     changes = [words.changes(changes_of(view)) for view in views]
     made = Table(box=None, pad_edge=False, header_style="bold", expand=True)

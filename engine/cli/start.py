@@ -11,9 +11,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -22,7 +21,6 @@ from msgspec import to_builtins
 from engine.cli.calls import (
     Interrupts,
     call,
-    place_options,
     print_json,
     refuse,
     settings_from,
@@ -30,6 +28,7 @@ from engine.cli.calls import (
 )
 from engine.cli.hold import note_hold, waiting_line
 from engine.cli.known_ids import complete_param, whole_ids
+from engine.cli.options import place_options
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.streams import keep_task_without_reader
@@ -48,14 +47,15 @@ from engine.model.errors import (
 )
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView, Units, Unreadable
-from engine.query import span_ms
 from engine.service.admission import Terms, admit, check_envelope
-from engine.service.engine import Engine
 from engine.service.forms import Input, inputs, kind_forms
 from engine.service.worker_process import detach
 from engine.text import words
 from engine.text.cli_messages import say
 from engine.verbs.json_answers import view_data
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 OF_JSON: Final[Mapping[str, dict[str, Any]]] = {
     "--args": {"max_pages": 5},
@@ -80,43 +80,6 @@ def json_example(option: str, given: str) -> str:
     if option == "--contract" and short and all(one and one.isprintable() for one in names):
         value = {"items": names} if not set(given) & set('{}[]"') else value
     return f"{option} {as_typed(json.dumps(value, ensure_ascii=False))}"
-
-
-class Number(click.IntRange):
-    """Whole number whose error message has an example."""
-
-    name = "integer"
-    example = 30
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number, or raise `BadParameter` with an example."""
-        try:
-            int(value)
-        except ValueError:
-            option = param.opts[-1] if param is not None else ""
-            said = f"{value!r} is not a whole number. For example: {option} {self.example}"
-            self.fail(said, param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class Moment(click.ParamType[int]):
-    """Time in ms since 1970, typed so, as a length of time before now, or as ISO 8601."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the time, or raise `BadParameter` with examples."""
-        if isinstance(value, int):
-            return value
-        if value.isascii() and value.isdigit():
-            return int(value[:16])
-        if (ago_ms := span_ms(value)) is not None:
-            return max(0, int(time.time() * 1000 - ago_ms))
-        try:
-            return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
-        except (ValueError, OverflowError, OSError):
-            said = f"{value!r} is no time. For example: 1d, 2h30m, 2026-03-01 or 2026-03-01T08:30"
-            self.fail(said, param, ctx)
 
 
 # Options for the terms of a start: budgets, contract and ownership.

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.budgets.envelopes import EnvelopeState
-from engine.cli.goals import contract_lines
-from engine.cli.progress import CommandLines, failure_lines
-from engine.contracts.contract_progress import contract_data
+from engine.budgets import has_budget
 from engine.model.blocked_places import Refusals, refusal
 from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.records import EngineFields, TaskRecord, TaskView
 from engine.model.status import moment
-from engine.service.engine import Engine
 from engine.text import messages, words
 from engine.text.cli_messages import say
 from engine.text.words import clock
+
+if TYPE_CHECKING:
+    from engine.budgets.envelopes import EnvelopeState
+    from engine.service.engine import Engine
 
 # Budgets of a task in `octask get`.
 
@@ -74,11 +74,15 @@ async def fact_lines(engine: Engine, view: TaskView) -> list[str]:
     if ours.contract_id:
         lines += await _contract(engine, ours.contract_id)
     lines += await _refused(engine, view.task_id)
+    if not has_budget(await engine.tasks.meta(view.task_id)):
+        return lines
     budgets = await engine.contracts.budgets(view.task_id)
     return lines if budgets is None else [*lines, *budget_lines(budgets)]
 
 
 async def _contract_data(engine: Engine, contract_id: str) -> dict[str, Any]:
+    from engine.contracts.contract_progress import contract_data  # most tasks have none
+
     return contract_data(await asyncio.to_thread(engine.goals.contracts.get, contract_id))
 
 
@@ -87,6 +91,8 @@ async def _contract(engine: Engine, contract_id: str) -> list[str]:
         found = await _contract_data(engine, contract_id)
     except EngineError as error:
         return [_fact_line("contract", str(error))]
+    from engine.cli.goals import contract_lines  # as above
+
     first, *rest = contract_lines(found)
     return [_fact_line("contract", first), *rest]
 
@@ -101,6 +107,8 @@ async def _commands(engine: Engine, task_id: str) -> list[str]:
 
 def _each(task: Mapping[str, Any]) -> Iterator[str]:
     """Yield each command with its state."""
+    from engine.cli.progress import CommandLines, failure_lines  # imports the bars of rich
+
     yield say("field.commands")
     lines = CommandLines(several=False)
     for number, command in enumerate(task["commands"]):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.contracts import contract_store, task_run_folders
 from engine.contracts.bulk_progress import Guard, guard
 from engine.contracts.completing import (
     Completing,
@@ -26,7 +25,14 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.machine import wall_ms
 from engine.model.errors import EngineError, TaskUnreadable
 from engine.model.lifecycle import TASK_RUN
-from engine.model.records import ENVELOPE, TERMINAL, Status, TaskRecord
+from engine.model.records import (
+    CONTRACTS_FOLDER,
+    ENVELOPE,
+    TASK_RUNS_FOLDER,
+    TERMINAL,
+    Status,
+    TaskRecord,
+)
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +129,7 @@ class Goals:
     """
 
     def __init__(self, home: Path, ledger: Callable[[], Ledger]) -> None:
-        self.folders = (home / contract_store.FOLDER, home / task_run_folders.FOLDER)
+        self.folders = (home / CONTRACTS_FOLDER, home / TASK_RUNS_FOLDER)
         self._ledger = ledger
         self._counted: dict[str, tuple[tuple[int, ...], Guard]] = {}
         self._contract_store = Contracts(home, wall_ms)

@@ -32,6 +32,7 @@ from engine.ledger import journal, meta
 from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable, writing
 from engine.ledger.lock import TIMEOUT_S
 from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnreadable, stage
+from engine.model.records import CONTRACTS_FOLDER
 
 # Item log: the latest state of every item, which keeps the counts exact.
 #
@@ -195,7 +196,6 @@ def _digest(item: str) -> bytes:
     return blake2b(item.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-FOLDER: Final = "progress-contracts"
 CAP: Final = 16 * MIB  # three lists of 500 entries with 3,072 characters each, all escaped
 OURS: Final = "engine"  # key of this program's fields
 MISSING_NAMED: Final = 100
@@ -227,7 +227,7 @@ class Contracts:
     """
 
     def __init__(self, home: Path, now_ms: Clock) -> None:
-        self.record_store = RecordStore(home / FOLDER, "contract", cap=CAP)
+        self.record_store = RecordStore(home / CONTRACTS_FOLDER, "contract", cap=CAP)
         self._now_ms = now_ms
         self._logs: dict[str, ItemLog] = {}
         self._guard = threading.Lock()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,11 +20,11 @@ from engine.contracts.bulk_progress import Note
 from engine.contracts.completing import Completing
 from engine.contracts.contract_requests import REASON, TEXT, Start, Update
 from engine.contracts.contract_store import Contracts
-from engine.kinds.context import StopReason
 from engine.ledger.changes import BULK_INCOMPLETE
 from engine.ledger.lock import TIMEOUT_S
 from engine.model import redact
 from engine.model.addresses import address_of
+from engine.model.blocked_places import BY_ROBOTS
 from engine.model.errors import (
     EngineError,
     InvalidArguments,
@@ -34,7 +34,9 @@ from engine.model.errors import (
 )
 from engine.model.kind_traits import traits_of
 from engine.model.records import ErrorInfo, Units
-from engine.pages.robots import BLOCKED
+
+if TYPE_CHECKING:
+    from engine.kinds.context import StopReason
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +182,7 @@ def _page_states(unit: Mapping[str, Any]) -> Iterator[PageState]:
     if not reason:
         yield PageState(Note("completed", item), to)
     else:
-        yield PageState(Note("skipped" if reason == BLOCKED else "failed", item, reason), to)
+        yield PageState(Note("skipped" if reason == BY_ROBOTS else "failed", item, reason), to)
 
 
 def _key(item: object) -> object:

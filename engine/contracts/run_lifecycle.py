@@ -22,8 +22,6 @@ from uuid import uuid4
 import msgspec
 
 from engine.contracts.run_store import (
-    FOLDER,
-    RUN_ID,
     TEXT_CHARACTERS,
     KeptRuns,
     Raw,
@@ -41,11 +39,11 @@ from engine.ledger.filesystem_checks import HeldFolder, Presence
 from engine.ledger.lease import make_root
 from engine.ledger.machine import wall_ms
 from engine.ledger.reader import LedgerReader
-from engine.ledger.record_store import RecordUnreadable, stage
+from engine.ledger.record_store import RUN_ID, RecordUnreadable, stage
 from engine.model import redact
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, Problem, TaskNotFound
 from engine.model.lifecycle import RUN
-from engine.model.records import ROUTES, Status, TaskRecord, Unreadable
+from engine.model.records import ROUTES, RUNS_FOLDER, Status, TaskRecord, Unreadable
 from engine.model.status import moment
 
 log = logging.getLogger(__name__)
@@ -349,7 +347,7 @@ class LinkedRuns:
 
     def __init__(self, runs: Runs, home: Path, root: Path) -> None:
         self._runs = runs
-        self._folder = home / FOLDER / OPEN
+        self._folder = home / RUNS_FOLDER / OPEN
         # JSON has no lone surrogates, as a path that is no UTF-8 has them.
         self._root = os.fsencode(root.absolute()).decode("utf-8", "backslashreplace")
         self.runs_here: Callable[[str], bool] = lambda task_id: False

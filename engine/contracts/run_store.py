@@ -6,7 +6,6 @@ A record has the seed's thirteen fields, under its names.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
@@ -17,7 +16,7 @@ from typing import Any, Final, TypedDict
 import msgspec
 
 from engine.ledger.files import MIB, Folder, Unusable
-from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnreadable
+from engine.ledger.record_store import RUN_ID, RecordNotFound, RecordStore, RecordUnreadable
 from engine.model import redact
 from engine.model.errors import (
     EngineError,
@@ -28,15 +27,11 @@ from engine.model.errors import (
     Problem,
 )
 from engine.model.lifecycle import RUN
-from engine.model.records import ROUTES
+from engine.model.records import ROUTES, RUNS_FOLDER
 from engine.text.messages import ENGLISH
 
 log = logging.getLogger(__name__)
 
-# Safe as a file name on every system; device names of Windows (`con`) are not.
-RUN_ID: Final = re.compile(
-    r"(?!(?i:con|prn|aux|nul|com\d|lpt\d)\Z)[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII
-)
 TEXT_CHARACTERS: Final = 500
 METADATA_BYTES: Final = 64 * 1024
 
@@ -156,7 +151,6 @@ def _metadata_problem(value: object) -> Problem | None:
     return None
 
 
-FOLDER: Final = "comet-runs"
 Raw = dict[str, Any]
 Change = Callable[[Raw | None], Raw]
 _UNWRITABLE: Final = (LedgerReadOnly, LedgerWriteFailed, LedgerUnusable)
@@ -170,7 +164,7 @@ class KeptRuns:
     """
 
     def __init__(self, home: Path) -> None:
-        self.record_store = RecordStore(home / FOLDER, "run", RUN_ID)
+        self.record_store = RecordStore(home / RUNS_FOLDER, "run", RUN_ID)
         self.notice = ""
         self._memory: dict[str, Raw] = {}
         self._guard = threading.RLock()

@@ -36,12 +36,11 @@ from engine.ledger.record_store import HEX16, NotAnId, RecordUnreadable, stage
 from engine.model import redact
 from engine.model.errors import LockTimeout
 from engine.model.lifecycle import TASK_RUN
-from engine.model.records import EVENTS_NAME, META_NAME, TaskEvent
+from engine.model.records import EVENTS_NAME, META_NAME, TASK_RUNS_FOLDER, TaskEvent
 from engine.model.status import moment
 
 log = logging.getLogger(__name__)
 
-FOLDER: Final = "task-runs"
 CHECKPOINTS: Final = "checkpoints"
 NOUN: Final = "task run"
 CAP: Final = 8 * MIB  # 500 items of 2,048 characters, 500 failures, all fields at their limits
@@ -98,7 +97,7 @@ class RunFolders:
     """
 
     def __init__(self, home: Path, now_ms: Callable[[], int]) -> None:
-        self.root = home / FOLDER
+        self.root = home / TASK_RUNS_FOLDER
         self._now_ms = now_ms
 
     def create(self, run_id: str, raw: dict[str, Any], started: Mapping[str, Any]) -> None:

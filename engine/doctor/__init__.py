@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.browser.chromium.locate import describe
-from engine.contracts import run_store
 from engine.ledger.directory_watcher import Listener, open_watcher
 from engine.ledger.files import MIB
 from engine.ledger.filesystem_checks import concerns, disk_kind
@@ -36,7 +35,7 @@ from engine.model import process_limits, redact
 from engine.model.config import VERSION, Settings
 from engine.model.display import display
 from engine.model.errors import BrowserMissing, EngineError, LedgerUnusable
-from engine.model.records import LIVE, Unreadable
+from engine.model.records import LIVE, RUNS_FOLDER, Unreadable
 from engine.text.messages import count, decimal, retold, say
 
 WATCHES: Final = Path("/proc/sys/fs/inotify/max_user_watches")
@@ -181,7 +180,7 @@ def place(settings: Settings) -> list[Finding]:
 
 def _runs(settings: Settings) -> list[Finding]:
     """Report a folder of run records that cannot be written: they would be lost unnoticed."""
-    folder = settings.home / run_store.FOLDER
+    folder = settings.home / RUNS_FOLDER
     if not os.path.lexists(folder):
         return []
     try:

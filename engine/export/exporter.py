@@ -14,6 +14,7 @@ import msgspec
 
 from engine.export import table
 from engine.export.output import (
+    Exported,
     ExportStopped,
     NothingKept,
     NothingToExport,
@@ -104,18 +105,6 @@ class Order(msgspec.Struct, frozen=True):
     format: str
     columns: tuple[str, ...] = ()
     bom: bool = False
-
-
-class Exported(msgspec.Struct, frozen=True):
-    """Result of an export. `partial` as in `About`; `notes` list omissions of the file."""
-
-    task_id: str
-    format: str
-    path: str
-    rows: int
-    partial: bool
-    note: str
-    notes: list[str]
 
 
 @dataclass(slots=True)

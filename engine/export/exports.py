@@ -15,14 +15,13 @@ from msgspec.structs import replace
 from engine.export.exporter import (
     FORMATS,
     PROGRESS_S,
-    Exported,
     ExportProgress,
     Order,
     export_file,
     export_stream,
     order_problems,
 )
-from engine.export.output import ExportStopped, new_file
+from engine.export.output import Exported, ExportStopped, new_file
 from engine.export.recordings import ExportedRecording, export_recording, replay_task
 from engine.export.table import About, Row, Table, Tally, iso, write_csv_with_bom
 from engine.kinds.spec import Column

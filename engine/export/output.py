@@ -11,7 +11,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from engine.model.errors import EngineError
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """Result of an export: `partial` unless the task ended COMPLETED; `notes` list omissions."""
+
+    task_id: str
+    format: str
+    path: str
+    rows: int
+    partial: bool
+    note: str
+    notes: list[str]
 
 
 class NothingToExport(EngineError):

@@ -128,8 +128,7 @@ class KindSpec:
     contain. `captures_nothing` reports a valid request that would store no unit if it started now.
 
     `traits` are the facts that lower packages use. `arguments`, their `defaults` and `form` define
-    the start dialog and the options of `octask start`; `columns` define the exports. The verbs of
-    `octask` for this kind alone form a group with `verbs_help`.
+    the start dialog and the options of `octask start`; `columns` define the exports.
     """
 
     name: str
@@ -146,7 +145,6 @@ class KindSpec:
     arguments: Table = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[Column, ...] = ()
-    verbs_help: str = ""
 
     def scrub(self, args: Any) -> Scrub:
         """Return the masking of the task's secrets for all stored texts."""

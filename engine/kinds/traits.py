@@ -61,6 +61,7 @@ RECORDING_TRAITS: Final = KindTraits(
     unit_screenshots=True,
     ended_message="ended.recording",
     cancelling_message="why.cancelling.recording",
+    verbs_help="What a recording can become.",
 )
 
 

@@ -19,11 +19,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-import filelock
 import msgspec
 
 from engine.ledger import machine
 from engine.ledger.files import LOCK_FLAGS, READ_FLAGS, Folder, Unusable, writing
+from engine.ledger.lock import lock_now
 from engine.model.errors import LedgerBlocked, LedgerUnusable
 
 RUNNERS: Final = ".runners"
@@ -76,7 +76,7 @@ class Lease:
             try:
                 # Another process may be testing the lock just now, or a sweep may have removed the
                 # file.
-                if filelock.lock_descriptor(fd, blocking=False) and runners.has(nonce):
+                if lock_now(fd) and runners.has(nonce):
                     lease = cls(root, nonce, fd)
                     os.write(fd, lease._content())
                     return lease
@@ -133,7 +133,7 @@ class Lease:
     def _lock_again(self, runners: Folder) -> bool:
         fd = runners.open(self.nonce, LOCK_FLAGS)
         try:
-            if not filelock.lock_descriptor(fd, blocking=False):
+            if not lock_now(fd):
                 os.close(fd)  # another process is just testing the lock
                 return False
             os.write(fd, self._content())
@@ -234,7 +234,7 @@ def is_locked(runners: Folder, nonce: str) -> bool | None:
     except (Unusable, OSError):
         return None
     try:
-        return not filelock.lock_descriptor(fd, blocking=False)
+        return not lock_now(fd)
     except OSError:
         return None
     finally:

@@ -23,7 +23,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
-import filelock
 import msgspec
 
 from engine.ledger import machine
@@ -174,7 +173,7 @@ class TaskLock:
         fd = self._folder.open(self._ours, LOCK_FLAGS)
         try:
             identity = self._current_identity()
-            if identity is None or not filelock.lock_descriptor(fd, blocking=False):
+            if identity is None or not lock_now(fd):
                 return
             self._fd = fd
             self._previous = self._recorded()
@@ -312,13 +311,20 @@ def kernel_lock(
         os.close(fd)
 
 
+def lock_now(fd: int) -> bool:
+    """Take the kernel lock of an open file without waiting; return whether it was free."""
+    import filelock  # readers of ended tasks take no lock
+
+    return filelock.lock_descriptor(fd, blocking=False)
+
+
 def locked_descriptor(folder: Folder, name: str) -> int | None:
     """Return a descriptor of `name` with the kernel lock; None while another process holds it."""
     fd = folder.open(name, LOCK_FLAGS)
     try:
         # A file that was unlinked while we opened it guards nothing; the next try opens the new
         # one.
-        if filelock.lock_descriptor(fd, blocking=False) and os.fstat(fd).st_nlink:
+        if lock_now(fd) and os.fstat(fd).st_nlink:
             return fd
     except BaseException:
         os.close(fd)

@@ -17,7 +17,6 @@ from engine.ledger.ledger import Ledger
 from engine.ledger.listing import AT_ONCE, Found, slices
 from engine.ledger.lock import UNMOVED_S
 from engine.ledger.ownership import Owner, Owners, Ownership, Runs
-from engine.model import addresses
 from engine.model.errors import (
     EngineError,
     LockTimeout,
@@ -224,5 +223,7 @@ def _scope(record: TaskRecord) -> str:
     scope = record.args_summary.get("scope")
     if isinstance(scope, str):
         return scope
+    from engine.model import addresses  # only a killed crawl needs its library
+
     start = addresses.parse(record.url)
     return f"{start.origin}/**" if start is not None and start.is_web else ""

@@ -13,8 +13,6 @@ import os
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-import platformdirs
-
 from engine.model.display import display
 
 
@@ -44,12 +42,6 @@ def private_file(file: Path) -> None:
             os.fchmod(fd, 0o600)
     finally:
         os.close(fd)
-
-
-def keep_owner_access() -> None:
-    """Remove the owner's bits from this process' umask, which would make new files useless."""
-    mask = os.umask(0o077)  # it can only be read by setting it
-    os.umask(mask & 0o077)
 
 
 MAX_BYTES, KEPT = 2 * 1024 * 1024, 3
@@ -96,6 +88,8 @@ _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 
 def log_path() -> Path:
     """Path of the log, whether or not it could be opened."""
+    import platformdirs  # most starts log nothing
+
     return Path(platformdirs.user_log_dir(APP, appauthor=False)) / f"{APP}.log"
 
 
@@ -119,14 +113,13 @@ class _Late(logging.Handler):
     """Handler that opens the file at the first record: most starts have none, and opening takes 10
     ms."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._path = path
         self._file: logging.Handler | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._file is None:
-            self._file = open_handler(self._path)
+            self._file = open_handler(log_path())
             self._file.setFormatter(self.formatter)
         self._file.emit(record)
 
@@ -141,7 +134,7 @@ def log_to_file() -> None:
     root = logging.getLogger()
     if any(isinstance(handler, _Late) for handler in root.handlers):
         return
-    handler = _Late(log_path())
+    handler = _Late()
     handler.setFormatter(_Clean(_FORMAT))
     root.addHandler(handler)
     root.setLevel(logging.INFO)

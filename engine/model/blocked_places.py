@@ -10,6 +10,7 @@ from engine.model.records import TaskEvent
 
 PHASE = "egress"  # phase of the `log` events that report a blocked request
 MOST = 200  # places kept, because a hostile page can invent addresses without end
+BY_ROBOTS = "Blocked by robots.txt"  # the error of such a page
 _PLACE_CHARS, _REASON_CHARS = 120, 120
 
 

@@ -592,3 +592,24 @@ class UnitTimeout(EngineError):
     def __init__(self, label: str, limit_s: float) -> None:
         super().__init__(label=label, limit_s=limit_s)
         self.label, self.limit_s = label, limit_s
+
+
+class QueryError(EngineError):
+    """A query is invalid; nothing was filtered, and nothing was done.
+
+    `position` counts characters from 0: the start of the mistake. `also` has the other mistakes of
+    the same query.
+    """
+
+    code = "query_error"
+    title = "The filter has a mistake"
+
+    def __init__(self, position: int, **fields: object) -> None:
+        self.position = position
+        self.also: tuple[QueryError, ...] = ()
+        super().__init__(position=position, **fields)
+
+    @property
+    def all(self) -> tuple[QueryError, ...]:
+        """This error and the others, in the order of their positions."""
+        return tuple(sorted((self, *self.also), key=lambda one: one.position))

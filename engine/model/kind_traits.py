@@ -33,6 +33,7 @@ class KindTraits:
     `watch_page`: the window may show the page of a running task.
     `ended_message` is the first part of the ids of messages on what ended it, and
     `cancelling_message` the id of the message while a task of this process is cancelled.
+    The verbs of `octask` for this kind alone form a group with `verbs_help`.
     """
 
     name: str
@@ -55,6 +56,7 @@ class KindTraits:
     unit_screenshots: bool = False
     ended_message: str = "ended.crawl"
     cancelling_message: str = "why.cancelling"
+    verbs_help: str = ""
 
 
 TRAITS: Final[dict[str, KindTraits]] = {

@@ -1,4 +1,4 @@
-"""Limits of the system for this process: open files, and the size of a file.
+"""Limits of the system for this process: open files, the size of a file, and its umask.
 
 The only place that knows that Windows has no such limits. A shortage of descriptors makes other
 things look broken (a site, a name, a page), so its last time is kept: a failure that it can explain
@@ -23,6 +23,12 @@ _SPARE: Final = 4  # what looking a name up, or one connection with its page, ne
 _DEEPEST: Final = 8  # causes of an error
 _CODES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _shortages: Final = deque([float("-inf")], maxlen=1)  # the last one, by the monotonic clock
+
+
+def keep_owner_access() -> None:
+    """Remove the owner's bits from this process' umask, which would make new files useless."""
+    mask = os.umask(0o077)  # it can only be read by setting it
+    os.umask(mask & 0o077)
 
 
 def raise_open_files() -> None:

@@ -21,6 +21,10 @@ PAGES_NAME = "pages.jsonl"
 RESULT_NAME = "result.json"
 ARTIFACTS_NAME = "artifacts"
 COMMANDS_NAME = "commands.json"
+SCHEDULES_FOLDER = ".schedules"  # in the ledger; the next three are in the home
+CONTRACTS_FOLDER = "progress-contracts"
+TASK_RUNS_FOLDER = "task-runs"
+RUNS_FOLDER = "comet-runs"
 DOCUMENTS = frozenset({COMMANDS_NAME})  # files that a kind may keep in addition to its units
 
 ENVELOPE = "browser_task"  # the kind that an external agent executes

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.model.addresses import Address
+from engine.model.blocked_places import BY_ROBOTS
 from engine.model.errors import AddressBlocked, PageError
 from engine.pages.fetch import Fetched, Fetcher, PageOptions, patiently
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from protego import Protego
 
 TOKEN = "OpenChromeMonitor"
-BLOCKED = "Blocked by robots.txt"
 MAX_ROBOTS_BYTES = 512 * 1024  # RFC 9309 requires at least 500 KiB
 MAX_CRAWL_DELAY_S = 30.0
 _LIMIT_MS = 15_000
@@ -33,7 +33,7 @@ class Rules(NamedTuple):
     verdict: bool
     parsed: Protego | None = None
     agent: str = "*"
-    blocked: str = BLOCKED
+    blocked: str = BY_ROBOTS
     refused: bool = False  # the origin itself is blocked, and with it its robots.txt
 
     def allows(self, url: str) -> bool:

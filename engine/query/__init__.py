@@ -6,6 +6,7 @@ A user interface uses `Filter.of(text)` for user input, `subject(view)` for each
 
 from __future__ import annotations
 
+from engine.model.errors import QueryError
 from engine.query.fields import FIELDS, span_ms
 from engine.query.match import (
     Completion,
@@ -33,7 +34,6 @@ from engine.query.order import (
 from engine.query.parse import (
     BadComparison,
     MissingPart,
-    QueryError,
     QueryTooLong,
     UnclosedMark,
     UnknownField,

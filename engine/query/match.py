@@ -15,6 +15,7 @@ from itertools import compress
 from operator import attrgetter
 from typing import Final, Protocol, TypeVar
 
+from engine.model.errors import QueryError
 from engine.model.records import TaskView
 from engine.query.fields import (
     FIELDS,
@@ -33,7 +34,6 @@ from engine.query.parse import (
     Node,
     Not,
     Or,
-    QueryError,
     QueryTooLong,
     Term,
     Text,

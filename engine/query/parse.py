@@ -14,28 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from engine.model.errors import EngineError
-
-
-class QueryError(EngineError):
-    """A query is invalid; nothing was filtered, and nothing was done.
-
-    `position` counts characters from 0: the start of the mistake. `also` has the other mistakes of
-    the same query.
-    """
-
-    code = "query_error"
-    title = "The filter has a mistake"
-
-    def __init__(self, position: int, **fields: object) -> None:
-        self.position = position
-        self.also: tuple[QueryError, ...] = ()
-        super().__init__(position=position, **fields)
-
-    @property
-    def all(self) -> tuple[QueryError, ...]:
-        """This error and the others, in the order of their positions."""
-        return tuple(sorted((self, *self.also), key=lambda one: one.position))
+from engine.model.errors import QueryError
 
 
 class UnknownField(QueryError):

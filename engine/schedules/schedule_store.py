@@ -16,7 +16,7 @@ import msgspec
 
 from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnreadable
 from engine.model.errors import EngineError
-from engine.model.records import Unreadable
+from engine.model.records import SCHEDULES_FOLDER, Unreadable
 from engine.schedules.schedule import (
     Claim,
     Decision,
@@ -27,7 +27,6 @@ from engine.schedules.schedule import (
     occurrence_id,
 )
 
-FOLDER: Final = ".schedules"
 NOUN: Final = "schedule"
 
 
@@ -49,7 +48,7 @@ class ScheduleStore:
     """
 
     def __init__(self, root: Path) -> None:
-        self._records = RecordStore(root / FOLDER, NOUN)
+        self._records = RecordStore(root / SCHEDULES_FOLDER, NOUN)
 
     @property
     def folder(self) -> Path:

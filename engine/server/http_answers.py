@@ -33,6 +33,7 @@ from engine.model.errors import (
     NotATaskId,
     OwnershipError,
     OwnershipLost,
+    QueryError,
     ResultMissing,
     ShuttingDown,
     TaskNotFound,
@@ -40,10 +41,8 @@ from engine.model.errors import (
     TransitionError,
     WaitTimeout,
 )
-from engine.query import QueryError
 from engine.schedules.schedule_store import ScheduleRunGoing
 from engine.server.http_routes import ROUTE_NAMES
-from engine.service.commands import NotConfirmed
 from engine.service.rerun import CannotRepeat, NotEnded, NothingToRetry
 from engine.service.resuming import CannotResume
 from engine.service.router.ledger_paths import (
@@ -55,6 +54,7 @@ from engine.service.router.ledger_paths import (
     OnlyInItsOwnWindow,
 )
 from engine.service.schedules import ScheduleOfOperator, ScheduleSecret
+from engine.service.stop_plan import NotConfirmed
 from engine.verbs.json_answers import described_for_programs
 from engine.verbs.program_verbs import NoSuchFile
 

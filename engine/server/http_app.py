@@ -53,12 +53,12 @@ from engine.server.json_input import parsed
 from engine.server.mcp_server import McpServer
 from engine.server.websocket_messages import Messages
 from engine.service.admission import client_name
-from engine.service.commands import Stopped
 from engine.service.engine import Engine
-from engine.verbs import VERBS
+from engine.service.stop_plan import Stopped
 from engine.verbs.json_answers import answer_data, tasks_data
 from engine.verbs.model import CALLER, Caller, Verb
 from engine.verbs.program_verbs import events_data, read_file, settled
+from engine.verbs.verb_table import VERBS
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from engine.model.errors import InvalidArguments, Problem
-from engine.verbs import VERBS, Param, Verb
+from engine.verbs import Param, Verb
+from engine.verbs.verb_table import VERBS
 
 Method = Literal["GET", "POST", "DELETE"]
 FACE: Final = "http"

@@ -27,8 +27,8 @@ from engine.server.mcp_tasks import TasksExtension
 from engine.server.prompts import get_prompt, list_prompts
 from engine.server.tool_table import TOOL_NAMES, Tool, tools_of
 from engine.service.admission import client_name
-from engine.service.commands import Stopped
 from engine.service.engine import Engine
+from engine.service.stop_plan import Stopped
 from engine.text import words
 from engine.verbs.json_answers import answer_data, described_for_programs
 from engine.verbs.model import CALLER, Caller

@@ -15,8 +15,9 @@ from typing import Any, Final, Literal
 from engine.agents.tool_calls import TOOLS as BROWSER_TOOLS
 from engine.agents.tool_calls import camel
 from engine.model.errors import InvalidArguments, Problem
-from engine.verbs import VERBS, Param, Verb
+from engine.verbs import Param, Verb
 from engine.verbs.schemas import object_schema
+from engine.verbs.verb_table import VERBS
 
 Group = Literal["tasks", "schedules", "goals", "runs", "browser"]
 GROUPS: Final[Mapping[Group, str]] = {

@@ -20,9 +20,9 @@ from engine.server.http_answers import FAILED, NOT_JSON, Refusal, Refused
 from engine.server.http_routes import ROUTE_NAMES
 from engine.server.json_input import parsed
 from engine.service.engine import Engine
-from engine.verbs import VERBS
 from engine.verbs.json_answers import described_for_programs
 from engine.verbs.model import CALLER, Caller
+from engine.verbs.verb_table import VERBS
 
 log = logging.getLogger(__name__)
 

@@ -8,44 +8,49 @@ nothing, and writes nothing but a cancel request.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engine.agents.tool_calls import Agents
-from engine.browser.chromium.browser_session import BrowserSession, Instances
-from engine.browser.recording.live_view import LiveFrame, LiveViews
-from engine.contracts.contract_service import Goals
-from engine.contracts.run_lifecycle import LinkedRuns, Runs
-from engine.execution.executor import Executor
-from engine.export.exports import Exports
-from engine.kinds.context import Clock
-from engine.kinds.registry import import_libraries
-from engine.kinds.spec import Tools
 from engine.ledger import machine
 from engine.ledger.filesystem_checks import Concern, concerns
 from engine.ledger.lease import make_root
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerWriteFailed
-from engine.model.records import Health
-from engine.results.file_reader import TaskFileReader
-from engine.schedules.schedule_store import ScheduleStore
-from engine.service.commands import Records, TaskCommands
-from engine.service.contracts import ContractService
+from engine.model.records import (
+    CONTRACTS_FOLDER,
+    RUNS_FOLDER,
+    SCHEDULES_FOLDER,
+    TASK_RUNS_FOLDER,
+    Health,
+    TaskRecord,
+)
 from engine.service.feed import Batch
 from engine.service.maintenance import LedgerContext, LedgerMaintenance, OwnTasks, TaskChanges
-from engine.service.pruning import Retention
 from engine.service.queries import Past, TaskQueries
-from engine.service.requests import TaskRequests
 from engine.service.router.ledger_paths import home_of
 from engine.service.router.ledger_router import LedgerRouter
-from engine.service.schedules import Schedules
 from engine.service.start_hold import StartHold
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from engine.agents.tool_calls import Agents
+    from engine.browser.chromium.browser_session import Instances
+    from engine.browser.recording.live_view import LiveFrame as LiveFrame
+    from engine.browser.recording.live_view import LiveViews
+    from engine.contracts.contract_service import Goals
+    from engine.contracts.run_lifecycle import Runs
+    from engine.export.exports import Exports
+    from engine.kinds.context import Clock
+    from engine.results.file_reader import TaskFileReader
+    from engine.service.commands import TaskCommands
+    from engine.service.contracts import ContractService, HomeRecords
+    from engine.service.pruning import Retention
+    from engine.service.requests import TaskRequests
+    from engine.service.running_parts import RunningParts
+    from engine.service.schedules import Schedules
 
 REOPEN_S = 3.0  # interval between attempts to accept tasks in a ledger on a full disk
 FIRST_ROWS_S = 0.4  # maximum delay of the first rows by the reaping of orphans
@@ -54,11 +59,13 @@ FIRST_ROWS_S = 0.4  # maximum delay of the first rows by the reaping of orphans
 class Engine:
     """Engine of one ledger: one browser, a few slots, and a router to other ledgers.
 
+    An engine that accepts no tasks makes the parts that run or change them on first use.
     `light` is for a window: its list keeps every task, so records omit long values.
     `has_runs` is False if the folder of the ledger's contracts and task runs is unknown.
     """
 
     _maintenance: LedgerMaintenance
+    _context: LedgerContext
 
     def __init__(
         self,
@@ -73,48 +80,36 @@ class Engine:
         self.accepts = accepts
         self.has_runs = has_runs
         root, home = settings.root, settings.home
-        self._clock = clock or Clock()
-        self._browser = BrowserSession(settings.browser_path)
-        self.agents = Agents(self._browser, allow_private=settings.allow_private)
-        self._tools = Tools(settings, self._browser, self.agents.sessions.living)
         self.ledgers = LedgerRouter(settings, partial(_other_engine, settings))
-        self.reading = TaskFileReader(root, self.ledgers)
         self.past = Past(root, self.ledgers)
-        self.exports = Exports(root, self.ledgers)
-        self.retention = Retention(root)
         self.own = own = OwnTasks()
-        self.goals = Goals(home, lambda: self._maintenance.ledger)
-        self.runs = Runs(home, route=settings.route, agent_id=settings.agent_id)
-        linked = LinkedRuns(self.runs, home, root)
-        linked.runs_here = own.owns
         # An engine without a home keeps nothing outside its ledger: the program that owns the
         # runs, in any folder, moves them next to their tasks.
-        schedule_store = ScheduleStore(root)
-        shelves = (*self.goals.folders, self.runs.folder, schedule_store.folder)
+        stores = (home / CONTRACTS_FOLDER, home / TASK_RUNS_FOLDER, home / RUNS_FOLDER)
         self._maintenance = maintenance = LedgerMaintenance(
-            root, settings.reap_s, linked if has_runs else None, shelves
+            root,
+            settings.reap_s,
+            (lambda: self._context.linked) if has_runs else None,
+            (*stores, root / SCHEDULES_FOLDER),
         )
-        context = LedgerContext(
-            settings, maintenance, own, self.goals, self.runs, linked, self.ledgers
+        self._records: HomeRecords | None = None
+        self._context = context = LedgerContext(
+            settings, maintenance, own, self._home_records, self.ledgers
         )
         self.tasks = TaskQueries(context, light=light)
-        changes = TaskChanges(own, self.tasks.nudge)
-        self.contracts = ContractService(context, self.tasks, changes)
-        self.commands = TaskCommands(context, self.tasks, self.contracts, changes)
-        self.requests = TaskRequests(
-            context, self.tasks, self.contracts, self.reading, self._tools, self._clock
-        )
-        self.schedules = Schedules(
-            context, schedule_store, self.tasks, self.requests, self._tools, self._clock
-        )
+        self._changes = TaskChanges(own, self.tasks.nudge)
+        self._contracts: ContractService | None = None
         self.start_hold = StartHold(context, self.tasks.call)
         maintenance.known_ended = self.tasks.known_ended
         maintenance.runs = own.run_of
-        maintenance.settle_lost = self.commands.settle_lost
         self._warming: asyncio.Task[None] | None = None
         self._reopening: asyncio.Task[None] | None = None
         self._state = "idle"
-        self.reaped: Records = []  # orphans that `open` ended
+        self._clock = clock
+        self._made: RunningParts | None = None
+        if accepts:
+            self._made = self._make_parts()
+        self.reaped: list[TaskRecord] = []  # orphans that `open` ended
         self.concerns: tuple[Concern, ...] = ()  # risks to this ledger, as of `open`
 
     async def open(self, *, list_first: bool = False) -> None:
@@ -135,7 +130,8 @@ class Engine:
             self.agents.count_in(self.contracts.envelopes, self.tasks.nudge)
             self.start_hold.follow()
         self.concerns = await asyncio.to_thread(concerns, self.settings.root, self.settings.home)
-        self._make_executor()
+        if self.accepts:
+            self.own.executor = self._parts.executor()
         if isinstance(self._maintenance.refusal, LedgerWriteFailed):
             self._reopening = asyncio.create_task(self._reopen(), name="wait for room")
         self._state = "ready"
@@ -146,7 +142,7 @@ class Engine:
             await asyncio.sleep(REOPEN_S)
             with suppress(EngineError):
                 await self._maintenance.open(only_look=True)
-        self._make_executor()
+        self.own.executor = self._parts.executor()
         self.agents.count_in(self.contracts.envelopes, self.tasks.nudge)
         self.tasks.call()  # readers of the live list read `health`
 
@@ -158,41 +154,121 @@ class Engine:
         else:
             self.reaped = await self._maintenance.reap()
 
-    def _make_executor(self) -> None:
-        self.own.executor = Executor(
-            self._maintenance.ledger, self._tools, self._clock, self.tasks.nudge
-        )
+    @property
+    def _parts(self) -> RunningParts:
+        if self._made is None:
+            self._made = self._make_parts()
+            self.own.executor = self._made.executor()
+        return self._made
+
+    def _make_parts(self) -> RunningParts:
+        # It imports every kind and the browser's session, which `octask list` must not pay for.
+        from engine.service.running_parts import RunningParts
+
+        return RunningParts(self._context, self.tasks, self.contracts, self._changes, self._clock)
 
     async def close(self, grace_s: float = 5.0) -> None:
         """Cancel running tasks, wait until they have ended, and close the browser.
 
         Takes at most about `grace_s` seconds; idempotent.
         """
-        await self.schedules.close()
+        made = self._made
+        if made is not None:
+            await made.schedules.close()
         await self.ledgers.close()
         self._state = "closing"
-        self.requests.close()
+        if made is not None:
+            made.requests.close()
         await self.start_hold.close()
         for waiting in filter(None, (self._warming, self._reopening)):
             waiting.cancel()
             await asyncio.wait({waiting})
-        await self.own.close(self.commands.cancel, grace_s)
+        if made is not None:
+            await self.own.close(made.commands.cancel, grace_s)
         await self.tasks.close()
-        await self.contracts.close()
-        await self.agents.close()
-        await self._tools.instances.aclose()
-        await self._browser.aclose()
+        if self._contracts is not None:
+            await self._contracts.close()
+        if made is not None:
+            await made.close()
         await self._maintenance.close()
+
+    def _home_records(self) -> HomeRecords:
+        if self._records is None:
+            from engine.service.contracts import HomeRecords  # as above: no list reads them
+
+            self._records = HomeRecords(
+                self.settings, lambda: self._maintenance.ledger, self.own.owns
+            )
+        return self._records
+
+    @property
+    def goals(self) -> Goals:
+        """Contracts and task runs of the home."""
+        return self._home_records().goals
+
+    @property
+    def runs(self) -> Runs:
+        """Records of runs of the home."""
+        return self._home_records().runs
+
+    @property
+    def notice(self) -> str:
+        """The reason why records of runs are in memory only; empty while they are on disk."""
+        return "" if self._records is None else self._records.runs.notice
+
+    @property
+    def contracts(self) -> ContractService:
+        """Contracts, task runs and envelopes."""
+        if self._contracts is None:
+            from engine.service.contracts import ContractService  # as above
+
+            self._contracts = ContractService(self._context, self.tasks, self._changes)
+        return self._contracts
+
+    @property
+    def agents(self) -> Agents:
+        """The browser tools of host agents."""
+        return self._parts.agents
+
+    @property
+    def commands(self) -> TaskCommands:
+        """Stop, remove and reap tasks."""
+        return self._parts.commands
+
+    @property
+    def exports(self) -> Exports:
+        """Exports of results."""
+        return self._parts.exports
+
+    @property
+    def reading(self) -> TaskFileReader:
+        """Units and files of tasks."""
+        return self._parts.reading
+
+    @property
+    def requests(self) -> TaskRequests:
+        """Start tasks, and start them again."""
+        return self._parts.requests
+
+    @property
+    def retention(self) -> Retention:
+        """Removal of old tasks."""
+        return self._parts.retention
+
+    @property
+    def schedules(self) -> Schedules:
+        """Tasks that repeat."""
+        return self._parts.schedules
 
     @property
     def instances(self) -> Instances:
         """The living browser instances of this process."""
-        return self._tools.instances
+        return self._parts.tools.instances
 
     @property
     def live_views(self) -> LiveViews:
         """Live screenshots of the browsers of this engine's running tasks."""
-        return self._browser.live_views
+        return self._parts.browser.live_views
 
     async def allow(self, private: Iterable[str], secrets: Iterable[str]) -> None:
         """Replace the operator's lists of what requests over MCP and HTTP may reach.
@@ -204,8 +280,8 @@ class Engine:
             secrets: names of environment variables, as `Settings.allow_secrets`.
         """
         private = tuple(private)
-        self._tools.allow(private, secrets)
-        self.settings = self._tools.settings
+        self._parts.tools.allow(private, secrets)
+        self.settings = self._parts.tools.settings
         await self.agents.allow(private)
 
     async def use_browser(self, path: str | None) -> None:
@@ -213,19 +289,20 @@ class Engine:
 
         Running tasks keep the browser that they have.
         """
-        self._tools.use_browser(path)
-        self.settings = self._tools.settings
+        self._parts.tools.use_browser(path)
+        self.settings = self._parts.tools.settings
         await self.warm()
 
     async def warm(self) -> None:
         """Start the browser in advance, so that no task waits; `health` shows a missing one."""
         if self._warming is None or self._warming.done():  # a browser may be installed since
-            self._warming = asyncio.create_task(self._warm(), name="warm the browser")
+            self._warming = asyncio.create_task(self._parts.warm(), name="warm the browser")
         await asyncio.shield(self._warming)
 
     def health(self) -> Health:
         """Return the status bar's state immediately, from memory."""
-        state, name, reason = self._browser.status()
+        browser = self._made.browser.status() if self._made is not None else ("idle", "", "")
+        state, name, reason = browser
         watch, executor = self.tasks.watch, self.own.executor
         trouble = (executor.trouble,) if executor and executor.trouble else ()
         return Health(
@@ -241,7 +318,7 @@ class Engine:
             slots=self.settings.slots,
             read_only=self._maintenance.read_only,
             no_room=isinstance(self._maintenance.refusal, LedgerWriteFailed),
-            warnings=(*trouble, *filter(None, [self.runs.notice])),
+            warnings=(*trouble, *filter(None, [self.notice])),
             concerns=tuple(map(str, self.concerns)),
             deaf=watch.lasting_fault if watch else "",
             away=executor.is_waiting if executor else False,
@@ -262,13 +339,6 @@ class Engine:
         """Return the memory of this process and of its browsers."""
         return await asyncio.to_thread(machine.memory_bytes)
 
-    async def _warm(self) -> None:
-        await asyncio.to_thread(import_libraries)
-        try:
-            await self._browser.warm()
-        except EngineError as error:
-            log.info("the browser is not warm: %s", error)
-
 
 def _other_engine(own: Settings, root: Path) -> Engine:
     """Build an engine for another ledger: it reads and changes tasks, starts and reaps nothing."""
@@ -277,4 +347,4 @@ def _other_engine(own: Settings, root: Path) -> Engine:
     return Engine(settings, accepts=False, light=True, has_runs=home is not None)
 
 
-__all__ = ["Batch", "Engine", "LiveFrame"]
+__all__ = ["Batch", "Engine"]

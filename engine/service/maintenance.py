@@ -13,12 +13,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from engine.contracts.contract_service import Goals
-from engine.contracts.run_lifecycle import LinkedRuns, Runs
-from engine.execution.executor import Executor
 from engine.ledger import lease, ownership
 from engine.ledger.files import Folder, Unusable
 from engine.ledger.lease import Lease
@@ -30,7 +27,13 @@ from engine.ledger.task_files import TEMP, check_writable, discard
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerReadOnly, LedgerWriteFailed
 from engine.model.records import TaskId, TaskRecord
-from engine.service.router.ledger_router import LedgerRouter
+
+if TYPE_CHECKING:
+    from engine.contracts.contract_service import Goals
+    from engine.contracts.run_lifecycle import LinkedRuns, Runs
+    from engine.execution.executor import Executor
+    from engine.service.contracts import HomeRecords
+    from engine.service.router.ledger_router import LedgerRouter
 
 log = logging.getLogger(__name__)
 
@@ -151,14 +154,14 @@ class LedgerMaintenance:
         self,
         root: Path,
         reap_s: float,
-        linked: LinkedRuns | None = None,
+        linked: Callable[[], LinkedRuns] | None = None,
         shelves: Iterable[Path] = (),
     ) -> None:
         self._root = root
         self._linked = linked
         self.ledger = Ledger(root)  # without a lease until `open`
         if linked is not None:
-            self.ledger.on_state_change = linked.follow
+            self.ledger.on_state_change = self._follow_state
         self._reap_s = reap_s
         self._tidier = Tidier(root, shelves)
         self._reaper: Reaper | None = None
@@ -225,8 +228,12 @@ class LedgerMaintenance:
     def _leased(self) -> Ledger:
         ledger = Ledger(self._root, lease=self.lease)
         if self._linked is not None:
-            ledger.on_state_change = self._linked.follow
+            ledger.on_state_change = self._follow_state
         return ledger
+
+    def _follow_state(self, record: TaskRecord) -> None:
+        if self._linked is not None:
+            self._linked().follow(record)
 
     async def reap(self) -> list[TaskRecord]:
         """End orphans of dead processes; the errors are in `failures`."""
@@ -260,7 +267,7 @@ class LedgerMaintenance:
     async def _follow_up(self, reaper: Reaper) -> None:
         """Repair runs that lag behind their task, or whose task others ended."""
         if self._linked is not None:
-            await asyncio.to_thread(self._linked.heal, reaper.ledger)
+            await asyncio.to_thread(self._linked().heal, reaper.ledger)
         self.failures = tuple(reaper.failures.values())
 
     @property
@@ -447,12 +454,25 @@ class LedgerContext:
     settings: Settings
     maintenance: LedgerMaintenance
     own: OwnTasks
-    goals: Goals
-    runs: Runs
-    linked: LinkedRuns
+    home_records: Callable[[], HomeRecords]  # made on the first call
     router: LedgerRouter
 
     @property
     def ledger(self) -> Ledger:
         """The currently open ledger; it gets a lease when the engine opens."""
         return self.maintenance.ledger
+
+    @property
+    def goals(self) -> Goals:
+        """Contracts and task runs of the home."""
+        return self.home_records().goals
+
+    @property
+    def runs(self) -> Runs:
+        """Records of runs of the home."""
+        return self.home_records().runs
+
+    @property
+    def linked(self) -> LinkedRuns:
+        """The records of the runs of tasks."""
+        return self.home_records().linked

@@ -9,9 +9,9 @@ from contextlib import aclosing
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from engine.contracts import task_run_folders
+from engine.contracts.task_run_folders import RunFolders
 from engine.export.output import new_file
 from engine.kinds.commands.command_document import command_task
 from engine.ledger.event_search import Found, Needle
@@ -23,6 +23,7 @@ from engine.ledger.watch import Watch
 from engine.model.errors import EngineError, ResultMissing
 from engine.model.ledger_ids import SIGN, plain_id
 from engine.model.records import (
+    TASK_RUNS_FOLDER,
     EventSlice,
     History,
     TaskEvent,
@@ -32,11 +33,13 @@ from engine.model.records import (
     UnitTimes,
     Unreadable,
 )
-from engine.query import Filter
 from engine.results.findings import Findings
 from engine.service.feed import Batch, Feed
-from engine.service.maintenance import LedgerContext
 from engine.service.router.ledger_router import Merging
+
+if TYPE_CHECKING:
+    from engine.query import Filter
+    from engine.service.maintenance import LedgerContext
 
 Told = Callable[[int, int], object]  # bytes done, bytes in total; called from a worker thread
 
@@ -138,6 +141,7 @@ class TaskQueries:
         self._own = context.own
         self._light = light  # a reader of changes keeps every task, so records omit long values
         self._aliases = TaskAliases()
+        self._task_runs = RunFolders(context.settings.home, wall_ms)
         self._feeds: set[Feed] = set()
 
     def learn(self, command_task_id: str, task_id: str) -> None:
@@ -186,13 +190,13 @@ class TaskQueries:
         Raises:
             QueryError: the query is invalid.
         """
-        wanted, others = Filter.of(query), tuple(self.router.all_open())
+        wanted, others = _filter_of(query), tuple(self.router.all_open())
         if not others:
             read = partial(self._context.ledger.list, status=status, kind=kind, since=since)
             return await asyncio.to_thread(self._matching, read, wanted, limit)
-        most = None if wanted.text else limit
+        most = None if wanted is not None else limit
         read = partial(self._context.ledger.list, status=status, kind=kind, since=since)
-        found = await asyncio.to_thread(self._matching, read, Filter.of(""), most)
+        found = await asyncio.to_thread(self._matching, read, None, most)
         for each in others:
             queries: TaskQueries = each.part(self.part_name)
             listed = queries.list(status=status, kind=kind, since=since, limit=most)
@@ -291,7 +295,7 @@ class TaskQueries:
         if there is not None:
             return subject in there.runs
         try:
-            return self._context.goals.runs.has(subject)
+            return self._task_runs.has(subject)
         except EngineError:
             return False
 
@@ -336,7 +340,7 @@ class TaskQueries:
         """Return the ledger of its events; a task run's folder has the layout of a task's."""
         if not self.is_run(task_id):
             return self._context.ledger
-        return LedgerReader(self._settings.home / task_run_folders.FOLDER)
+        return LedgerReader(self._settings.home / TASK_RUNS_FOLDER)
 
     def rescan(self) -> None:
         """Read every folder again, and retry ledgers that could not be opened."""
@@ -361,11 +365,11 @@ class TaskQueries:
     def _matching(
         self,
         read: Callable[..., Iterable[TaskRecord | Unreadable]],
-        wanted: Filter,
+        wanted: Filter | None,
         limit: int | None,
     ) -> Views:
         feed = Feed(self._context.ledger, None, ours=self._own.owns, runs=self._own.run_of)
-        if not wanted.text:
+        if wanted is None:
             return feed.complete(feed.show(read(limit=limit)))
         now_ms = wall_ms()
         matching = (view for view in feed.show(read(limit=None)) if wanted.shows(view, now_ms))
@@ -382,8 +386,18 @@ class TaskQueries:
         return next((feed.watch for feed in self._feeds), None)
 
 
-def _newest(found: Views, wanted: Filter, limit: int | None) -> Views:
+def _filter_of(query: str) -> Filter | None:
+    """Parse a query; None for an empty one, which matches all tasks."""
+    if not query:
+        return None
+    from engine.query import Filter  # most lists have no query
+
+    wanted = Filter.of(query)
+    return wanted if wanted.text else None
+
+
+def _newest(found: Views, wanted: Filter | None, limit: int | None) -> Views:
     now_ms = wall_ms()
-    found = [view for view in found if not wanted.text or wanted.shows(view, now_ms)]
+    found = [view for view in found if wanted is None or wanted.shows(view, now_ms)]
     found.sort(key=lambda view: view.entry.created_at, reverse=True)
     return [*islice(found, limit)]

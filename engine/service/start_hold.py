@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.ledger import machine
 from engine.ledger.hold import hold_starts, read_hold, release_starts, release_tasks
 from engine.ledger.routing import routed
 from engine.model.errors import EngineError, TaskUnreadable
 from engine.model.records import Hold, Status, TaskRecord, Unreadable
-from engine.service.maintenance import LedgerContext
+
+if TYPE_CHECKING:
+    from engine.service.maintenance import LedgerContext
 
 LOOK_S: Final = 1.0  # as often as the window reads `health`
 _PROGRAMS: Final = {None: "window", "cli": "octask"}

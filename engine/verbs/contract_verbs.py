@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
@@ -16,13 +16,33 @@ from engine.contracts.task_runs import USUAL_RUNS
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.lifecycle import TASK_RUN
 from engine.model.records import TERMINAL, Status, TaskRecord, Unreadable
-from engine.service.engine import Engine
-from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
-from engine.verbs.schemas import contract_schema
+from engine.verbs.model import BY_CALLER, CALLER, OF_SHAPE, TEXT, Caller, Param, Verb, object_of
 from engine.verbs.task_verbs import TASK_ID, known_states
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 Given = Mapping[str, Any]
 ENDS: Final = ("completed", "failed", "cancelled")
+
+
+def contract_schema() -> dict[str, Any]:
+    """Return the schema of a contract (seed 001), with its fields by name."""
+    number, flag = dict(OF_SHAPE["number"]), dict(OF_SHAPE["flag"])
+    return {
+        "type": "object",
+        "properties": {
+            "items": {**OF_SHAPE["many"], "description": "every item that has to be done"},
+            "item_key": {**TEXT, "description": "what an item is: url, row_id, …"},
+            "expected_total": {**number, "description": "how many, where they have no names"},
+            "min_completed": {**number, "description": "how many must at least be completed"},
+            "stop_condition": {**TEXT, "description": "what ends it where no total is known"},
+            "stop_satisfied": {**flag, "description": "that condition is met"},
+            "failed_policy": {"type": "string", "enum": [*POLICIES]},
+            "cursor": {**TEXT, "description": "where to go on"},
+            "scope": {"type": "string", "enum": [*SCOPES]},
+        },
+    }
 
 
 def _enum(values: Iterable[str]) -> dict[str, Any]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from engine.model.records import Hold
-from engine.service.engine import Engine
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb
 from engine.verbs.task_verbs import TASK_IDS
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 
 class HoldAnswer(msgspec.Struct, frozen=True):

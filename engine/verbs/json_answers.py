@@ -6,21 +6,21 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from engine.budgets import has_budget
 from engine.contracts.bulk_progress import BulkCompletionRefused
-from engine.contracts.contract_progress import contract_data
 from engine.ledger.machine import wall_ms
 from engine.model import redact
-from engine.model.errors import EngineError, InvalidArguments
+from engine.model.errors import EngineError, InvalidArguments, QueryError
 from engine.model.records import Hold, TaskRecord, TaskView, Unreadable
 from engine.model.status import standing, updated_at
-from engine.query import QueryError
-from engine.query.attention_reasons import budget_at
-from engine.service.commands import Fate, Plan, Stopped
-from engine.service.engine import Engine
+from engine.service.stop_plan import Fate, Plan, Stopped
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 Data = dict[str, Any]
 
@@ -40,6 +40,8 @@ def view_data(view: TaskView, whole: Mapping[str, Any] | None = None) -> Data:
         "updated_at": updated_at(view),
     }
     if isinstance(view.entry, TaskRecord) and view.entry.budget_status is not None:
+        from engine.query.attention_reasons import budget_at  # few tasks have budgets
+
         derived["budget_status"] = budget_at(view.entry, wall_ms())
     if view.units is not None:
         derived["units"] = msgspec.to_builtins(view.units)
@@ -126,19 +128,21 @@ async def task_data(engine: Engine, view: TaskView) -> Data:
     """Encode one task with everything in its meta.json, its budgets and its contract."""
     readable = not isinstance(view.entry, Unreadable)
     whole = await engine.tasks.meta(view.task_id) if readable else None
-    return {**view_data(view, whole), **await task_facts(engine, view)}
+    return {**view_data(view, whole), **await task_facts(engine, view, whole or {})}
 
 
-async def task_facts(engine: Engine, view: TaskView) -> Data:
+async def task_facts(engine: Engine, view: TaskView, whole: Mapping[str, Any]) -> Data:
     """Return a task's `envelope`, and its contract as in `contract show`, where it has them."""
     record, found = view.entry, Data()
     if not isinstance(record, TaskRecord):
         return found
-    budgets = await engine.contracts.budgets(view.task_id)
+    budgets = await engine.contracts.budgets(view.task_id) if has_budget(whole) else None
     if budgets is not None:
         found["envelope"] = msgspec.to_builtins(budgets)
     link = record.engine.contract_id if record.engine is not None else None
     if link:
+        from engine.contracts.contract_progress import contract_data  # most tasks have none
+
         with suppress(EngineError):  # `contract show` reports the error
             found |= contract_data(await asyncio.to_thread(engine.goals.contracts.get, link))
     return found

@@ -6,12 +6,14 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from engine.model.errors import InvalidArguments, Problem
-from engine.service.engine import Engine
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 # `json`: an object or its text; `many`: texts; `items`: texts or objects; `caller`: a `Caller`.
 Shape = Literal["text", "path", "number", "flag", "json", "many", "items", "caller"]
@@ -69,6 +71,30 @@ class Verb:
 
 MOST_CHARS: Final = 1024 * 1024  # of one text: the limit of all parsed input
 MOST_NUMBER: Final = 2**53 - 1  # exact in every JSON reader
+
+# JSON Schemas of the shapes.
+TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+OF_SHAPE: Final[Mapping[Shape, Mapping[str, Any]]] = {
+    "text": TEXT,
+    "path": TEXT,
+    "number": {"type": "integer", "minimum": 0, "maximum": MOST_NUMBER},
+    "flag": {"type": "boolean"},
+    "json": {"type": "object"},
+    "many": {"type": "array", "items": TEXT},
+    "items": {
+        "type": "array",
+        "items": {
+            "anyOf": [
+                TEXT,
+                {
+                    "type": "object",
+                    "properties": {"item": TEXT, "reason": TEXT},
+                    "required": ["item"],
+                },
+            ]
+        },
+    },
+}
 
 Found = tuple[str, str] | None  # code of a mistake, and the advice
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -17,12 +17,15 @@ from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.records import ARTIFACTS_NAME, ENVELOPE, TaskRecord, TaskView
 from engine.results.file_reader import FileFacts
 from engine.service.admission import Terms
-from engine.service.commands import Stopped
-from engine.service.engine import Engine
+from engine.service.stop_plan import Stopped
 from engine.verbs import schemas
+from engine.verbs.contract_verbs import contract_schema
 from engine.verbs.json_answers import task_data
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
 from engine.verbs.task_verbs import TASK_ID
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 MOST_UNITS: Final = 1_000
 LEAST_BYTES: Final = 1_000
@@ -50,7 +53,7 @@ TERMS: Final = (
         "contract",
         "what must be done before it is complete",
         "json",
-        schema=schemas.contract_schema(),
+        schema=contract_schema(),
     ),
     Param("name", "a name for the list"),
     Param("metadata", "any object; it is returned unchanged", "json"),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.export.exporter import FORMATS, Order
 from engine.export.recordings import FORMATS as RECORDING_FORMATS
 from engine.model.errors import InvalidArguments, Problem
-from engine.service.engine import Engine
 from engine.service.pruning import Preview, Pruned, rules_of
 from engine.verbs.model import Param, Verb
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 _FORMATS = ", ".join(FORMATS)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.contracts.run_store import Run, envelope
 from engine.model.lifecycle import RUN
-from engine.service.engine import Engine
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
 from engine.verbs.task_verbs import known_states
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 RUN_ID = Param("run_id", "the run's id", positional=True, required=True)
 REASON = Param("reason", "why, kept in the run")

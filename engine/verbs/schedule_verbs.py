@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -17,13 +17,15 @@ from engine.model.records import TaskRecord, Unreadable
 from engine.query import span_ms
 from engine.schedules.schedule import MINUTE_MS
 from engine.service import drafts
-from engine.service.engine import Engine
 from engine.service.rerun import Asked
 from engine.service.schedules import MISSED, ScheduleView, Started
 from engine.verbs import schemas
 from engine.verbs.json_answers import view_data
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
 from engine.verbs.program_verbs import SECRET_NAME
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 Given = Mapping[str, Any]
 Data = dict[str, Any]

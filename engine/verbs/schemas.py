@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from engine import budgets
 from engine.budgets.envelopes import PHASES
-from engine.contracts.bulk_progress import POLICIES, SCOPES
 from engine.kinds import arguments
 from engine.kinds.arguments import Argument, Maybe, OneOf, Reading, SecretText, Whole
 from engine.kinds.commands.command_table import TOOLS
@@ -19,7 +18,7 @@ from engine.kinds.registry import KINDS
 from engine.kinds.snapshot_kind import SNAPSHOT as SNAPSHOT_KIND
 from engine.model.records import ENVELOPE
 from engine.service.forms import actions, startable
-from engine.verbs.model import MOST_NUMBER, Param, Shape
+from engine.verbs.model import OF_SHAPE, TEXT, Param
 
 Schema = dict[str, Any]
 
@@ -27,33 +26,11 @@ _OF_COMMAND_LINE: Final = re.compile(
     r" \(again for more[^)]*\)|\(again for more; with a reason\)| \(Exit code 5: not yet\.\)"
 )
 
-TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 SECRET: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"secret": {"type": "string", "pattern": "^env:[A-Za-z_][A-Za-z0-9_]*$"}},
     "required": ["secret"],
     "additionalProperties": False,
-}
-OF_SHAPE: Final[Mapping[Shape, Mapping[str, Any]]] = {
-    "text": TEXT,
-    "path": TEXT,
-    "number": {"type": "integer", "minimum": 0, "maximum": MOST_NUMBER},
-    "flag": {"type": "boolean"},
-    "json": {"type": "object"},
-    "many": {"type": "array", "items": TEXT},
-    "items": {
-        "type": "array",
-        "items": {
-            "anyOf": [
-                TEXT,
-                {
-                    "type": "object",
-                    "properties": {"item": TEXT, "reason": TEXT},
-                    "required": ["item"],
-                },
-            ]
-        },
-    },
 }
 OF_READER: Final[Mapping[Reading, Mapping[str, Any]]] = {
     arguments.flag: {"type": "boolean"},
@@ -168,25 +145,6 @@ def _shared(by_kind: Mapping[str, Schema]) -> Schema:
 
 def _spelled(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def contract_schema() -> Schema:
-    """Return the schema of a contract (seed 001), with its fields by name."""
-    number, flag = dict(OF_SHAPE["number"]), dict(OF_SHAPE["flag"])
-    return {
-        "type": "object",
-        "properties": {
-            "items": {**OF_SHAPE["many"], "description": "every item that has to be done"},
-            "item_key": {**TEXT, "description": "what an item is: url, row_id, …"},
-            "expected_total": {**number, "description": "how many, where they have no names"},
-            "min_completed": {**number, "description": "how many must at least be completed"},
-            "stop_condition": {**TEXT, "description": "what ends it where no total is known"},
-            "stop_satisfied": {**flag, "description": "that condition is met"},
-            "failed_policy": {"type": "string", "enum": [*POLICIES]},
-            "cursor": {**TEXT, "description": "where to go on"},
-            "scope": {"type": "string", "enum": [*SCOPES]},
-        },
-    }
 
 
 def policy_schema() -> Schema:

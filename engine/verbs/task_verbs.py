@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import Status
-from engine.service.commands import NotConfirmed, Plan, Stopped, answers, plan
-from engine.service.engine import Engine
+from engine.service.stop_plan import NotConfirmed, Plan, Stopped, answers, plan
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
+
+if TYPE_CHECKING:
+    from engine.service.engine import Engine
 
 TASK_ID = Param("task_id", "the task's id: 16 hex digits", positional=True, required=True)
 TASK_IDS = Param("task_ids", "one or more task ids", "many", positional=True)

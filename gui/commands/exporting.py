@@ -19,7 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.export.exporter import FORMATS, Exported, ExportProgress, Keep, Order
+from engine.export.exporter import FORMATS, ExportProgress, Keep, Order
+from engine.export.output import Exported
 from engine.export.table import iso
 from engine.model.display import display
 from engine.model.errors import EngineError

@@ -16,9 +16,9 @@ from engine.model.kind_traits import link_follower, traits_of
 from engine.model.ledger_ids import ledger_label
 from engine.model.records import Status, TaskId, TaskRecord, TaskView
 from engine.model.status import Standing, standing
-from engine.service.commands import Fate, plan
 from engine.service.engine import Engine
 from engine.service.feed import Batch
+from engine.service.stop_plan import Fate, plan
 from engine.text.words import count, status_word, task_name, unit_word
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext

@@ -10,9 +10,9 @@ from PySide6.QtCore import QObject, Signal
 
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import NEEDS_HELP, Standing, counted_as, standing
-from engine.service.commands import REACHED, fate
 from engine.service.feed import Batch
 from engine.service.rerun import STARTING, Copies, chance
+from engine.service.stop_plan import REACHED, fate
 from engine.text.words import count, task_name
 from gui.engine_link.scheduling import SlicedWork, Throttle
 from gui.tasks.task_model import TaskModel

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QSize, Qt
 from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPalette, QResizeEvent
@@ -13,12 +14,15 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSizePolicy, QV
 from engine.model.display import display, elide_middle
 from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskRecord, TaskView, Unreadable
-from engine.service.engine import Engine, LiveFrame
+from engine.service.engine import Engine
 from gui.context.window_context import Desk, WindowContext
 from gui.details.details_tab import EDGES, DetailTab
 from gui.engine_link.scheduling import Debounce
 from gui.style.theme import TonedLabel, plain_keys, plain_label
 from gui.style.widgets import arrange, centre
+
+if TYPE_CHECKING:
+    from engine.service.engine import LiveFrame
 
 RESIZED_MS = 400  # while a window is dragged only its last size is requested
 MOST_IN_LIST = 80  # characters of an address

@@ -18,7 +18,7 @@ from engine.model.errors import EngineError
 from engine.model.records import ErrorInfo
 from engine.sample.server import Answer
 from engine.service.engine import Engine
-from engine.verbs import VERBS
+from engine.verbs.verb_table import VERBS
 from tests.agents.conftest import Running
 from tests.browser.conftest import Pages
 

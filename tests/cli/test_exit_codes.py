@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.cli import calls
+from engine.cli import calls, exit_codes
 from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.ledger.record_store import RecordNotFound
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskNotFound, WaitTimeout
@@ -26,7 +26,7 @@ def test_the_codes_are_the_promised_numbers() -> None:
     assert told[TaskNotFound] == told[RecordNotFound] == 4
     assert told[BulkCompletionRefused] == 5
     assert told[WaitTimeout] == 124
-    assert calls.KILLED == 130
+    assert exit_codes.KILLED == 130
     assert calls.exit_code(EngineError(message="anything else")) == 1
 
 

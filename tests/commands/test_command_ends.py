@@ -223,7 +223,7 @@ async def test_a_queued_task_of_a_closed_instance_disconnects(opened: Opening, s
 
 async def test_a_missing_browser_lists_the_searched_paths(opened: Opening, tmp_path: Path) -> None:
     async with opened() as booth:
-        booth.engine._browser._path = str(tmp_path / "nothing")
+        booth.engine._parts.browser._path = str(tmp_path / "nothing")
         found = await booth.run(do("goto", url="http://example.com/"), do("reload"))
     assert states(found) == ["error", "skipped"]
     assert found["error"]["code"] == "INSTANCE_DISCONNECTED"

@@ -19,7 +19,7 @@ from engine.model.errors import EngineError, InvalidArguments, NotATaskId, TaskF
 from engine.sample.server import Answer
 from engine.service.engine import Engine
 from engine.service.rerun import RequestHidden, TypedTextMissing, asked
-from engine.verbs import VERBS
+from engine.verbs.verb_table import VERBS
 from fixtures.site.site import Site
 from tests.commands.command_states import FOREVER, instance_options, running, states
 from tests.commands.conftest import Opening, do, mistakes, task
@@ -272,7 +272,7 @@ async def test_a_direct_call_and_a_task_give_the_same_bytes(opened: Opening, sit
     clock = Clock(now_ms=lambda: 1_700_000_000_000)
     async with opened() as booth:
         booth.engine.own.executor._clock = clock  # type: ignore[union-attr]  # never None here
-        tools: Tools = booth.engine._tools
+        tools: Tools = booth.engine._parts.tools
         record = await booth.engine.requests.start("commands", document)
         await booth.engine.tasks.wait(record.task_id)
         written = (booth.folder(record.task_id) / "result.json").read_bytes()

@@ -16,10 +16,10 @@ from engine.model.errors import TaskNotFound
 from engine.model.records import EventSlice, TaskRecord, TaskView, Unreadable
 from engine.model.status import Reason
 from engine.query.attention_reasons import reasons
-from engine.service.commands import Fate, fate
 from engine.service.contracts import record_of
 from engine.service.engine import Engine
 from engine.service.feed import Batch
+from engine.service.stop_plan import Fate, fate
 from tests.support.engines import opened
 
 DAY_MS = 24 * 3600 * 1000

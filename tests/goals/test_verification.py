@@ -11,7 +11,7 @@ import pytest
 from engine.contracts.bulk_progress import BulkCompletionRefused
 from engine.model.config import Settings
 from engine.service.engine import Engine
-from engine.verbs import VERBS
+from engine.verbs.verb_table import VERBS
 
 Answer = dict[str, Any]
 

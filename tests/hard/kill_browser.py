@@ -69,7 +69,7 @@ async def crawl_under_fire(home: Path, pages: int, every: int, kill: Kill) -> di
             kept = engine.settings.root / task_id / "pages.jsonl"
             kills = await _fire(engine, task_id, kept, every, kill)
             record = await engine.tasks.wait(task_id, 5_000)
-            starts = engine._browser.starts
+            starts = engine._parts.browser.starts
         finally:
             await engine.close()
     return {"status": str(record.status), "kills": kills, "starts": starts, **_told(kept)}

@@ -60,7 +60,7 @@ def state(engine: Engine) -> dict[str, int]:
     gc.collect()
     contexts = [
         context
-        for one in engine._browser._running.values()
+        for one in engine._parts.browser._running.values()
         for context in (one.browser.contexts if one.alive else ())
     ]
     return {
@@ -101,7 +101,7 @@ async def crawl(engine: Engine, url: str, pages: int) -> list[tuple[int, int]]:
 async def soak(home: Path, url: str, pages: int, limits: Limits) -> dict[str, Any]:
     engine = Engine(Settings.at(home=home), accepts=True)
     await engine.open()
-    engine._browser._recycler._limits = limits
+    engine._parts.browser._recycler._limits = limits
     try:
         await crawl(engine, url, WARM)
         before = state(engine)
@@ -109,7 +109,7 @@ async def soak(home: Path, url: str, pages: int, limits: Limits) -> dict[str, An
         seen = await crawl(engine, url, pages)
         took_s = time.monotonic() - began
         after = await quiet(engine, before)
-        starts = engine._browser.starts
+        starts = engine._parts.browser.starts
     finally:
         await engine.close()
     return {

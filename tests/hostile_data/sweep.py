@@ -34,9 +34,8 @@ from engine.results.findings import Findings
 from engine.service.engine import Engine
 from engine.service.rerun import repeatable
 from engine.text import words
-from engine.verbs import VERBS
-from engine.verbs.json_answers import task_facts as task_facts_data
-from engine.verbs.json_answers import view_data
+from engine.verbs.json_answers import task_data, view_data
+from engine.verbs.verb_table import VERBS
 
 NOW_MS = 1_800_000_000_000.0
 HASHED_BYTES = 1024 * 1024
@@ -224,7 +223,7 @@ async def _told(engine: Engine, view: TaskView) -> None:
     lines = await task_facts.fact_lines(engine, view)
     for line in [*lines, *show._task_lines(view, lines)]:
         line.encode()
-    json_text(await task_facts_data(engine, view)).encode()
+    json_text(await task_data(engine, view)).encode()
 
 
 def tree(top: Path) -> dict[str, tuple[Any, ...]]:

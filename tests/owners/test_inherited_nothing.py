@@ -35,7 +35,7 @@ async def test_browser_and_driver_hold_no_lease_and_no_lock_of_ours(home: Path) 
     holding = asyncio.create_task(asyncio.to_thread(ledger.mutate, task_id, hold))
     try:
         await asyncio.to_thread(inside.wait, 60)
-        async with engine._browser.instance(InstanceOptions(Policy(None))):
+        async with engine._parts.browser.instance(InstanceOptions(Policy(None))):
             ours = {path for path in open_files(os.getpid()) if path.startswith(str(home))}
             children = psutil.Process().children(recursive=True)
             theirs = {path for child in children for path in open_files(child.pid)}

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from engine.cli import calls
+from engine.cli import calls, exit_codes
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = {
@@ -137,7 +137,11 @@ def test_every_link_inside_the_documents_leads_somewhere(document: Path) -> None
 def test_readme_names_the_exit_codes_as_they_are() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)}
-    assert codes == {*calls.BY_STATUS.values(), *(code for _, code in calls.BY_ERROR), calls.KILLED}
+    assert codes == {
+        *calls.BY_STATUS.values(),
+        *(code for _, code in calls.BY_ERROR),
+        exit_codes.KILLED,
+    }
 
 
 def test_readme_names_every_command_of_octask() -> None:

@@ -14,9 +14,10 @@ import pytest
 from engine.model.config import Settings
 from engine.model.errors import EngineError, InvalidArguments
 from engine.service.engine import Engine
-from engine.verbs import VERBS, Param, Verb
+from engine.verbs import Param, Verb
 from engine.verbs.json_answers import described
 from engine.verbs.model import read
+from engine.verbs.verb_table import VERBS
 from tests.support.octask import Octask
 
 DEEP = "[" * 10_000 + "]" * 10_000

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from engine.contracts import contract_store
 from engine.contracts.contract_store import Contracts
 from engine.model.errors import LockTimeout
-from engine.model.records import ErrorInfo, Status, TaskId, TaskRecord
+from engine.model.records import CONTRACTS_FOLDER, ErrorInfo, Status, TaskId, TaskRecord
 from tests.rules.contract_bench import FORCE, THREE, Bench
 from tests.support.engines import until
 
@@ -116,7 +115,7 @@ async def test_a_crawl_whose_contract_is_gone_keeps_everything_and_says_so(bench
     await asyncio.to_thread(bench.cancel, task_id)
     await bench.executor.join(task_id)
     again = bench.submit("run-2", {"expected_total": 3})
-    (bench.root.parent / contract_store.FOLDER / f"{bench.link(again)}.json").unlink()
+    (bench.root.parent / CONTRACTS_FOLDER / f"{bench.link(again)}.json").unlink()
     await bench.executor.join(again)
     record = record_of(bench, again)
     assert record.status == Status.FAILED

@@ -19,7 +19,7 @@ from engine.model import redact
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, LedgerUnusable
 from engine.service.queries import TaskQueries
-from engine.verbs import VERBS
+from engine.verbs.verb_table import VERBS
 
 URL = "http://a.example/"
 PAGES = {

@@ -15,8 +15,8 @@ from engine.kinds.context import Clock
 from engine.ledger.record_store import RecordNotFound
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments
-from engine.model.records import Status, TaskRecord
-from engine.schedules.schedule_store import FOLDER, ScheduleRunGoing
+from engine.model.records import SCHEDULES_FOLDER, Status, TaskRecord
+from engine.schedules.schedule_store import ScheduleRunGoing
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from engine.service.rerun import Asked
@@ -300,7 +300,7 @@ async def test_a_damaged_schedule_is_shown_and_the_others_run(
     async with engine_at(tmp_path, clock) as engine:
         broken = await engine.schedules.add(crawl(site.url), HOURLY)
         await engine.schedules.add(crawl(site.url), HOURLY)
-        place = tmp_path / "tasks" / FOLDER / f"{broken.schedule.schedule_id}.json"
+        place = tmp_path / "tasks" / SCHEDULES_FOLDER / f"{broken.schedule.schedule_id}.json"
         raw = json.loads(place.read_text())
         raw["rule"]["every_minutes"] = "often"
         place.write_text(json.dumps(raw))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.kinds.context import Clock
-from engine.schedules.schedule_store import FOLDER
+from engine.model.records import SCHEDULES_FOLDER
 from tests.schedules.changing_site import ChangingSite
 from tests.support.octask import FAST, LIMIT_S, Octask, until
 
@@ -41,7 +41,7 @@ def make_due(octask: Octask, schedule_id: str) -> None:
 
 def set_back(home: Path, schedule_id: str) -> None:
     """Set a schedule back, as if it had been made an hour and a second ago."""
-    place = home / "tasks" / FOLDER / f"{schedule_id}.json"
+    place = home / "tasks" / SCHEDULES_FOLDER / f"{schedule_id}.json"
     raw = json.loads(place.read_text())
     raw["after"] = raw["rule"]["start_at"] = Clock().now_ms() - HOUR_MS - 1_000
     place.write_text(json.dumps(raw))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from engine.schedules.schedule_store import FOLDER
+from engine.model.records import SCHEDULES_FOLDER
 from tests.schedules.changing_site import ChangingSite
 from tests.server.conftest import SIDES, Hosting, place_of
 from tests.server.test_mcp_verification import call, refused, with_pages
@@ -29,7 +29,7 @@ def changing() -> Iterator[ChangingSite]:
 def on_disk(home: Path) -> dict[str, Any]:
     return {
         place.stem: json.loads(place.read_text())
-        for place in (home / "tasks" / FOLDER).glob("*.json")
+        for place in (home / "tasks" / SCHEDULES_FOLDER).glob("*.json")
     }
 
 

@@ -56,7 +56,7 @@ async def test_an_endless_script_keeps_the_browser(home: Path, place: Place) -> 
         assert launched.pages == [], "the page that hangs burns on"
         again = await run(engine, go, instanceId=instance)
         assert again["status"] == "completed"
-        assert engine._browser.starts == 1
+        assert engine._parts.browser.starts == 1
 
 
 @pytest.mark.case("R78")

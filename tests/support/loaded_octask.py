@@ -94,10 +94,16 @@ def _umask() -> int:
 
 def serve() -> None:
     """Answer every call on standard input. Nothing of an earlier call is left for a later one."""
-    import engine.cli.__main__
-    import engine.cli.octask
+    import click
 
-    assert engine.cli.octask
+    import engine.cli.__main__
+    import engine.service.running_parts
+    from engine.cli.octask import octask
+
+    assert engine.cli.__main__
+    assert engine.service.running_parts
+    for name in [*octask.commands]:  # they are loaded on use
+        octask.get_command(click.Context(octask), name)
     with os.fdopen(os.dup(1), "wb") as answers:
         for line in sys.stdin.buffer:
             answers.write(json.dumps(_answered(json.loads(line))).encode() + b"\n")

@@ -9,7 +9,7 @@ import pytest
 
 from engine.text.cli_messages import ENGLISH as CLI
 from engine.text.messages import ENGLISH
-from engine.verbs import VERBS
+from engine.verbs.verb_table import VERBS
 from tests.words.source_texts import ROOT, window_texts
 
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")

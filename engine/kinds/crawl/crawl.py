@@ -27,6 +27,7 @@ from engine.kinds.crawl.crawl_args import CrawlArgs
 from engine.kinds.crawl.frontier import SPARE, Frontier, Pace, Visit
 from engine.kinds.crawl.stored_pages import CarriedPages, StoredPage, stored_page
 from engine.model.addresses import Address, address_of, glob_matcher, same_site
+from engine.model.blocked_places import BY_ROBOTS
 from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError, UnitTimeout
 from engine.model.records import Units
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
@@ -35,7 +36,7 @@ from engine.pages.documents import is_html, is_text, media_type
 from engine.pages.engine_choice import Loader
 from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, has_words
 from engine.pages.fetch import EngineName, Failure, Fetched, Fetcher
-from engine.pages.robots import BLOCKED, ROBOTS_S, Robots, Rules
+from engine.pages.robots import ROBOTS_S, Robots, Rules
 from engine.secrets.given_secrets import Scrub
 
 # Records of pages in pages.jsonl and result.json, and the classification of answers.
@@ -567,7 +568,7 @@ def _blocked(rules: Rules) -> Failure:
     """Return the failure of a page that robots.txt, or the lack of its answer, blocks."""
     if rules.refused:
         return Failure(rules.blocked, "blocked")
-    return Failure(rules.blocked, "robots" if rules.blocked == BLOCKED else "robots_unread")
+    return Failure(rules.blocked, "robots" if rules.blocked == BY_ROBOTS else "robots_unread")
 
 
 def why_stopped(ctx: Context) -> StoppedBy:

@@ -380,7 +380,6 @@ RECORDING = KindSpec(
         ),
         *(Column("text", 30, brief=True), Column("variable", 16), Column("screenshot", 30)),
     ),
-    verbs_help="What a recording can become.",
 )
 
 

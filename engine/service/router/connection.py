@@ -12,21 +12,19 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.contracts.completing import CompletionCheck
-from engine.contracts.contract_progress import ContractView, RunView
-from engine.contracts.task_run_folders import FOLDER as RUNS
-from engine.export.exporter import Exported
+from engine.export.output import Exported
 from engine.ledger.routing import Access
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable
 from engine.model.ledger_ids import qualified
-from engine.model.records import Health, TaskId, TaskRecord, TaskView, Unreadable
+from engine.model.records import TASK_RUNS_FOLDER, Health, TaskId, TaskRecord, TaskView, Unreadable
 from engine.service.feed import Batch
 from engine.service.router.isolated_executor import Lane
 from engine.service.router.ledger_paths import (
@@ -39,6 +37,10 @@ from engine.service.router.ledger_paths import (
     Standing,
     check_apart,
 )
+
+if TYPE_CHECKING:
+    from engine.contracts.completing import CompletionCheck
+    from engine.contracts.contract_progress import ContractView, RunView
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +61,7 @@ class IdQualifier:
 
     def qualified(self, answer: T) -> T:
         """Qualify the result of an operation by its type; a result without ids stays unchanged."""
-        for kind, qualify in _BY_TYPE.items():
+        for kind, qualify in _by_type().items():
             if isinstance(answer, kind):
                 found: T = qualify(self, answer)
                 return found
@@ -101,15 +103,21 @@ class IdQualifier:
         return replace(one, **{name: self.id(value) for name, value in found.items() if value})
 
 
-_BY_TYPE: Final[dict[type, Callable[[IdQualifier, Any], Any]]] = {
-    str: IdQualifier.id,
-    TaskView: IdQualifier.view,
-    TaskRecord: IdQualifier.record,
-    CompletionCheck: IdQualifier.prospect,
-    ContractView: IdQualifier.contract,
-    RunView: IdQualifier.run,
-    Exported: IdQualifier.exported,
-}
+@cache
+def _by_type() -> dict[type, Callable[[IdQualifier, Any], Any]]:
+    # Imported here, so that an engine without other ledgers does not import the contracts.
+    from engine.contracts.completing import CompletionCheck
+    from engine.contracts.contract_progress import ContractView, RunView
+
+    return {
+        str: IdQualifier.id,
+        TaskView: IdQualifier.view,
+        TaskRecord: IdQualifier.record,
+        CompletionCheck: IdQualifier.prospect,
+        ContractView: IdQualifier.contract,
+        RunView: IdQualifier.run,
+        Exported: IdQualifier.exported,
+    }
 
 
 T = TypeVar("T")
@@ -241,7 +249,7 @@ class LedgerConnection:
 
     def folder_of(self, plain: str, *, is_run: bool) -> Path:
         """Return the folder of a task or a task run."""
-        root = self.engine.settings.home / RUNS if is_run else self.beside.path
+        root = self.engine.settings.home / TASK_RUNS_FOLDER if is_run else self.beside.path
         return root / plain
 
     @property

@@ -22,7 +22,7 @@ from engine.model.errors import (
 from engine.server.http_answers import status_of
 from engine.server.http_routes import FACE, INCLUDED, ROUTES
 from engine.service.rerun import Asked
-from engine.verbs import VERBS
+from engine.verbs.verb_table import VERBS
 from tests.commands.conftest import do, task
 from tests.server.http.conftest import Serving
 

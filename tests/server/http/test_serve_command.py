@@ -123,7 +123,7 @@ def test_without_its_libraries_it_says_how_to_install_them(home: Path) -> None:
 
 def test_the_command_line_starts_without_the_servers_libraries() -> None:
     code = (
-        "import sys, engine.cli.octask\n"
+        "import sys, engine.cli.mcp_command, engine.cli.serve_command, engine.cli.start\n"
         "slow = ('starlette', 'uvicorn', 'mcp', 'websockets')\n"
         "print([one for one in slow if one in sys.modules])"
     )

@@ -1,0 +1,91 @@
+"""Options that commands share: the folders, JSON output, whole numbers and times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _folder(given: str | Path) -> Path:
+    """Reject an empty path: an unset variable must not mean the working folder."""
+    if not str(given).strip():
+        raise click.BadParameter("give the name of a folder; this is empty")
+    return Path(given)
+
+
+def place_options(command: F) -> F:
+    """Add `--home`, `--root` and `--json` to a command, accepted before and after its name."""
+    for option in (
+        click.option(
+            "--json", "as_json", is_flag=True, help="Write JSON, for programs.", callback=_inherited
+        ),
+        click.option(
+            "--root",
+            type=_folder,
+            metavar="DIR",
+            help="The folder of the tasks.",
+            callback=_inherited,
+        ),
+        click.option(
+            "--home",
+            type=_folder,
+            metavar="DIR",
+            help="The folder of everything (tasks in HOME/tasks).",
+            callback=_inherited,
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Return the option's value, else the one before the command (`octask --root DIR list`)."""
+    if value or ctx.parent is None or param.name is None:
+        return value
+    return ctx.find_root().params.get(param.name, value)
+
+
+class Number(click.IntRange):
+    """Whole number whose error message has an example."""
+
+    name = "integer"
+    example = 30
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or raise `BadParameter` with an example."""
+        try:
+            int(value)
+        except ValueError:
+            option = param.opts[-1] if param is not None else ""
+            said = f"{value!r} is not a whole number. For example: {option} {self.example}"
+            self.fail(said, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Moment(click.ParamType[int]):
+    """Time in ms since 1970, typed so, as a length of time before now, or as ISO 8601."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the time, or raise `BadParameter` with examples."""
+        if isinstance(value, int):
+            return value
+        if value.isascii() and value.isdigit():
+            return int(value[:16])
+        from engine.query import span_ms  # no help needs the filter language
+
+        if (ago_ms := span_ms(value)) is not None:
+            return max(0, int(time.time() * 1000 - ago_ms))
+        try:
+            return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
+        except (ValueError, OverflowError, OSError):
+            said = f"{value!r} is no time. For example: 1d, 2h30m, 2026-03-01 or 2026-03-01T08:30"
+            self.fail(said, param, ctx)
