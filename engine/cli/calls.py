@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 import msgspec
@@ -31,6 +31,7 @@ from engine.cli.exit_codes import (
     OK,
     WAIT_TIMEOUT,
 )
+from engine.cli.octask import VERBS
 from engine.contracts.bulk_progress import BulkCompletionRefused, ContractNotFound, TaskRunNotFound
 from engine.export.output import ExportStopped
 from engine.ledger.filesystem_checks import SILENT_WORDS, FolderProbe, is_missing, privacy_concerns
@@ -225,25 +226,18 @@ async def _opened(settings: Settings, work: Callable[[Engine], Awaitable[T]], ac
         await engine.close()
 
 
-# Sentences that are shared with other programs name tools of MCP.
-_TOOLS: Final = {
-    "oc_task_run_needs_help": "`octask task-run needs-help`",
-    "oc_task_run_complete": "`octask complete`",
-}
-
-
-def _as_command(sentence: str) -> str:
-    for tool, command in _TOOLS.items():
-        sentence = sentence.replace(tool, command)
-    return sentence
+def _name_step(error: EngineError) -> None:
+    """Name the recommended operation as a command, if the command line has it."""
+    verb = error.step_verb
+    if verb.partition(" ")[0] in VERBS:
+        error.name_step({verb: f"`octask {verb}`"})
 
 
 def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
     """Print the error and its advice, and exit with its code."""
+    _name_step(error)
     if as_json:
-        told = described(error)
-        told |= {name: _as_command(told[name]) for name in ("message", "advice") if name in told}
-        print_json({"error": told}, indent=None)
+        print_json({"error": described(error)}, indent=None)
     elif isinstance(error, InvalidArguments):
         click.echo(say("mistakes", title=error.title), err=True)
         for problem in error.problems:
@@ -253,9 +247,9 @@ def refuse(error: EngineError, *, as_json: bool) -> NoReturn:
         for one in error.all:
             click.echo(say("mistake.at", at=one.position + 1, said=str(one)), err=True)
     else:
-        click.echo(display(_as_command(str(error))), err=True)
+        click.echo(display(str(error)), err=True)
         if error.advice:
-            click.echo(display(_as_command(error.advice)), err=True)
+            click.echo(display(error.advice), err=True)
     sys.exit(exit_code(error))
 
 

@@ -7,7 +7,7 @@ supplies the previous state of each item from its log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -277,7 +277,8 @@ class ContractNotFound(EngineError):
     code = "bulk_progress_not_found"
     title = "No such contract"
     sentence = "There is no contract {id} in {path}."
-    advice_text = "Look at `octask contract list`, or point --home at another folder."
+    advice_text = "Look at {step}, or point --home at another folder."
+    step_verb, step = "contract list", "`octask contract list`"
 
 
 class TaskRunNotFound(EngineError):
@@ -286,7 +287,8 @@ class TaskRunNotFound(EngineError):
     code = "task_run_not_found"
     title = "No such task run"
     sentence = "There is no task run {id} in {path}."
-    advice_text = "Look at `octask task-run list`, or point --home at another folder."
+    advice_text = "Look at {step}, or point --home at another folder."
+    step_verb, step = "task-run list", "`octask task-run list`"
 
 
 class InvalidRunStep(EngineError):
@@ -296,6 +298,41 @@ class InvalidRunStep(EngineError):
     title = "That step is not allowed now"
     sentence = "{message}"
     advice_text = "Look at the task run's state first."
+
+
+class OtherRunStep(InvalidRunStep):
+    """An update asked for a state that has an operation of its own.
+
+    The usual sentence is OpenChrome's, with its name of the tool.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(message=self._advised(self.step))
+
+    def name_step(self, names: Mapping[str, str]) -> None:
+        self.fields["message"] = self._advised(names.get(self.step_verb, self.step))
+        super().name_step(names)
+
+    def _advised(self, step: str) -> str:
+        raise NotImplementedError
+
+
+class NeedsHelpStep(OtherRunStep):
+    """An update asked for NEEDS_HELP."""
+
+    step_verb, step = "task-run needs-help", "oc_task_run_needs_help"
+
+    def _advised(self, step: str) -> str:
+        return f"Use {step} to enter NEEDS_HELP"
+
+
+class CompletionStep(OtherRunStep):
+    """An update asked for a terminal state."""
+
+    step_verb, step = "complete", "oc_task_run_complete"
+
+    def _advised(self, step: str) -> str:
+        return f"Use {step} to enter a terminal state"
 
 
 class CannotComplete(EngineError):

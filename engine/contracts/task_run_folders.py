@@ -19,7 +19,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from engine.contracts.bulk_progress import KEPT, Contract, InvalidRunStep, Note, TaskRunNotFound
+from engine.contracts.bulk_progress import (
+    KEPT,
+    CompletionStep,
+    Contract,
+    InvalidRunStep,
+    NeedsHelpStep,
+    Note,
+    TaskRunNotFound,
+)
 from engine.ledger import journal, meta, task_files
 from engine.ledger.files import MIB, Folder, Unusable, unusable, writing
 from engine.ledger.lease import make_root
@@ -211,11 +219,11 @@ def check_target(raw: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
             _refuse("TaskRun needs a resume_reason to go from NEEDS_HELP back to RUNNING")
         return
     if target == "NEEDS_HELP":
-        _refuse("Use oc_task_run_needs_help to enter NEEDS_HELP")
+        raise NeedsHelpStep()
     if target == "PENDING":
         _refuse("TaskRun cannot transition back to PENDING")
     if TASK_RUN.is_terminal(target):
-        _refuse("Use oc_task_run_complete to enter a terminal state")
+        raise CompletionStep()
     _refuse(f"Unknown TaskRun status: {target}")
 
 

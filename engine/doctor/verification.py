@@ -73,7 +73,7 @@ async def _finding(subject: str, step: Callable[[], Awaitable[Finding]]) -> Find
             return await step()
     except EngineError as error:
         return Finding(subject, "problem", str(error), error.advice)
-    except TimeoutError:
+    except (TimeoutError, subprocess.TimeoutExpired):
         return Finding(subject, "problem", say("verify.limit", limit_s=f"{STEP_S:.0f}"))
 
 
@@ -163,7 +163,7 @@ class _Steps:
     async def _restart(self) -> Finding:
         command = [*program_command(), "list", "--json", "--home", str(self._settings.home)]
         ended = await asyncio.to_thread(
-            subprocess.run, command, capture_output=True, check=False, timeout=STEP_S
+            subprocess.run, command, capture_output=True, check=False, timeout=STEP_S / 2
         )
         listed = json.loads(ended.stdout or b"{}").get("tasks", []) if not ended.returncode else []
         status = {one["task_id"]: one["status"] for one in listed}.get(self._first)
@@ -172,16 +172,20 @@ class _Steps:
 
     async def _kill(self) -> Finding:
         async with self._opened() as engine:
-            record = await self._crawl(engine, engine="static", max_pages=PAGES)
-            await self._with_pages(engine, record.task_id)
-        pid = int(record.pid or 0)
-        os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+            task_id = (await self._crawl(engine, engine="static", max_pages=PAGES)).task_id
+            await self._with_pages(engine, task_id)
+            entry = (await engine.tasks.get(task_id)).entry
+        pid = entry.pid if isinstance(entry, TaskRecord) and entry.is_live else None
+        if not isinstance(pid, int) or pid <= 1 or pid == os.getpid():
+            return _seen("kill.none", False, pid=pid)
+        with suppress(ProcessLookupError):
+            os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         async with self._opened() as engine:
-            while (await engine.tasks.meta(record.task_id))["status"] in LIVE:
+            while (await engine.tasks.meta(task_id))["status"] in LIVE:
                 await asyncio.sleep(LOOK_S)  # a killed process needs a moment to be gone
                 await engine.commands.reap()
-            record = await engine.tasks.wait(record.task_id)
-            pages = await self._pages(engine, record.task_id)
+            record = await engine.tasks.wait(task_id)
+            pages = await self._pages(engine, task_id)
         code = record.error.code if record.error else None
         right = record.status == Status.FAILED and code == "orphaned"
         return _seen("kill", right, pid=pid, status=record.status, code=code, pages=pages)
@@ -211,9 +215,9 @@ class _Steps:
             return len(json.load(result)["pages"])
 
 
-def _seen(subject: str, right: bool, **seen: object) -> Finding:
+def _seen(step: str, right: bool, **seen: object) -> Finding:
     """Return what a step saw; without what it should have seen, this is a problem."""
-    told = say(f"verify.{subject}", **seen)
+    told, subject = say(f"verify.{step}", **seen), step.partition(".")[0]
     if right:
         return Finding(subject, "ok", told)
     return Finding(subject, "problem", told, say(f"verify.{subject}.expected"))

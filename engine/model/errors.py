@@ -6,6 +6,7 @@ User interfaces print `title`, `str(error)` and `advice`; they translate by `cod
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -37,16 +38,30 @@ class Problem:
 
 
 class EngineError(Exception):
-    """Root of the errors; only its subclasses are raised."""
+    """Root of the errors; only its subclasses are raised.
+
+    Where sentence or advice recommend an operation, they have `{step}` in its place: `step_verb` is
+    the operation, `step` its usual name, and `name_step` the name that a user interface gives it.
+    """
 
     code: ClassVar[str] = "engine_error"
     title: ClassVar[str] = "Something went wrong"
     sentence: ClassVar[str] = "{message}"
     advice_text: ClassVar[str] = ""
+    step_verb: ClassVar[str] = ""
+    step: ClassVar[str] = ""
 
     def __init__(self, **fields: object) -> None:
         self.fields: dict[str, object] = {name: _clean(value) for name, value in fields.items()}
+        if self.step_verb:
+            self.fields["step"] = self.step
         super().__init__(_redacted(self.sentence.format(**self.fields)))
+
+    def name_step(self, names: Mapping[str, str]) -> None:
+        """Name the recommended operation as `names` does, which has names by verb."""
+        if name := names.get(self.step_verb):
+            self.fields["step"] = name
+            self.args = (_redacted(self.sentence.format(**self.fields)),)
 
     @property
     def advice(self) -> str:

@@ -280,15 +280,15 @@ def _key(scan: Scan) -> str:
 
 
 def _node(scan: Scan, step: Step, inside: tuple[int, ...]) -> Node:
-    first, start = scan.peek(), scan.place
+    first, start = scan.peek(), scan.place  # one character more tells that a preview is cut
     kind: Kind
     if first in _NESTS:
-        kind, text = _NESTS[first], _trim(scan.start_of(_PREVIEW_CHARS))
+        kind, text = _NESTS[first], _trim(scan.start_of(_PREVIEW_CHARS + 1))
     elif first == b'"':
-        text = scan.start_of_text(_PREVIEW_CHARS)
+        text = scan.start_of_text(_PREVIEW_CHARS + 1)
         kind = "json" if text.lstrip()[:1] in ("{", "[") else "text"
     else:
-        text = scan.start_of(_PREVIEW_CHARS)
+        text = scan.start_of(_PREVIEW_CHARS + 1)
         for mark in ",}]\n\r\t ":
             text = text.partition(mark)[0]
         kind = "number" if text[:1] in "-0123456789" else "word"

@@ -20,6 +20,7 @@ from engine.model.errors import EngineError, InvalidArguments, Problem, Shutting
 from engine.model.records import TERMINAL, History, TaskEvent, TaskRecord
 from engine.server.change_feed import ChangeFeed
 from engine.server.http_answers import JSON_TYPE
+from engine.server.http_routes import ROUTE_NAMES
 from engine.service.engine import Engine
 from engine.verbs.json_answers import described_for_programs
 from engine.verbs.model import MOST_NUMBER
@@ -130,7 +131,7 @@ async def task_events(engine: Engine, task_id: str, offset: int) -> Blocks:
         try:
             part = await engine.tasks.history(task_id, _placed, since=offset)
         except EngineError as error:
-            yield event_block("end", {"error": described_for_programs(error)})
+            yield event_block("end", {"error": described_for_programs(error, ROUTE_NAMES)})
             return
         if part.events:
             yield _event_blocks(part)
@@ -174,7 +175,7 @@ async def _ended(engine: Engine, task_id: str) -> TaskRecord | EngineError | Non
 
 def _end_block(ended: TaskRecord | EngineError, offset: int) -> bytes:
     if isinstance(ended, EngineError):
-        return event_block("end", {"error": described_for_programs(ended)}, offset)
+        return event_block("end", {"error": described_for_programs(ended, ROUTE_NAMES)}, offset)
     return event_block("end", {"task_id": ended.task_id, "status": ended.status}, offset)
 
 

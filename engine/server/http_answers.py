@@ -42,6 +42,7 @@ from engine.model.errors import (
     WaitTimeout,
 )
 from engine.schedules.schedule_store import ScheduleRunGoing
+from engine.server.http_routes import ROUTE_NAMES
 from engine.service.rerun import CannotRepeat, NotEnded, NothingToRetry
 from engine.service.resuming import CannotResume
 from engine.service.router.ledger_paths import (
@@ -236,7 +237,7 @@ def json_response(
 
 def error_response(error: EngineError) -> Response:
     """Build the answer for an error of the engine."""
-    return json_response({"error": described_for_programs(error)}, status_of(error))
+    return json_response({"error": described_for_programs(error, ROUTE_NAMES)}, status_of(error))
 
 
 def refusal_response(refusal: Refusal) -> Response:

@@ -163,6 +163,10 @@ ROUTES: Final[tuple[HttpRoute, ...]] = (
 )
 
 
+# The last route of a verb is the one of its own collection.
+ROUTE_NAMES: Final = {route.verb.name: f"{route.method} {route.path}" for route in ROUTES}
+
+
 def location(route: HttpRoute, data: Mapping[str, Any]) -> str:
     """Return the address of what a route made, from its answer."""
     if route.created == "task_id":

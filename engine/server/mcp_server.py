@@ -25,7 +25,7 @@ from engine.model.records import ENVELOPE, TaskRecord
 from engine.server.mcp_resources import TaskResources
 from engine.server.mcp_tasks import TasksExtension
 from engine.server.prompts import get_prompt, list_prompts
-from engine.server.tool_table import Tool, tools_of
+from engine.server.tool_table import TOOL_NAMES, Tool, tools_of
 from engine.service.admission import client_name
 from engine.service.engine import Engine
 from engine.service.stop_plan import Stopped
@@ -112,7 +112,7 @@ class McpServer:
                 return await self._tasks.handle(started)
             return await self._result(tool, answer)
         except EngineError as error:
-            return error_result(described_for_programs(error))
+            return error_result(described_for_programs(error, TOOL_NAMES))
         except Exception:  # the host gets a typed answer, and the log the details
             log.exception("the tool %s failed", tool.name)
             return error_result(FAILED)

@@ -547,6 +547,9 @@ def _browser_tools() -> Mapping[str, Tool]:
 TOOLS: Final[Mapping[str, Tool]] = {**{tool.name: tool for tool in _ALL}, **_browser_tools()}
 
 
+TOOL_NAMES: Final[Mapping[str, str]] = {tool.verb.name: tool.name for tool in _ALL}
+
+
 def tools_of(groups: Collection[str]) -> Mapping[str, Tool]:
     """Return the tools of these groups; without groups all tools."""
     return {name: tool for name, tool in TOOLS.items() if not groups or tool.group in groups}

@@ -17,6 +17,7 @@ from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.server.access import chosen_protocol
 from engine.server.event_streams import first
 from engine.server.http_answers import FAILED, NOT_JSON, Refusal, Refused
+from engine.server.http_routes import ROUTE_NAMES
 from engine.server.json_input import parsed
 from engine.service.engine import Engine
 from engine.verbs.json_answers import described_for_programs
@@ -85,7 +86,7 @@ class Messages:
         except Refused as refused:
             return {**head, "success": False, "error": refused.refusal.data()}
         except EngineError as error:
-            return {**head, "success": False, "error": described_for_programs(error)}
+            return {**head, "success": False, "error": described_for_programs(error, ROUTE_NAMES)}
         except Exception:  # the client gets a typed answer, and the log the details
             log.exception("a message of the type %s failed", head.get("type"))
             return {**head, "success": False, "error": FAILED.data()}

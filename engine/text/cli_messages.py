@@ -54,6 +54,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "verify.kill": (
         "a crawl whose process {pid} was killed is {status} with code {code}; pages kept: {pages}"
     ),
+    "verify.kill.none": "the crawl ended before its process could be killed ({pid})",
     "verify.kill.expected": "Expected is FAILED with code orphaned.",
     "verify.wait": "a short crawl is {status}; the wait returned {late_ms} ms after its end",
     "verify.wait.expected": "Expected is COMPLETED.",

@@ -78,6 +78,7 @@ DETAILS: Final[dict[str, str]] = {
     "field.client": "Requested by",
     "field.args": "Arguments",
     "field.args.truncated": "Too long to be kept ({size} bytes).",
+    "field.args.commands": "Its commands are in the tab Commands.",
     "owner.pid": "process {pid}",
     "owner.host": "on {host}",
     "owner.ours": "this window",

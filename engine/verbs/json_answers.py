@@ -81,8 +81,12 @@ def _is_plain(name: str, value: object) -> bool:
     return name != "message" and isinstance(value, str | int | float | bool | None)
 
 
-def described_for_programs(error: EngineError) -> Data:
-    """Encode an error as `described`, with arguments (`timeout_ms`) instead of options."""
+def described_for_programs(error: EngineError, names: Mapping[str, str]) -> Data:
+    """Encode an error as `described`, with arguments (`timeout_ms`) instead of options.
+
+    `names` has the face's names of operations, by verb.
+    """
+    error.name_step(names)
     found = described(error)
     for name in ("message", "advice"):
         if name in found:

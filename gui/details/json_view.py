@@ -32,7 +32,7 @@ from gui.context.window_context import Desk
 from gui.engine_link.scheduling import Debounce
 from gui.i18n import language
 from gui.style.accessibility import search_field
-from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex
+from gui.style.tables import COLOUR, DISPLAY, ROOT, SPOKEN, TOOL_TIP, AnyIndex, show_plain_columns
 from gui.style.theme import plain_tip, tone
 from gui.style.widgets import ElidedLabel, arrange
 
@@ -247,6 +247,7 @@ class JsonView(QWidget):
 
     def _lay_out(self) -> None:
         self.tree.setModel(self.model)
+        show_plain_columns(self.tree)
         self.tree.setUniformRowHeights(True)
         self.tree.setAccessibleName(self.tr("JSON"))
         self.tree.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)

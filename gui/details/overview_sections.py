@@ -19,6 +19,7 @@ from engine.budgets import Level
 from engine.contracts.contract_progress import ContractView
 from engine.model.display import display
 from engine.model.errors import EngineError
+from engine.model.kind_traits import traits_of
 from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import look
 from engine.service.engine import Engine
@@ -434,7 +435,13 @@ async def _arguments(engine: Engine, record: TaskRecord) -> str:
         whole = (await engine.tasks.get(record.task_id)).entry
     except EngineError:
         return ""
-    args = whole.args_summary if isinstance(whole, TaskRecord) else {}
+    if not isinstance(whole, TaskRecord):
+        return ""
+    args = whole.args_summary
+    if whole.engine is not None and whole.engine.args is not None:
+        args = whole.engine.args
+    if args.get("_truncated") is True and traits_of(whole.kind).steps:
+        return words.say("field.args.commands")
     return await asyncio.to_thread(arguments_text, args)
 
 

@@ -266,7 +266,8 @@ class Details(QWidget):
         self._pages.setCurrentIndex(1)
         if changed:
             self.events.start_over(self._task_id)
-            self.wants_events.emit(self._task_id)
+            if has_folder(view):
+                self.wants_events.emit(self._task_id)
         self._offer_tabs(view, stays=None if changed else self._tabs.currentWidget())
         self._read_files(view)
         self._update_tabs()
@@ -308,6 +309,7 @@ class Details(QWidget):
     def _offer_tabs(self, view: TaskView, stays: QWidget | None) -> None:
         """Hide the tabs that do not suit the task, but never the one that the user looks at."""
         self._offering = True  # Qt leaves a tab that is hidden, which is no choice of the user
+        self._tabs.setTabVisible(self._keys.index("events"), has_folder(view))
         for tab in self._more:
             at, suits = self._tabs.indexOf(tab), tab.kind.suits(view) or tab is stays
             if self._tabs.isTabVisible(at) != suits:
@@ -378,6 +380,8 @@ class Details(QWidget):
 def has_times(view: TaskView) -> bool:
     """Return whether it may have events with durations."""
     entry = view.entry
+    if not has_folder(view):
+        return False
     waits = entry.status == Status.PENDING if isinstance(entry, TaskRecord) else True
     return not waits or getattr(entry, "kind", "") == ENVELOPE
 

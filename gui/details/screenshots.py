@@ -49,7 +49,6 @@ from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.records import TaskView
 from engine.results.file_reader import FileFacts
-from engine.results.units import Unit
 from engine.service.engine import Engine
 from engine.text.words import size_words
 from gui.context.window_context import Desk
@@ -293,6 +292,7 @@ class PictureView(QAbstractScrollArea):
 
 THUMB = QSize(160, 110)
 MOST_THUMBS = 2_000
+CAPTION_CHARS = 300
 AGAIN_MS = 2_000  # delay before a live task's files are listed again
 _NAME = Qt.ItemDataRole.UserRole
 _CAPTION, _FACTS = _NAME + 1, _NAME + 2
@@ -400,15 +400,20 @@ class Screenshots(DetailTab):
             async for part in parts:
                 for unit in part.units:
                     if (item := missing.pop(unit.shot, None)) is not None:
-                        self._caption(item, unit)
+                        self._caption(item, unit.name, unit.title)
                 if not missing:
                     return
+        # A result about one page has its address, and its units are parts of that page.
+        head = await engine.tasks.head(task_id) or {}
+        name, title = (display(str(head.get(key) or ""), CAPTION_CHARS) for key in ("url", "title"))
+        for item in missing.values() if name else ():
+            self._caption(item, name, title)
 
-    def _caption(self, item: QListWidgetItem, unit: Unit) -> None:
-        facts = "\n".join(filter(None, (unit.name, unit.title)))
+    def _caption(self, item: QListWidgetItem, name: str, title: str) -> None:
+        facts = "\n".join(filter(None, (name, title)))
         item.setToolTip(plain_tip(f"{facts}\n{item.data(_FACTS)}"))
-        item.setText(unit.name)
-        item.setData(_CAPTION, " · ".join(filter(None, (unit.title, unit.name))))
+        item.setText(name)
+        item.setData(_CAPTION, " · ".join(filter(None, (title, name))))
         if item is self.thumbs.currentItem():
             self.picture.caption.show_text(str(item.data(_CAPTION)))
 

@@ -60,7 +60,7 @@ from gui.details.timeline_spans import (
 from gui.engine_link.scheduling import Throttle
 from gui.style.tables import AnyIndex, marked_rows, show_plain_rows
 from gui.style.theme import tone
-from gui.style.widgets import ElidedLabel, arrange
+from gui.style.widgets import ElidedLabel, EmptyNote, arrange
 
 # Table of spans below the strip, with a bar for position and length of each.
 
@@ -188,6 +188,7 @@ class Timeline(DetailTab):
         self.strip, self.model = TimelineStrip(self), TimelineModel(self)
         self.table = TimelineTable(self.model, self)
         self._told = ElidedLabel("muted", self)
+        self._nothing = EmptyNote(self.table.viewport())
         self._fold = QCheckBox(self.tr("Fold idle time"), self)
         self._fold.setChecked(True)
         self._order = QComboBox(self)
@@ -278,9 +279,11 @@ class Timeline(DetailTab):
         if picture is None:
             self.strip.show_picture(None, folded=False)
             self.model.show_spans(())
-            self._told.show_text(self.tr("Nothing has told of its time yet."))
+            self._told.show_text("")
+            self._nothing.tell(self.tr("No event with a time yet."))
             self._all.hide()
             return
+        self._nothing.tell("")
         self.strip.show_picture(picture, folded=self._fold.isChecked())
         self._show_rows(picture)
         self._tell(picture)

@@ -489,6 +489,9 @@ class RequestForm(QWidget):
 
     def _build(self, kind: str) -> None:
         self._cards[kind].setChecked(True)
+        for card in self._cards.values():  # Tab stops at the chosen one; arrows choose another
+            stops = card.isChecked()
+            card.setFocusPolicy(Qt.FocusPolicy.StrongFocus if stops else Qt.FocusPolicy.ClickFocus)
         name = self.name.value
         self.body = CommandForm() if kind == COMMANDS else KindForm(kind, self._words)
         self._make_terms(kind)
@@ -541,7 +544,6 @@ class RequestForm(QWidget):
             card.setAccessibleDescription(each.doing)
             card.setCheckable(True)
             card.setAutoRaise(True)
-            card.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             card.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
             card.setMinimumWidth(76)
             self._group.addButton(card)

@@ -42,6 +42,7 @@ from PySide6.QtWidgets import (
 from engine.model.display import display
 from engine.text.words import count
 from gui.style.accessibility import InOrder
+from gui.style.tables import show_plain_columns
 from gui.style.theme import heading, plain_label, plain_tip, plain_title
 from gui.style.widgets import DangerButton, arrange
 
@@ -168,6 +169,7 @@ class TaskList(QTreeWidget):
         super().__init__(parent)
         self._rows = rows
         self.setHeaderLabels(list(titles))
+        show_plain_columns(self)
         self.setRootIsDecorated(False)
         self.setUniformRowHeights(True)
         self.setAlternatingRowColors(True)
@@ -182,7 +184,8 @@ class TaskList(QTreeWidget):
             more = self.tr("…and {0} more").format(count(len(rows) - MOST))
             self._add([more], height)
         self.setColumnWidth(0, 230)
-        self.setFixedHeight(height * (min(LINES, self.topLevelItemCount()) + 1) + 6)
+        shown = height * min(LINES, self.topLevelItemCount())
+        self.setFixedHeight(shown + self.header().sizeHint().height() + 6)
         copy = QShortcut(QKeySequence.StandardKey.Copy, self)
         copy.setContext(Qt.ShortcutContext.WidgetShortcut)
         copy.activated.connect(self.copy_chosen)

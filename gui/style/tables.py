@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
+    QTreeView,
     QWidget,
 )
 
@@ -47,6 +48,7 @@ LAST_CHARS, LEAST_CHARS = 28, 24  # Characters of the last column, and of the on
 _LAST_SHARE = 0.55  # of the free room, for a last column that explains failures
 CELL_PAD = 8  # Pixels at each side of a text
 PAD = 2 * CELL_PAD
+_TREE_ROOM = 4  # Pixels between the rows of a tree
 _STYLE_PAD = 3  # Pixels that Qt's own delegate leaves
 _ROW_PAD, _LEAST_LINE = 10, 14
 _ARROW = 7
@@ -170,9 +172,16 @@ class PlainTable(QTableView):
 class _Cells(QStyledItemDelegate):
     """Delegate that pads cells as the task list does, and elides `prose` at the right."""
 
-    def __init__(self, table: QTableView, prose: Collection[int]) -> None:
+    def __init__(self, table: QAbstractItemView, prose: Collection[int] = ()) -> None:
         super().__init__(table)
         self._table, self._prose = table, frozenset(prose)
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: AnyIndex) -> QSize:
+        hint = super().sizeHint(option, index)
+        # The rows of a table have a fixed height, those of a tree the height of a cell.
+        is_given = index.data(Qt.ItemDataRole.SizeHintRole) is not None
+        more = _TREE_ROOM if isinstance(self._table, QTreeView) and not is_given else 0
+        return QSize(hint.width() + 2 * (CELL_PAD - _STYLE_PAD), hint.height() + more)
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: AnyIndex) -> None:
         super().initStyleOption(option, index)
@@ -333,3 +342,12 @@ def _total(shares: Iterable[Share]) -> int:
 
 def _least(share: Share) -> int:
     return share.usual if share.fixed else share.least
+
+
+def show_plain_columns(tree: QTreeView) -> None:
+    """Give a tree the header and the cells of the other tables."""
+    header = PlainHeader(tree)
+    header.setStretchLastSection(True)
+    header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | _MIDDLE)
+    tree.setHeader(header)
+    tree.setItemDelegate(_Cells(tree))

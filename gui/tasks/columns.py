@@ -388,7 +388,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "progress",
-        23,
+        26,
         progress,
         attrgetter("share"),
         attrgetter("done", "total", "standing"),

@@ -87,6 +87,7 @@ def test_refusals_name_commands_and_no_tools_of_programs(octask: Octask) -> None
     for status, command in (("NEEDS_HELP", "task-run needs-help"), ("COMPLETED", "complete")):
         said = octask("task-run", "update", run_id, "--status", status, code=1)
         assert f"Use `octask {command}`" in said
+    assert "Look at `octask contract list`" in octask("contract", "show", "0" * 16, code=4)
 
 
 def test_a_refused_step_names_the_state_that_was_asked_for(octask: Octask) -> None:

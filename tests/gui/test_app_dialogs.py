@@ -21,6 +21,7 @@ from gui.commands.task_requests import CancelDialog, plan_cancel
 from gui.start.address import address_in, complete
 from gui.start.start_dialog import StartDialog
 from gui.style.questions import Question
+from gui.style.tables import PlainHeader
 from gui.style.theme import tone
 
 ID = "0123456789abcdef"
@@ -336,3 +337,17 @@ def test_every_question_has_what_leaves_all_as_it_is_at_the_end() -> None:
             found += bool(leaving)
             assert leaving == list(range(len(keys)))[len(keys) - len(leaving) :], (file.name, keys)
     assert found > 15
+
+
+def test_lists_in_questions_look_like_the_other_tables(qapp: QApplication, qtbot: Any) -> None:
+    dialog = CancelDialog(plan_cancel(VIEWS))
+    qtbot.addWidget(dialog)
+    assert isinstance(dialog.list.header(), PlainHeader)
+    dialog.show()
+    first = dialog.list.topLevelItem(0)
+    assert first is not None
+    image = dialog.list.viewport().grab(dialog.list.visualItemRect(first)).toImage()
+    rows, ground = range(image.height()), image.pixel(1, image.height() // 2)
+    ink = next(x for x in range(image.width()) if any(image.pixel(x, y) != ground for y in rows))
+    assert 7 <= ink <= 10, "as far from the edge as the title of the column"
+    assert dialog.list.verticalScrollBar().maximum() == 0, "so few rows have room"

@@ -271,3 +271,23 @@ async def test_the_arguments_of_a_huge_record_are_read_when_it_is_looked_at(tmp_
         await until(lambda: overview._extra.arguments, overview._extras.changed)
         assert '"script": "xxx' in overview._args.toPlainText()
         assert len(overview._args.toPlainText()) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ({"args": {"task_name": "Sign in"}}, '"task_name": "Sign in"'),
+        ({}, "Its commands are in the tab Commands."),
+    ],
+)
+async def test_long_arguments_of_commands_are_shown_or_where_they_are(
+    tmp_path: Path, stored: dict[str, Any], said: str
+) -> None:
+    home = tmp_path / "home"
+    short = {"_truncated": True, "_bytes": 5603}
+    kind = {"kind": "commands", "args_summary": short, "engine": {"host": "h", **stored}}
+    write_meta(home / "tasks", 1, "COMPLETED", **kind)
+    async with looking_at(home, 1) as (_, details):
+        overview = details.overview
+        await until(lambda: overview._extra.arguments, overview._extras.changed)
+        assert said in overview._args.toPlainText()

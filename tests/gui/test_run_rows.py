@@ -60,6 +60,19 @@ async def test_a_run_shows_and_resolves_its_help_request(home: Path, elsewhere: 
         assert not window.acts["resume"].isEnabled()
 
 
+async def test_a_run_has_no_tabs_for_what_only_tasks_keep(home: Path, elsewhere: Goals) -> None:
+    run_id = elsewhere.runs.start({"goal": "Buy the lot"}).run_id
+    async with opened(home) as session:
+        window = session.window
+        await seen(session, run_id, "RUNNING")
+        window.details.restore_state("events")
+        window.table.select_ids([run_id])
+        tabs = window.details._tabs
+        shown = [tabs.tabText(at) for at in range(tabs.count()) if tabs.isTabVisible(at)]
+        assert shown == ["Overview"]
+        assert tabs.tabText(tabs.currentIndex()) == "Overview"
+
+
 async def test_a_run_can_be_forced_like_a_task_and_shows_it(home: Path, elsewhere: Goals) -> None:
     run_id = elsewhere.runs.start({"goal": "Buy the lot"}, {"items": ["a", "b"]}).run_id
     async with opened(home) as session:

@@ -22,7 +22,7 @@ from engine.model.records import (
 )
 from engine.schedules.rules import Rule
 from engine.schedules.schedule import Schedule, StoredRequest
-from gui.commands.schedules import SchedulesDialog
+from gui.commands.schedules_dialog import SchedulesDialog
 from gui.desktop.notifications import Kind, Watch
 from gui.start.repeat_dialog import CRON, DAILY, RepeatDialog, Repetition
 from gui.start.start_dialog import StartDialog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,21 @@ async def test_a_screenshot_is_captioned_with_the_page_that_it_shows(home: Path)
         assert shots.picture.caption.text() == f"Page 1 · {url}"
         shots.thumbs.setCurrentRow(1)
         assert not shots.picture.caption.text()
+
+
+async def test_a_screenshot_of_evidence_is_captioned_with_the_page_of_its_bundle(
+    home: Path,
+) -> None:
+    folder = put_task(home, 1, kind="oc_evidence_bundle")
+    put_picture(folder, "screenshot.png")
+    parts = [{"part": "screenshot", "file": "artifacts/screenshot.png"}]
+    result = {"url": "http://site.test/a", "title": "Front page", "parts": parts}
+    (folder / "result.json").write_text(json.dumps(result))
+    async with opened(home) as session:
+        shots: Screenshots = await tab_of(session, 1, "screenshots", Screenshots)
+        await settled(lambda: shots.thumbs.count() == 1 and shots.picture.caption.text())
+        assert shots.thumbs.item(0).text() == "http://site.test/a"
+        assert shots.picture.caption.text() == "Front page · http://site.test/a"
 
 
 @pytest.mark.usefixtures("qapp")
@@ -189,6 +205,7 @@ async def test_the_text_of_an_empty_tab_stands_in_its_middle(home: Path) -> None
         (tabs,) = details.findChildren(QTabWidget)
         texts = {
             "events": "No events yet.",
+            "timeline": "No event with a time yet.",
             "items": "There is nothing here.",
             "result": "This task ended without a result.",
             "screenshots": "No screenshots.",

@@ -62,7 +62,7 @@ def test_controls_are_named_and_labels_are_plain(dialog: StartDialog, kind: str)
 @pytest.mark.parametrize("kind", startable())
 def test_tab_goes_through_a_form_and_comes_back(dialog: StartDialog, kind: str) -> None:
     dialog.form.choose(kind)
-    list(dialog.form._cards.values())[-1].setFocus()
+    dialog.form._cards[kind].setFocus()
     first, seen = dialog.focusWidget(), []
     for _ in range(80):
         QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Tab)
@@ -92,6 +92,19 @@ def test_the_address_goes_along_to_another_kind(dialog: StartDialog) -> None:
     dialog.form.choose("recording")
     assert dialog.form.asked.args["url"] == "https://example.com"
     assert not dialog.addresses.switch.isVisible()
+
+
+def test_the_kinds_are_one_stop_of_tab_and_arrows_choose_among_them(dialog: StartDialog) -> None:
+    QTest.keyClick(dialog.form.body.needed, Qt.Key.Key_Backtab)
+    assert dialog.focusWidget() is dialog.form._cards["crawl"]
+    for _ in range(2):
+        QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Right)
+    assert dialog.form.kind == "recording"
+    assert dialog.focusWidget() is dialog.form._cards["recording"]
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Tab)
+    assert dialog.focusWidget() is dialog.form.body.needed
+    QTest.keyClick(dialog.focusWidget(), Qt.Key.Key_Backtab)
+    assert dialog.focusWidget() is dialog.form._cards["recording"]
 
 
 def test_a_short_form_shows_all_of_itself(dialog: StartDialog) -> None:

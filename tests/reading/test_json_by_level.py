@@ -154,3 +154,15 @@ def test_skipping_objects_keeps_hits(value: dict[str, Any], needle: str, ascii_o
     quick, slow = (Search(Scan(reader(data, 64)), needle) for _ in range(2))
     slow._bytes = b""
     assert [*filter(None, quick.hits())] == [*filter(None, slow.hits())]
+
+
+@pytest.mark.parametrize("value", ["x" * 200, [1] * 200, {"a": "y" * 300}, 10**250])
+def test_a_preview_that_is_cut_says_so(value: Any) -> None:
+    for more in ("", "z"):  # exactly as long as a preview, and longer by one
+        shown = value + more if isinstance(value, str) else value
+        data = json.dumps([shown]).encode()
+        scan = Scan(reader(data, 64), 1)
+        (node,) = members(scan, "array", 0, 10)
+        assert isinstance(node, Node)
+        is_cut = not isinstance(value, str) or bool(more)
+        assert (len(node.preview), node.preview.endswith("…")) == (200, is_cut)

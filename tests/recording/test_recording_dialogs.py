@@ -95,7 +95,7 @@ def test_a_message_that_repeats_what_was_typed_is_masked() -> None:
     again = Answered(2, 0, "http://a.test/", "confirm", "Delete Ada Lovelace?", True)
     (_, second) = (*scribe.take(first), *scribe.take(again))
     assert second.name == "Delete {{prompt}}?"
-    assert second.words() == "accept dialog Delete {{prompt}}?"
+    assert second.words() == "Accept the dialog “Delete {{prompt}}?”"
 
 
 def test_dialogs_of_one_action_that_were_answered_differently_are_said_to_be_left_out() -> None:

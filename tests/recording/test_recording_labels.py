@@ -36,11 +36,14 @@ def test_a_label_of_nothing_but_signs_stays() -> None:
 @pytest.mark.parametrize(
     ("action", "words"),
     [
-        (Action(1, "click", 1, "", name="Save"), "click Save"),
-        (Action(1, "click", 1, "", name="Save", count=2), "double click Save"),
-        (Action(1, "click", 1, "", name="Save", button="right"), "right click Save"),
-        (Action(1, "check", 1, "", name="Gift", on=True), "check Gift"),
-        (Action(1, "check", 1, "", name="Gift", on=False), "uncheck Gift"),
+        (Action(1, "click", 1, "", name="Save"), "Click element “Save”"),
+        (Action(1, "click", 1, "", name="Save", count=2), "Double-click element “Save”"),
+        (
+            Action(1, "click", 1, "", name="Save", button="right"),
+            "Click element “Save” with the right button",
+        ),
+        (Action(1, "check", 1, "", name="Gift", on=True), "Check element “Gift”"),
+        (Action(1, "check", 1, "", name="Gift", on=False), "Uncheck element “Gift”"),
     ],
 )
 def test_labels_name_count_and_button_of_clicks(action: Action, words: str) -> None:

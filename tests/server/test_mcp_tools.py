@@ -416,6 +416,19 @@ async def test_a_running_crawl_gives_a_cursor_to_what_it_finds_later(
         await client.call_tool("oc_task_cancel", {"task_id": task_id})
 
 
+async def test_errors_recommend_tools(hosting: Hosting) -> None:
+    async with hosting("memory") as client:
+        made = data(await client.call_tool("oc_task_run_start", {"goal": "g"}))
+        run_id = made["task_run"]["run_id"]
+        for status, tool in (("FAILED", "complete"), ("NEEDS_HELP", "needs_help")):
+            asked = {"run_id": run_id, "status": status}
+            wrong = error(await client.call_tool("oc_task_run_update", asked))
+            assert wrong["message"].startswith(f"Use oc_task_run_{tool} to enter ")
+            assert wrong["fields"] == {"step": f"oc_task_run_{tool}"}
+        wrong = error(await client.call_tool("oc_bulk_progress_get", {"contract_id": "0" * 16}))
+        assert wrong["advice"].startswith("Look at oc_bulk_progress_list, ")
+
+
 async def test_errors_name_arguments_and_no_options(hosting: Hosting) -> None:
     async with hosting("memory") as client:
         wrong = error(await client.call_tool("oc_task_cancel", {}))

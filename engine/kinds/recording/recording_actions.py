@@ -30,7 +30,7 @@ from engine.browser.recording.recorder_messages import (
 )
 from engine.kinds.commands.command_table import placeholders
 from engine.model import redact
-from engine.results.action_words import plain_label
+from engine.results.action_words import action_words, plain_label
 from engine.secrets.given_secrets import Hidden, Scrub
 from engine.secrets.value_search import Echoes
 
@@ -250,45 +250,8 @@ class Action(msgspec.Struct, omit_defaults=True):
     screenshot: str | None = None
 
     def words(self) -> str:
-        """Return a one-line description for the progress display."""
-        what = self.name or self.selector or self.asked or ""
-        match self.type:
-            case "navigate" | "navigated":
-                return f"{self.type} ({self.how}) {self.url}"
-            case "type":
-                return f"type {self.text} into {what}"
-            case "key":
-                return f"key {self.key}"
-            case "scroll":
-                return f"scroll by {self.dx or 0}, {self.dy or 0}"
-            case "check" if not self.on:
-                return f"uncheck {what}"
-            case "dialog":
-                return self._dialog_words(what)
-            case "drag":
-                return f"drag {what}"
-            case "hover":
-                return f"mouse over {what}"
-            case "click":
-                return self._click_words(what)
-        return f"close tab {self.tab + 1}" if self.type == "close_tab" else f"{self.type} {what}"
-
-    def _dialog_words(self, what: str) -> str:
-        if self.answer == "accepted":
-            return f"accept dialog {what}"
-        return f"dismiss dialog {what}"
-
-    def _click_words(self, what: str) -> str:
-        match self.button, self.count:
-            case "right", _:
-                return f"right click {what}"
-            case "middle", _:
-                return f"middle click {what}"
-            case _, 2:
-                return f"double click {what}"
-            case _, 3:
-                return f"triple click {what}"
-        return f"{self.type} {what}"
+        """Return the action in English words, for the stored progress."""
+        return action_words(msgspec.to_builtins(self), english=True)
 
 
 class Scribe:

@@ -316,6 +316,17 @@ async def test_contracts_and_task_runs_have_their_routes(serving: Serving) -> No
         assert (await client.code("GET", f"/task-runs/{NOBODY}"))[0] == 404
 
 
+async def test_errors_recommend_routes(serving: Serving) -> None:
+    async with serving() as client:
+        run = (await client.post("/task-runs", {"goal": "g"}, 201))["task_run"]["run_id"]
+        status, data = await client.call("POST", f"/task-runs/{run}/update", {"status": "FAILED"})
+        assert (status, data["error"]["code"]) == (409, "invalid_task_run_transition")
+        told = "Use POST /task-runs/{id}/complete to enter a terminal state"
+        assert data["error"]["message"] == told
+        _, data = await client.call("GET", f"/contracts/{NOBODY}")
+        assert data["error"]["advice"].startswith("Look at GET /contracts, ")
+
+
 async def test_runs_have_their_routes(serving: Serving) -> None:
     async with serving() as client:
         run = (await client.post("/runs", {"task_thread_id": "thread"}, 201))["runId"]
