@@ -282,7 +282,8 @@ class Banner(QFrame):
             self._seconds.stop()
             return
         button, text = self._first
-        left = math.ceil(limit.remainingTime() / SECOND_MS)
+        left_ms = min(limit.remainingTime(), limit.interval())  # a coarse timer may end later
+        left = math.ceil(left_ms / SECOND_MS)
         button.setText(self.tr("{0} ({1} s)").format(text, count(left)))
         button.setMinimumWidth(max(button.minimumWidth(), button.sizeHint().width()))  # no shaking
         button.setAccessibleName(text)  # a screen reader need not follow the seconds

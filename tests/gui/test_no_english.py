@@ -48,7 +48,8 @@ TELLING = frozenset(
     }
 )
 WORDS = re.compile(r"[\w’']+")  # the name of a test in a path is one word
-DATA = ("QTreeView.", "QHeaderView.cell", "QPlainTextEdit.text")  # trees of JSON, files as they are
+# Trees of JSON, files as they are; a header has the cells of its list, which are looked at there.
+DATA = ("QTreeView.", "QHeaderView.cell", "PlainHeader.cell", "QPlainTextEdit.text")
 OPERATORS = re.compile(r"\b(OR|AND|NOT)\b")
 REASONS = (
     "No page could be taken: the server did not answer",

@@ -12,13 +12,13 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from engine.model.records import EngineFields, TaskRecord
 from fixtures.site.site import Site
 from gui.commands.task_requests import CancelDialog
 from tests.gui.live_tasks import FAST, ended, running, start
-from tests.gui.windows import dialog_of, heard, opened, patient, press, until
+from tests.gui.windows import FAR_MS, dialog_of, heard, opened, patient, press, until
 
 
 async def test_running_tasks_are_cancelled_after_a_question(home: Path, site: Site) -> None:
@@ -73,6 +73,8 @@ async def test_a_cancelled_pending_task_can_be_undone(home: Path, site: Site) ->
         await heard(session.bridge.cancelled)
         assert await ended(session, waiting) == "CANCELLED"
         assert "cancelled" in window.undo_bar.title
+        (button,) = window.undo_bar.findChildren(QPushButton)
+        assert button.text() == f"Undo ({FAR_MS // 1000} s)"
         assert window.acts["undo"].text() == "&Undo cancelling 1 task"
         window.acts["undo"].trigger()
         assert not window.acts["undo"].isEnabled()
@@ -82,6 +84,8 @@ async def test_a_cancelled_pending_task_can_be_undone(home: Path, site: Site) ->
         assert again.args_summary["url"] == f"{site.url}/static/"
         assert window.undo_bar.title == ""
         assert window.news_bar.title.startswith("Started again as a new task")
+        window.news_bar.leave_after(0)  # instead of 8 s
+        await until(lambda: not window.news_bar.title, window.news_bar._leaving.timeout)
 
 
 async def test_a_waiting_task_of_another_process_comes_back_with_its_terms(home: Path) -> None:
