@@ -322,6 +322,7 @@ class UnitList(QWidget):
             self.model.clear()
             self.chips.clear()
             self.search.clear()
+            self._filter()  # the cleared chips say nothing themselves
             self._read()
         elif (self._live or was_live) and not self._reading:
             self._again.request()

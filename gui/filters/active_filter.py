@@ -48,8 +48,10 @@ class ActiveFilter(QObject):
         self._model, self._sidebar, self._bar = model, sidebar, bar
         self._typed = Filter.of("")
         self._held = False
+        self._shown = ""  # the query of the last view, which no one has typed
         self._again = QTimer(self, singleShot=True)
         self._again.timeout.connect(self._filter_again)
+        sidebar.replaced.connect(self._leave_view)
         sidebar.facet_changed.connect(lambda _: self.apply())
         bar.text_changed.connect(lambda _: self.apply())
         bar.stale_changed.connect(self.stale_changed)
@@ -77,12 +79,19 @@ class ActiveFilter(QObject):
         return self._sidebar.chosen
 
     def show(self, text: str, facets: Iterable[str]) -> None:
-        """Replace the filter by this query and these facets."""
+        """Replace the filter by this query and these facets, until a facet is chosen instead."""
+        self._shown = text
         self._held = True  # Facets and query change together, so the list is filtered once
         self._sidebar.select(facets)
         self._bar.set_text(text)
         self._held = False
         self.apply()
+
+    def _leave_view(self) -> None:
+        """End the query of a view; a query that was typed stays beside the facets."""
+        text, self._shown = self._shown, ""
+        if text and self._bar.text == text:
+            self._bar.set_text("")
 
     def apply(self) -> None:
         """Filter by the selected facets and the typed query."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from PySide6.QtCore import QPoint, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QTreeWidgetItem, QVBoxLayout, QWidget
 
@@ -57,10 +57,13 @@ _ALWAYS = frozenset(
 class Sidebar(QWidget):
     """Sidebar that emits `facet_changed` with the selected keys; an empty tuple means all tasks.
 
-    `view_chosen` carries the key of a view, `menu_wanted` an item's key and position.
+    `replaced` comes before it, unless the facet was added with Ctrl, and for "All" always: the
+    query of a view ends. `view_chosen` carries the key of a view, `menu_wanted` an item's key and
+    position.
     """
 
     facet_changed = Signal(object)
+    replaced = Signal()
     view_chosen = Signal(str)
     menu_wanted = Signal(str, QPoint)
 
@@ -84,6 +87,8 @@ class Sidebar(QWidget):
         self._lay_out()
         self._tree.itemSelectionChanged.connect(self._choose)
         self._tree.pressed_item.connect(self._press)
+        self._tree.itemClicked.connect(self._choose_all)
+        self._tree.itemActivated.connect(self._choose_all)
         self._tree.menu_for.connect(lambda item, at: self.menu_wanted.emit(key_of(item), at))
         self._tree.itemExpanded.connect(self._soon.expedite)
         self.show_counts({})
@@ -283,7 +288,13 @@ class Sidebar(QWidget):
         changed = wanted != self._chosen
         self._mark(wanted)
         if changed:
+            if not QApplication.keyboardModifiers() & Qt.KeyboardModifier.ControlModifier:
+                self.replaced.emit()
             self.facet_changed.emit(wanted)
+
+    def _choose_all(self, item: QTreeWidgetItem) -> None:
+        if key_of(item) == _EVERYTHING:  # also when no facet is selected: a view may be active
+            self.replaced.emit()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -328,6 +328,33 @@ async def test_a_view_is_saved_chosen_renamed_and_removed(tasks: Path) -> None:
         assert not _has(window, VIEW + "own:my triage")
 
 
+async def test_a_facet_replaces_a_view_and_stays_beside_what_was_typed(tasks: Path) -> None:
+    async with opened(tasks) as session:
+        window = session.window
+        tree, total = tree_of(window), window.model.total
+
+        def click(key: str, modifier: Qt.KeyboardModifier = NONE) -> None:
+            at = tree.visualItemRect(item_of(window, key)).center()
+            QTest.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, modifier, at)
+
+        (views,) = window.findChildren(Views)
+        click(VIEW + views.saved.all[0].key)
+        assert window.filter_bar.text
+        click("all")  # selected already, since a view has no facet
+        assert (window.filter_bar.text, window.model.rowCount()) == ("", total)
+        click(VIEW + views.saved.all[0].key)
+        click("completed")
+        assert (window.filter_bar.text, window.sidebar.chosen) == ("", ("completed",))
+        click(VIEW + views.saved.all[0].key)
+        viewed = window.filter_bar.text
+        click("failed", Qt.KeyboardModifier.ControlModifier)
+        assert (window.filter_bar.text, window.sidebar.chosen) == (viewed, ("failed",))
+        window.clear_filter()
+        window.filter_bar.set_text("shop")
+        click("failed")
+        assert (window.filter_bar.text, window.sidebar.chosen) == ("shop", ("failed",))
+
+
 async def test_a_view_that_is_saved_while_views_are_counted_is_counted_too(tasks: Path) -> None:
     async with opened(tasks) as session:
         (views,) = session.window.findChildren(Views)

@@ -43,6 +43,19 @@ def entries(units: UnitList, row: int) -> dict[str, Any]:
     return {act.text().replace("&", ""): act for act in menu.actions() if act.text()}
 
 
+async def test_a_chip_of_one_task_hides_nothing_of_the_next(home: Path) -> None:
+    put_failures(home)
+    put_pages(put_task(home, 2), page(0), page(1))
+    async with opened(home) as session:
+        units = await listed(session)
+        await settled(lambda: units.chips._chips["failed"].isVisible())
+        units.chips._chips["failed"].click()
+        await settled(lambda: units.model.rowCount() == 1)
+        await tab_of(session, 2, "items", Items)
+        await settled(lambda: not units.is_reading and units.model.total == 2)
+        assert units.model.rowCount() == 2
+
+
 async def test_the_selected_item_is_shown_in_full_below_its_list(home: Path) -> None:
     put_failures(home)
     async with opened(home) as session:
