@@ -55,7 +55,7 @@ async def test_a_run_shows_and_resolves_its_help_request(home: Path, elsewhere: 
         assert any("captcha" in label.text() for label in dialog.findChildren(QLabel))
         (line,) = dialog.findChildren(QLineEdit)
         QTest.keyClicks(line, "it is solved")
-        press(dialog, "Go on")
+        press(dialog, "Resume")
         await seen(session, run_id, "RUNNING")
         assert not window.acts["resume"].isEnabled()
 
