@@ -16,8 +16,6 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from engine.ledger.reader import LedgerReader
-from engine.ledger.record_store import RUN_ID, RecordNotFound
 from engine.model.config import Settings
 from engine.model.display import display
 from engine.model.errors import AmbiguousId, EngineError, LedgerMissing, TaskNotFound
@@ -25,6 +23,7 @@ from engine.model.kind_traits import TRAITS
 from engine.model.records import (
     CONTRACTS_FOLDER,
     ENVELOPE,
+    RUN_ID,
     RUNS_FOLDER,
     SCHEDULES_FOLDER,
     TASK_RUN,
@@ -129,6 +128,8 @@ def _whole(stores: tuple[_Store, ...], settings: Settings, given: str) -> str:
             raise missing(task_id=given, root=str(settings.root))
         if first is _RUNS:
             return given  # no other pattern than the file's name: its reader knows
+        from engine.ledger.record_store import RecordNotFound  # no help needs the ledger
+
         raise RecordNotFound(noun=first.noun, id=given, path=str(first.path(settings)))
     more = f", … ({len(found) - MOST_NAMED})" if len(found) > MOST_NAMED else ""
     candidates = ", ".join(found[:MOST_NAMED]) + more
@@ -187,6 +188,8 @@ def _described(settings: Settings, ids: list[str]) -> dict[str, str]:
     """Return state and name of a few tasks, for shells that show them beside the id."""
     if len(ids) > MOST_DESCRIBED:
         return {}
+    from engine.ledger.reader import LedgerReader  # as above
+
     try:
         found = LedgerReader(settings.root).read_many(ids)
     except EngineError:

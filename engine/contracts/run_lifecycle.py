@@ -39,11 +39,11 @@ from engine.ledger.filesystem_checks import HeldFolder, Presence
 from engine.ledger.lease import make_root
 from engine.ledger.machine import wall_ms
 from engine.ledger.reader import LedgerReader
-from engine.ledger.record_store import RUN_ID, RecordUnreadable, stage
+from engine.ledger.record_store import RecordUnreadable, stage
 from engine.model import redact
 from engine.model.errors import EngineError, InvalidArguments, NotATaskId, Problem, TaskNotFound
 from engine.model.lifecycle import RUN
-from engine.model.records import ROUTES, RUNS_FOLDER, Status, TaskRecord, Unreadable
+from engine.model.records import ROUTES, RUN_ID, RUNS_FOLDER, Status, TaskRecord, Unreadable
 from engine.model.status import moment
 
 log = logging.getLogger(__name__)

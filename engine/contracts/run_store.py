@@ -16,7 +16,7 @@ from typing import Any, Final, TypedDict
 import msgspec
 
 from engine.ledger.files import MIB, Folder, Unusable
-from engine.ledger.record_store import RUN_ID, RecordNotFound, RecordStore, RecordUnreadable
+from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnreadable
 from engine.model import redact
 from engine.model.errors import (
     EngineError,
@@ -27,7 +27,7 @@ from engine.model.errors import (
     Problem,
 )
 from engine.model.lifecycle import RUN
-from engine.model.records import ROUTES, RUNS_FOLDER
+from engine.model.records import ROUTES, RUN_ID, RUNS_FOLDER
 from engine.text.messages import ENGLISH
 
 log = logging.getLogger(__name__)

@@ -23,10 +23,6 @@ from engine.model.errors import EngineError
 from engine.model.records import META_NAME
 
 HEX16: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
-# Safe as a file name on every system; device names of Windows (`con`) are not.
-RUN_ID: Final = re.compile(
-    r"(?!(?i:con|prn|aux|nul|com\d|lpt\d)\Z)[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII
-)
 _END: Final = ".json"
 
 

@@ -7,6 +7,7 @@ and the collector need not traverse ten thousand of them.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Any, Generic, NewType, TypeVar
 
@@ -25,6 +26,10 @@ SCHEDULES_FOLDER = ".schedules"  # in the ledger; the next three are in the home
 CONTRACTS_FOLDER = "progress-contracts"
 TASK_RUNS_FOLDER = "task-runs"
 RUNS_FOLDER = "comet-runs"
+# Id of a run: safe as a file name on every system; device names of Windows (`con`) are not.
+RUN_ID = re.compile(
+    r"(?!(?i:con|prn|aux|nul|com\d|lpt\d)\Z)[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII
+)
 DOCUMENTS = frozenset({COMMANDS_NAME})  # files that a kind may keep in addition to its units
 
 ENVELOPE = "browser_task"  # the kind that an external agent executes

@@ -128,7 +128,9 @@ def test_reading_records_of_the_home_imports_nothing_that_runs_tasks(
 @pytest.mark.parametrize("name", ["cancel", "get", "hold", "list", "reap", "wait"])
 def test_help_of_a_command_on_tasks_imports_no_engine(tmp_path: Path, name: str) -> None:
     found = imported(tmp_path, name, "--help")
-    assert not among(found, RUN_TASKS | {"asyncio", "engine.service.engine"} | SHOW_BARS)
+    assert not among(
+        found, RUN_TASKS | {"asyncio", "engine.ledger", "engine.service.engine"} | SHOW_BARS
+    )
 
 
 def test_the_list_of_commands_has_the_help_of_each_command() -> None:
