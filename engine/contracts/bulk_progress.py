@@ -292,47 +292,26 @@ class TaskRunNotFound(EngineError):
 
 
 class InvalidRunStep(EngineError):
-    """The state of the task run does not allow this step; nothing was written."""
+    """The state of the task run does not allow this step; nothing was written.
+
+    With a `step_verb`, the message recommends that operation in the place of `{step}`. Its usual
+    name is OpenChrome's, with the name of the tool.
+    """
 
     code = "invalid_task_run_transition"
     title = "That step is not allowed now"
     sentence = "{message}"
     advice_text = "Look at the task run's state first."
 
-
-class OtherRunStep(InvalidRunStep):
-    """An update asked for a state that has an operation of its own.
-
-    The usual sentence is OpenChrome's, with its name of the tool.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(message=self._advised(self.step))
+    def __init__(self, message: str, step_verb: str = "", step: str = "") -> None:
+        self.step_verb, self.step = step_verb, step
+        self._template = message
+        super().__init__(message=message.format(step=step) if step_verb else message)
 
     def name_step(self, names: Mapping[str, str]) -> None:
-        self.fields["message"] = self._advised(names.get(self.step_verb, self.step))
+        if name := names.get(self.step_verb):
+            self.fields["message"] = self._template.format(step=name)
         super().name_step(names)
-
-    def _advised(self, step: str) -> str:
-        raise NotImplementedError
-
-
-class NeedsHelpStep(OtherRunStep):
-    """An update asked for NEEDS_HELP."""
-
-    step_verb, step = "task-run needs-help", "oc_task_run_needs_help"
-
-    def _advised(self, step: str) -> str:
-        return f"Use {step} to enter NEEDS_HELP"
-
-
-class CompletionStep(OtherRunStep):
-    """An update asked for a terminal state."""
-
-    step_verb, step = "complete", "oc_task_run_complete"
-
-    def _advised(self, step: str) -> str:
-        return f"Use {step} to enter a terminal state"
 
 
 class CannotComplete(EngineError):

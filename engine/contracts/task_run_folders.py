@@ -21,10 +21,8 @@ from typing import Any, Final
 
 from engine.contracts.bulk_progress import (
     KEPT,
-    CompletionStep,
     Contract,
     InvalidRunStep,
-    NeedsHelpStep,
     Note,
     TaskRunNotFound,
 )
@@ -219,11 +217,15 @@ def check_target(raw: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
             _refuse("TaskRun needs a resume_reason to go from NEEDS_HELP back to RUNNING")
         return
     if target == "NEEDS_HELP":
-        raise NeedsHelpStep()
+        raise InvalidRunStep(
+            "Use {step} to enter NEEDS_HELP", "task-run needs-help", "oc_task_run_needs_help"
+        )
     if target == "PENDING":
         _refuse("TaskRun cannot transition back to PENDING")
     if TASK_RUN.is_terminal(target):
-        raise CompletionStep()
+        raise InvalidRunStep(
+            "Use {step} to enter a terminal state", "complete", "oc_task_run_complete"
+        )
     _refuse(f"Unknown TaskRun status: {target}")
 
 

@@ -48,8 +48,8 @@ class EngineError(Exception):
     title: ClassVar[str] = "Something went wrong"
     sentence: ClassVar[str] = "{message}"
     advice_text: ClassVar[str] = ""
-    step_verb: ClassVar[str] = ""
-    step: ClassVar[str] = ""
+    step_verb: str = ""
+    step: str = ""
 
     def __init__(self, **fields: object) -> None:
         self.fields: dict[str, object] = {name: _clean(value) for name, value in fields.items()}

@@ -359,8 +359,8 @@ class Retrying(QObject):
 
     def _complete_by_hand(self, task_id: str, request: Asked) -> None:
         note = self.tr(
-            "These are the commands from the failed one on. Variables and typed texts are not "
-            "kept: they have to be given again."
+            "These are the commands from the last page on that was opened before the failed one. "
+            "Variables and typed texts are not kept: they have to be given again."
         )
         parent = None if ledger_label(task_id) else task_id  # A parent must be in the same ledger
         self._requests.starting.open(request, parent, note=note)
@@ -410,7 +410,8 @@ def can_be_retried(view: TaskView) -> bool:
     entry, units = view.entry, view.units
     if not isinstance(entry, TaskRecord) or not entry.is_terminal:
         return False
-    if entry.status == Status.COMPLETED and units is not None and not units.failed:
+    failed = entry.status == Status.FAILED if units is None else units.failed > 0
+    if not failed:
         # Items that a contract names may be missing, though all that was visited is there.
         return entry.engine is not None and entry.engine.contract_id is not None
     return traits_of(entry.kind).crawls or traits_of(entry.kind).steps

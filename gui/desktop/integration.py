@@ -158,6 +158,8 @@ class QuitHandler(QObject):
             self._keep()
         elif answer == FINISH:
             self._finish.begin()
+        elif answer == STAY and folder is None:
+            self._finish.stop()  # also a quit that waits for the running tasks
 
     @property
     def _may_finish(self) -> bool:

@@ -186,6 +186,11 @@ class VariableLine(QWidget):
         shown, value = self._before
         return value if self.value.text() == shown else self.value.text()
 
+    @property
+    def lacks_value(self) -> bool:
+        """True while a value that was not kept, or never given, has to be typed."""
+        return self.is_offered or (holds_mark(self.given) and not self.value.text())
+
     def offer(self, needed: Placeholder) -> None:
         """Show a variable that the task needs and that has no value yet."""
         self.name.setText(display(needed.name, MOST_CHARS))
@@ -197,7 +202,8 @@ class VariableLine(QWidget):
         if needed is not None:
             self._describe(needed)
         if holds_mark(value):
-            self.secret.setChecked(True)
+            # Without a recorded field the mark alone tells nothing: the value may be a secret.
+            self.secret.setChecked(needed is None or needed.secret or not needed.label)
             self.value.setPlaceholderText(self.tr("has to be typed again"))
             # Keep the redaction mark, so that the task cannot start with an empty value.
             self._before = ("", value)
@@ -320,8 +326,8 @@ class CommandForm(QWidget):
         """The first variable that lacks its value; "" if none does or braces are plain text."""
         if PATH not in self.args:
             return ""
-        offered = (line for line in self.variables.lines if line.is_offered)
-        return next((line.label.text() or line.name.text() for line in offered), "")
+        lacking = (line for line in self.variables.lines if line.lacks_value)
+        return next((line.label.text() or line.name.text() for line in lacking), "")
 
     @property
     def _is_odd(self) -> bool:

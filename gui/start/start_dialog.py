@@ -580,6 +580,8 @@ class StartDialog(QDialog):
             label = field.label if isinstance(field, Field) else ""
             return f"{label}: {said.message}" if label else str(said)
         if asked is not None and lacks(asked):
+            if missing := self._missing_value:
+                return self.tr("Type the value of {0}.").format(missing)
             return self.tr("A secret was not kept here: type it in where it says [redacted].")
         return ""
 

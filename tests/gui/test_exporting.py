@@ -199,7 +199,7 @@ async def test_commands_that_lack_what_was_typed_are_shown_to_be_completed(home:
         kept = {name: value for name, value in typed.items() if name != "text_length"}
         assert asked.args["commands"][1]["args"] == kept
         assert not dialog.start.isEnabled()
-        assert MARK in dialog.start.toolTip()
+        assert "Type the value of field." in dialog.start.toolTip()
 
 
 async def test_escape_starts_nothing(home: Path) -> None:

@@ -157,4 +157,5 @@ async def test_finishing_may_be_the_rule(home: Path, site: Site) -> None:
         found = [one.text() for one in dialog_of(session).findChildren(QPushButton)]
         assert "Finish them, then quit" not in found
         press(dialog_of(session), "Don’t quit")
-        finishing(session).stop()
+        assert not finishing(session).is_active  # the quit that waited is over, too
+        assert session.window.acts["new"].isEnabled()

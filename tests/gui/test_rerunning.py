@@ -216,7 +216,7 @@ async def test_many_are_run_again_after_the_dry_run_was_confirmed(home: Path, si
         assert "Need their secrets again: 1" in words_of(dialog)
         press(dialog, "Re-run 3 tasks")
         await until(lambda: offspring(session) == sorted(old), session.bridge.batch)
-        await settled(lambda: window.reports.bar.title == "3 tasks were started again.")
+        await settled(lambda: window.reports.bar.title == "3 tasks were re-run.")
         assert hidden[0] not in offspring(session)
 
 
