@@ -218,13 +218,17 @@ def check_target(raw: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
         return
     if target == "NEEDS_HELP":
         raise InvalidRunStep(
-            "Use {step} to enter NEEDS_HELP", "task-run needs-help", "oc_task_run_needs_help"
+            "Use {step} to enter NEEDS_HELP",
+            step_verb="task-run needs-help",
+            step="oc_task_run_needs_help",
         )
     if target == "PENDING":
         _refuse("TaskRun cannot transition back to PENDING")
     if TASK_RUN.is_terminal(target):
         raise InvalidRunStep(
-            "Use {step} to enter a terminal state", "complete", "oc_task_run_complete"
+            "Use {step} to enter a terminal state",
+            step_verb="complete",
+            step="oc_task_run_complete",
         )
     _refuse(f"Unknown TaskRun status: {target}")
 

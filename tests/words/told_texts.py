@@ -112,7 +112,7 @@ WHOLE = (
 )
 WORDS = re.compile(r"[a-z]{2,} [a-z]|[A-Za-z]{3,} $|^ [a-z]{3,}")
 LOGS = ("log.", "_log.", "re.", "logger.", "_names")  # the last one: names of HTML elements
-_NAMING = {"name", "group", "help", "verbs_help"}
+_NAMING = {"name", "group", "help", "verbs_help", "step_verb"}
 _FORMS = ("FormField", "KindForm")  # their texts are translated as texts of the window
 
 
