@@ -335,6 +335,17 @@ async def test_failed_pages_are_counted(home: Path, site: Any) -> None:
     assert words.progress("crawl", view.units) == "3/3 · 2 failed"
 
 
+async def test_a_reason_says_that_it_is_of_the_first_of_several_pages(
+    home: Path, site: Any
+) -> None:
+    async with opened(home) as engine:
+        urls = [f"{site.url}/status/503", f"{site.url}/status/404"]
+        args = {**STATIC, "url": f"{site.url}/status/500", "urls": urls, "max_depth": 0}
+        record = await engine.tasks.wait((await engine.requests.start("crawl", args)).task_id)
+    assert record.error is not None
+    assert record.error.message.endswith(" (the first of 3 failed pages)")
+
+
 @pytest.mark.parametrize(
     ("path", "code"),
     [

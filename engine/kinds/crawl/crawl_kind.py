@@ -66,9 +66,12 @@ def expect_a_page(outcome: CrawlOutcome, context: Context) -> None:
     """
     if outcome.succeeded or not outcome.failed or context.stopping:
         return
+    reason = outcome.first_error
+    if outcome.failed > 1:  # the others may have other reasons
+        reason = f"{reason} (the first of {outcome.failed} failed pages)"
     if outcome.not_loaded:
-        raise NothingTaken(reason=outcome.first_error)
-    raise OnlyErrorAnswers(reason=outcome.first_error)
+        raise NothingTaken(reason=reason)
+    raise OnlyErrorAnswers(reason=reason)
 
 
 def _partial(
