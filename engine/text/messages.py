@@ -393,6 +393,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     ),
     "why.failed": "Failed after {took}: {reason}",
     "why.failed.after": "Failed after {took}.",
+    "why.failed.early": "Failed before it started: {reason}",
+    "why.failed.early.after": "Failed before it started.",
     "why.failed.plain": "Failed after {took}; no reason was given.",
     "why.cancelled": "Cancelled after {took}; what was done is kept.",
     "why.cancelled.early": "Cancelled before it started.",

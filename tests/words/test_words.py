@@ -122,6 +122,15 @@ def test_a_failure_says_how_long_and_why() -> None:
     assert words.why(view, NOW) == "Failed after 5.0 s: disk full"
 
 
+def test_a_task_that_failed_while_it_waited_says_that_it_never_started() -> None:
+    error, ours = ErrorInfo("its process is gone", "orphaned"), EngineFields()
+    view = a_view("FAILED", started_at=None, ended_at=NOW, error=error, engine=ours)
+    assert words.why(view, NOW) == "Failed before it started: its process is gone"
+    assert words.why(view, NOW, with_error=False) == "Failed before it started."
+    unknown = a_view("FAILED", started_at=None, ended_at=NOW, error=error)
+    assert words.why(unknown, NOW) == "Failed after –: its process is gone"
+
+
 def test_a_stall_says_for_how_long() -> None:
     view = a_view(started_at=NOW - 120_000, ours=True)
     assert words.why(view, NOW, stalled=True) == "No progress for 2 min. Running in this window."
