@@ -438,8 +438,9 @@ def _why_ended(view: TaskView, record: TaskRecord, state: Standing, *, with_erro
     # Our own records have the time of the start; another program may store none.
     never_started = started is None and record.engine is not None
     if record.error is not None and not with_error:
-        early = "early.after" if never_started else "after"
-        return say(f"why.failed.{early}", took=lasted)
+        if never_started:
+            return say("why.failed.early.after")
+        return say("why.failed.after", took=lasted)
     reason = display(retold(record.error.message), _REASON_LIMIT) if record.error else ""
     if reason and never_started:
         return say("why.failed.early", reason=reason)
