@@ -489,6 +489,8 @@ class _Reader:
         for name in dict.fromkeys(missing):
             hint = _hint(name, self._known)
             message = f"there is no variable '{QUOTED}'{hint}"
+            if not hint:
+                message = f"there is no variable '{QUOTED}'; give it a value in variables"
             self.wrong(path, "unknown_variable", message, name)
         return None if missing else values.filled(given, self._known)
 
