@@ -370,6 +370,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "badge.locked": "busy, held by another program",
     "badge.stale": "being rewritten, as last read",
     "why.pending": "Waiting in the queue.",
+    "why.pending.held": "Waiting, because new starts are held.",
     "why.pending.foreign": "Waiting in another process.",
     "why.running": "Running in this window.",
     "why.running.away": "Waiting: the ledger folder is away. It goes on when that is back.",

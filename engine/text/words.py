@@ -378,8 +378,18 @@ def badges(view: TaskView, *, foreign: bool = True) -> list[str]:
     return found
 
 
-def why(view: TaskView, now_ms: float, stalled: bool = False, *, with_error: bool = True) -> str:
-    """Explain a task's current state in one sentence, of a failed one `with_error`."""
+def why(
+    view: TaskView,
+    now_ms: float,
+    stalled: bool = False,
+    *,
+    with_error: bool = True,
+    held: bool = False,
+) -> str:
+    """Explain a task's current state in one sentence, of a failed one `with_error`.
+
+    With `held`, the ledger holds new starts, for which a pending task waits.
+    """
     entry = view.entry
     if isinstance(entry, Unreadable):
         return say("why.unreadable", reason=display(retold(entry.reason), 500))
@@ -400,6 +410,8 @@ def why(view: TaskView, now_ms: float, stalled: bool = False, *, with_error: boo
         return _why_running(view, now_ms, stalled)
     if state is Standing.ORPHANED and view.locked:
         return say("why.orphaned.locked")
+    if state is Standing.PENDING and held and not view.ledger:
+        return say("why.pending.held")
     return say(f"why.{state.value}{foreign if state is Standing.PENDING else ''}")
 
 

@@ -144,14 +144,14 @@ FIELDS = (
 
 
 def facts(
-    view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS
+    view: TaskView, now_ms: float, stall_after_ms: float = STALL_MIN_MS, *, held: bool = False
 ) -> tuple[str, list[Fact]]:
     """Return the summary sentence and the facts; unknown facts are omitted.
 
-    `stall_after_ms` is the stall limit at this task's pace.
+    `stall_after_ms` is the stall limit at this task's pace; with `held`, new starts are held.
     """
     needs = reasons(view, now_ms, stall_after_ms)
-    sentence = words.why(view, now_ms, Reason.STALLED in needs, with_error=False)
+    sentence = words.why(view, now_ms, Reason.STALLED in needs, with_error=False, held=held)
     entry = view.entry
     if isinstance(entry, Unreadable):
         found = [

@@ -488,7 +488,8 @@ class Overview(QScrollArea):
         if self._view is None:
             return
         now_ms, entry = time.time() * 1000, self._view.entry
-        sentence, found = facts(self._view, now_ms, self._stall_after_ms)
+        holds = self._desk is not None and self._desk.bridge.look_at_health().hold is not None
+        sentence, found = facts(self._view, now_ms, self._stall_after_ms, held=holds)
         if standing(self._view) is Standing.RUNNING:
             held = (one for one in self._waits.values() if one.holds(now_ms))
             waits = list(map(wait_words, sorted(held, key=lambda one: one.reason == CRAWL_DELAY)))

@@ -53,6 +53,9 @@ async def test_the_hold_of_another_program_is_shown_with_its_author_and_its_way_
         assert "starts held" in session.window.status.work.text()
         task_id = await started(session, site)
         assert status_of(session, task_id) == Status.PENDING
+        session.window.table.select_ids([task_id])
+        overview = session.window.details.overview
+        await until(lambda: "starts are held" in overview._why.text(), session.bridge.health)
         press(hold_bar(session), "Start waiting tasks")
         assert await ended(session, task_id) == Status.COMPLETED
         assert not hold_bar(session).isVisible()

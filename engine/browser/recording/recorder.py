@@ -299,14 +299,16 @@ class RecordingSign:
 
     async def show(self) -> None:
         """Draw it. A tab that is closing has none."""
-        with suppress(Error):
-            await self._wire.send("Overlay.highlightRect", {**_LINE, "color": _RED})
+        with suppress(Error, TimeoutError):
+            async with self._chromium.within(ANSWER_S):
+                await self._wire.send("Overlay.highlightRect", {**_LINE, "color": _RED})
 
     @asynccontextmanager
     async def hidden(self) -> AsyncIterator[None]:
         """Hide it inside the block, so that a screenshot shows the page alone."""
-        with suppress(Error):
-            await self._wire.send("Overlay.hideHighlight")
+        with suppress(Error, TimeoutError):
+            async with self._chromium.within(ANSWER_S):
+                await self._wire.send("Overlay.hideHighlight")
         try:
             yield
         finally:
