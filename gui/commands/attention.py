@@ -156,6 +156,7 @@ class AttentionActions(QObject):
         acts.keep_to(ctx.table, "acknowledge", "next_attention", "last_attention")
         self._scope.changed.connect(self._show_ability)
         self._model.counts_changed.connect(lambda _: self._show_ability())
+        ctx.bridge.resumed.connect(self._settle)
         self._show_ability()
 
     def acknowledge(self) -> None:
@@ -181,9 +182,19 @@ class AttentionActions(QObject):
         view = self._model.view_of(task_id)
         if self._back or view is None:
             self.acknowledged.drop(task_id)
-            return
-        found = reasons(view, self._model.now_ms(), self._model.stall_after_ms(task_id))
-        self.acknowledged.add(task_id, [seen(view, reason) for reason in found])
+        else:
+            self._add(view)
+
+    def _add(self, view: TaskView) -> None:
+        found = reasons(view, self._model.now_ms(), self._model.stall_after_ms(view.task_id))
+        self.acknowledged.add(view.task_id, [seen(view, reason) for reason in found])
+
+    def _settle(self, task_id: str) -> None:
+        """Acknowledge a task that was resumed: what it needed has been done."""
+        view = self._model.view_of(task_id)
+        if view is not None:
+            self._add(view)
+            self._model.acknowledge(self.acknowledged.marks, (view.task_id,))
 
     def _step(self, by: int) -> None:
         self._ctx.table.step_attention(by)

@@ -311,6 +311,7 @@ class Bridge(LedgerCalls):
     news = Signal(Batch)  # Views with more than progress, as filtered by the list
     health = Signal(Health)
     started = Signal(TaskRecord)
+    resumed = Signal(str)  # The task whose pages a new one keeps
     answered = Signal(int, object)
     cancelled = Signal(Cancelled)
     events = Signal(str, EventPart)
@@ -411,6 +412,7 @@ class Bridge(LedgerCalls):
         record = await self.engine.requests.resume(task_id, asked)
         if asked is not None:
             self.remember_request(record, asked)
+        self.resumed.emit(task_id)
         return record
 
     def cancel(

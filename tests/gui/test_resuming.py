@@ -98,3 +98,22 @@ async def test_several_are_resumed_after_a_dry_run_that_names_the_others(
         await until(lambda: len(successors_of(session)) == 2, session.bridge.batch)
         parents = {one.engine and one.engine.parent_task_id for one in successors_of(session)}
         assert parents == set(old)
+
+
+async def test_a_failed_crawl_needs_nobody_once_it_was_resumed(
+    home: Path, linked: LinkedSite
+) -> None:
+    old = await asyncio.to_thread(stopped, home, linked, Status.FAILED)
+    async with opened(home) as session:
+        window, model = session.window, session.window.model
+        row = model.row_by_id(old)
+        assert row is not None
+        assert row.needs
+        window.table.select_ids([old])
+        resumed = heard(session.bridge.resumed)
+        window.acts["resume_crawl"].trigger()
+        await resumed
+        row = model.row_by_id(old)
+        assert row is not None
+        assert (row.needs, row.quiet) == ((), True)
+        await until(lambda: len(successors_of(session)) == 1, session.bridge.batch)
