@@ -104,7 +104,8 @@ _BEGIN = re.compile(r"-----BEGIN[ A-Z0-9]{0,40} PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END[ A-Z0-9]{0,40} PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINES = re.compile(r"[\w+/=\\\s:,.-]*")  # the rest of a block whose end was cut off
 
-_RESTS: Final = (" x", '" x')  # continuations of a sentence after a quotation
+_LEADS: Final = ("", '"', "'")  # beginnings of a sentence before a quotation
+_RESTS: Final = (" x", '" x')  # continuations of a sentence after it
 
 # Without one of the words the pattern cannot match; this check is 15 times as fast on the text of
 # a page. They contain no "i", which casefold() does not cover as re.IGNORECASE does.
@@ -239,9 +240,10 @@ def quoted(given: str) -> str:
     A word after "Password:" would count as a secret, so such an end becomes an ellipsis.
     """
     clean = text(given)
-    if all(text(clean + rest) == clean + rest for rest in _RESTS):
+    told = [lead + clean + rest for lead in _LEADS for rest in _RESTS]
+    if all(text(one) == one for one in told):
         return clean
-    return clean.rstrip(" \t:=\"'") + "…"
+    return clean.rstrip(" \t:=\"')]") + "…"
 
 
 Clean = Callable[[str], tuple[str, int]]
