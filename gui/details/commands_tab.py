@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPoint, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPoint, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QApplication,
@@ -273,8 +273,12 @@ class Commands(DetailTab):
         self.model.show_steps(self._steps, lambda step: _touches(step, self.desk.span.range))
         if self.model.rowCount() and not self.table.currentIndex().isValid():
             self.table.selectRow(self.model.most_telling())
+            QTimer.singleShot(0, self.table, self._show_current)  # once it has its height
         elif self._shown >= 0:
             self._open(self._shown)
+
+    def _show_current(self) -> None:
+        self.table.scrollTo(self.table.currentIndex())
 
     def _show_error(self, error: EngineError) -> None:
         self._problem.show_text(language.sentence(error))

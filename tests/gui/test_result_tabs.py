@@ -246,6 +246,27 @@ async def test_a_command_task_shows_each_step_and_why_it_stopped(home: Path) -> 
         assert states_shown == ["✓ Done", "✕ Failed", "– Skipped"]
 
 
+async def test_the_failed_step_of_many_is_in_sight(home: Path) -> None:
+    folder = put_task(home, 1, "commands", "FAILED", error={"message": "no", "code": "X"})
+    states = [*["success"] * 50, "error", *["skipped"] * 9]
+    steps = [
+        {"id": f"c{at}", "tool_name": "t", "args": {}, "status": state}
+        for at, state in enumerate(states)
+    ]
+    document = {"id": "task_1_a", "name": "n", "commands": steps, "createdAt": 1}
+    (folder / "commands.json").write_text(json.dumps(document))
+    async with opened(home) as session:
+        tab: Commands = await tab_of(session, 1, "commands", Commands)
+        await settled(lambda: tab.model.rowCount() == 60)
+        table = tab.table
+        assert table.currentIndex().row() == 50
+
+        def in_sight() -> bool:
+            return table.viewport().rect().contains(table.visualRect(table.currentIndex()).center())
+
+        await settled(in_sight)
+
+
 async def test_steps_are_narrowed_to_what_was_under_way_then(home: Path) -> None:
     folder = put_task(home, 1, "commands")
     steps: list[dict[str, Any]] = [
