@@ -81,7 +81,7 @@ VERBS: Final = {
     "get": ("task_verbs", "task_commands", "Show one task."),
     "hold": (
         "hold_verbs",
-        "hold",
+        "hold_commands",
         "Hold new starts: waiting tasks stay in the queue, running ones go on.",
     ),
     "list": ("task_verbs", "task_commands", "List tasks, newest first."),
@@ -94,7 +94,7 @@ VERBS: Final = {
     RECORDING_TRAITS.name: ("result_verbs", "export", RECORDING_TRAITS.verbs_help),
     "release": (
         "hold_verbs",
-        "hold",
+        "hold_commands",
         "Start waiting tasks again after a hold; with ids, only these, and the hold stays.",
     ),
     "runs": ("run_verbs", "runs", "Lifecycle records of runs; alone it lists them."),

@@ -14,7 +14,7 @@ import click
 from msgspec import to_builtins
 
 from engine.cli.calls import call, print_json, refuse, settings_from
-from engine.cli.hold import note_hold
+from engine.cli.hold_commands import note_hold
 from engine.cli.known_ids import complete_param, whole_task_id
 from engine.cli.options import place_options
 from engine.cli.run_files import allow_files_option, check_folder, read_variables

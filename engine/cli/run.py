@@ -21,7 +21,7 @@ from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.interact.command_uploads import Uploads
 from engine.cli.calls import BY_STATUS, Interrupts, call, print_json, refuse, settings_from
 from engine.cli.exit_codes import CANCELLED, FAILED, OK
-from engine.cli.hold import note_hold
+from engine.cli.hold_commands import note_hold
 from engine.cli.options import place_options
 from engine.cli.progress import CommandLines, lines_for
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files

@@ -26,7 +26,7 @@ from engine.cli.calls import (
     settings_from,
     status_code,
 )
-from engine.cli.hold import note_hold, waiting_line
+from engine.cli.hold_commands import note_hold, waiting_line
 from engine.cli.known_ids import complete_param, whole_ids
 from engine.cli.options import place_options
 from engine.cli.progress import Progress, progress_for

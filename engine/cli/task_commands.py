@@ -10,7 +10,7 @@ import click
 
 from engine.cli import show
 from engine.cli.calls import call, call_on_all, print_json, status_code, warn_unknown_ledgers
-from engine.cli.hold import hold_line
+from engine.cli.hold_commands import hold_line
 from engine.cli.task_facts import fact_lines
 from engine.model.config import Settings
 from engine.model.errors import EngineError, TaskUnreadable

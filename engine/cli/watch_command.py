@@ -13,7 +13,7 @@ from rich.text import Text
 
 from engine.cli.calls import Interrupts, call, check_there, print_json, refuse, settings_from
 from engine.cli.exit_codes import OK
-from engine.cli.hold import hold_line
+from engine.cli.hold_commands import hold_line
 from engine.cli.options import place_options
 from engine.cli.show import cells, rich_table
 from engine.model.errors import EngineError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -17,17 +17,13 @@ from engine.contracts import task_run_folders
 from engine.contracts.bulk_progress import Guard
 from engine.contracts.completing import CompletionCheck, Force, force_of, whoami
 from engine.contracts.contract_progress import ContractView, RunView
-from engine.contracts.contract_service import Goals
-from engine.contracts.run_lifecycle import LinkedRuns, Runs
 from engine.contracts.task_runs import TaskRuns, contract_of
-from engine.ledger.ledger import Ledger
 from engine.ledger.machine import wall_ms
 from engine.ledger.meta import without_surrogates
 from engine.ledger.reader import LedgerReader
 from engine.ledger.record_store import RecordUnreadable
 from engine.ledger.routing import routed
 from engine.ledger.watch import Changes, Watch
-from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.ledger_ids import SIGN, ledger_label, plain_id
 from engine.model.records import (
@@ -185,19 +181,6 @@ class GoalFeed:
 
 def _is_open(view: TaskView) -> bool:
     return isinstance(view.entry, TaskRecord) and not view.entry.is_terminal
-
-
-class HomeRecords:
-    """Contracts, task runs and run records of one home; `linked` keeps the runs of tasks."""
-
-    def __init__(
-        self, settings: Settings, ledger: Callable[[], Ledger], runs_here: Callable[[str], bool]
-    ) -> None:
-        home = settings.home
-        self.goals = Goals(home, ledger)
-        self.runs = Runs(home, route=settings.route, agent_id=settings.agent_id)
-        self.linked = LinkedRuns(self.runs, home, settings.root)
-        self.linked.runs_here = runs_here
 
 
 class ContractService:

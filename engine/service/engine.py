@@ -41,12 +41,13 @@ if TYPE_CHECKING:
     from engine.browser.recording.live_view import LiveFrame as LiveFrame
     from engine.browser.recording.live_view import LiveViews
     from engine.contracts.contract_service import Goals
+    from engine.contracts.home_records import HomeRecords
     from engine.contracts.run_lifecycle import Runs
     from engine.export.exports import Exports
     from engine.kinds.context import Clock
     from engine.results.file_reader import TaskFileReader
     from engine.service.commands import TaskCommands
-    from engine.service.contracts import ContractService, HomeRecords
+    from engine.service.contracts import ContractService
     from engine.service.pruning import Retention
     from engine.service.requests import TaskRequests
     from engine.service.running_parts import RunningParts
@@ -194,7 +195,7 @@ class Engine:
 
     def _home_records(self) -> HomeRecords:
         if self._records is None:
-            from engine.service.contracts import HomeRecords  # as above: no list reads them
+            from engine.contracts.home_records import HomeRecords  # as above: no list reads them
 
             self._records = HomeRecords(
                 self.settings, lambda: self._maintenance.ledger, self.own.owns

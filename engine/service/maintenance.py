@@ -30,9 +30,9 @@ from engine.model.records import TaskId, TaskRecord
 
 if TYPE_CHECKING:
     from engine.contracts.contract_service import Goals
+    from engine.contracts.home_records import HomeRecords
     from engine.contracts.run_lifecycle import LinkedRuns, Runs
     from engine.execution.executor import Executor
-    from engine.service.contracts import HomeRecords
     from engine.service.router.ledger_router import LedgerRouter
 
 log = logging.getLogger(__name__)
