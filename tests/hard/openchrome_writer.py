@@ -73,7 +73,9 @@ class Writer:
             case "item":
                 self.goals.runs.update(task_id, {"completed_items": [f"{self.name}:{at}"]})
             case "call":
-                self.envelopes.record(task_id, ToolCall("read_page"))
+                owner = self.ledger.read_raw(task_id).get("owner") or {}  # whose calls alone count
+                call = ToolCall("read_page", session=owner.get("session_id"))
+                self.envelopes.record(task_id, call)
             case "reap":
                 self.reap({})
             case _:
