@@ -42,7 +42,7 @@ def test_ctrl_c_ends_a_recording_in_good_order(octask: Octask, site: Any) -> Non
     assert program.returncode == 0, out + err
     assert "Stopping the recording; its actions are kept" in err
     assert "COMPLETED: 1 action in " in out
-    assert f"navigate (typed) {site.url}/shop/" in err
+    assert f"Go to {site.url}/shop/" in err
     result = json.loads((folder / "result.json").read_text())
     assert (result["stopped_by"], result["label"]) == ("stopped", "by hand")
 

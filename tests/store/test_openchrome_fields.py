@@ -42,7 +42,7 @@ KEPT: dict[str, Any] = {
     "task_id": TASK,
     "created_at": 1_790_000_000_000,
     "task_nonce": "4711:1790000000000:1",
-    "owner": {"session_id": "s-1", "tenant_id": "t", "key_id": None, "mode": "jwt"},
+    "owner": {"session_id": "s-1", "tenant_id": "t", "key_id": None, "mode": "disabled"},
     "lanes": LANES,
     "cost_curve": [{"step": 1, "p": 0.35000000000000003, "delta": -1e-7}],
     "_mu_state": {"totalSteps": 1, "window": [{"step": 1, "ts": 1.5, "p": 0.5}], "lastP": 1},
@@ -116,7 +116,9 @@ WRITES = {
         ENVELOPE,
     ),
     "a counted call": Write(
-        lambda ledger, _: Envelopes(ledger).record(TASK, ToolCall("navigate", {"url": "x"})),
+        lambda ledger, _: Envelopes(ledger).record(
+            TASK, ToolCall("navigate", {"url": "x"}, session="s-1")
+        ),
         "RUNNING",
         ENVELOPE,
     ),
