@@ -188,7 +188,7 @@ async def test_a_copy_of_the_own_ledger_starts_nothing_twice(tmp_path: Path, sit
         press(dialog, "Re-run 2 tasks")
         await until(lambda: len(offspring(session)) >= 2, session.bridge.batch)
         assert offspring(session) == sorted(old)
-        await settled(lambda: window.reports.bar.title == "2 tasks were started again.")
+        await settled(lambda: window.reports.bar.title == "2 tasks were re-run.")
         assert window.beside.own_tasks == 4
 
 
