@@ -127,7 +127,7 @@ TOPICS: Final = (
         ),
     ),
     (
-        QT_TRANSLATE_NOOP("Help", "Schedules, and holding new starts"),
+        QT_TRANSLATE_NOOP("Help", "Schedules and held starts"),
         QT_TRANSLATE_NOOP(
             "Help",
             "Repeat by a rule, in the form of a new task or in the menu Task, starts a task "
