@@ -467,6 +467,7 @@ import asyncio, json, sys, urllib.request
 from pathlib import Path
 from gui.startup.loop import run
 from gui.app import make_application
+from tests.gui.freezes import stolen_ms
 from tests.gui.program_client import play
 from tests.gui.windows import opened, until
 from tests.loop_monitor import Heartbeat
@@ -476,21 +477,27 @@ async def look():
     async with opened(Path(sys.argv[1])) as session:
         programs, preferences = session.bridge.programs, session.window.preferences
         preferences.set("programs.port", 0)
-        beat = Heartbeat()
+        beat, stolen = Heartbeat(), [stolen_ms()]
         beat.start()
+
+        def busy_ms():
+            # The clock of a thread includes what other machines take of its processor.
+            stolen.append(stolen_ms())
+            return beat.take().busy_ms - (stolen[-1] - stolen[-2])
+
         preferences.set("programs.serve", True)
         await until(lambda: programs.status.state == "running", programs.changed)
-        found["start"] = beat.take().busy_ms
+        found["start"] = busy_ms()
         file, url = programs.status.token_file, programs.status.url
         await play(file, "envelope")
-        found["first"] = beat.take().busy_ms
+        found["first"] = busy_ms()
         await asyncio.to_thread(lambda: urllib.request.urlopen(url).read())
-        found["page"] = beat.take().busy_ms
+        found["page"] = busy_ms()
         await play(file, "envelope", "legacy")
-        found["legacy"] = beat.take().busy_ms
+        found["legacy"] = busy_ms()
         preferences.set("programs.serve", False)
         await until(lambda: programs.status.state == "off", programs.changed)
-        found["stop"] = beat.take().busy_ms
+        found["stop"] = busy_ms()
         beat.stop()
     print(json.dumps(found))
 
