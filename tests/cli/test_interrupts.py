@@ -8,7 +8,7 @@ import sys
 import pytest
 
 LIMIT_S = 60
-POSIX = pytest.mark.skipif(os.name == "nt", reason="Windows gives no signal to a thread")
+POSIX = pytest.mark.skipif(os.name == "nt", reason="signal masks are POSIX's")
 # The main thread has the signal blocked, so the system gives it to the other one: what then ends
 # the wait of the loop is the pipe alone, as for a signal that comes right before the wait.
 WAITING = """
@@ -19,7 +19,7 @@ number = int(sys.argv[1])
 
 def send():
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
-    time.sleep(0.3)  # meanwhile the loop begins to wait; otherwise this test shows less
+    time.sleep(0.3)  # the loop waits by then; too early, the test could only miss the flaw
     os.kill(os.getpid(), number)
 
 async def main():
