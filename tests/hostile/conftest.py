@@ -30,11 +30,6 @@ class Told(NamedTuple):
     def error(self, path: str) -> str:
         return str(self.pages[path].get("error", ""))
 
-    @property
-    def blocked(self) -> int:
-        """Pages that robots.txt kept back; they cost nothing of `max_pages`."""
-        return sum(page.get("error") == "Blocked by robots.txt" for page in self.pages.values())
-
 
 async def crawled(home: Path, url: str, kind: str = "crawl", **args: Any) -> Told:
     """One task from its start to its end, by an engine of its own."""
