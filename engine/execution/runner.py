@@ -342,10 +342,10 @@ class Runner:
 
         A task completed by force is not whole: its total stays, to show the missing units.
         """
-        done = self._context.units.done
+        units = self._context.units
         whole = outcome.status == Status.COMPLETED and self._context.stop_reason != "forced"
-        total = done if whole else self._context.units.total
-        return Units(done=done, total=total, failed=self._context.units.failed)
+        total = units.done if whole else units.total
+        return msgspec.structs.replace(units, total=total, message=None)
 
     def _partial(self, outcome: Outcome) -> Head:
         pages = self._ledger.read_pages(self._job.task_id)

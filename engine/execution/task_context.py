@@ -12,6 +12,8 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
+import msgspec
+
 from engine import budgets
 from engine.budgets import BudgetStatus, ToolCall
 from engine.budgets.envelopes import DurationMeter, apply, edge_events
@@ -183,8 +185,7 @@ class TaskContext:
     async def reached(self, message: str) -> None:
         """Report the current activity: a progress event that counts no further unit."""
         async with self._order:
-            last = self.units
-            self.units = Units(last.done, last.total, message, last.failed)
+            self.units = msgspec.structs.replace(self.units, message=message)
             data = self.clean(_progress(self.units))
             await self._write(partial(self._ledger.append_event, self.task_id, "progress", data))
         self._nudge(self._id)
@@ -322,6 +323,8 @@ def _progress(units: Units) -> dict[str, Any]:
     data: dict[str, Any] = {"unitsDone": units.done, "unitsTotal": units.total}
     if units.failed:
         data["unitsFailed"] = units.failed
+    if units.carried:
+        data["unitsCarried"] = units.carried
     if units.message:
         data["message"] = units.message
     return data

@@ -130,16 +130,20 @@ def end(
         raw["result_path"] = result_path
 
 
-def orphan(raw: dict[str, Any], message: str, now_ms: int, units: Units | None) -> None:
+def orphan(
+    raw: dict[str, Any], message: str, now_ms: int, units: Units | None, last_ms: float | None
+) -> None:
     """Set FAILED because the owner is dead, whatever stop request exists.
 
-    `units` is its last reported progress, if any.
+    `units` is its last reported progress and `last_ms` the time of its last event, if any.
     """
     raw["status"] = Status.FAILED.value
     raw["ended_at"] = latest(raw, now_ms)
     raw["error"] = {"message": message, "code": "orphaned"}
     if units is not None:
         engine_of(raw)["units"] = msgspec.to_builtins(units)
+    if last_ms is not None:
+        engine_of(raw)["last_sign_at"] = last_ms
 
 
 def engine_of(raw: dict[str, Any]) -> dict[str, Any]:

@@ -252,6 +252,7 @@ def units_of(data: dict[str, Any]) -> Units:
         total=_count(total),
         message=message if isinstance(message, str) else None,
         failed=_count(data.get("unitsFailed")) or 0,
+        carried=_count(data.get("unitsCarried")) or 0,
     )
 
 

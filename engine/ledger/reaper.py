@@ -174,7 +174,7 @@ class Reaper:
         if self.ledger.must_wait(task_id):  # before work that would have to be repeated
             raise TaskBusy(task_id=task_id, waited_s=0.0)
         self._keep_pages(task_id)
-        units, _, _ = self.ledger.tail_units(task_id)
+        units, last_ms, _ = self.ledger.tail_units(task_id)
         causes: list[str] = []
 
         def set_orphaned(raw: dict[str, Any]) -> None:
@@ -182,7 +182,7 @@ class Reaper:
             verdict = self._owner_now(raw, task_id)
             if verdict.dead:
                 causes.append(f"orphaned: {verdict.sentence}")
-                changes.orphan(raw, causes[0], machine.wall_ms(), units)
+                changes.orphan(raw, causes[0], machine.wall_ms(), units, last_ms)
 
         try:
             record = self.ledger.mutate(task_id, set_orphaned, durable=True, wait_s=PATIENCE_S)

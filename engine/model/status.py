@@ -170,6 +170,13 @@ def look(view: TaskView) -> str:
     return state.value
 
 
+def worked_until(record: TaskRecord) -> float | None:
+    """Return the end of an ended task; of an orphan its last event, since no one saw it die."""
+    sign = record.engine.last_sign_at if record.engine is not None else None
+    known = moment(sign) if sign is not None else None
+    return moment(record.ended_at) if known is None else known
+
+
 def updated_at(view: TaskView) -> float | None:
     """Return the newest of end, start, last activity and last event; else the creation time."""
     entry = view.entry

@@ -28,11 +28,13 @@ from engine.model.records import (
 from engine.model.status import (
     LAST_MS,
     STALL_MIN_MS,
+    Standing,
     facets,
     moment,
     standing,
     state_words,
     updated_at,
+    worked_until,
 )
 from engine.query.attention_reasons import reasons
 
@@ -56,6 +58,8 @@ class Seen(Protocol):
     def view(self) -> Any: ...
     @property
     def live(self) -> bool: ...
+    @property
+    def standing(self) -> Standing: ...
     @property
     def started_at(self) -> float | None: ...
     @property
@@ -207,6 +211,10 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
         return self.record.is_live
 
     @property
+    def standing(self) -> Standing:
+        return standing(self.view)
+
+    @property
     def started_at(self) -> float | None:
         return self.record.started_at
 
@@ -221,7 +229,7 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
         if record.status == Status.RUNNING:
             ended: float | None = now_ms
         else:
-            ended = None if record.status in LIVE else moment(record.ended_at)
+            ended = None if record.status in LIVE else worked_until(record)
         return UNKNOWN if began is None or ended is None else ended - began
 
     @property
@@ -247,6 +255,7 @@ def took_all(found: Iterable[Any], now_ms: float) -> list[float]:
     return [
         end - began
         if not each.live
+        and each.standing is not Standing.FAILED  # an orphan worked until its last sign
         and type(began := each.started_at) in _NUMBERS
         and type(end := each.ended_at) in _NUMBERS
         and 0 < began <= end < LAST_MS

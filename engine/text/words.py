@@ -34,6 +34,7 @@ from engine.model.status import (
     moment,
     standing,
     updated_at,
+    worked_until,
 )
 from engine.text.messages import ENGLISH
 from engine.text.messages import count as count
@@ -437,7 +438,7 @@ def _why_running(view: TaskView, now_ms: float, stalled: bool) -> str:
 
 
 def _why_ended(view: TaskView, record: TaskRecord, state: Standing, *, with_error: bool) -> str:
-    started, ended = moment(record.started_at), moment(record.ended_at)
+    started, ended = moment(record.started_at), worked_until(record)
     if state is Standing.CANCELLED and started is None:
         return say("why.cancelled.early")
     lasted = took(ended - started) if started is not None and ended is not None else NONE

@@ -15,7 +15,7 @@ from engine.model.display import display, display_lines, elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.ledger_ids import plain_id
 from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
-from engine.model.status import STALL_MIN_MS, Reason, moment, updated_at
+from engine.model.status import STALL_MIN_MS, Reason, moment, updated_at, worked_until
 from engine.query.attention_reasons import reasons
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
@@ -223,7 +223,8 @@ def _times(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator[Fact]:
     yield Fact("started", _with_ago(started, now_ms))
     if ended is not None:
         at = words.clock(ended, now_ms)
-        lasted = None if started is None else words.took(ended - started)
+        until = worked_until(record)
+        lasted = None if started is None or until is None else words.took(until - started)
         yield Fact("ended", at if lasted is None else say("time.took", at=at, took=lasted))
     elif record.is_live:
         yield Fact("updated", _with_ago(updated_at(view), now_ms))

@@ -24,7 +24,7 @@ from engine.model.records import (
     TaskRecord,
     Units,
 )
-from engine.model.status import ORPHANED_CODE, moment
+from engine.model.status import ORPHANED_CODE, moment, worked_until
 from engine.query.attention_reasons import REFUSED_CODE
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
@@ -249,7 +249,7 @@ def lasted(row: Row) -> float | None:
     if row.live:
         until = row.updated_at if row.running else None
     else:
-        until = moment(entry.ended_at)
+        until = worked_until(entry)
     began = None if until is None else moment(entry.started_at)
     return None if began is None or until is None else max(0.0, until - began)
 
@@ -261,8 +261,8 @@ def took(row: Row, now_ms: float) -> str:
 
 
 def average_of(row: Row) -> float | None:
-    """Return units per second over the whole duration, including pauses."""
-    done = row.done
+    """Return units per second over the whole duration, including pauses; carried ones left out."""
+    done = row.worked
     ms = lasted(row) if done else None
     return done / ms * 1000 if done and ms else None
 
@@ -440,7 +440,7 @@ COLUMNS: tuple[Column, ...] = (
         changes_of,
         _changes,
         align="right",
-        least=9,
+        least=12,
         yields=2,
         rare=True,
     ),

@@ -218,6 +218,11 @@ class Row(msgspec.Struct, frozen=True, gc=False):
         return None if (units := self.view.units) is None else units.done
 
     @property
+    def worked(self) -> int | None:
+        """The units that this task did itself: a resumed crawl has others too."""
+        return None if (units := self.view.units) is None else max(0, units.done - units.carried)
+
+    @property
     def total(self) -> int | None:
         return None if (units := self.view.units) is None else units.total
 
@@ -309,12 +314,13 @@ def _with_units(row: Row, units: Units, pace: Pace | None, **more: Any) -> Row:
     running = row.standing in (Standing.RUNNING, Standing.CANCELLING)
     moves = running and not row.stalled and not traits_of(row.about.kind).agent_driven
     moving = pace if moves else None
+    total = None if units.total is None else units.total - units.carried
     ending = moving if row.standing is Standing.RUNNING else None
     return replace(
         row,
         share=share_of(units, row.live),
         rate=moving.rate if moving else None,
-        ends_at=ending.ends_at(units.total) if ending else None,
+        ends_at=ending.ends_at(total) if ending else None,
         **more,
     )
 

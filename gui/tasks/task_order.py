@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.model.records import TASK_RUN, Status, TaskRecord, TaskView
-from engine.model.status import LAST_MS, STALL_MIN_MS, Pace, moment
+from engine.model.status import LAST_MS, STALL_MIN_MS, Pace, Standing, moment
 from engine.query import Filter, Order, SortKey, in_order, place
 from engine.query.attention_reasons import changes_at
 from gui.tasks import columns
@@ -78,6 +78,7 @@ def lasted(rows: Sequence[Any]) -> list[float | None]:
     return [
         float(end - began)
         if not row.live
+        and row.standing is not Standing.FAILED  # an orphan worked until its last sign
         and type(began := row.started_at) in _NUMBERS
         and type(end := row.ended_at) in _NUMBERS
         and 0 < began <= end < LAST_MS
@@ -88,7 +89,7 @@ def lasted(rows: Sequence[Any]) -> list[float | None]:
 
 def average(rows: Sequence[Row]) -> list[float | None]:
     return [
-        done / ms * 1000 if ms and (done := row.done) else None
+        done / ms * 1000 if ms and (done := row.worked) else None
         for row, ms in zip(rows, lasted(rows), strict=True)
     ]
 
@@ -532,6 +533,10 @@ class TaskOrder:
     def has_running(self) -> bool:
         return bool(self._paces)
 
+    def running_views(self) -> list[TaskView]:
+        """Return the latest view of each running task, shown or hidden."""
+        return [self.unread.get(task_id) or self.rows[task_id].view for task_id in self._paces]
+
     def set_filter(self, wanted: Filter) -> None:
         # A narrower filter only removes rows, unless time or progress affects the matches.
         was = self.filter
@@ -622,7 +627,8 @@ class TaskOrder:
         if pace is None:
             pace = self._paces[task_id] = Pace(entry.started_at)
         if view.units is not None:
-            pace.seen(view.units.done, view.last_event_at or now_ms)
+            worked = max(0, view.units.done - view.units.carried)
+            pace.seen(worked, view.last_event_at or now_ms)
         return pace
 
     def _watch(self, view: TaskView, now_ms: float) -> None:

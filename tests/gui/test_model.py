@@ -2,17 +2,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
-from engine.model.records import TaskView, Unreadable
+from engine.model.records import EngineFields, TaskView, Units, Unreadable
 from engine.query import Filter
+from engine.query.subject import took_all
 from engine.text import words
 from gui.details.facts import facts
 from gui.tasks.columns import COLUMN_AT, COLUMNS
 from gui.tasks.task_model import ID_ROLE, TaskModel
-from gui.tasks.task_order import TaskOrder
+from gui.tasks.task_order import TaskOrder, lasted
 from tests.gui.task_views import DAY, HOUR, MINUTE, NOW, SECOND, a_view, task_id
 from tests.gui.watched_lists import Clock, ids
 
@@ -297,6 +299,25 @@ def test_an_unreadable_folder_has_a_row_with_its_reason(model: TaskModel) -> Non
 def test_a_row_carries_its_id(model: TaskModel) -> None:
     model.put_many([a_view(1)])
     assert model.data(model.index(0, 4), ID_ROLE) == task_id(1)
+
+
+def test_a_resumed_crawl_has_the_speed_of_its_own_pages() -> None:
+    order = TaskOrder()
+    for done in (900, 901, 902):
+        seen = a_view(1, "RUNNING", age=3001, quiet=(902 - done) * 1000)
+        units = Units(done, 1000, None, 0, 900)
+        _, row = order.take(msgspec.structs.replace(seen, units=units), NOW)
+    assert words.rate(row.rate) == "0.7/s"  # two in the three seconds since its start
+
+
+def test_an_orphan_lasted_until_its_last_sign_wherever_that_is_asked() -> None:
+    view = a_view(1, "FAILED", ended_at=NOW, error=("gone", "orphaned"))
+    fields = EngineFields(last_sign_at=NOW - MINUTE + 2001)
+    entry = msgspec.structs.replace(view.entry, engine=fields)
+    _, row = TaskOrder().take(TaskView(entry), NOW)
+    assert lasted([row]) == [2000]
+    assert took_all([row], NOW) == [2000]
+    assert words.why(row.view, NOW, with_error=False) == "Failed after 2.0 s."
 
 
 @pytest.mark.parametrize(("kind", "shown"), [("crawl", True), ("recording", False)])

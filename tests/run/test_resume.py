@@ -100,6 +100,11 @@ async def test_the_first_progress_counts_the_kept_pages(home: Path, linked: Link
         counts = [(event.data or {}).get("unitsDone") for event in events if event.data]
         told = [count for count in counts if count]
         assert told[0] == kept
+        carried = [(event.data or {}).get("unitsCarried") for event in events if event.data]
+        assert set(filter(None, carried)) == {kept}
+        assert second.engine is not None
+        assert second.engine.units is not None
+        assert (second.engine.units.done, second.engine.units.carried) == (40, kept)
         assert told == sorted(told)
         (note,) = (event for event in events if (event.data or {}).get("phase") == "resumed")
         assert note.data is not None

@@ -21,6 +21,7 @@ from engine.ledger.ownership import Owner, owner_of
 from engine.ledger.reaper import Reaper
 from engine.ledger.result_assembly import assemble
 from engine.model.records import TaskId, TaskRecord, Units
+from engine.model.status import worked_until
 from engine.model.tally import Tally
 
 DAY_MS = 24 * 3_600_000
@@ -78,6 +79,12 @@ def test_a_killed_crawl_becomes_failed_with_its_pages_as_the_result(root: Path, 
     assert (record.task_id, record.status) == (task_id, "FAILED")
     assert record.error is not None
     assert record.error.code == "orphaned"
+    sign = record.engine.last_sign_at if record.engine is not None else None
+    assert sign is not None
+    assert record.started_at is not None
+    assert record.ended_at is not None
+    assert record.started_at <= sign <= record.ended_at
+    assert worked_until(record) == sign
     assert record.error.message == f"orphaned: process {record.pid:.0f} is gone"
     assert record.ended_at is not None
     assert record.started_at is not None

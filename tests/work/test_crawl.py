@@ -107,6 +107,8 @@ async def test_what_robots_blocks_is_told_and_never_asked_for(site):
     assert sorted(paths(blocked, site)) == ["/static/1", "/static/10"]
     assert outcome.failed == 2
     assert site.hits["/static/1"] == 0
+    assert {(page["response_ms"], page["render_ms"]) for page in blocked} == {(None, None)}
+    assert all(page["response_ms"] > 0 for page in pages if page not in blocked)
 
 
 @pytest.mark.parametrize("workers", [1, 8])

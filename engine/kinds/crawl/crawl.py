@@ -49,6 +49,7 @@ def page_record(
     visit: Visit, fetched: Fetched, found: Extracted, *, keep_links: bool = True
 ) -> dict[str, Any]:
     """Return the page's fields, in their stable order."""
+    measured = fetched.response_ms > 0 or fetched.render_ms > 0
     page: dict[str, Any] = {
         "url": visit.address.url,
         "final_url": fetched.final_url,
@@ -57,8 +58,8 @@ def page_record(
         "content": found.content,
         "depth": visit.depth,
         "links_found": found.links_found,
-        "response_ms": fetched.response_ms,
-        "render_ms": fetched.render_ms,
+        "response_ms": fetched.response_ms if measured else None,
+        "render_ms": fetched.render_ms if measured else None,
         "bytes": fetched.bytes,
         "engine_used": fetched.engine,
         "settled": fetched.settled,
@@ -213,6 +214,7 @@ class _Crawl:
         self._robots: Robots | None = None
         self._tally = Tally()
         self._scrub = Scrub(args.secrets, key_shapes=args.redact_content)
+        self._carried = 0  # pages of the task that is resumed
         self._loaded = 0
         self._pictured = 0  # the number of the last screenshot
         self._keeping = 0  # finished pages with a write in progress
@@ -258,6 +260,7 @@ class _Crawl:
         """
         await self._ctx.reached("Reading the pages of the task that is resumed")
         found = await asyncio.to_thread(self._replay)
+        self._carried = self._tally.total
         if found.spans:
             units = self._units("Kept the pages of the task that is resumed")
             await self._ctx.carry(found.spans, found.pictures, units)
@@ -561,7 +564,7 @@ class _Crawl:
         # The frontier still counts pages with a write in progress, of this worker and of others.
         to_come = max(0, self._frontier.known - self._keeping)
         total = done + min(to_come, max(0, most - done))
-        return Units(done, total, message, self._tally.failed)
+        return Units(done, total, message, self._tally.failed, self._carried)
 
 
 def _blocked(rules: Rules) -> Failure:
