@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from engine.model.config import Settings
 from engine.model.display import display
-from engine.model.errors import AmbiguousId, EngineError, LedgerMissing, TaskNotFound
+from engine.model.errors import AmbiguousId, EngineError, IdTooShort, LedgerMissing, TaskNotFound
 from engine.model.kind_traits import TRAITS
 from engine.model.records import (
     CONTRACTS_FOLDER,
@@ -38,6 +38,7 @@ MOST_DESCRIBED: Final = 50  # tasks whose state is read for a completion
 
 # A shorter prefix is more likely a slip than an id.
 _PREFIX: Final = re.compile(r"[0-9a-f][0-9a-f-]{3,35}", re.ASCII)
+_TOO_SHORT: Final = re.compile(r"[0-9a-f]{1,3}", re.ASCII)
 _HEX16: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
@@ -97,7 +98,7 @@ def whole_ids(command: str, settings: Settings, given: Mapping[str, Any]) -> dic
     """Return the arguments with whole ids for unique prefixes.
 
     Raises:
-        AmbiguousId, TaskNotFound, RecordNotFound.
+        IdTooShort, AmbiguousId, TaskNotFound, RecordNotFound.
     """
     found = dict(given)
     for name, value in given.items():
@@ -116,6 +117,8 @@ def whole_task_id(settings: Settings, given: str) -> str:
 
 def _whole(stores: tuple[_Store, ...], settings: Settings, given: str) -> str:
     """Return a whole id as given, and text that can be none unchanged: its reader refuses it."""
+    if _TOO_SHORT.fullmatch(given) and _TASKS in stores:
+        raise IdTooShort(given=given)
     if not _PREFIX.fullmatch(given) or _HEX16.fullmatch(given):
         return given
     found = sorted({one for store in stores for one in store.ids(settings, given)})

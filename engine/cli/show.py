@@ -238,11 +238,21 @@ def _task_lines(view: TaskView, more: Sequence[str]) -> list[str]:
         "created": words.clock(moment(entry.created_at)),
         "started": words.clock(moment(entry.started_at)),
         "ended": words.clock(moment(entry.ended_at)) if entry.is_terminal else "",
+        "cancelled": _cancel(entry),
         "error": f"{entry.error.message} [{entry.error.code}]" if entry.error else "",
     }
     lines += [f"{name + ':':<10} {display(text)}" for name, text in told.items() if text]
     arguments = json.dumps(redact.value(entry.args_summary), ensure_ascii=False, indent=2)
     return [*lines, *more, say("field.arguments"), display_lines(arguments)]
+
+
+def _cancel(record: TaskRecord) -> str:
+    """Return when and why a stop was requested, or "" if it was not."""
+    if record.cancel_requested_at is None:
+        return ""
+    at = words.clock(moment(record.cancel_requested_at))
+    reason = record.engine.cancel_reason if record.engine is not None else None
+    return f"{at}: {reason}" if reason else at
 
 
 def ended(view: TaskView, json_wanted: bool) -> None:

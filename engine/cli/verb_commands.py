@@ -69,7 +69,7 @@ def _param(param: Param) -> click.Parameter:
             [param.name],
             nargs=nargs,
             required=param.required,
-            metavar=shown,
+            metavar=shown if param.required else f"[{shown}]",
             shell_complete=complete_param,
         )
     option = [f"-{param.short}"] if param.short else []

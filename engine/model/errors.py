@@ -110,6 +110,15 @@ class NotATaskId(EngineError):
     advice_text = "Copy the id from the list."
 
 
+class IdTooShort(NotATaskId):
+    """The first digits of an id, but so few that a slip is more likely; nothing was read."""
+
+    code = "id_too_short"
+    title = "Too few digits of an id"
+    sentence = "'{given}' is too short for the first digits of an id; four are the fewest"
+    advice_text = "Give more of the id."
+
+
 class AmbiguousId(EngineError):
     """Several ids begin with the given text; nothing was read or changed."""
 

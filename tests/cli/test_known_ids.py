@@ -41,7 +41,8 @@ def test_a_prefix_without_a_task_is_no_such_task(octask: Octask) -> None:
 
 def test_fewer_than_four_digits_are_no_id(octask: Octask) -> None:
     write_task(octask.home, ONE)
-    assert "'be1' is not a task id" in octask("get", "be1", code=2)
+    assert "'be1' is too short for the first digits of an id" in octask("get", "be1", code=2)
+    assert "'xyz' is not a task id" in octask("get", "xyz", code=2)
 
 
 def test_contracts_task_runs_and_runs_are_found_by_prefix(octask: Octask) -> None:

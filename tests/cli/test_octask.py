@@ -154,6 +154,8 @@ def test_a_crawl_ends_two_seconds_after_a_foreign_cancel(octask: Octask, site: A
     run.communicate(timeout=LIMIT_S)  # not the page's 600 s; a rig holds the two seconds
     assert run.returncode == 3
     assert octask("wait", task_id, "--timeout-ms", "1000", code=3)
+    told = next(line for line in octask("get", task_id).splitlines() if "cancelled:" in line)
+    assert told.endswith(": enough")
 
 
 def test_a_detached_task_is_owned_by_a_worker_that_ends_with_it(octask: Octask, site: Any) -> None:
