@@ -272,7 +272,7 @@ class PageWatching(QObject):
         self._act.triggered.connect(self._show)
         self._chosen = ""
         ctx.table.selection_changed.connect(self._choose)
-        ctx.bridge.batch.connect(self._show_ability)  # no lambda: it would outlive the window
+        ctx.bridge.news.connect(self._show_ability)  # no lambda: it would outlive the window
         self._show_ability()
 
     def _choose(self, ids: Sequence[str]) -> None:

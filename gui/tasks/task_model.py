@@ -123,6 +123,10 @@ class RowsModel(QAbstractItemModel):
     def view_of(self, task_id: str) -> TaskView | None:
         return self._order.view_of(task_id)
 
+    def running_views(self) -> list[TaskView]:
+        """Return the latest view of each running task, shown or hidden."""
+        return self._order.running_views()
+
     def row_by_id(self, task_id: str) -> Row | None:
         """Return the row of a task, shown or hidden, or None after its removal."""
         return self._order.rows.get(task_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
@@ -78,16 +79,21 @@ async def test_the_status_bar_shows_what_is_finished_and_the_memory(home: Path, 
         assert "its browsers" in meters.memory.toolTip()
 
 
-async def test_the_figures_follow_while_the_window_is_visible(home: Path) -> None:
+async def test_units_are_counted_in_a_hidden_window_and_shown_in_a_visible_one(home: Path) -> None:
     async with opened(home) as session:
-        first = meters_of(session)
-        built_later = Meters(first._ctx)  # as the program does, after its first paint
-        for meters in (first, built_later):
-            assert meters._timer.isActive()
+        meters = meters_of(session)
+        assert meters._timer.isActive()
         session.window.hide()
-        assert not built_later._timer.isActive()
+        before = meters.chart.accessibleDescription()
+        model = session.window.model
+        for done in (3, 8):
+            model.put_many([view("0" * 16, done, created_s=time.time())])
+            meters.look()
+        assert sum(meters.throughput.minutes(time.time())) == 8
+        assert meters.chart.accessibleDescription() == before
         session.window.show()
-        assert built_later._timer.isActive()
+        meters.look()
+        assert ": 8 items, at most 8 in a minute." in meters.chart.accessibleDescription()
 
 
 async def test_the_figures_leave_a_narrow_window_first(home: Path, site: Site) -> None:
