@@ -112,7 +112,7 @@ ARGUMENTS: Table = {
         help="Parts: dom, screenshot, phash, network, console (default: dom, screenshot).",
         option="repeated",
     ),
-    "label": Argument(optional(text), FormField("Label", "limits", editor="line")),
+    "label": Argument(optional(text), FormField("Label in the result", "limits", editor="line")),
     "network_window_ms": Argument(
         whole(0, 60_000),
         FormField("Record requests for (ms)"),

@@ -160,7 +160,7 @@ ARGUMENTS: Table = {
         option="repeated",
     ),
     "notes": Argument(optional(_memo), FormField("Notes", editor="prose"), help="Notes."),
-    "label": Argument(optional(text), FormField("Label", editor="line")),
+    "label": Argument(optional(text), FormField("Label in the result", editor="line")),
     "timeout_ms": PAGE_TIMEOUT,
     "visit": Argument(flag, FormField("Open these addresses"), help="Open these tabs."),
     "screenshot": Argument(flag, FormField("A screenshot of every tab")),

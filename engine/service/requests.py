@@ -248,7 +248,8 @@ class TaskRequests:
             contract = await self._contracts.get(record.engine.contract_id)
             urls = web_pages([*urls, *contract.missing])
         wanted = [url for url in urls if url == page] if page else urls
-        return remaining_pages(task_id, asked, wanted)
+        found = remaining_pages(task_id, asked, wanted)
+        return found.named_after(record) if isinstance(record, TaskRecord) else found
 
     async def _with_whole_name(self, task_id: str, unit: Unit) -> Unit:
         """Return the unit with its whole address, of which lists hold the start only."""
@@ -270,6 +271,7 @@ class TaskRequests:
         left = remaining_commands(rerun.recorded(record) if whole is None else whole, states)
         if left is None:
             return Remainder(task_id, record.kind)
+        left = rerun.named_as_retry(left, record)
         found = Remainder(task_id, record.kind, left, states.count("error"), 1)
         try:
             return replace(found, request=rerun.completed(record, left, variables, "retry"))

@@ -15,13 +15,15 @@ from typing import Any, Final
 from engine.kinds.commands.command_table import placeholders
 from engine.kinds.registry import KINDS
 from engine.kinds.traits import COMMANDS_TRAITS
+from engine.model.display import elide_right
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.kind_traits import link_follower
 from engine.model.ledger_ids import plain_id
 from engine.model.records import ENVELOPE, TASK_RUN, TaskId, TaskRecord, TaskView
 from engine.model.redact import MARK
 from engine.results.units import Unit, UnitState
-from engine.service.admission import NO_TERMS, Terms
+from engine.service.admission import MAX_NAME, NO_TERMS, Terms
+from engine.text import words
 
 COMMANDS: Final = COMMANDS_TRAITS.name
 LENGTHS: Final = ("text_length", "key_length")  # fields of a stored command that replace typed text
@@ -418,6 +420,23 @@ class Remainder:
         if self.request is None:
             raise NothingToRetry(task_id=self.task_id)
         return self.request
+
+    def named_after(self, record: TaskRecord) -> Remainder:
+        """Return it with a name that tells of which task it is a retry."""
+        if self.request is None:
+            return self
+        return replace(self, request=named_as_retry(self.request, record))
+
+
+def named_as_retry(request: Asked, record: TaskRecord) -> Asked:
+    """Name a request `Retry of example.com`: its first address is the first that failed.
+
+    The retry of a retry keeps the name.
+    """
+    before = words.record_name(record)
+    is_retry = before.startswith(words.say("task.retry", name=""))
+    name = before if is_retry else words.say("task.retry", name=before)
+    return replace(request, name=elide_right(name, MAX_NAME))
 
 
 def failed_urls(units: Iterable[Unit]) -> list[str]:

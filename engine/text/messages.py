@@ -407,6 +407,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "why.unreadable": "Its folder cannot be read: {reason}",
     "why.unknown": "Its status is “{status}”, which this program does not know.",
     "task.unnamed": "{kind} {task_id}",
+    "task.retry": "Retry of {name}",
     "task.unreadable": "Unreadable folder {task_id}",
     "row.sentence.foreign": "runs in another process",
     "row.sentence.awaited": "you are notified of its end",

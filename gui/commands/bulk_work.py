@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from engine.model.errors import EngineError
 from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskView
+from engine.model.status import Standing
 from engine.service.engine import Engine
 from engine.text.words import count
 from gui.context.window_context import WindowContext
@@ -303,8 +304,9 @@ def _reason(alike: Sequence[EngineError]) -> str:
     return sentences.pop() if len(sentences) == 1 else language.title(alike[0])
 
 
-KEYS = ("cancel", "rerun", "acknowledge", "export_tasks")
+KEYS = ("cancel", "rerun", "resume_crawl", "acknowledge", "export_tasks")
 FROM = 2  # Fewer tasks are covered by the toolbar
+_STOPPED = (Standing.CANCELLED, Standing.FAILED, Standing.ORPHANED)
 
 
 class BulkBar(QWidget):
@@ -364,6 +366,7 @@ class BulkBar(QWidget):
             button.setText(self._text(key))
             action = self._ctx.actions[key]
             button.setEnabled(action.isEnabled())
+            button.setVisible(key != "resume_crawl" or self._has_stopped())
             button.setToolTip("" if action.isEnabled() else action.toolTip())
 
     def _fit(self) -> None:
@@ -384,8 +387,15 @@ class BulkBar(QWidget):
         if rows >= FROM:
             self._reports.say(self.tr("{0} rows copied.").format(count(rows)))
 
+    def _has_stopped(self) -> bool:
+        """Return whether a task of the selection may be one to resume; its dry run tells."""
+        states = self._scope.counts.states
+        return any(states.get(state) for state in _STOPPED)
+
     def _text(self, key: str) -> str:
         counts = self._scope.counts
+        if key == "resume_crawl":
+            return self.tr("Resume…")
         if key == "cancel":
             return self.tr("Cancel {0}").format(count(counts.cancellable))
         if key == "rerun":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from engine.model.records import TaskRecord, TaskView
+from engine.model.records import Status, TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter
 from gui.commands.exporting import Wanted
 from gui.context.window_context import WindowContext
@@ -76,7 +76,7 @@ class Viewing(QObject):
 
     def _allow(self) -> None:
         views = self._ctx.scope.views() if len(self._ctx.scope) == 1 else []
-        self._action.setEnabled(bool(views) and is_task(views[0]))
+        self._action.setEnabled(bool(views) and is_task(views[0]) and has_begun(views[0]))
 
     def _neighbour(self, task_id: str, way: int) -> TaskView | None:
         """Return the task above (-1) or below (1) in the current list."""
@@ -98,6 +98,12 @@ class Viewing(QObject):
 
     def _show_folder(self, task_id: str) -> None:
         show_folder(self._ctx.bridge.engine.tasks.folder_of(task_id))
+
+
+def has_begun(view: TaskView) -> bool:
+    """Return whether the task runs or has ended: until then there is nothing to show."""
+    entry = view.entry
+    return isinstance(entry, TaskRecord) and entry.status != Status.PENDING
 
 
 def has_result(view: TaskView) -> bool:

@@ -1,14 +1,16 @@
-"""Resume of stopped crawls: one immediately, several after a dry run."""
+"""Resume of stopped crawls: one immediately, several after a dry run; offer after a crash."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from engine.model.records import TaskId, TaskRecord, TaskView
+from engine.model.status import ORPHANED_CODE, moment
 from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.service.resuming import (
@@ -22,9 +24,12 @@ from engine.text.words import count
 from gui.commands.bulk_work import BulkWork, Outcome, Reports
 from gui.context.window_context import WindowContext
 from gui.i18n.names import name_with_ledger
+from gui.style.banners import Choice
 from gui.style.questions import Question, TaskList
 
 WIDTH = 620
+# Orphans may be reaped before the parts of the window exist.
+START_MS = 10_000
 
 
 class ResumeDialog(Question):
@@ -99,10 +104,13 @@ class Resuming(QObject):
         self._bulk, self._reports = bulk, reports
         self._ctx, self._bridge = ctx, ctx.bridge
         self._resumed: dict[str, TaskId] = {}
+        self._began_ms = time.time() * 1000 - START_MS
+        self._interrupted: set[TaskId] = set()  # crawls of a program that ended, not yet offered
+        self._offered: set[TaskId] = set()
         text, short = self.tr("Res&ume crawl"), self.tr("Resume")
         self._action = ctx.actions.add("resume_crawl", text, ["Ctrl+Shift+G"], "sample", short)
         self._action.triggered.connect(lambda: self.ask(ctx.scope.views()))
-        ctx.bridge.batch.connect(self._hear)
+        ctx.bridge.news.connect(self._hear)
         ctx.scope.changed.connect(self._allow)
         ctx.bridge.health.connect(lambda _: self._allow())
         self._allow()
@@ -155,8 +163,53 @@ class Resuming(QObject):
             gone = set(batch.gone)
             self._resumed = {one: by for one, by in self._resumed.items() if by not in gone}
         self._resumed.update(found)
+        self._interrupted.update(self._newly_interrupted(batch))
+        if batch.complete and self._interrupted:
+            self._offer()
         if found or batch.gone or batch.tells_of(frozenset(self._ctx.scope.ids()[:1])):
             self._allow()
+
+    def _newly_interrupted(self, batch: Batch) -> Iterator[TaskId]:
+        """Yield crawls whose program ended before they did, found since the window opened."""
+        for view in batch.views:
+            record = view.entry
+            if type(record) is not TaskRecord or record.error is None:
+                continue
+            if record.error.code != ORPHANED_CODE or view.task_id in self._offered:
+                continue
+            if (moment(record.ended_at) or 0) < self._began_ms:
+                continue
+            if self._fate(view) is ResumeFate.RESUMES:
+                yield view.task_id
+
+    def _offer(self) -> None:
+        """Offer to resume them in a banner, once for each."""
+        self._offered |= self._interrupted
+        views = self._views_of(self._interrupted)
+        self._interrupted.clear()
+        if not views or not self._ctx.actions["new"].isEnabled():
+            return
+        title = (
+            self.tr("1 crawl was interrupted: the program that ran it ended")
+            if len(views) == 1
+            else self.tr("{0} crawls were interrupted: the program that ran them ended").format(
+                count(len(views))
+            )
+        )
+        kept = self.tr("The finished pages are kept. A resumed crawl goes on from there.")
+        ids = [view.task_id for view in views]
+        text = self.tr("Resume") if len(views) == 1 else self.tr("Resume…")
+        choice = Choice(text, lambda: self._resume_offered(ids))
+        self._ctx.news_bar.tell(title, kept, (choice,))
+
+    def _resume_offered(self, ids: Sequence[TaskId]) -> None:
+        self._ctx.news_bar.setVisible(False)
+        if views := self._views_of(ids):
+            self.ask(views)
+
+    def _views_of(self, ids: Iterable[TaskId]) -> list[TaskView]:
+        found = map(self._ctx.model.view_of, ids)
+        return [view for view in found if view is not None]
 
     def _allow(self) -> None:
         accepts, number = self._ctx.actions["new"].isEnabled(), len(self._ctx.scope)

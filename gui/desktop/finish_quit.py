@@ -118,7 +118,11 @@ class FinishThenQuit(QObject):
             )
         )
         choice = Choice(self.tr("Start them now"), lambda: self._start(views))
-        self._ctx.news_bar.tell(title, self.tr("They were waiting in the queue."), (choice,))
+        one, several = (
+            self.tr("It was waiting in the queue."),
+            self.tr("They were waiting in the queue."),
+        )
+        self._ctx.news_bar.tell(title, one if len(views) == 1 else several, (choice,))
 
     def _start(self, views: list[TaskView]) -> None:
         self._ctx.news_bar.setVisible(False)

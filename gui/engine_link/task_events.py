@@ -262,11 +262,22 @@ def _str(given: object) -> str:
 
 def _progress(data: dict[str, Any]) -> str:
     done, total = data.pop("unitsDone", None), data.pop("unitsTotal", None)
-    message, failed = data.pop("message", ""), data.pop("unitsFailed", None)
+    message, failed = _unit_words(data.pop("message", "")), data.pop("unitsFailed", None)
+    data.pop("unitsCarried", None)  # told once, by the event that carried them
     said = "" if done is None else str(done) if total is None else f"{done}/{total}"
     if failed is not None:
         said = words.say("progress.failed", progress=said, failed=_value(failed))
     return _join("  ".join(str(part) for part in (said, message) if part), data)
+
+
+def _unit_words(message: object) -> object:
+    """Translate what a progress event says: an activity, or `address: reason` of a failed page."""
+    if not isinstance(message, str):
+        return message
+    address, colon, reason = message.partition(": ")
+    if colon and address.startswith(("http://", "https://")):
+        return f"{address}{colon}{retold(reason)}"
+    return retold(message)
 
 
 def _join(said: str, rest: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractSlider, QApplication, QLabel, QToolButton
 
 from engine.model.records import TaskEvent
+from engine.text.messages import retold
 from gui.details import event_model
 from gui.details.panel import Details
 from gui.engine_link.task_events import EventPart, event_row
@@ -292,6 +293,14 @@ def test_lines_that_could_not_be_read_are_counted(events: Details) -> None:
 def test_an_event_is_told_in_words(event: TaskEvent, name: str, text: str) -> None:
     row = event_row(event)
     assert (row.name, row.text) == (name, text)
+
+
+@pytest.mark.usefixtures("german")
+def test_the_reason_of_a_failed_page_is_told_in_the_language_of_the_window() -> None:
+    data = {"unitsDone": 3, "message": "http://a.test/x: Blocked by robots.txt"}
+    row = event_row(TaskEvent(NOW, "progress", data))
+    assert row.text == f"3  http://a.test/x: {retold('Blocked by robots.txt')}"
+    assert retold("Blocked by robots.txt") != "Blocked by robots.txt"
 
 
 def crawled(first: int, failures: list[int], *, older: bool = False) -> EventPart:

@@ -16,7 +16,7 @@ from gui.commands.resume_crawls import ResumeDialog
 from gui.startup.session import Session
 from tests.gui.test_replaying import overview_buttons
 from tests.gui.test_rerunning import OURS
-from tests.gui.windows import dialog_by_act, heard, opened, press, until
+from tests.gui.windows import appearing, dialog_by_act, heard, opened, press, until
 from tests.support.linked_site import LinkedSite
 
 LINKS = {0: [1, 2, 3], 1: [4], 2: [5], 3: [], 4: [], 5: []}
@@ -98,6 +98,55 @@ async def test_several_are_resumed_after_a_dry_run_that_names_the_others(
         await until(lambda: len(successors_of(session)) == 2, session.bridge.batch)
         parents = {one.engine and one.engine.parent_task_id for one in successors_of(session)}
         assert parents == set(old)
+
+
+def left_running(home: Path, site: LinkedSite) -> str:
+    """A crawl whose program ended without a word, with its first page."""
+    old = stopped(home, site)
+    place = home / "tasks" / old / "meta.json"
+    meta = json.loads(place.read_text())
+    for name in ("ended_at", "error"):
+        meta.pop(name, None)
+    meta |= {"status": "RUNNING", "pid": 2**22 + 1}  # no process has a number that high
+    place.write_text(json.dumps(meta))
+    (place.parent / "result.json").unlink(missing_ok=True)
+    return old
+
+
+async def test_crawls_of_a_program_that_ended_are_offered_once(
+    home: Path, linked: LinkedSite
+) -> None:
+    old = [await asyncio.to_thread(left_running, home, linked) for _ in range(2)]
+    async with opened(home) as session:
+        window = session.window
+        bar = window.news_bar
+        await until(lambda: "interrupted" in bar.title, session.bridge.batch)
+        assert bar.title == "2 crawls were interrupted: the program that ran them ended"
+        with appearing(ResumeDialog) as shown:
+            press(bar, "Resume…")
+            dialog = await shown
+        press(dialog, "Resume 2 tasks")
+        await until(lambda: len(successors_of(session)) == 2, session.bridge.batch)
+        assert {one.engine and one.engine.parent_task_id for one in successors_of(session)} == {
+            *old
+        }
+        assert bar.isHidden()
+    async with opened(home) as session:
+        assert not session.window.news_bar.isVisible()
+
+
+async def test_an_orphan_of_an_earlier_day_is_not_offered(home: Path, linked: LinkedSite) -> None:
+    old = await asyncio.to_thread(stopped, home, linked, Status.FAILED)
+    place = home / "tasks" / old / "meta.json"
+    meta = json.loads(place.read_text())
+    meta |= {
+        "error": {"code": "orphaned", "message": "gone"},
+        "ended_at": meta["ended_at"] - 60_000,
+    }
+    place.write_text(json.dumps(meta))
+    async with opened(home) as session:
+        assert session.window.acts["resume_crawl"] is not None
+        assert session.window.news_bar.isHidden()
 
 
 async def test_a_failed_crawl_needs_nobody_once_it_was_resumed(

@@ -188,6 +188,20 @@ async def test_the_bulk_bar_appears_with_the_second_task(home: Path) -> None:
         assert window.model.counts()["attention"] == 2
 
 
+async def test_the_bulk_bar_offers_to_resume_where_a_task_was_stopped(home: Path) -> None:
+    async with opened(home) as session:
+        window, bar = session.window, bar_of(session.window)
+        model = window.model
+        of = {row.task_id: row.standing for row in model.all_rows()}
+        completed = [one for one, standing in of.items() if standing == "completed"]
+        failed = next(one for one, standing in of.items() if standing == "failed")
+        window.table.select_ids(completed[:2])
+        assert bar.buttons["resume_crawl"].isHidden()
+        window.table.select_ids([*completed[:2], failed])
+        assert bar.buttons["resume_crawl"].isVisible()
+        assert bar.buttons["resume_crawl"].text() == "Resume…"
+
+
 async def test_all_that_match_are_chosen_as_the_filter_they_passed(home: Path) -> None:
     async with opened(home) as session:
         window, bar = session.window, bar_of(session.window)

@@ -151,3 +151,16 @@ async def test_a_failed_page_with_a_long_address_is_retried_at_the_whole_one(
         rest = await engine.requests.remainder(first.task_id)
     assert rest.request is not None
     assert rest.request.args["url"] == url
+
+
+async def test_a_retry_is_named_after_the_task_that_it_retries(home: Path, site: Any) -> None:
+    url = f"{site.url}/gone"
+    async with opened(home) as engine:
+        first = await engine.requests.start("crawl", {"url": url, **ARGS, "max_pages": 1})
+        await engine.tasks.wait(first.task_id)
+        second = await engine.requests.retry(first.task_id)
+        await engine.tasks.wait(second.task_id)
+        third = await engine.requests.retry(second.task_id)
+        await engine.tasks.wait(third.task_id)
+    names = [one.engine and one.engine.name for one in (first, second, third)]
+    assert names == [None, *[f"Retry of {url}"] * 2]

@@ -77,7 +77,7 @@ ARGUMENTS: Table = {
     ),
     "label": Argument(
         optional(text),
-        FormField("Label", "limits", editor="line"),
+        FormField("Title of its exports", "limits", editor="line"),
         help="Label, also the name of exports.",
     ),
     "duration_ms": Argument(
