@@ -33,7 +33,7 @@ from engine.model.config import VERSION
 from engine.model.errors import InvalidArguments
 from engine.model.ledger_ids import HERE, plain_id
 from engine.model.records import EngineFields, TaskRecord, TaskView, Unreadable
-from engine.model.status import worked_until
+from engine.model.status import moment, worked_until
 from engine.text.messages import ENGLISH
 
 # A task's folder as one zip file: its files unchanged, without locks and links.
@@ -185,9 +185,8 @@ def row_of(view: TaskView) -> dict[str, Any]:
 
 
 def _times(record: TaskRecord) -> Mapping[str, Any]:
-    lasted, until = None, worked_until(record)
-    if record.started_at is not None and until is not None:
-        lasted = until - record.started_at
+    began, until = moment(record.started_at), worked_until(record)
+    lasted = None if began is None or until is None else round(until - began)
     return {
         "created_at": iso(record.created_at),
         "started_at": iso(record.started_at),

@@ -143,7 +143,7 @@ def orphan(
     if units is not None:
         engine_of(raw)["units"] = msgspec.to_builtins(units)
     if last_ms is not None:
-        engine_of(raw)["last_sign_at"] = last_ms
+        raw["last_activity_at"] = max(last_ms, *instants(raw, "last_activity_at"))
 
 
 def engine_of(raw: dict[str, Any]) -> dict[str, Any]:

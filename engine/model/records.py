@@ -102,8 +102,7 @@ class ScheduleLink(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """This program's fields in meta.json, under its key `engine`.
 
-    `resumes` marks a crawl that continues its parent, whose pages it carried over. `last_sign_at`
-    is the time of an orphan's last event: it worked at least until then. `client` is the
+    `resumes` marks a crawl that continues its parent, whose pages it carried over. `client` is the
     name of the program that requested the task, `route` how the request came
     (mcp, cli, http); both are None for the window's own requests.
     """
@@ -127,7 +126,6 @@ class EngineFields(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     forced_at: float | None = None
     stop_requested_at: float | None = None
     cancel_reason: str | None = None
-    last_sign_at: float | None = None
     enforce: bool = False
     lasted_ms: float | None = None
     lasted_at: float | None = None

@@ -172,9 +172,9 @@ def look(view: TaskView) -> str:
 
 def worked_until(record: TaskRecord) -> float | None:
     """Return the end of an ended task; of an orphan its last event, since no one saw it die."""
-    sign = record.engine.last_sign_at if record.engine is not None else None
-    known = moment(sign) if sign is not None else None
-    return moment(record.ended_at) if known is None else known
+    orphaned = record.error is not None and record.error.code == ORPHANED_CODE
+    sign = moment(record.last_activity_at) if orphaned else None
+    return moment(record.ended_at) if sign is None else sign
 
 
 def updated_at(view: TaskView) -> float | None:

@@ -39,7 +39,12 @@ def cell(view: TaskView, key: str) -> str:
         (a_view(1, "RUNNING", age=90 * SECOND), "took", "1 min 29 s"),
         (a_view(1, done=20), "average", "4.0/s"),
         (TaskView(a_view(1).entry, units=Units(20, 20, None, 0, 10)), "average", "2.0/s"),
-        (with_engine(a_view(1, "FAILED"), last_sign_at=NOW - MINUTE + 2001), "took", "2.0 s"),
+        (
+            a_view(1, "FAILED", last_activity_at=NOW - MINUTE + 2001, error=("gone", "orphaned")),
+            "took",
+            "2.0 s",
+        ),
+        (a_view(1, "FAILED", last_activity_at=NOW - MINUTE + 2001), "took", "5.0 s"),
         (a_view(1, "RUNNING", phase="verify"), "phase", "verify"),
         (with_engine(a_view(1), parent_task_id=task_id(7)), "parent", task_id(7)),
         (with_engine(a_view(1), contract_id="aa"), "contract", "met"),

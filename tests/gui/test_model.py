@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtTest import QAbstractItemModelTester
 
-from engine.model.records import EngineFields, TaskView, Units, Unreadable
+from engine.model.records import TaskView, Units, Unreadable
 from engine.query import Filter
 from engine.query.subject import took_all
 from engine.text import words
@@ -311,10 +311,8 @@ def test_a_resumed_crawl_has_the_speed_of_its_own_pages() -> None:
 
 
 def test_an_orphan_lasted_until_its_last_sign_wherever_that_is_asked() -> None:
-    view = a_view(1, "FAILED", ended_at=NOW, error=("gone", "orphaned"))
-    fields = EngineFields(last_sign_at=NOW - MINUTE + 2001)
-    entry = msgspec.structs.replace(view.entry, engine=fields)
-    _, row = TaskOrder().take(TaskView(entry), NOW)
+    seen = {"last_activity_at": NOW - MINUTE + 2001, "error": ("gone", "orphaned")}
+    _, row = TaskOrder().take(a_view(1, "FAILED", ended_at=NOW, **seen), NOW)
     assert lasted([row]) == [2000]
     assert took_all([row], NOW) == [2000]
     assert words.why(row.view, NOW, with_error=False) == "Failed after 2.0 s."

@@ -79,7 +79,7 @@ def test_a_killed_crawl_becomes_failed_with_its_pages_as_the_result(root: Path, 
     assert (record.task_id, record.status) == (task_id, "FAILED")
     assert record.error is not None
     assert record.error.code == "orphaned"
-    sign = record.engine.last_sign_at if record.engine is not None else None
+    sign = record.last_activity_at
     assert sign is not None
     assert record.started_at is not None
     assert record.ended_at is not None
