@@ -7,6 +7,7 @@ several times as much CPU as click, and `--help`, `--version` and completion nee
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from pkgutil import resolve_name
 from typing import Any, Final
 
@@ -127,7 +128,7 @@ def _command(place: str) -> click.Command:
 
 def _verb_command(name: str, verbs: str, output: str, help_: str) -> click.Command:
     found: click.Command = resolve_name("engine.cli.verb_commands:verb_command")(
-        name, resolve_name(f"engine.verbs.{verbs}"), f"engine.cli.{output}", help_
+        name, import_module(f"engine.verbs.{verbs}"), f"engine.cli.{output}", help_
     )
     for place in MORE.get(name, ()):
         assert isinstance(found, click.Group)

@@ -23,6 +23,7 @@ TOP = {
 }
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 LOCK = (ROOT / "requirements.lock").read_text("utf-8")
+PINNED = re.compile(r"^([\w.-]+)==([\w.]+)", re.MULTILINE)
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 # Built from parts, so that this file does not break its own rule.
@@ -107,12 +108,27 @@ def test_every_locked_package_has_its_hash() -> None:
 
 def test_everything_that_is_asked_for_is_locked_within_its_bounds() -> None:
     locked: dict[str, list[str]] = {}
-    for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", LOCK, re.MULTILINE):
+    for name, version in PINNED.findall(LOCK):
         locked.setdefault(canonicalize_name(name), []).append(version)
     asked = PYPROJECT["project"]["dependencies"] + PYPROJECT["dependency-groups"]["dev"]
     for need in map(Requirement, asked):
         versions = locked[canonicalize_name(need.name)]
         assert any(need.specifier.contains(version) for version in versions), str(need)
+
+
+def test_packages_hold_what_the_program_needs_in_the_version_that_is_tested() -> None:
+    packed = (ROOT / "packaging" / "requirements.lock").read_text("utf-8")
+    locked = [
+        {(canonicalize_name(name), version) for name, version in PINNED.findall(lock)}
+        for lock in (packed, LOCK)
+    ]
+    needs = PYPROJECT["project"]["dependencies"]
+    needs += PYPROJECT["project"]["optional-dependencies"]["server"]
+    for need in map(Requirement, needs):
+        name = canonicalize_name(need.name)
+        versions, tested = ({one[1] for one in lock if one[0] == name} for lock in locked)
+        assert versions, name
+        assert versions <= tested, name
 
 
 def test_qt_that_ends_old_pythons_is_kept_out() -> None:
