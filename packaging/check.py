@@ -249,7 +249,7 @@ def answers(octask: Path) -> None:
         ):
             run_octask(*words)
         run_octask("schedules", "add", "crawl", "https://example.com/", "--cron", "0 6 * * 1")
-        if len(json.loads(run_octask("schedules", "list", "--json"))) != 1:
+        if len(json.loads(run_octask("schedules", "list", "--json"))["schedules"]) != 1:
             raise Failed("octask schedules list does not have the schedule")
         found = json.loads(run_octask("doctor", "--verify", "--json", code=1))["findings"]
         wrong = [one for one in found if one["state"] == "problem" and one["subject"] != "browser"]

@@ -60,7 +60,7 @@ def _number(action: Mapping[str, Any], name: str) -> int:
 
 
 def _navigate(action: Mapping[str, Any], say: Say) -> str:
-    how = action.get("how")
+    how = _text(action, "how")
     if how in _HISTORY:
         return say(f"action.{how}")
     return say("action.navigate", url=_text(action, "asked") or _text(action, "url"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.results.action_words import action_words
@@ -73,5 +73,6 @@ TYPES = ("click", "type", "select", "key", "scroll", "upload", "dialog", "naviga
 
 
 @given(st.sampled_from(TYPES), st.dictionaries(st.sampled_from(FIELDS), JSON))
+@example("navigate", {"how": []})
 def test_no_record_breaks_the_words(kind: str, fields: dict[str, Any]) -> None:
     assert action_words({"n": 1, **fields, "type": kind})
