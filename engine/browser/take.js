@@ -119,6 +119,54 @@
     return found;
   };
 
+  // Facts for audits, of the document's own elements alone; the terms are those of `page_facts.py`.
+  const UNSAID = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"]);
+  const facts = () => {
+    const short = (text) => text.slice(0, 4096).toWellFormed();
+    const all = (selector) => [...shown.query(document, selector)];
+    const given = (element, name) => short((element && does(element, "getAttribute", name)) || "");
+    const first = (selector, name) => given(pageDoes("querySelector", selector), name);
+    const textOf = (element) => Reflect.get(Node.prototype, "textContent", element);
+    const body = page("body");
+    let words = 0;
+    if (body) {
+      const texts = pageDoes("createTreeWalker", body, NodeFilter.SHOW_TEXT);
+      while (texts.nextNode()) {
+        const text = texts.currentNode;
+        if (!UNSAID.has(tag(text.parentNode))) words += text.data.match(/\S+/g)?.length ?? 0;
+      }
+    }
+    let inside = 0, outside = 0, unfollowed = 0;
+    for (const anchor of all("a[href], area[href]")) {
+      if (!/^https?:$/.test(anchor.protocol) || !anchor.host) continue;
+      if (anchor.host === location.host) inside += 1;
+      else outside += 1;
+      if (/(^|\s)nofollow(\s|$)/i.test(given(anchor, "rel"))) unfollowed += 1;
+    }
+    const canonical = pageDoes("querySelector", 'link[rel~="canonical" i][href]');
+    const headings = all("h1");
+    const images = all("img");
+    const scripts = all('script[type="application/ld+json" i]').slice(0, ask.maxScripts).map(textOf);
+    const root = page("documentElement");
+    return {
+      charset: page("characterSet"),
+      language: root ? given(root, "lang") : "",
+      canonical: canonical ? short(web(String(canonical.href))) : "",
+      description: first('meta[name="description" i]', "content"),
+      robots: first('meta[name="robots" i]', "content"),
+      h1: headings.length ? short(textOf(headings[0])) : "",
+      h1Count: headings.length,
+      words,
+      linksInternal: inside,
+      linksExternal: outside,
+      linksNofollow: unfollowed,
+      images: images.length,
+      imagesWithoutAlt: images.filter((image) => !does(image, "hasAttribute", "alt")).length,
+      linkedData: scripts.filter((text) => text.length <= ask.maxScriptChars).map((text) => text.toWellFormed()),
+      items: all("[itemtype]").slice(0, ask.maxTypes).map((element) => given(element, "itemtype")),
+    };
+  };
+
   // Text beyond the limit is cut before it costs a layout, a copy and a transfer.
   const cutAfter = (node, body) => {
     const rest = pageDoes("createRange");
@@ -156,10 +204,17 @@
     }
   };
 
+  // Without an address of its own a link would seem to lead to the page itself.
+  const keepLink = (address, twin) => {
+    const found = web(address) || (/^(mailto|tel):/i.test(address) && address);
+    if (found) twin.setAttribute("href", found);
+    else twin.removeAttribute("href");
+  };
+
   const keepAddresses = (element, twin) => {
     const name = tag(element);
     if (name === "HEAD") keepDescription(twin);
-    else if (name === "A" && element.hasAttribute("href")) twin.setAttribute("href", web(element.href));
+    else if (name === "A" && element.hasAttribute("href")) keepLink(element.href, twin);
     else if (name === "IMG" && element.hasAttribute("src")) twin.setAttribute("src", web(element.src));
   };
 
@@ -237,6 +292,7 @@
   const isShowing = rest.showing();
   const owners = [document, ...shown.framesOf(document)].map((owner) => [owner, shown.rootsOf(owner)]);
   const found = links(owners.flat(2));
+  const audited = facts();
   const parts = owners.map(([owner, roots]) => taken(owner, roots));
   const frames = parts.slice(1).filter((one) => one.text.trim()).length;
   const pending = rest.tell("");
@@ -266,6 +322,7 @@
     held,
     mayImport: !ask.waitFor && (written || pageDoes("querySelector", MODULES) !== null),
     empty: !isShowing && !found.size && !text.trim(),
+    facts: audited,
     contentType: page("contentType"),
     status: timing ? timing.responseStatus : 0,
     bytes: (timing && timing.decodedBodySize) || (settled ? 0 : html.length),

@@ -136,7 +136,7 @@ def _title(name: str) -> str:
     if name in _TITLES:
         return _TITLES[name]
     unit = " (ms)" if name.endswith(_MS) else ""
-    words = name.removesuffix(_MS).replace("_", " ").strip()
+    words = name.removeprefix("facts.").removesuffix(_MS).replace("_", " ").strip()
     return f"{words[:1].upper()}{words[1:]}{unit}"
 
 

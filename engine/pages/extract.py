@@ -31,6 +31,7 @@ from engine.pages.fetch import (
     OutputFormat,
     bounded,
 )
+from engine.pages.page_facts import RawFacts, fill_from_tree
 from engine.pages.rendered_text import rendered_text
 from engine.pages.text_blocks import rendered_blocks
 
@@ -195,6 +196,7 @@ class Extracted(msgspec.Struct, frozen=True):
     anchors: tuple[Anchor, ...] = ()
     edited: int = 0
     frames: int = 0
+    facts: RawFacts | None = None
 
 
 async def extract(
@@ -281,6 +283,7 @@ def _joined(own: Extracted, inner: Sequence[Extracted], most: int) -> Extracted:
         links_over=over + max(0, len(links) - MAX_LINKS),
         anchors=kept,
         edited=own.edited,
+        facts=own.facts,
         frames=sum(has_words(each.content) for each in inner),
     )
 
@@ -319,7 +322,9 @@ class _Page:
         self.title = _title(fetched.title or _text_of(self._tree.css_first("head > title")))
         self._base = self._base_url()
         self.links_skipped = fetched.links_skipped if self._rendered else 0
+        self._raw_facts = RawFacts()
         self.links, self.links_found, self.anchors = self._links()
+        self.facts = fetched.facts if self._rendered else self._facts()
         styles = () if self._rendered else fetched.styles
         known = self._html + "".join(edit.html for edit in self._edits)
         styled = bool(styles) and style_sheets.apply(self._tree, known, styles)
@@ -330,7 +335,7 @@ class _Page:
         anchors, lost = _within(self.anchors, MAX_LINK_BYTES)
         counts = (self.links_skipped, self.links_over)
         fields = (self.links, self.links_found, cut or lost, *counts, anchors)
-        return Extracted(self.title, content, *fields, edited=self.edited)
+        return Extracted(self.title, content, *fields, edited=self.edited, facts=self.facts)
 
     def markdown(self) -> str:
         from html_to_markdown import convert
@@ -408,13 +413,21 @@ class _Page:
             for link, text in zip(self._fetched.links, texts, strict=False):
                 yield address_of(link), functools.partial(clean, text)
             return
+        page = address_of(self._fetched.final_url)
+        place = "" if page is None else page.place
         for name, anchor in self._anchors():
-            address = self._address(anchor.attributes.get(name) or "")
+            attributes = anchor.attributes
+            address = self._address(attributes.get(name) or "")
             self.links_skipped += address is None
+            if address is not None and name == "href":
+                self._raw_facts.count_link(address, place, attributes.get("rel"))
             yield address, functools.partial(_name_of, anchor)
 
     def _address(self, href: str) -> Address | None:
         return link_address(self._base, in_charset(href, self._fetched.charset))
+
+    def _facts(self) -> RawFacts:
+        return fill_from_tree(self._raw_facts, self._tree, self._base, self._fetched.charset)
 
     def _anchors(self) -> Iterator[tuple[str, LexborNode]]:
         """Yield elements that lead to another page with the attribute of the address."""

@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 import msgspec
 
 from engine.model.errors import BrowserGone, EngineError, PageError, UnitTimeout
+from engine.pages.page_facts import RawFacts
 from engine.pages.script_edits import Edit
 from engine.pages.style_sheets import Rule
 
@@ -142,6 +143,9 @@ class Fetched(msgspec.Struct):
     `windows` those that the page tried to open, and `dialogs` its alerts and prompts: all of them
     were closed.
 
+    `facts` are those of the browser engine; the static engine leaves them to `extract`.
+    `robots_header` is the X-Robots-Tag header.
+
     `needs_browser` is set by the static engine: a script could run, or there is too little text;
     `runs` names the scripts, and is empty with too little text; `script_names` are the page's names
     that these scripts use. `edits` are changes that scripts made to pages like this. `compared`
@@ -183,6 +187,8 @@ class Fetched(msgspec.Struct):
     edits: tuple[Edit, ...] = ()
     compared: bool = False
     retry_after_s: float | None = None
+    facts: RawFacts | None = None
+    robots_header: str = ""
     styles: tuple[tuple[Rule, ...], ...] = ()
     inner: list[Fetched] = msgspec.field(default_factory=list)
     body: builtins.bytes = b""

@@ -380,6 +380,7 @@ class StaticFetcher:
             content_type=headers.get("Content-Type", ""),
             engine="static",
             retry_after_s=retry_after(headers.get("Retry-After", "")),
+            robots_header=headers.get("X-Robots-Tag", ""),
         )
         kind = fetched.content_type
         if not (options.raw or documents.is_text(kind) or documents.is_html(kind)):

@@ -101,6 +101,36 @@ def title_of(key: str, noun: str = "") -> str:
     return titles[key]
 
 
+# Facts of a page in the strip, by line.
+PAGE_FACTS: Final = (
+    ("h1", "description"),
+    ("canonical", "robots", "structured_data"),
+    (
+        *("language", "words", "h1_count", "links_internal", "links_external", "links_nofollow"),
+        *("images", "images_without_alt"),
+    ),
+)
+
+
+def fact_title(name: str) -> str:
+    """Return the title of a page's fact."""
+    return {
+        "h1": _tr("H1"),
+        "h1_count": _tr("Number of H1"),
+        "description": _tr("Description"),
+        "canonical": _tr("Canonical address"),
+        "robots": _tr("Robots"),
+        "structured_data": _tr("Structured data"),
+        "language": _tr("Page language"),
+        "words": _tr("Words"),
+        "links_internal": _tr("Internal links"),
+        "links_external": _tr("External links"),
+        "links_nofollow": _tr("Nofollow links"),
+        "images": _tr("Images"),
+        "images_without_alt": _tr("Images without alt text"),
+    }[name]
+
+
 def spoken(unit: Unit) -> str:
     """Describe a unit in a sentence for screen readers."""
     parts = (state_word(unit)[2:], unit.name, unit.title, said_of(unit), earlier_of(unit))

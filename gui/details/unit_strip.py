@@ -14,9 +14,18 @@ from engine.model.display import ELLIPSIS, display, display_lines
 from engine.results.units import Unit, whole_name
 from engine.service.engine import Engine
 from engine.text.messages import retold
+from engine.text.words import count
 from gui.context.window_context import Desk
 from gui.details.screenshots import decoded
-from gui.details.unit_columns import PAGE_COLUMNS, earlier_of, said_of, state_word, title_of
+from gui.details.unit_columns import (
+    PAGE_COLUMNS,
+    PAGE_FACTS,
+    earlier_of,
+    fact_title,
+    said_of,
+    state_word,
+    title_of,
+)
 from gui.style.editors import read_only_text
 from gui.style.theme import plain_tip
 from gui.style.widgets import LinkButton, arrange
@@ -24,6 +33,7 @@ from gui.style.widgets import LinkButton, arrange
 _FACTS = ("code", "depth", "response", "render", "size", "attempts", "redacted", "links_over")
 _LINES = 4  # of text in the strip
 _MOST_CHARS = 8_000  # of an address or a reason
+_FACT_CHARS = 512
 _THUMB = QSize(120, 80)
 
 
@@ -73,7 +83,7 @@ class UnitStrip(QWidget):
         if unit is None:
             return
         self._show_text(unit, {})
-        if _is_cut(unit):
+        if _is_cut(unit) or is_address(unit):
             self._desk.bridge.ask(
                 lambda engine: engine.reading.unit(task_id, unit),
                 lambda row: self._show_text(unit, row or {}),
@@ -125,6 +135,7 @@ def _lines(unit: Unit, row: Mapping[str, Any]) -> Iterator[str]:
     yield _whole_reason(unit, row)
     if unit.earlier:
         yield f"{title_of('earlier')}: {earlier_of(unit)}"
+    yield from page_fact_lines(row)
 
 
 def _whole_reason(unit: Unit, row: Mapping[str, Any]) -> str:
@@ -134,6 +145,25 @@ def _whole_reason(unit: Unit, row: Mapping[str, Any]) -> str:
     if unit.reason.endswith(ELLIPSIS) and isinstance(error, str):
         return display_lines(retold(error), _MOST_CHARS)
     return said_of(unit)
+
+
+def page_fact_lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the facts of a crawled page, `Language: de · Words: 12`; counts of 0 are left out."""
+    facts = row.get("facts")
+    if not isinstance(facts, Mapping):
+        return
+    for names in PAGE_FACTS:
+        said = [(fact_title(name), _fact(facts.get(name))) for name in names]
+        if line := " · ".join(f"{title}: {text}" for title, text in said if text):
+            yield line
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(display(one, _FACT_CHARS) for one in value if isinstance(one, str))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return count(value) if value else ""
+    return display(value, _FACT_CHARS) if isinstance(value, str) else ""
 
 
 async def _thumbnail(engine: Engine, task_id: str, shot: str) -> QImage:

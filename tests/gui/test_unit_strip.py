@@ -43,6 +43,22 @@ def entries(units: UnitList, row: int) -> dict[str, Any]:
     return {act.text().replace("&", ""): act for act in menu.actions() if act.text()}
 
 
+async def test_the_facts_of_a_page_stand_below_its_list(home: Path) -> None:
+    facts = {"language": "de", "words": 1234, "h1": "Big <i>news</i>", "images_without_alt": 0}
+    facts |= {"structured_data": ["Product", 3, "Offer"], "links_nofollow": [1], "strange": "x"}
+    put_pages(put_task(home, 1), page(0, facts=facts), page(1, facts="none"))
+    async with opened(home) as session:
+        units = await listed(session)
+        units.table.selectRow(0)
+        await settled(lambda: "H1:" in units.strip.text.toPlainText())
+        *_, first, second, third = units.strip.text.toPlainText().splitlines()
+        assert first == "H1: Big <i>news</i>"
+        assert second == "Structured data: Product, Offer"
+        assert third == "Page language: de · Words: 1,234"
+        units.table.selectRow(1)
+        assert "H1:" not in units.strip.text.toPlainText()
+
+
 async def test_a_chip_of_one_task_hides_nothing_of_the_next(home: Path) -> None:
     put_failures(home)
     put_pages(put_task(home, 2), page(0), page(1))

@@ -26,6 +26,8 @@ SAME = {
         "−",
         "1:1",
         "URL",
+        "H1",
+        "Robots",
         "JSON",
         "Markdown",
         "example.com/docs",

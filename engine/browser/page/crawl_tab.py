@@ -36,6 +36,7 @@ from engine.egress.egress_policy import without_credentials
 from engine.model.errors import PageError
 from engine.pages.documents import is_html, is_text
 from engine.pages.fetch import MAX_LINKS, Fetched, PageOptions
+from engine.pages.page_facts import RawFacts
 from engine.pages.static_engine import retry_after
 from engine.secrets.value_search import Echoes
 
@@ -93,6 +94,7 @@ class Extraction(msgspec.Struct, rename="camel"):
     held: list[str]
     empty: bool
     may_import: bool
+    facts: RawFacts
     content_type: str
     status: int
     bytes: float
@@ -131,6 +133,8 @@ def as_fetched(
         bytes=int(extraction.bytes),
         settled=extraction.settled,
         empty=extraction.empty,
+        facts=extraction.facts if html else None,
+        robots_header=headers.get("x-robots-tag", ""),
         truncated=extraction.truncated,
         retry_after_s=retry_after(headers.get("retry-after", ""))
         if status in _ASKS_TO_WAIT

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.browser.chromium.cookie_jar import REFUSALS
 from engine.pages.fetch import MAX_HTML_CHARS, MAX_LINK_CHARS
+from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TYPES
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
@@ -100,6 +101,9 @@ def extraction_request(
         "maxTexts": options.max_elements * TEXTS_OF_AN_ELEMENT,
         "maxElements": options.max_elements,
         "maxStored": MAX_STORED_CHARS,
+        "maxScripts": MAX_SCRIPTS,
+        "maxScriptChars": MAX_SCRIPT_CHARS,
+        "maxTypes": MAX_TYPES,
         "refusals": sorted(REFUSALS),
         "pending": pending,
         "cutOff": cut_off,

@@ -36,6 +36,7 @@ from engine.pages.documents import is_html, is_text, media_type
 from engine.pages.engine_choice import Loader
 from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, has_words
 from engine.pages.fetch import EngineName, Failure, Fetched, Fetcher
+from engine.pages.page_facts import page_facts
 from engine.pages.robots import ROBOTS_S, Robots, Rules
 from engine.secrets.given_secrets import Scrub
 
@@ -71,6 +72,7 @@ def page_record(
         "attempts": visit.attempts if visit.attempts > 1 else 0,
         "earlier_errors": list(visit.earlier),
         "lastmod": visit.lastmod,
+        "facts": _facts(fetched, found),
         "links_over_limit": found.links_over,
         "links_not_web": found.links_skipped,
         "truncated": found.truncated,
@@ -81,6 +83,18 @@ def page_record(
     }
     page.update((name, value) for name, value in marks.items() if value)
     return page
+
+
+def _facts(fetched: Fetched, found: Extracted) -> dict[str, Any]:
+    """Return the facts of a page that is HTML; an answer with an error has none."""
+    if found.facts is None or not 200 <= fetched.status < 300:
+        return {}
+    return page_facts(
+        found.facts,
+        content_type=media_type(fetched.content_type),
+        robots_header=fetched.robots_header,
+        content=found.content,
+    )
 
 
 def _is_empty(fetched: Fetched, found: Extracted) -> bool:

@@ -99,6 +99,13 @@ PAGE_COLUMNS: Final = (
     *(Column("earlier_errors", 40), Column("error_code", 12)),
     *(Column("error", 40, brief=True), Column("content", 60, bulky=True)),
     Column("links", 60, bulky=True),
+    *(Column("facts.content_type", 16), Column("facts.charset", 9), Column("facts.language", 9)),
+    *(Column("facts.canonical", 50), Column("facts.robots", 20), Column("facts.description", 50)),
+    *(Column("facts.h1", 40), Column("facts.h1_count", 9), Column("facts.words", 9)),
+    *(Column("facts.links_internal"), Column("facts.links_external")),
+    *(Column("facts.links_nofollow"), Column("facts.images", 9)),
+    *(Column("facts.images_without_alt"), Column("facts.structured_data", 30)),
+    Column("facts.content_hash", 18),
 )
 CRAWL = KindSpec(
     CRAWL_TRAITS.name,

@@ -1,0 +1,173 @@
+"""Facts about a page for audits: what its head declares, and counts of its parts.
+
+Both engines collect the same raw facts of the document itself (not of its frames or shadow roots):
+the browser in `take.js` from the live document, the static engine from the parsed answer. Hidden
+elements count, because search engines read them too. All texts are untrusted and bounded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from engine.model.addresses import link_address
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+    from engine.model.addresses import Address
+
+MAX_TEXT: Final = 512  # characters of one text
+MAX_SCRIPTS: Final = 20  # JSON-LD scripts that are read
+MAX_SCRIPT_CHARS: Final = 64 * 1024  # of one JSON-LD script
+MAX_TYPES: Final = 20
+_MAX_DEPTH: Final = 8  # of nested JSON-LD
+_UNSAID: Final = "script, style, noscript, template"
+
+
+class RawFacts(msgspec.Struct, rename="camel"):
+    """Facts as an engine found them; `linked_data` are JSON-LD scripts, `items` microdata types.
+
+    `canonical` is resolved, "" where it is none or no web address. `words` counts the words of all
+    text outside of scripts and styles.
+    """
+
+    charset: str = ""
+    language: str = ""
+    canonical: str = ""
+    description: str = ""
+    robots: str = ""
+    h1: str = ""
+    h1_count: int = 0
+    words: int = 0
+    links_internal: int = 0
+    links_external: int = 0
+    links_nofollow: int = 0
+    images: int = 0
+    images_without_alt: int = 0
+    linked_data: list[str] = []
+    items: list[str] = []
+
+    def count_link(self, address: Address, place: str, rel: str | None) -> None:
+        """Count a link of a page on the host and port `place`."""
+        if address.place == place:
+            self.links_internal += 1
+        else:
+            self.links_external += 1
+        if rel:
+            self.links_nofollow += "nofollow" in rel.lower().split()
+
+
+def page_facts(
+    raw: RawFacts, *, content_type: str, robots_header: str, content: object
+) -> dict[str, Any]:
+    """Return the facts of one page in their stable order; empty texts are left out.
+
+    `robots_header` is X-Robots-Tag. `content` is the page's content, of which the hash tells equal
+    pages apart from different ones; it has none where there is no text.
+    """
+    texts = {
+        "content_type": content_type,
+        "charset": raw.charset.lower(),
+        "language": raw.language,
+        "canonical": raw.canonical,
+        "description": raw.description,
+        "robots": ", ".join(filter(None, (raw.robots, robots_header))),
+        "h1": raw.h1,
+    }
+    counts = {
+        "h1_count": raw.h1_count,
+        "words": raw.words,
+        "links_internal": raw.links_internal,
+        "links_external": raw.links_external,
+        "links_nofollow": raw.links_nofollow,
+        "images": raw.images,
+        "images_without_alt": raw.images_without_alt,
+    }
+    found: dict[str, Any] = {name: _level(text) for name, text in texts.items()}
+    found = {name: text for name, text in found.items() if text} | counts
+    if types := structured_types(raw.linked_data, raw.items):
+        found["structured_data"] = types
+    if isinstance(content, str) and (words := content.split()):
+        digest = hashlib.blake2b(" ".join(words).encode("utf-8", "replace"), digest_size=8)
+        found["content_hash"] = digest.hexdigest()
+    return found
+
+
+def structured_types(linked_data: Iterable[str], items: Iterable[str]) -> list[str]:
+    """Return the types of JSON-LD and microdata, such as `Product`, each once and in order."""
+    found: dict[str, None] = {}
+    for text in linked_data:
+        try:
+            value = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        found.update(dict.fromkeys(_types(value, 0)))
+    found.update(dict.fromkeys(name for one in items for name in one.split()))
+    short = dict.fromkeys(_level(name).rstrip("/#").rpartition("/")[2] for name in found)
+    return [name for name in short if name][:MAX_TYPES]
+
+
+def _types(value: object, depth: int) -> Iterator[str]:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, list):
+        for one in value:
+            yield from _types(one, depth + 1)
+    elif isinstance(value, Mapping):
+        given = value.get("@type")
+        names = given if isinstance(given, list) else [given]
+        yield from (name for name in names if isinstance(name, str) and name)
+        yield from _types(value.get("@graph"), depth + 1)
+
+
+def fill_from_tree(raw: RawFacts, tree: LexborHTMLParser, base: str, charset: str) -> RawFacts:
+    """Fill in the facts of a parsed answer, but for its links; `base` is that of its addresses."""
+    root, body = tree.css_first("html"), tree.body
+    raw.charset, raw.language = charset, _attribute(root, "lang")
+    canonical = _attribute(tree.css_first('link[rel~="canonical" i][href]'), "href")
+    address = link_address(base, canonical) if canonical else None
+    raw.canonical = "" if address is None else address.url
+    raw.description = _attribute(tree.css_first('meta[name="description" i]'), "content")
+    raw.robots = _attribute(tree.css_first('meta[name="robots" i]'), "content")
+    headings = tree.css("h1")
+    raw.h1_count = len(headings)
+    raw.h1 = headings[0].text(deep=True)[: 8 * MAX_TEXT] if headings else ""
+    raw.words = 0 if body is None else _words(body)
+    images = tree.css("img")
+    raw.images = len(images)
+    raw.images_without_alt = sum("alt" not in image.attributes for image in images)
+    scripts = tree.css('script[type="application/ld+json" i]')[:MAX_SCRIPTS]
+    raw.linked_data = [text for one in scripts if len(text := one.text()) <= MAX_SCRIPT_CHARS]
+    raw.items = [_attribute(one, "itemtype") for one in tree.css("[itemtype]")[:MAX_TYPES]]
+    return raw
+
+
+def _words(body: LexborNode) -> int:
+    """Count the words of each text outside of scripts; a part of a word in an element is one."""
+    words = len(body.text(deep=True, separator=" ").split())
+    for node in body.css(_UNSAID):
+        if not _is_within_unsaid(node):
+            words -= len(node.text(deep=True, separator=" ").split())
+    return max(0, words)
+
+
+def _is_within_unsaid(node: LexborNode) -> bool:
+    around = node.parent
+    while around is not None and around.tag != "body":
+        if around.tag in {"noscript", "template"}:
+            return True
+        around = around.parent
+    return False
+
+
+def _attribute(node: LexborNode | None, name: str) -> str:
+    given = "" if node is None else node.attributes.get(name) or ""
+    return given[: 8 * MAX_TEXT]
+
+
+def _level(text: str) -> str:
+    return " ".join(text[: 8 * MAX_TEXT].split())[:MAX_TEXT]

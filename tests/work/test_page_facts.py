@@ -1,0 +1,181 @@
+"""Facts of a page are the same in both engines, and what its markup says."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS
+from engine.pages.extract import extract_now
+from engine.pages.fetch import Fetched
+from engine.pages.page_facts import MAX_TEXT, MAX_TYPES, structured_types
+from engine.sample.server import Answer
+from tests.support.engines import opened
+from tests.support.serving import served
+
+HOST = "site.test"
+PAGE = """<!doctype html><html lang="de-AT"><head><meta charset="utf-8"><title>T</title>
+<link rel="alternate Canonical" href="/page?a=1"><meta name="Description" content="  A   fine
+ page "><meta name=ROBOTS content="noindex, follow">
+<script type="application/ld+json">{"@graph":[{"@type":"Product"},
+ {"@type":["Offer","http://schema.org/Thing"]}]}</script>
+<script type="application/ld+json">not json</script></head>
+<body><h1>One <b>big</b> heading</h1><h1>two</h1><p>Some words here, hel<b>lo</b>.</p>
+<noscript><p>no script words</p><script>var x = 1</script></noscript>
+<style>p { color: red }</style><script>var words = "a b c"</script>
+<template><p>in template</p></template>
+<a href="/a">in</a><a href="b" rel="NoFollow noopener">in2</a>
+<a href="https://other.test/x" rel="nofollow">out</a><a href="mailto:x@y">m</a>
+<a href="javascript:1">j</a><map><area href="/area"></map><a>none</a>
+<img src="x.png"><img src="y.png" alt=""><img alt="z">
+<div itemscope itemtype="https://schema.org/Person https://schema.org/Author"></div>
+<p hidden>hidden words two</p><form><input name="querySelectorAll"></form></body></html>"""
+FACTS = {
+    "content_type": "text/html",
+    "charset": "utf-8",
+    "language": "de-AT",
+    "description": "A fine page",
+    "robots": "noindex, follow, nosnippet",
+    "h1": "One big heading",
+    "h1_count": 2,
+    "words": 19,
+    "links_internal": 3,
+    "links_external": 1,
+    "links_nofollow": 2,
+    "images": 3,
+    "images_without_alt": 1,
+    "structured_data": ["Product", "Offer", "Thing", "Person", "Author"],
+}
+
+
+async def page_of(home: Path, url: str, engine: str, **args: Any) -> dict[str, Any]:
+    """The stored record of one page."""
+    given = {"url": url, "engine": engine, "max_pages": 1, "respect_robots": False, **args}
+    async with opened(home) as service:
+        record = await service.requests.start("crawl", given)
+        await service.tasks.wait(record.task_id, 60_000)
+    (page,) = json.loads((home / "tasks" / record.task_id / "result.json").read_text())["pages"]
+    return dict(page)
+
+
+@pytest.mark.parametrize("engine", ["static", "browser", "auto"])
+async def test_a_page_says_the_same_in_each_engine(home: Path, engine: str) -> None:
+    answer = Answer(PAGE.encode(), headers=(("X-Robots-Tag", "nosnippet"),))
+    with served(lambda _: answer) as url:
+        facts = (await page_of(home, f"{url}/page", engine))["facts"]
+    assert facts.pop("canonical") == f"{url}/page?a=1"
+    assert re.fullmatch("[0-9a-f]{16}", facts.pop("content_hash"))
+    assert facts == FACTS
+
+
+@pytest.mark.parametrize("engine", ["static", "browser"])
+async def test_equal_pages_have_one_hash(home: Path, engine: str) -> None:
+    bodies = {"/a": "<p>one two", "/b": "<p>one \n two", "/c": "<p>one three"}
+    with served(lambda request: Answer(bodies[request.path].encode())) as url:
+        found = [
+            (await page_of(home, url + path, engine))["facts"]["content_hash"] for path in bodies
+        ]
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("engine", ["static", "browser"])
+async def test_facts_hold_no_secret(home: Path, engine: str) -> None:
+    body = """<link rel=canonical href="/x?access_token=Zq81kkTTw92hx7Lm">
+    <meta name=description content="the value pa55-Value-9 itself"><h1>pa55-Value-9</h1>"""
+    with served(lambda _: Answer(body.encode())) as url:
+        page = await page_of(home, f"{url}/?token=pa55-Value-9", engine)
+    said = json.dumps(page)
+    assert "Zq81" not in said
+    assert "pa55-Value-9" not in said
+    assert page["facts"]["h1"]
+
+
+@pytest.mark.parametrize("status", [404, 500])
+async def test_an_error_has_no_facts(home: Path, status: int) -> None:
+    with served(lambda _: Answer(PAGE.encode(), status=status)) as url:
+        assert "facts" not in await page_of(home, url, "static", retries=0)
+
+
+async def test_plain_text_has_no_facts(home: Path) -> None:
+    with served(lambda _: Answer(b"words", content_type="text/plain")) as url:
+        assert "facts" not in await page_of(home, url, "static")
+
+
+def test_each_fact_is_a_column_of_exports() -> None:
+    columns = {column.name for column in PAGE_COLUMNS}
+    wanted = {*FACTS, "canonical", "content_hash"}
+    assert {name.removeprefix("facts.") for name in columns if name.startswith("facts.")} == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"@graph":' * 5_000, '{"@type": 3}', '{"@type": [null, {}]}', "NaN", ""],
+    ids=range(6),
+)
+def test_strange_linked_data_has_no_types(text: str) -> None:
+    assert structured_types([text], []) == []
+
+
+def test_types_are_few_and_short() -> None:
+    many = [json.dumps({"@type": f"T{number}" + "x" * 9_000}) for number in range(50)]
+    found = structured_types(many, [])
+    assert len(found) <= MAX_TYPES
+    assert all(len(name) <= MAX_TEXT for name in found)
+
+
+class _Independent(HTMLParser):
+    """Counts by the events of another parser."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = self.images = self.bare = self.headings = self.nofollow = self.links = 0
+        self._unsaid = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self._unsaid += tag in {"script", "style"}
+        self.headings += tag == "h1"
+        self.images += tag == "img"
+        self.bare += tag == "img" and "alt" not in found
+        if tag == "a" and (found.get("href") or "").startswith("http"):
+            self.links += 1
+            self.nofollow += "nofollow" in (found.get("rel") or "").lower().split()
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unsaid -= tag in {"script", "style"}
+
+    def handle_data(self, data: str) -> None:
+        self.words += 0 if self._unsaid else len(data.split())
+
+
+PIECES = st.sampled_from(
+    [
+        *("<p>one two</p>", "three", " four <b>fi</b>ve", "<h1>six</h1>", "<script>a b</script>"),
+        *("<style>p { }</style>", "<img>", "<img alt>", "<img alt='x y'>", "<hr>"),
+        *("<a href='http://site.test/a'>l</a>", "<a href='https://o.test/' rel='NOFOLLOW x'>m</a>"),
+        *("<a>n</a>", "<a href='#x' rel=nofollow>o</a>", "<div hidden>seven</div>"),
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=12))
+def test_counts_are_those_of_another_parser(pieces: list[str]) -> None:
+    html = f"<html><body>{''.join(pieces)}</body></html>"
+    other = _Independent()
+    other.feed(html)
+    own = f"http://{HOST}/"
+    raw = extract_now(Fetched(own, own, 200, "text/html", html=html, engine="static"), "text").facts
+    assert raw is not None
+    in_page = html.count("href='#x'")
+    assert raw.words == other.words
+    assert (raw.images, raw.images_without_alt) == (other.images, other.bare)
+    assert raw.h1_count == other.headings
+    assert raw.links_internal + raw.links_external == other.links + in_page
+    assert raw.links_nofollow == other.nofollow + in_page
