@@ -6,13 +6,12 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QHideEvent,
     QPainter,
     QPaintEvent,
-    QPalette,
     QPen,
     QPixmap,
     QResizeEvent,
@@ -63,6 +62,7 @@ from gui.details.overview_sections import (
 from gui.i18n.names import place_of
 from gui.style.theme import (
     PlainLabel,
+    TonedLabel,
     fixed_pitch,
     heading,
     lead,
@@ -258,32 +258,18 @@ class FactGrid(QWidget):
         return title, value
 
 
-class _Value(PlainLabel):
+class _Value(TonedLabel):
     """Value of a field, coloured by its tone."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._tone = ""
+        super().__init__("", "")
         self.setWordWrap(True)
         can_be_marked(self)
 
     def show_fact(self, text: str, tone_name: str) -> None:
         if self.text() != text:
             self.show_text(text)
-        if self._tone != tone_name:
-            self._tone = tone_name
-            self._colour()
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.ApplicationPaletteChange:
-            self._colour()
-
-    def _colour(self) -> None:
-        palette = QApplication.palette()
-        if self._tone:
-            palette.setColor(QPalette.ColorRole.WindowText, tone(self._tone, palette))
-        self.setPalette(palette)
+        self.show_tone(tone_name)
 
 
 class Arguments(QPlainTextEdit):

@@ -526,7 +526,7 @@ def use_colour(widget: QWidget, role: QPalette.ColorRole, colour: QColor) -> Non
 
 
 class TonedLabel(PlainLabel):
-    """Plain label in a colour of the theme, also after a theme change."""
+    """Plain label in a colour of the theme, also after a theme change; "" is that of texts."""
 
     def __init__(self, text: str, tone_name: str, parent: QWidget | None = None) -> None:
         self._tone = tone_name
@@ -546,4 +546,5 @@ class TonedLabel(PlainLabel):
             self._colour()
 
     def _colour(self) -> None:
-        use_colour(self, QPalette.ColorRole.WindowText, tone(self._tone, QApplication.palette()))
+        palette, role = QApplication.palette(), QPalette.ColorRole.WindowText
+        use_colour(self, role, tone(self._tone, palette) if self._tone else palette.color(role))

@@ -15,6 +15,8 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QStyle,
+    QStyleOptionButton,
+    QStylePainter,
     QWidget,
 )
 
@@ -189,8 +191,19 @@ class ElidedLink(LinkButton):
         super().__init__("", parent)
         self._whole = ""
         self.setAutoDefault(False)
-        self.setStyleSheet("text-align: left")
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def paintEvent(self, _: QPaintEvent) -> None:
+        """Paint the text at the left; a style sheet would keep the colours of the first theme."""
+        painter, option = QStylePainter(self), QStyleOptionButton()
+        self.initStyleOption(option)
+        option.text = ""
+        painter.drawControl(QStyle.ControlElement.CE_PushButton, option)
+        room = self.style().subElementRect(QStyle.SubElement.SE_PushButtonContents, option, self)
+        left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        shown = left | Qt.TextFlag.TextShowMnemonic
+        role = QPalette.ColorRole.ButtonText
+        painter.drawItemText(room, shown, option.palette, self.isEnabled(), self.text(), role)
 
     @property
     def whole(self) -> str:

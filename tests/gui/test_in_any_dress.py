@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QAbstractButton, QPushButton, QScrollArea
+from PySide6.QtGui import QIcon, QPalette
+from PySide6.QtWidgets import QAbstractButton, QPushButton, QScrollArea, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.service.forms import startable
+from gui.details.facts import Fact
+from gui.details.overview import FactGrid
 from gui.start.field import Fold
 from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
 from gui.style.questions import Question
-from gui.style.theme import Theme, apply_theme
+from gui.style.theme import Theme, apply_theme, tone
+from gui.style.widgets import ElidedLink, arrange
 from tests.gui.windows import app
 
 
@@ -56,6 +59,40 @@ def test_the_signs_of_an_open_dialog_are_drawn_anew_with_the_theme(qtbot: QtBot)
     apply_theme(app(), Theme.LIGHT)
     pairs = zip(signed, light, dark, strict=True)
     assert [one.text() for one, before, after in pairs if before == after] == []
+
+
+def _colours(widget: QWidget) -> set[str]:
+    image = widget.grab().toImage()
+    places = ((x, y) for x in range(min(80, image.width())) for y in range(image.height()))
+    return {image.pixelColor(x, y).name() for x, y in places}
+
+
+def test_links_and_facts_take_the_colours_of_another_theme(qtbot: QtBot) -> None:
+    apply_theme(app(), Theme.LIGHT)
+    sheet = QWidget()
+    qtbot.addWidget(sheet)
+    link, facts = ElidedLink(), FactGrid()
+    link.show_text("http://site.test/")
+    facts.show_facts([Fact("ended_by", "its page limit", "warning"), Fact("kind", "Crawl")])
+    arrange(QVBoxLayout(sheet), link, facts)
+    sheet.show()
+    parts = (link, *(facts._lines[field][1] for field in ("ended_by", "kind")))
+    found: list[tuple[set[str], set[str]]] = []
+    for theme in (Theme.LIGHT, Theme.DARK):
+        apply_theme(app(), theme)
+        app().processEvents()
+        palette = app().palette()
+        text, of_link = (
+            palette.color(role).name()
+            for role in (QPalette.ColorRole.WindowText, QPalette.ColorRole.Link)
+        )
+        inks = {of_link, tone("warning", palette).name(), text}
+        found.append((inks, set().union(*map(_colours, parts))))
+    apply_theme(app(), Theme.LIGHT)
+    (light_inks, light), (dark_inks, dark) = found
+    assert len(light_inks & light) >= 2  # a thin letter may have no pixel of the whole ink
+    assert len(dark_inks & dark) >= 2
+    assert not light_inks & dark
 
 
 @pytest.mark.parametrize("number", [2, 9])
