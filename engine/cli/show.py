@@ -8,7 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 import msgspec
@@ -61,38 +61,63 @@ def table(views: Sequence[TaskView], root: str) -> None:
         return
     from rich.console import Console  # a pipe gets no table
 
-    Console().print(rich_table(views))
+    console = Console()
+    console.print(rich_table(views, console.width))
 
 
-def rich_table(views: Iterable[TaskView]) -> Table:
-    """Build the table of `list` and `watch`; it has changes only while a task has some."""
+_TITLES: Final = ("Id", "Status", "Kind", "Progress", "Age", "Updated", "Changes", "Task")
+TASK_CHARS: Final = 24  # least width of the names in a table
+# What a narrow terminal leaves out, the first first; the details of a task have all of it.
+_LEFT_OUT: Final = ("Kind", "Age", "Changes", "Updated", "Progress")
+_AT_RIGHT: Final = frozenset({"Progress", "Age", "Updated", "Changes"})
+
+
+def rich_table(views: Iterable[TaskView], width: int) -> Table:
+    """Build the table of `list` and `watch` for a terminal of `width` characters.
+
+    It has changes only while a task has some, and fewer columns where names had no room.
+    """
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    views = list(views)
-    changes = [words.changes(changes_of(view)) for view in views]
+    columns: dict[str, list[Text]] = {title: [] for title in _TITLES}
+    for view in views:
+        for title, text in zip(columns, _table_cells(view), strict=True):
+            colour = COLOURS.get(standing(view).value, "") if title == "Status" else ""
+            columns[title].append(Text(text, style=colour))
+    if not any(text.plain for text in columns["Changes"]):
+        del columns["Changes"]
+    needs = {
+        title: max(cell_len(title), *(text.cell_len for text in texts), 0) + 1
+        for title, texts in columns.items()
+        if title != "Task"
+    }
+    for title in _LEFT_OUT:
+        if sum(needs.values()) + TASK_CHARS <= width:
+            break
+        if needs.pop(title, None) is not None:
+            del columns[title]
     made = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    for title, options in (
-        ("Id", {"no_wrap": True, "width": 16}),
-        ("Status", {"no_wrap": True, "min_width": 11}),
-        ("Kind", {"no_wrap": True, "max_width": 18}),
-        ("Progress", {"no_wrap": True, "justify": "right"}),
-        ("Age", {"no_wrap": True, "justify": "right"}),
-        ("Updated", {"no_wrap": True, "justify": "right"}),
-        ("Changes", {"no_wrap": True, "justify": "right"}),
-        ("Task", {"no_wrap": True, "ratio": 1, "overflow": "ellipsis"}),
-    ):
-        if title != "Changes" or any(changes):
-            made.add_column(title, **options)
-    for view, changed in zip(views, changes, strict=True):
-        task_id, status, kind, *rest = cells(view)
-        if any(changes):
-            rest.insert(-1, changed)
-        colour = COLOURS.get(standing(view).value, "")
-        made.add_row(
-            Text(task_id), Text(status, style=colour), Text(words.kind_name(kind)), *map(Text, rest)
-        )
+    for title in columns:
+        if title == "Task":
+            made.add_column(title, no_wrap=True, ratio=1, overflow="ellipsis")
+        else:
+            made.add_column(
+                title,
+                no_wrap=True,
+                justify="right" if title in _AT_RIGHT else "left",
+                width=needs[title] - 1,
+            )
+    for row in zip(*columns.values(), strict=True):
+        made.add_row(*row)
     return made
+
+
+def _table_cells(view: TaskView) -> tuple[str, ...]:
+    task_id, status, kind, progress, age, updated, task = cells(view)
+    changes = words.changes(changes_of(view))
+    return (task_id, status, words.kind_name(kind), progress, age, updated, changes, task)
 
 
 def changes_of(view: TaskView) -> RunChanges | None:

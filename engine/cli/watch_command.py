@@ -139,7 +139,7 @@ class _Table:
             head.append(Text(hold_line(self._hold), "yellow", no_wrap=True, overflow="ellipsis"))
         fits = max(1, self._console.height - 2 - len(head))
         newest = sorted(self._views.copy().values(), key=_created, reverse=True)[:fits]
-        return Group(*head, rich_table(newest))
+        return Group(*head, rich_table(newest, self._console.width))
 
     def _headline(self) -> str:
         if self._is_missing:

@@ -98,7 +98,7 @@ class Robots:
 
 
 def _unread(reason: str) -> str:
-    return f"not taken: robots.txt could not be read ({reason})"
+    return f"robots.txt could not be read ({reason})"
 
 
 def parse(text: str) -> Rules:

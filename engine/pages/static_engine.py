@@ -6,8 +6,10 @@ Text and links of a page's frames are joined with the page, as the browser engin
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
 import importlib
+import os
 import re
 import time
 from base64 import b64encode
@@ -569,7 +571,10 @@ def _page_error(failed: Exception) -> EngineError:
     if isinstance(failed, aiohttp.ClientSSLError):
         return PageError("tls", "no secure connection could be made")
     if isinstance(failed, aiohttp.ClientConnectorError):
-        reason = failed.os_error.strerror or "no connection"
+        # asyncio's own text names the address once more: "Connect call failed ('10.0.0.1', 80)".
+        number = failed.os_error.errno or 0
+        named = os.strerror(number) if number in errno.errorcode else failed.os_error.strerror
+        reason = named or "no connection"
         return PageError("network", f"could not connect: {reason}")
     if isinstance(failed, aiohttp.ClientPayloadError):
         return PageError("network", "the page's body is damaged")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -44,6 +44,7 @@ _SAID: Final = ("sitemap_url", "label", "objective")  # display names of a task
 CUT: Final = 2000  # characters of one text in the haystack
 _NETLOC = re.compile(r"[a-z][a-z0-9+.-]*:/*(?:[^/?#@]*@)?([^/?#]*)", re.I)
 _PORT = re.compile(r":\d+$")
+_FIRST_COMMANDS: Final = 10
 _NO_RECORD = TaskRecord(task_id="")
 _NO_FIELDS = EngineFields()
 _NO_ERROR = ErrorInfo("")
@@ -124,7 +125,8 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
     def addresses(self) -> tuple[str, ...]:
         args = self.record.args_summary
         found = (args.get(name) for name in ADDRESSES)
-        return tuple(each.casefold() for each in found if isinstance(each, str) and each)
+        said = tuple(each.casefold() for each in found if isinstance(each, str) and each)
+        return said or tuple(one.casefold() for one in (first_address(args),) if one)
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -292,6 +294,18 @@ def host_of(view: TaskView) -> str:
         found = _NETLOC.match(address) if isinstance(address, str) else None
         if found is not None and found[1]:
             return found[1].casefold()
+    found = _NETLOC.match(first_address(entry.args_summary))
+    return found[1].casefold() if found is not None and found[1] else ""
+
+
+def first_address(args: Mapping[str, Any]) -> str:
+    """Return the address that the first commands of a task open; "" for other tasks."""
+    commands = args.get("commands")
+    for command in commands[:_FIRST_COMMANDS] if isinstance(commands, list) else ():
+        given = command.get("args") if isinstance(command, Mapping) else None
+        url = given.get("url") if isinstance(given, Mapping) else None
+        if isinstance(url, str) and url:
+            return url
     return ""
 
 

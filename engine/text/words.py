@@ -368,6 +368,8 @@ def badges(view: TaskView, *, foreign: bool = True) -> list[str]:
     if isinstance(entry, TaskRecord):
         if entry.engine is not None and entry.engine.forced_at is not None:
             found.append(say("badge.forced"))
+        if entry.engine is not None and entry.engine.resumes:
+            found.append(say("badge.resumed"))
         if entry.error is not None and entry.error.code == ORPHANED_CODE:
             found.append(say("badge.orphaned"))
     if foreign and view.foreign:

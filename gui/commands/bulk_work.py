@@ -411,6 +411,8 @@ class BulkBar(QWidget):
         for key in (key for key in KEYS if key in set(self._ctx.actions)):
             action = self._ctx.actions[key]
             button = self.buttons[key] = QPushButton(self)
+            # A dialog gives the focus back: to the list, where Del and the arrows work.
+            button.clicked.connect(self._ctx.table.setFocus)
             button.clicked.connect(action.trigger)
             action.changed.connect(lambda: self._name() if self.isVisible() else None)
             self._row.insertWidget(self._row.count() - 1, button)

@@ -111,7 +111,7 @@ TOPICS: Final = (
             "Help",
             "Re-run starts the same request as a new task that names the old one as its "
             "parent. Resume crawl keeps the pages of a crawl that was stopped and goes on "
-            "where it ended. Retry failed only requests what failed once more, as one task.\n\n"
+            "where it ended. Retry failed requests what failed once more, as one task.\n\n"
             "Before many are started, a dry run says how many can be. What was secret is never "
             "kept on disk, so tasks that needed it ask for it again after a restart.",
         ),

@@ -317,7 +317,7 @@ class Retrying(QObject):
         super().__init__(ctx.parent)
         self._requests = requests
         self._ctx, self._bridge = ctx, ctx.bridge
-        self._action = ctx.actions.add("retry_failed", self.tr("Retr&y failed only…"))
+        self._action = ctx.actions.add("retry_failed", self.tr("Retr&y failed…"))
         self._action.triggered.connect(self._ask_chosen)
         ctx.services.wishes.retry.connect(self.ask)
         ctx.scope.changed.connect(self._allow)
@@ -345,7 +345,7 @@ class Retrying(QObject):
             self._complete_by_hand(found.task_id, found.request)
             return
         dialog = Question(self._ctx.parent)
-        dialog.ask(self.tr("Retry what failed"), self._headline(found))
+        dialog.ask(self.tr("Retry failed"), self._headline(found))
         elsewhere = self._ctx.ledgers.starts_here(bool(ledger_label(found.task_id)))
         for text in (page, *self._sentences(found), elsewhere):
             if text:

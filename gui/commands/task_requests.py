@@ -111,7 +111,9 @@ class CancelDialog(Question):
         self.body.addWidget(name)
         self.body.addWidget(self._reason)
         self.add_button("cancel", self._verb(), destroys=True)
-        self.add_button("keep", self.tr("Keep running"), default=True)
+        waiting = all(getattr(one.entry, "status", "") == Status.PENDING for one in plan.views)
+        keep = self.tr("Don’t cancel") if waiting else self.tr("Keep running")
+        self.add_button("keep", keep, default=True)
 
     def _add_list(self) -> None:
         """List the tasks, so that the number can be verified."""

@@ -182,7 +182,7 @@ class Commands(DetailTab):
         self.table.elide_right(_PROSE)
         self.text = read_only_text(self, self.tr("The command in full"), fixed=True)
         self.picture = PicturePane(desk, self)
-        self.retry = QPushButton(self.tr("Retry what failed…"), self)
+        self.retry = QPushButton(self.tr("Retry failed…"), self)
         self._problem = plain_label("", self, tone="warning", wrap=True)
         self.part = PartBar(self)
         self._again = Throttle(self, AGAIN_MS, self._look)

@@ -137,6 +137,8 @@ FIELDS = (
     "task_run",
     "run",
     "parent",
+    "resumes",
+    "run_before",
     "schedule",
     "path",
     "odd",
@@ -210,10 +212,17 @@ def _links(engine: EngineFields) -> Iterator[Fact]:
         "contract": engine.contract_id,
         "task_run": engine.task_run_id,
         "run": engine.run_id,
-        "parent": engine.parent_task_id,
+        _relation(engine): engine.parent_task_id,
         "schedule": engine.schedule.id if engine.schedule is not None else None,
     }
     yield from (Fact(field, display(plain_id(one or ""), 60)) for field, one in ids.items())
+
+
+def _relation(engine: EngineFields) -> str:
+    """Return the field for the task before this one."""
+    if engine.resumes:
+        return "resumes"
+    return "parent" if engine.schedule is None else "run_before"
 
 
 def _times(view: TaskView, record: TaskRecord, now_ms: float) -> Iterator[Fact]:

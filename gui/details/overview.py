@@ -36,7 +36,8 @@ from engine.model.blocked_places import Refusal, Refusals
 from engine.model.display import display
 from engine.model.ledger_ids import plain_id
 from engine.model.records import TaskRecord, TaskView, Unreadable
-from engine.model.status import STALL_MIN_MS, Standing, standing
+from engine.model.status import STALL_MIN_MS, Reason, Standing, standing
+from engine.query.attention_reasons import reasons
 from engine.text import words
 from engine.text.words import CRAWL_DELAY, Wait, count, wait_words
 from gui.context.window_context import Desk
@@ -325,6 +326,7 @@ class Overview(QScrollArea):
         self._view: TaskView | None = None
         self._desk = desk
         self._stall_after_ms: float = STALL_MIN_MS
+        self._speed = ""
         self._refused, self._extra = Refusals(), Extra()
         self._waits: dict[tuple[str, str], Wait] = {}
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -371,9 +373,8 @@ class Overview(QScrollArea):
         self, view: TaskView, stall_after_ms: float = STALL_MIN_MS, speed: str = ""
     ) -> None:
         """Show this task's current facts; `speed` is its rate and time left."""
-        self._view, self._stall_after_ms = view, stall_after_ms
+        self._view, self._stall_after_ms, self._speed = view, stall_after_ms, speed
         self.target.show_view(view)
-        self.band.show_view(view, speed)
         self._show_arguments()
         self._fill()
         self._pace()
@@ -482,6 +483,8 @@ class Overview(QScrollArea):
             sentence = " ".join([*waits[:MOST_WAITS], sentence])
         if self._why.text() != sentence:
             self._why.show_text(sentence)
+        stalled = Reason.STALLED in reasons(self._view, now_ms, self._stall_after_ms)
+        self.band.show_view(self._view, "" if stalled else self._speed)
         record = entry if isinstance(entry, TaskRecord) else None
         self.budgets.show_lines(gauge_lines(record, now_ms) if record is not None else [])
         self.phase.show_phase(record.phase or "" if record is not None else "")

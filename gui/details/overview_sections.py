@@ -377,6 +377,8 @@ class Extras(QObject):
             contract, problem = await _contract(engine, record)
             summary = await _summary(engine, record)
             stopped_by = summary.get("stopped_by")
+            if stopped_by == "frontier" and summary.get("links_too_deep"):
+                stopped_by = "frontier.deep"
             return Extra(
                 contract,
                 problem,

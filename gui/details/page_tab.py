@@ -65,7 +65,7 @@ class PageTab(DetailTab):
     def _lay_out(self) -> None:
         self._address.setReadOnly(True)
         self._address.setAccessibleName(self.tr("Address of the page"))
-        self._address.setPlaceholderText(self.tr("No page is open"))
+        self._address.setPlaceholderText(self.tr("No page is shown"))
         self._pages.setAccessibleName(self.tr("Pages of this task"))
         self._pages.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
@@ -135,7 +135,9 @@ class PageTab(DetailTab):
             self._picture.show_image(image)
         self._show_head(sight)
         if not sight.page:
-            self._tell(self.tr("No page is open in a browser just now."))
+            self._tell(
+                self.tr("No page to show just now: one is being requested, or none is open.")
+            )
         elif sight.masked:
             self._live(self.tr("● Live, what was typed is covered"))
         else:

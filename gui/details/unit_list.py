@@ -473,7 +473,7 @@ class Items(DetailTab):
         self._view: TaskView | None = None
         self.list = UnitList(desk, ITEM_COLUMNS, self)
         self.list.more = self._others
-        self.retry = QPushButton(self.tr("Retry what failed…"), self)
+        self.retry = QPushButton(self.tr("Retry failed…"), self)
         self.retry.setToolTip(plain_tip(self.tr("Start a new task of the failed items only")))
         self.list.top.addWidget(self.retry)
         self.retry.hide()

@@ -52,6 +52,7 @@ class ActiveFilter(QObject):
         self._again = QTimer(self, singleShot=True)
         self._again.timeout.connect(self._filter_again)
         sidebar.replaced.connect(self._leave_view)
+        sidebar.all_wanted.connect(self.clear)
         sidebar.facet_changed.connect(lambda _: self.apply())
         bar.text_changed.connect(lambda _: self.apply())
         bar.stale_changed.connect(self.stale_changed)

@@ -57,13 +57,14 @@ _ALWAYS = frozenset(
 class Sidebar(QWidget):
     """Sidebar that emits `facet_changed` with the selected keys; an empty tuple means all tasks.
 
-    `replaced` comes before it, unless the facet was added with Ctrl, and for "All" always: the
-    query of a view ends. `view_chosen` carries the key of a view, `menu_wanted` an item's key and
-    position.
+    `replaced` comes before it, unless the facet was added with Ctrl: the query of a view ends.
+    `all_wanted` asks for the whole list, typed words included. `view_chosen` carries the key of a
+    view, `menu_wanted` an item's key and position.
     """
 
     facet_changed = Signal(object)
     replaced = Signal()
+    all_wanted = Signal()
     view_chosen = Signal(str)
     menu_wanted = Signal(str, QPoint)
 
@@ -293,8 +294,8 @@ class Sidebar(QWidget):
             self.facet_changed.emit(wanted)
 
     def _choose_all(self, item: QTreeWidgetItem) -> None:
-        if key_of(item) == _EVERYTHING:  # also when no facet is selected: a view may be active
-            self.replaced.emit()
+        if key_of(item) == _EVERYTHING:  # also when no facet is selected: words may be typed
+            self.all_wanted.emit()
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -132,7 +132,7 @@ class OpenAgain(Part):
         self.say(self._when())
 
     def _when(self) -> str:
-        return self.tr("These three take effect when a folder is opened.")
+        return self.tr("Some of these take effect when a folder is opened.")
 
     def _open(self) -> None:
         root = self.ctx.bridge.look_at_health().root

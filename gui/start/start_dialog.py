@@ -593,13 +593,14 @@ class StartDialog(QDialog):
         return body.missing_value
 
     def _show_reason(self) -> None:
-        """Show the reason in the footer, unless its field is visible and being edited.
+        """Show the reason in the footer, unless nothing was typed and its field is in sight.
 
         The JSON tab shows its problems itself.
         """
         widget = self._widget_of(self._why.path)
         unseen = self.isVisible() and widget is not None and not self.form.is_in_sight(widget)
-        told = (self._judging or unseen) and not self.tabs.in_json
+        begun = self._judging or not self.addresses.lacks_address
+        told = (begun or unseen) and not self.tabs.in_json
         self.footer.show_reason(self._why.reason if told and not self._waiting else "")
 
     def _go_to_reason(self) -> None:

@@ -542,6 +542,8 @@ def _badge_hints(row: Row, now_ms: float) -> list[str]:
     found, at = [], forced_at(row)
     if isinstance(entry, TaskRecord) and entry.error and entry.error.code == ORPHANED_CODE:
         found.append(words.say("badge.orphaned.tip"))
+    if _ours(row).resumes:
+        found.append(words.say("badge.resumed.tip"))
     if at is not None:
         found.append(words.say("badge.forced.tip", at=words.clock(at, now_ms)))
     return found

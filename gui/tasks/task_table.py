@@ -361,7 +361,9 @@ class TaskTable(RowChoice):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         plain = not event.modifiers() & ~Qt.KeyboardModifier.ShiftModifier
-        if plain and event.key() in (Qt.Key.Key_J, Qt.Key.Key_K):
+        if shift and event.key() == Qt.Key.Key_F10 and self.currentIndex().isValid():
+            self._open_menu_by_key()  # not every desktop takes it for the menu key
+        elif plain and event.key() in (Qt.Key.Key_J, Qt.Key.Key_K):
             self._step(1 if event.key() == Qt.Key.Key_J else -1)
         elif plain and event.key() == Qt.Key.Key_N:
             self.step_attention(-1 if shift else 1)
@@ -436,6 +438,11 @@ class TaskTable(RowChoice):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
         self.tasks.hold(False)
+
+    def _open_menu_by_key(self) -> None:
+        at = self.visualRect(self.currentIndex()).bottomLeft()
+        reason, place = QContextMenuEvent.Reason.Keyboard, self.viewport().mapToGlobal(at)
+        self.contextMenuEvent(QContextMenuEvent(reason, at, place))
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         self.tasks.hold(False)

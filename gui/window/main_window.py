@@ -239,6 +239,8 @@ class MainWindow(QMainWindow):
         self.bridge.news.emit(news)
         if batch.complete:
             self._show_numbers()
+            if self.focusWidget() is None:  # keys work from the start
+                self.table.setFocus()
             self.bridge.loaded.emit()
 
     def _show_health(self, health: Health) -> None:

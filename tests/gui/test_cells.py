@@ -26,6 +26,9 @@ def with_engine(view: TaskView, **given: Any) -> TaskView:
     return msgspec.structs.replace(view, entry=entry)
 
 
+COMMANDS: list[Any] = [3, {"args": {"selector": "x"}}, {"args": {"url": "https://Shop.test:81/a"}}]
+
+
 def cell(view: TaskView, key: str) -> str:
     return COLUMNS[COLUMN_AT[key]].text(make_row(view, None, NOW), NOW)
 
@@ -34,6 +37,7 @@ def cell(view: TaskView, key: str) -> str:
     ("view", "key", "said"),
     [
         (a_view(1), "host", "host1.example"),
+        (a_view(1, args={"commands": COMMANDS}), "host", "shop.test:81"),
         (a_view(1, "FAILED", error=("No answer", "timeout")), "error", "No answer [timeout]"),
         (a_view(1), "took", "5.0 s"),
         (a_view(1, "RUNNING", age=90 * SECOND), "took", "1 min 29 s"),
@@ -98,8 +102,9 @@ ORPHAN = a_view(1, "FAILED", error=("The process that ran it is gone.", "orphane
     [
         (ORPHAN, "⚑ orphaned", "Orphaned: the process that ran it ended first."),
         (with_engine(a_view(1), forced_at=NOW), "⚑ forced", "Completed by force, "),
+        (with_engine(a_view(1), resumes=True), "resumed", "It goes on where an earlier task"),
     ],
-    ids=["orphaned", "forced"],
+    ids=["orphaned", "forced", "resumed"],
 )
 def test_what_the_state_does_not_say_is_a_badge_with_a_tip_and_spoken(
     view: TaskView, badge: str, tip: str

@@ -35,10 +35,13 @@ def test_the_overview_says_why_and_since_when(details: Details) -> None:
 
 def test_the_overview_begins_with_target_and_progress(details: Details) -> None:
     view = a_view(1, "RUNNING", done=41, total=120, quiet=0, age=9)
-    details.show_view(view, speed="2.1/s · ~1 min")
+    now = msgspec.structs.replace(view, last_event_at=time.time() * 1000)
+    details.show_view(now, speed="2.1/s · ~1 min")
     band, target = details.overview.band, details.overview.target
     assert band.isVisible()
     assert band.accessibleName() == "41 of 120 pages · 2.1/s · ~1 min"
+    details.show_view(view, speed="2.1/s · ~1 min")  # silent for months: a stalled task has none
+    assert band.accessibleName() == "41 of 120 pages"
     assert target.whole == "host1.example"
     details.show_view(a_view(2, "PENDING", args={"url": "javascript:alert(1)"}))
     assert not band.isVisible()

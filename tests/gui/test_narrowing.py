@@ -103,6 +103,21 @@ def test_a_view_applies_facets_and_text_at_once(qtbot: QtBot, model: TaskModel) 
     assert told[-1] == ""
 
 
+def test_all_means_the_whole_list_and_other_facets_keep_what_was_typed(
+    qtbot: QtBot, model: TaskModel
+) -> None:
+    sidebar, bar = Sidebar(), FilterBar()
+    qtbot.addWidget(sidebar)
+    qtbot.addWidget(bar)
+    narrowing = ActiveFilter(model, sidebar, bar)
+    bar.set_text("kind:crawl")
+    for facet, text in (("failed", "(status:failed) (kind:crawl)"), ("all", "")):
+        item = sidebar._items.by_key[facet]
+        sidebar._tree.setCurrentItem(item)
+        sidebar._tree.itemClicked.emit(item, 0)
+        assert narrowing.text == Filter.of(text).text
+
+
 def test_what_filters_would_show_is_counted_in_slices(qtbot: QtBot, model: TaskModel) -> None:
     model.put_many([a_view(number, ("FAILED", "COMPLETED")[number % 2]) for number in range(900)])
     counting, found = Counting(model), dict[str, int]()

@@ -162,13 +162,21 @@ async def test_a_contract_that_is_gone_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
-    [("max_pages", "its page limit; more pages were known"), ("<b>odd</b>", "")],
+    ("word", "deeper", "said"),
+    [
+        ("max_pages", 7, "its page limit; more pages were known"),
+        ("frontier", 0, "itself: all known pages were crawled"),
+        ("frontier", 7, "itself: all pages within the maximum depth were crawled"),
+        ("<b>odd</b>", 0, ""),
+    ],
 )
-async def test_what_ended_a_crawl_is_told(tmp_path: Path, word: str, said: str) -> None:
+async def test_what_ended_a_crawl_is_told(
+    tmp_path: Path, word: str, deeper: int, said: str
+) -> None:
     home = tmp_path / "home"
     folder = write_meta(home / "tasks", 1, "COMPLETED", kind="crawl")
-    (folder / "result.json").write_text(json.dumps({"summary": {"stopped_by": word}, "pages": []}))
+    summary = {"stopped_by": word, "links_too_deep": deeper}
+    (folder / "result.json").write_text(json.dumps({"summary": summary, "pages": []}))
     async with looking_at(home, 1) as (_, details):
         overview = details.overview
         await until(lambda: overview._extra.stopped_by, overview._extras.changed)

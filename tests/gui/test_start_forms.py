@@ -332,6 +332,14 @@ def test_a_place_is_found_for_every_value_of_a_json_text() -> None:
     assert line_and_column(text, found["d"]) == (8, 7)
 
 
+def test_a_command_form_says_why_it_cannot_start(dialog: StartDialog) -> None:
+    dialog.form.choose("commands")
+    dialog.form.fill({"task_name": "Sign in"})
+    assert not dialog.start.isEnabled()
+    assert dialog.footer.reason.isVisible()
+    assert dialog.footer.reason.whole in dialog.start.toolTip()
+
+
 def test_a_form_that_is_thrown_away_says_nothing_any_more(dialog: StartDialog) -> None:
     dialog.form["url"].editor.setFocus()
     dialog.form.choose("commands")

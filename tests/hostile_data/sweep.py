@@ -86,7 +86,7 @@ async def look_at_all(home: Path, *, formats: Iterable[str] = FORMATS) -> tuple[
     try:
         views = await seen.look("list", lambda: engine.tasks.list(limit=None)) or []
         await seen.look("list as JSON", lambda: [json_text(view_data(v)) for v in views])
-        await seen.look("list as a table", lambda: show.rich_table(views))
+        await seen.look("list as a table", lambda: show.rich_table(views, 120))
         for query in QUERIES:
             await seen.look(f"list {query}", partial(_matching, query, views))
         await seen.look("the live list", lambda: _first(engine))

@@ -133,7 +133,7 @@ async def test_our_own_group_goes_before_the_star(site):
 async def test_a_broken_robots_file_closes_the_site_and_a_missing_one_opens_it(site):
     site.robots_status = 500
     outcome, pages = await crawled(f"{site.url}/static/", max_pages=3)
-    told = "not taken: robots.txt could not be read (HTTP 500)"
+    told = "robots.txt could not be read (HTTP 500)"
     assert [page["error"] for page in pages] == [told]
     site.robots_status = 404
     outcome, _ = await crawled(f"{site.url}/static/", max_pages=3)
