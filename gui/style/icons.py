@@ -62,11 +62,13 @@ def _drawn(name: str) -> QIcon:
 
 def glyph(name: str, size: int, colour: QColor, scale: float = 1.0) -> QPixmap:
     """Return a drawn icon of `size` logical pixels."""
-    pixmap = QPixmap.fromImage(_shape(name, round(size * scale)))
-    painter = QPainter(pixmap)
+    # A copy: pixmaps of one image have one key, by which a label keeps the one that it has.
+    image = _shape(name, round(size * scale)).copy()
+    painter = QPainter(image)
     painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
-    painter.fillRect(pixmap.rect(), colour)
+    painter.fillRect(image.rect(), colour)
     painter.end()
+    pixmap = QPixmap.fromImage(image)
     pixmap.setDevicePixelRatio(scale)
     return pixmap
 

@@ -435,7 +435,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "changes",
-        12,
+        16,
         changes,
         changes_of,
         _changes,

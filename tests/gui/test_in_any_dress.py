@@ -13,6 +13,7 @@ from gui.details.overview import FactGrid
 from gui.start.field import Fold
 from gui.start.kind_form import FormWords
 from gui.start.request_form import RequestForm
+from gui.style.banners import Banner
 from gui.style.questions import Question
 from gui.style.theme import Theme, apply_theme, tone
 from gui.style.widgets import ElidedLink, arrange
@@ -93,6 +94,20 @@ def test_links_and_facts_take_the_colours_of_another_theme(qtbot: QtBot) -> None
     assert len(light_inks & light) >= 2  # a thin letter may have no pixel of the whole ink
     assert len(dark_inks & dark) >= 2
     assert not light_inks & dark
+
+
+def test_a_banner_that_was_open_is_drawn_in_another_theme(qtbot: QtBot) -> None:
+    apply_theme(app(), Theme.LIGHT)
+    banner = Banner()
+    qtbot.addWidget(banner)
+    banner.tell("Language", "Restart the program.")
+    apply_theme(app(), Theme.DARK)
+    app().processEvents()
+    wanted = tone("warning", app().palette()).name()
+    image = banner._picture.pixmap().toImage()
+    apply_theme(app(), Theme.LIGHT)
+    places = ((x, y) for x in range(image.width()) for y in range(image.height()))
+    assert wanted in {image.pixelColor(x, y).name() for x, y in places}
 
 
 @pytest.mark.parametrize("number", [2, 9])
