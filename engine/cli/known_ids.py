@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ from engine.model.records import (
 
 MOST_NAMED: Final = 10  # candidates in an error
 MOST_OFFERED: Final = 200  # ids in a completion
-MOST_DESCRIBED: Final = 50  # tasks whose state is read for a completion
+MOST_DESCRIBED: Final = 200  # tasks whose state is read for a completion: some 20 ms
 
 # A shorter prefix is more likely a slip than an id.
 _PREFIX: Final = re.compile(r"[0-9a-f][0-9a-f-]{3,35}", re.ASCII)
@@ -81,6 +81,12 @@ _OF_PARAM: Final[Mapping[str, tuple[_Store, ...]]] = {
     "contract_id": (_CONTRACTS,),
     "task_run_id": (_TASK_RUNS,),
     "schedule_id": (_SCHEDULES,),
+}
+# Command -> whether it may do something with a task.
+_FITTING: Final[Mapping[str, Callable[[TaskRecord], bool]]] = {
+    "cancel": lambda record: record.is_live,
+    "wait": lambda record: record.is_live,
+    "resume": lambda record: record.is_terminal,
 }
 _RUN_OF_COMMAND: Final[Mapping[str, tuple[_Store, ...]]] = {
     "complete": (_TASK_RUNS, _TASKS),
@@ -150,7 +156,11 @@ def complete_param(
     command = " ".join(ctx.command_path.split()[1:])
     stores = _stores(name, command)
     if stores:
-        return _ids(ctx, stores, incomplete)
+        return _ids(ctx, stores, incomplete, command)
+    if name == "format" and command == "export":
+        from engine.export.exporter import FORMATS  # imports the writers of each
+
+        return _plain(FORMATS, incomplete)
     if name == "kind":
         return _plain((*_kinds(), ENVELOPE), incomplete)
     if name == "status" and command in ("list", "prune"):
@@ -169,12 +179,21 @@ def _plain(values: Any, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(one) for one in dict.fromkeys(values) if one.startswith(incomplete)]
 
 
-def _ids(ctx: click.Context, stores: tuple[_Store, ...], incomplete: str) -> list[CompletionItem]:
+def _ids(
+    ctx: click.Context, stores: tuple[_Store, ...], incomplete: str, command: str
+) -> list[CompletionItem]:
+    """Offer the ids that begin so; `cancel` and `resume` take only some tasks."""
     settings = _settings(ctx)
     if settings is None:
         return []
     found = sorted({one for store in stores for one in store.ids(settings, incomplete)})
-    told = _described(settings, found) if _TASKS in stores else {}
+    records = _records(settings, found) if _TASKS in stores else {}
+    if (fits := _FITTING.get(command)) is not None:
+        found = [one for one in found if one not in records or fits(records[one])]
+    told = {
+        one: f"{display(record.status, 20)} {display(record.kind, 40)}"
+        for one, record in records.items()
+    }
     return [CompletionItem(one, help=told.get(one)) for one in found[:MOST_OFFERED]]
 
 
@@ -187,8 +206,8 @@ def _settings(ctx: click.Context) -> Settings | None:
         return None
 
 
-def _described(settings: Settings, ids: list[str]) -> dict[str, str]:
-    """Return state and name of a few tasks, for shells that show them beside the id."""
+def _records(settings: Settings, ids: list[str]) -> dict[str, TaskRecord]:
+    """Return the records of a few tasks; none where there are many."""
     if len(ids) > MOST_DESCRIBED:
         return {}
     from engine.ledger.reader import LedgerReader  # as above
@@ -197,11 +216,7 @@ def _described(settings: Settings, ids: list[str]) -> dict[str, str]:
         found = LedgerReader(settings.root).read_many(ids)
     except EngineError:
         return {}
-    return {
-        one.task_id: f"{display(one.entry.status, 20)} {display(one.entry.kind, 40)}"
-        for one in found
-        if isinstance(one.entry, TaskRecord)
-    }
+    return {one.task_id: one.entry for one in found if isinstance(one.entry, TaskRecord)}
 
 
 def _conditions(incomplete: str) -> list[CompletionItem]:

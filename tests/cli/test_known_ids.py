@@ -79,9 +79,18 @@ def test_the_shell_completes_ids_with_state_and_kind(octask: Octask) -> None:
     assert completed(octask, words) == ["plain,be15000000000001"]
 
 
+def test_cancel_completes_live_tasks_and_resume_ended_ones(octask: Octask) -> None:
+    write_task(octask.home, ONE, status="RUNNING")
+    write_task(octask.home, TWO)
+    words = ["octask", "--home", str(octask.home)]
+    assert completed(octask, [*words, "cancel", "be"]) == [f"plain,{ONE}"]
+    assert completed(octask, [*words, "resume", "be"]) == [f"plain,{TWO}"]
+
+
 @pytest.mark.parametrize(
     ("words", "offer"),
     [
+        (["export", "--format", "xl"], "xlsx"),
         (["start", "crawl_"], "crawl_sitemap"),
         (["list", "--status", "fa"], "failed"),
         (["list", "--kind", "rec"], "recording"),
