@@ -145,21 +145,27 @@ def _in_words(args: object) -> str:
 
 
 def _cells(number: int, step: Step) -> tuple[str, ...]:
-    error, warning = step.get("error"), step.get("warning")
-    if isinstance(error, Mapping):
-        said = f"{retold(str(error.get('message', '')))} [{error.get('code', '')}]"
-    elif isinstance(warning, str):
+    warning, said = step.get("warning"), _error_words(step)
+    if not said and isinstance(warning, str):
         said = f"⚠ {retold(warning)}"
-    else:
-        said = _in_words(step.get("args", {}))
+    said = said or _in_words(step.get("args", {}))
     return (
         str(number),
         display(kind_word(_kind(step)), 40),
-        display(str(step.get("tool_name", "")), 80),
+        # All tools have this prefix, for which narrow columns have no room.
+        display(str(step.get("tool_name", "")).removeprefix("browser_"), 80),
         display(str(step.get("intention", "")), _CHARS),
         _lasted(step.get("startedAt"), step.get("completedAt")),
         display(said, _CHARS),
     )
+
+
+def _error_words(step: Step) -> str:
+    """Return why a command failed, with its code; "" for others."""
+    error = step.get("error")
+    if not isinstance(error, Mapping):
+        return ""
+    return f"{retold(str(error.get('message', '')))} [{error.get('code', '')}]"
 
 
 AGAIN_MS = 400
@@ -206,7 +212,7 @@ class Commands(DetailTab):
         whole.addWidget(self.table)
         whole.addWidget(side)
         beside.addWidget(self.text, 1)
-        beside.addWidget(self.picture, 2)
+        beside.addWidget(self.picture, 1)
         whole.setStretchFactor(0, 3)
         whole.setStretchFactor(1, 2)
         whole.setChildrenCollapsible(False)
@@ -403,6 +409,8 @@ def step_text(step: Mapping[str, Any]) -> str:
     if isinstance(began, int | float) and isinstance(ended, int | float):
         told.append(took(ended - began))
     parts = [" · ".join(told)]
+    if said := _error_words(step):  # first, where there is little room
+        parts[0] = f"{display_lines(said, 2_000)}\n{parts[0]}"
     if intention := step.get("intention"):
         parts[0] += f"\n{display_lines(str(intention), 2_000)}"
     if isinstance(warning := step.get("warning"), str):

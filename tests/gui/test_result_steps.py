@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from engine.results.units import unit_of
 from gui.commands.open_result import Viewing
-from gui.details.commands_tab import StepModel
+from gui.details.commands_tab import StepModel, step_text
 from gui.details.result_window import ResultWindow
 from gui.details.unit_columns import PAGE_COLUMNS
 from gui.style.theme import plain_tip, tone
@@ -92,7 +92,9 @@ def test_a_step_is_told_alike_to_eyes_and_ears_and_what_failed_is_coloured() -> 
     assert last.data(COLOUR) == tone("bad", QApplication.palette())
     assert model.index(0, 5).data(COLOUR) is None
     said = str(kind.data(SPOKEN))
-    assert "browser_navigate" in said
+    assert ", navigate, " in said
+    text = step_text({**STEP, "error": {"code": "TIMEOUT", "message": "too slow"}})
+    assert text.startswith("too slow [TIMEOUT]\n")
     assert "too slow [TIMEOUT]" in said
     across = Qt.Orientation.Horizontal
     titles = [model.headerData(at, across) for at in range(model.columnCount())]
