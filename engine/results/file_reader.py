@@ -37,13 +37,16 @@ from engine.results.json_tree import (
     unescaped,
 )
 from engine.results.units import (
+    Difference,
     Differences,
     ResultPart,
     Unit,
     UnitPart,
     UnitReader,
+    changed_lines,
     differences,
     read_result,
+    text_of_unit,
     whole_unit,
 )
 
@@ -203,6 +206,19 @@ class TaskFileReader:
 
         link = links[1] or links[0]
         return await (link.ask(_stopping(work)) if link else _stopping(work))
+
+    async def text_difference(self, before: str, after: str, one: Difference) -> tuple[str, ...]:
+        """Return the lines by which a unit's text differs between two runs; see `changed_lines`.
+
+        Returns none where its text is the same, or no longer there.
+        """
+        if one.units is None:
+            return ()
+        rows = [
+            await self.unit(task_id, unit)
+            for task_id, unit in zip((before, after), one.units, strict=True)
+        ]
+        return await asyncio.to_thread(changed_lines, *map(text_of_unit, rows))
 
     @routed()
     async def files(self, task_id: str) -> tuple[FileFacts, ...]:

@@ -6,6 +6,7 @@ unit is read again when it is opened.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
 import threading
@@ -423,16 +424,23 @@ _PROGRESS_EVERY: Final = 500
 
 Run = tuple[LedgerReader, str]  # a task and the reader of its ledger
 Facts = tuple[str, str, bytes]  # the response, the title, a hash of the text
+FoundFacts = tuple[Facts, Unit]  # with a unit by which the record is found again
+COMPARED: Final = 5_000  # lines of a text that are compared
+_AROUND: Final = 2  # equal lines around a different one
 
 
 class Difference(msgspec.Struct, frozen=True, gc=False):
-    """Differing unit, with its old and new state in words ("404", a title)."""
+    """Differing unit, with its old and new state in words ("404", a title).
+
+    Of one with another text, `units` are the old and the new one, for `changed_lines`.
+    """
 
     change: Change
     name: str
     before: str = ""
     after: str = ""
     text_changed: bool = False
+    units: tuple[Unit, Unit] | None = None
 
 
 class Differences(msgspec.Struct, frozen=True):
@@ -463,23 +471,43 @@ def differences(
 
     known = dict(_facts(before, on_progress, stop))
     read = len(known)
-    for name, facts in _facts(after, lambda more: on_progress(read + more), stop):
-        old = known.pop(name, None)
+    for name, (facts, unit) in _facts(after, lambda more: on_progress(read + more), stop):
+        old, earlier = known.pop(name, (None, unit))
         if old is None:
             note(Difference("added", display(name, 500), "", _facts_text(facts)))
         elif old == facts:
             counts["same"] += 1
         else:
             both_words = _facts_text(old), _facts_text(facts)
-            note(Difference("changed", display(name, 500), *both_words, old[2] != facts[2]))
-    for name, old in known.items():
+            differs = old[2] != facts[2]
+            both = (earlier, unit) if differs else None
+            note(Difference("changed", display(name, 500), *both_words, differs, both))
+    for name, (old, _) in known.items():
         note(Difference("removed", display(name, 500), _facts_text(old), ""))
     return Differences(tuple(found), **counts)
 
 
+def changed_lines(before: str, after: str) -> tuple[str, ...]:
+    """Return the lines that differ, after `+` or `-`, with some equal ones around them.
+
+    `@@` stands between places that are apart. Of longer texts the first 5,000 lines count.
+    """
+    old, new = (text.splitlines()[:COMPARED] for text in (before, after))
+    found = islice(difflib.unified_diff(old, new, lineterm="", n=_AROUND), 2, None)  # no names
+    return tuple(line if not line.startswith("@@") else "@@" for line in islice(found, COMPARED))
+
+
+def text_of_unit(row: Mapping[str, Any] | None) -> str:
+    """Return the text of a unit by which runs are compared; structured content as JSON."""
+    content = (row or {}).get("content", (row or {}).get("result", ""))
+    if isinstance(content, str):
+        return content
+    return msgspec.json.format(msgspec.json.encode(content), indent=1).decode("utf-8", "replace")
+
+
 def _facts(
     run: Run, on_progress: Callable[[int], None], stop: threading.Event
-) -> Iterator[tuple[str, Facts]]:
+) -> Iterator[tuple[str, FoundFacts]]:
     seen: set[str] = set()
     for number, (row, at) in enumerate(UnitReader(*run).rows()):
         if stop.is_set():
@@ -492,7 +520,8 @@ def _facts(
         seen.add(unit.name)
         answer = str(unit.code) if unit.code is not None else unit.reason or unit.state
         text = str(row.get("content", row.get("result", ""))).encode("utf-8", "replace")
-        yield unit.name, (answer, unit.title, hashlib.blake2b(text, digest_size=8).digest())
+        facts = (answer, unit.title, hashlib.blake2b(text, digest_size=8).digest())
+        yield unit.name, (facts, Unit(number, unit.state, unit.name, at=at))
 
 
 def _facts_text(facts: Facts) -> str:

@@ -12,11 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QCoreApplication, QObject, Qt, Signal
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QCoreApplication,
+    QModelIndex,
+    QObject,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QSyntaxHighlighter, QTextCharFormat
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QHBoxLayout,
+    QPlainTextEdit,
     QPushButton,
     QSplitter,
     QVBoxLayout,
@@ -297,6 +306,9 @@ class DiffModel(QAbstractTableModel):
         self._all: Sequence[Difference] = ()
         self._shown: Sequence[Difference] = ()
 
+    def difference_at(self, row: int) -> Difference:
+        return self._shown[row]
+
     def show_differences(self, found: Sequence[Difference], kinds: frozenset[str]) -> None:
         self.beginResetModel()
         self._all = found
@@ -361,7 +373,11 @@ class Diff(ViewerTab):
         self.chips = KindChips(KINDS, self.model.word, self)
         self.state = plain_label("", self, tone="muted", wrap=True)
         self.stop = QPushButton(self.tr("Stop"), self)
+        self.lines = read_only_text(self, self.tr("What differs in the text of the selected item"))
+        self._inks = _LineColours(self.lines)
         self._lay_out()
+        self.table.selectionModel().currentRowChanged.connect(self._choose)
+        self.model.modelReset.connect(self.lines.hide)
         self.runs.activated.connect(lambda _: self._compare())
         self.chips.changed.connect(self.model.keep_to)
         self.stop.clicked.connect(self._stop)
@@ -377,7 +393,8 @@ class Diff(ViewerTab):
             row.addWidget(widget)
         row.addWidget(self.state, 1)
         self.stop.hide()
-        arrange(QVBoxLayout(self), row, (self.table, 1), margins=EDGES)
+        self.lines.hide()
+        arrange(QVBoxLayout(self), row, (self.table, 1), (self.lines, 1), margins=EDGES)
         self.setFocusProxy(self.runs)
 
     def show_task(self, view: TaskView, unit: Unit | None) -> None:
@@ -423,7 +440,7 @@ class Diff(ViewerTab):
         )
 
     def _stop(self) -> None:
-        for name in (self._name, f"runs {id(self)}"):
+        for name in (self._name, f"runs {id(self)}", self._lines_name):
             self.desk.bridge.call_off(name)
         self.stop.hide()
         if self.state.text():
@@ -445,9 +462,51 @@ class Diff(ViewerTab):
             text = self.tr("{0} are the same. Only the first differences are shown.")
         self.state.show_text(text.format(count(found.same)))
 
+    def _choose(self, current: QModelIndex, _: QModelIndex) -> None:
+        """Show by which lines the text of the selected item differs."""
+        self.desk.bridge.call_off(self._lines_name)
+        one = self.model.difference_at(current.row()) if current.isValid() else None
+        if one is None or one.units is None:
+            self.lines.hide()
+            return
+        before, after = str(self.runs.currentData()), self._task_id
+        self.desk.bridge.ask(
+            lambda engine: engine.reading.text_difference(before, after, one),
+            self._show_lines,
+            self._show_error,
+            name=self._lines_name,
+        )
+
+    @property
+    def _lines_name(self) -> str:
+        return f"diff lines {id(self)}"
+
+    def _show_lines(self, lines: Sequence[str]) -> None:
+        said = (display(line, MOST_OF_LINE) for line in lines)
+        text = "\n".join(said) or self.tr("Only white space or what is not text differs.")
+        self.lines.setPlainText(text)
+        self.lines.show()
+
     def _show_error(self, error: EngineError) -> None:
         self.stop.hide()
         self.state.show_text(language.sentence(error))
+
+
+MOST_OF_LINE = 2_000
+
+
+class _LineColours(QSyntaxHighlighter):
+    """Lines of one run in the colour of what was added or removed."""
+
+    def __init__(self, text: QPlainTextEdit) -> None:
+        super().__init__(text.document())
+
+    def highlightBlock(self, text: str) -> None:
+        name = {"+": "good", "-": "bad", "@": "muted"}.get(text[:1])
+        if name is not None:
+            form = QTextCharFormat()
+            form.setForeground(tone(name, QApplication.palette()))
+            self.setFormat(0, len(text), form)
 
 
 def run_words(view: TaskView) -> str:

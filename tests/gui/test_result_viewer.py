@@ -143,6 +143,25 @@ async def test_two_runs_of_a_target_are_compared(home: Path) -> None:
         }
 
 
+async def test_the_lines_by_which_a_page_differs_stand_below_the_list(home: Path) -> None:
+    texts = ["one\ntwo\nthree\n", "one\n<b>2</b>\nthree\n"]
+    put_pages(put_task(home, 1), page(0, content=texts[1]), page(1), page(3))
+    put_pages(put_task(home, 2), page(0, content=texts[0]), page(1), page(2))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        viewer.show_tab(viewer.diff)
+        diff = viewer.diff
+        await settled(lambda: diff.model.rowCount() == 3)
+        assert not diff.lines.isVisible()
+        rows = {diff.model.index(row, 1).data(): row for row in range(3)}
+        diff.table.selectRow(rows[page(0)["url"]])
+        await settled(diff.lines.isVisible)
+        shown = diff.lines.toPlainText().splitlines()
+        assert shown == ["@@", " one", "-two", "+<b>2</b>", " three"]
+        diff.table.selectRow(rows[page(3)["url"]])
+        await settled(lambda: not diff.lines.isVisible())
+
+
 async def test_the_viewer_walks_the_list_and_shows_the_log_of_what_it_shows(home: Path) -> None:
     for number in (1, 2):
         folder = put_task(home, number)

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.ledger.ledger import Ledger
 from engine.results.file_reader import TaskFileReader
+from engine.results.units import COMPARED, changed_lines
 
 
 def crawl(ledger: Ledger, *pages: dict[str, Any]) -> str:
@@ -31,3 +36,23 @@ async def test_two_runs_are_compared(reading: TaskFileReader, ledger: Ledger) ->
         ("removed", "/gone", "200 · T", ""),
     }
     assert (found.added, found.removed, found.changed, found.same) == (1, 1, 2, 1)
+    texts = {one.name: await reading.text_difference(before, after, one) for one in found.found}
+    assert texts == {"/t": ("@@", "-c", "+other"), "/x": (), "/new": (), "/gone": ()}
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "", "c d", "@@", "+x"]), max_size=30)
+
+
+@given(LINES, LINES)
+def test_changed_lines_lead_from_one_text_to_the_other(old: list[str], new: list[str]) -> None:
+    found = changed_lines("\n".join(old), "\n".join(new))
+    before, after = ("\n".join(text).splitlines() for text in (old, new))
+    assert bool(found) == (before != after)
+    assert Counter(before) - Counter(line[1:] for line in found if line[:1] == "-") == (
+        Counter(after) - Counter(line[1:] for line in found if line[:1] == "+")
+    )
+
+
+def test_huge_texts_are_compared_by_their_first_lines() -> None:
+    old, new = "\n".join(map(str, range(50_000))), "\n".join(map(str, range(100, 50_100)))
+    assert 0 < len(changed_lines(old, new)) <= COMPARED
