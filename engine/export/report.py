@@ -11,6 +11,7 @@ import msgspec
 
 from engine.export.table import EXACT, About, Row, Table, begins_formula, is_number, text_of
 from engine.model.display import display_lines
+from engine.model.kind_traits import traits_of
 from engine.model.records import Status
 from engine.text.messages import ENGLISH
 
@@ -116,6 +117,9 @@ def _key_facts(about: About) -> list[tuple[str, str]]:
     for name, value in about.summary.items():
         if is_number(value) and name.endswith(_MS):
             given[_title(name.removesuffix(_MS))] = f"{value / 1000:.1f} s"
+        elif name == "stopped_by":
+            ended = f"{traits_of(about.kind).ended_message}.{value}"
+            given["Ended by"] = ENGLISH.get(ended, text_of(value))
         elif isinstance(value, str | int | float):
             given[_title(name)] = text_of(value)
     given |= {"Task": about.task_id, "Exported": f"{_time(about.exported_at)}, {about.program}"}
@@ -170,6 +174,10 @@ _TITLES: Final = {
     "tool_name": "Tool",
     "error.message": "Error",
     "error.code": "Error code",
+    "links_not_web": "Links to no web page",
+    "links_too_deep": "Links beyond the maximum depth",
+    "links_outside": "Links outside of the scope",
+    "links_over_limit": "Links beyond the limit of a page",
 }
 
 ROWS: Final = 1_048_576  # of one sheet, including the header

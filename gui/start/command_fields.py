@@ -111,7 +111,8 @@ class CommandRows(QAbstractTableModel):
         if column == NUMBER:
             return f"{row + 1} ⚠" if mistake else str(row + 1)
         if column == TOOL:
-            return display(" ".join(filter(None, tool_of(command))), CELL_CHARS)
+            said = " ".join(filter(None, tool_of(command))).removeprefix(_PREFIX)
+            return display(said, CELL_CHARS)
         if not isinstance(command, Mapping):
             return ""
         if column == INTENTION:
@@ -129,6 +130,7 @@ def _short(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
+_PREFIX: Final = "browser_"
 ACTIONS: Final = {(tool, action): args for tool, action, args in actions()}
 FLAGS: Final = ("keep_text", "append", "headed", "windows")
 LONG: Final = ("script",)
@@ -148,7 +150,8 @@ class CommandFields(QWidget):
         self._showing = False
         tools = QComboBox()
         for tool, action in ACTIONS:
-            tools.addItem(f"{tool} {action}", f"{tool} {action}")
+            # Without the prefix that all have, so that the first letters select one.
+            tools.addItem(f"{tool.removeprefix(_PREFIX)} {action}", f"{tool} {action}")
         self.tool = Field("tool_name", self.tr("Tool"), tools)
         self.intention = Field("intention", self.tr("Intention"), QLineEdit())
         self._rest = QWidget(self)
