@@ -111,8 +111,8 @@ class CommandRows(QAbstractTableModel):
         if column == NUMBER:
             return f"{row + 1} ⚠" if mistake else str(row + 1)
         if column == TOOL:
-            said = " ".join(filter(None, tool_of(command))).removeprefix(_PREFIX)
-            return display(said, CELL_CHARS)
+            called = " ".join(filter(None, tool_of(command)))
+            return display(called.removeprefix(_PREFIX), CELL_CHARS)
         if not isinstance(command, Mapping):
             return ""
         if column == INTENTION:
