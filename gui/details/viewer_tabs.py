@@ -206,7 +206,9 @@ class Preview(ViewerTab):
             self.before.show_picture(task_id, pictures[at - 1])
         self._both.setVisible(bool(pictures))
         if not pictures:
-            self.title.show_text(self.tr("No screenshots."))
+            self.title.show_text(
+                self.tr("No screenshots were taken. Source has the text; the form has the option.")
+            )
         elif at >= 0:
             self.now.show_picture(task_id, wanted)
         elif self._wanted or not self.title.text():

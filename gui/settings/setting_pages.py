@@ -540,7 +540,7 @@ class SettingPages(QObject):
                 "engine.slots",
                 tr("Tasks at once"),
                 Number(0, MOST_SLOTS, "", tr("Automatic")),
-                tr("The others wait for their turn."),
+                tr("The number of slots: other tasks wait until one is free."),
             ),
             Item(
                 "engine.away_s",
