@@ -102,8 +102,12 @@ class Executor:
         work.add_done_callback(lambda ended: self._on_work_end(job.task_id, ended))
 
     def lost(self, task_id: TaskId) -> EngineError | None:
-        """Reason why the task's run was given up without an end on disk, or None."""
-        return self._lost.get(task_id)
+        """Reason why the task's run was given up without an end on disk, or None.
+
+        It holds from the moment at which the run stops waiting for its folder.
+        """
+        runner = self._running.get(task_id)
+        return self._lost.get(task_id) or (runner.lost if runner is not None else None)
 
     def take_lost(self) -> list[EngineError]:
         """Reasons of runs given up since the last call; an absent record cannot contain them."""

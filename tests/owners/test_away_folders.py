@@ -182,6 +182,19 @@ async def test_a_folder_away_for_good_fails_the_run(home: Path, site: Any) -> No
 
 
 @pytest.mark.case("R95")
+async def test_a_run_that_waits_no_more_is_lost_in_the_same_moment(home: Path, site: Any) -> None:
+    """Otherwise a reader takes the end of the wait for the return of the folder."""
+    async with opened(home, away_s=0.5) as engine:
+        folder = await crawling(engine, max_pages=1_000_000)
+        back = moved(folder.parent)
+        await until(lambda: engine.own.is_away(folder.name))
+        while engine.own.is_away(folder.name):
+            await asyncio.sleep(0)
+        assert isinstance(engine.own.lost(folder.name), LedgerAway)
+        back()
+
+
+@pytest.mark.case("R95")
 async def test_closing_does_not_wait_for_an_away_ledger(home: Path, site: Any) -> None:
     async with opened(home) as engine:
         folder = await crawling(engine, max_pages=1_000_000)
