@@ -170,10 +170,14 @@ def look(view: TaskView) -> str:
     return state.value
 
 
+def is_orphan(record: TaskRecord) -> bool:
+    """Return whether the task was ended because its owner was dead."""
+    return record.error is not None and record.error.code == ORPHANED_CODE
+
+
 def worked_until(record: TaskRecord) -> float | None:
     """Return the end of an ended task; of an orphan its last event, since no one saw it die."""
-    orphaned = record.error is not None and record.error.code == ORPHANED_CODE
-    sign = moment(record.last_activity_at) if orphaned else None
+    sign = moment(record.last_activity_at) if is_orphan(record) else None
     return moment(record.ended_at) if sign is None else sign
 
 

@@ -30,6 +30,7 @@ from engine.model.status import (
     STALL_MIN_MS,
     Standing,
     facets,
+    is_orphan,
     moment,
     standing,
     state_words,
@@ -257,7 +258,7 @@ def took_all(found: Iterable[Any], now_ms: float) -> list[float]:
     return [
         end - began
         if not each.live
-        and each.standing is not Standing.FAILED  # an orphan worked until its last sign
+        and (each.standing is not Standing.FAILED or not is_orphan(each.view.entry))
         and type(began := each.started_at) in _NUMBERS
         and type(end := each.ended_at) in _NUMBERS
         and 0 < began <= end < LAST_MS
