@@ -28,9 +28,9 @@ from engine.model.records import (
 )
 from engine.model.status import (
     NEEDS_HELP,
-    ORPHANED_CODE,
     Reason,
     Standing,
+    is_orphan,
     moment,
     standing,
     updated_at,
@@ -370,7 +370,7 @@ def badges(view: TaskView, *, foreign: bool = True) -> list[str]:
             found.append(say("badge.forced"))
         if entry.engine is not None and entry.engine.resumes:
             found.append(say("badge.resumed"))
-        if entry.error is not None and entry.error.code == ORPHANED_CODE:
+        if is_orphan(entry):
             found.append(say("badge.orphaned"))
     if foreign and view.foreign:
         found.append(say("badge.foreign"))

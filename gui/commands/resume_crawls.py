@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from engine.model.records import TaskId, TaskRecord, TaskView
-from engine.model.status import ORPHANED_CODE, moment
+from engine.model.status import is_orphan, moment
 from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.service.resuming import (
@@ -173,9 +173,9 @@ class Resuming(QObject):
         """Yield crawls whose program ended before they did, found since the window opened."""
         for view in batch.views:
             record = view.entry
-            if type(record) is not TaskRecord or record.error is None:
+            if type(record) is not TaskRecord or not is_orphan(record):
                 continue
-            if record.error.code != ORPHANED_CODE or view.task_id in self._offered:
+            if view.task_id in self._offered:
                 continue
             if (moment(record.ended_at) or 0) < self._began_ms:
                 continue
@@ -183,11 +183,13 @@ class Resuming(QObject):
                 yield view.task_id
 
     def _offer(self) -> None:
-        """Offer to resume them in a banner, once for each."""
+        """Offer to resume them in a banner, once for each; where nothing can start, later."""
+        if not self._ctx.actions["new"].isEnabled():
+            return
         self._offered |= self._interrupted
         views = self._views_of(self._interrupted)
         self._interrupted.clear()
-        if not views or not self._ctx.actions["new"].isEnabled():
+        if not views:
             return
         title = (
             self.tr("1 crawl was interrupted: the program that ran it ended")

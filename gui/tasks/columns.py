@@ -24,7 +24,7 @@ from engine.model.records import (
     TaskRecord,
     Units,
 )
-from engine.model.status import ORPHANED_CODE, moment, worked_until
+from engine.model.status import is_orphan, moment, worked_until
 from engine.query.attention_reasons import REFUSED_CODE
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
@@ -540,7 +540,7 @@ def _badge_hints(row: Row, now_ms: float) -> list[str]:
     """Return what the badges of a task mean, where their word alone does not say it."""
     entry = row.view.entry
     found, at = [], forced_at(row)
-    if isinstance(entry, TaskRecord) and entry.error and entry.error.code == ORPHANED_CODE:
+    if isinstance(entry, TaskRecord) and is_orphan(entry):
         found.append(words.say("badge.orphaned.tip"))
     if _ours(row).resumes:
         found.append(words.say("badge.resumed.tip"))
