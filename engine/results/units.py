@@ -439,7 +439,6 @@ class Difference(msgspec.Struct, frozen=True, gc=False):
     name: str
     before: str = ""
     after: str = ""
-    text_changed: bool = False
     units: tuple[Unit, Unit] | None = None
 
 
@@ -479,9 +478,8 @@ def differences(
             counts["same"] += 1
         else:
             both_words = _facts_text(old), _facts_text(facts)
-            differs = old[2] != facts[2]
-            both = (earlier, unit) if differs else None
-            note(Difference("changed", display(name, 500), *both_words, differs, both))
+            both = (earlier, unit) if old[2] != facts[2] else None
+            note(Difference("changed", display(name, 500), *both_words, both))
     for name, (old, _) in known.items():
         note(Difference("removed", display(name, 500), _facts_text(old), ""))
     return Differences(tuple(found), **counts)

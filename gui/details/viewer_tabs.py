@@ -341,7 +341,7 @@ class DiffModel(QAbstractTableModel):
         if role == COLOUR and index.column() == 0:
             return tone(_TONES[one.change], QApplication.palette())
         after = one.after
-        if one.text_changed and one.before == one.after:
+        if one.units is not None and one.before == one.after:
             after = self.tr("{0} · other text").format(after)
         cells = (self.word(one.change), one.name, one.before, after)
         if role == DISPLAY:
