@@ -28,6 +28,12 @@ if (location.pathname === '/') go('/items'); else show();
 """
 
 
+@pytest.fixture(autouse=True)
+def no_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take every page as it is: on a busy machine a later one may seem to wait for earlier ones."""
+    monkeypatch.setattr("engine.browser.chromium.tab_pool.STALL_S", 1_000.0)
+
+
 def data(delay_s: float = 0.0, **told: object) -> Answer:
     return Answer(json.dumps(told).encode(), 200, "application/json", delay_s=delay_s)
 
