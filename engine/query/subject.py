@@ -30,7 +30,6 @@ from engine.model.status import (
     STALL_MIN_MS,
     Standing,
     facets,
-    is_orphan,
     moment,
     standing,
     state_words,
@@ -254,11 +253,11 @@ def subject(view: TaskView, stall_after_ms: float = STALL_MIN_MS) -> Subject:
 
 
 def took_all(found: Iterable[Any], now_ms: float) -> list[float]:
-    """Compute `Subject.took_ms` of each row, with a fast path for ended tasks."""
+    """Compute `Subject.took_ms` of each row of a list, with a fast path for ended tasks."""
     return [
         end - began
         if not each.live
-        and (each.standing is not Standing.FAILED or not is_orphan(each.view.entry))
+        and not each.about.orphan
         and type(began := each.started_at) in _NUMBERS
         and type(end := each.ended_at) in _NUMBERS
         and 0 < began <= end < LAST_MS

@@ -27,6 +27,7 @@ from engine.model.status import (
     Reason,
     Standing,
     facets,
+    is_orphan,
     moment,
     stalls_at,
     standing,
@@ -117,7 +118,7 @@ _MOST: Final = 20_000  # Most traits cached; beyond that equal tasks may hold se
 class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
     """State, kind, host, budget, ledger, client and route, shared by tasks with equal values.
 
-    `awaited`: the user is notified of the end.
+    `awaited`: the user is notified of the end. `orphan`: its owner died (`status.is_orphan`).
     """
 
     facets: int = 0
@@ -130,6 +131,7 @@ class Traits(msgspec.Struct, frozen=True, eq=False, gc=False):
     client: str = ""
     route: str = ""
     awaited: bool = False
+    orphan: bool = False
 
 
 NONE: Final = Traits()
@@ -141,12 +143,13 @@ def traits(view: TaskView, facets: int, now_ms: float, awaited: bool = False) ->
         return _traits(facets, "", "", "", frozenset(), "", view.ledger)
     host = host_of(view)
     hosts = Subject(view, 0).hosts if _ALSO in entry.args_summary else _hosts(host)
-    budget = budget_at(entry, now_ms)
+    budget, orphan = budget_at(entry, now_ms), is_orphan(entry)
     client = route = ""
     if (ours := entry.engine) is not None:
         client, route = ours.client or "", ours.route or ""
+    name, status = view.ledger, entry.status
     return _traits(
-        facets, entry.status, entry.kind, host, hosts, budget, view.ledger, client, route, awaited
+        *(facets, status, entry.kind, host, hosts, budget, name, client, route, awaited, orphan)
     )
 
 

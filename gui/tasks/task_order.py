@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.model.records import TASK_RUN, Status, TaskRecord, TaskView
-from engine.model.status import LAST_MS, STALL_MIN_MS, Pace, Standing, is_orphan, moment
+from engine.model.status import LAST_MS, STALL_MIN_MS, Pace, moment
 from engine.query import Filter, Order, SortKey, in_order, place
 from engine.query.attention_reasons import changes_at
 from gui.tasks import columns
@@ -78,7 +78,7 @@ def lasted(rows: Sequence[Any]) -> list[float | None]:
     return [
         float(end - began)
         if not row.live
-        and (row.standing is not Standing.FAILED or not is_orphan(row.view.entry))
+        and not row.about.orphan
         and type(began := row.started_at) in _NUMBERS
         and type(end := row.ended_at) in _NUMBERS
         and 0 < began <= end < LAST_MS
@@ -266,7 +266,7 @@ class SortColumns:
     def took(self, running: Iterable[str], now_ms: float) -> list[float]:
         """Return the duration of each row in ms, NaN if unknown; `running` rows count until now."""
         started = self._column("started")
-        found = self._column("ended") - started
+        found = self._column("took").copy()
         numbers = [self.arrival[task_id] for task_id in running]
         found[numbers] = now_ms - started[numbers]
         durations: list[float] = found[self._numbers()].tolist()

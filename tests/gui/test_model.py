@@ -312,9 +312,13 @@ def test_a_resumed_crawl_has_the_speed_of_its_own_pages() -> None:
 
 def test_an_orphan_lasted_until_its_last_sign_wherever_that_is_asked() -> None:
     seen = {"last_activity_at": NOW - MINUTE + 2001, "error": ("gone", "orphaned")}
-    _, row = TaskOrder().take(a_view(1, "FAILED", ended_at=NOW, **seen), NOW)
+    order = TaskOrder()
+    _, row = order.take(a_view(1, "FAILED", ended_at=NOW, **seen), NOW)
     assert lasted([row]) == [2000]
     assert took_all([row], NOW) == [2000]
+    for asked, found in (("took:>1.9s", [row]), ("took:>2.1s", [])):
+        order.set_filter(Filter.of(asked))
+        assert order.passing(NOW) == found
     assert words.why(row.view, NOW, with_error=False) == "Failed after 2.0 s."
 
 
