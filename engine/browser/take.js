@@ -326,6 +326,7 @@
     contentType: page("contentType"),
     status: timing ? timing.responseStatus : 0,
     bytes: (timing && timing.decodedBodySize) || (settled ? 0 : html.length),
+    transferred: timing ? timing.encodedBodySize : 0,
     responseMs: timing ? timing.responseStart : 0,
     renderMs: timing ? performance.now() - timing.responseStart : 0,
   };

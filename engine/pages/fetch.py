@@ -125,6 +125,17 @@ class PageOptions(msgspec.Struct, frozen=True):
     fresh: bool = False  # in a context without earlier pages
 
 
+class Redirect(NamedTuple):
+    """An address that led on to another one, and its HTTP status.
+
+    `by_page`: the document itself did so, by a script or a refresh.
+    """
+
+    url: str
+    status: int
+    by_page: bool = False
+
+
 class Fetched(msgspec.Struct):
     """Result of loading a page, with any status. All texts are the page's: untrusted.
 
@@ -142,6 +153,9 @@ class Fetched(msgspec.Struct):
     `links_skipped` counts links to no web page, `links_over` those beyond the limit for one page,
     `windows` those that the page tried to open, and `dialogs` its alerts and prompts: all of them
     were closed.
+
+    `redirects` are the addresses that led to `final_url`, and `transferred_bytes` is the size of
+    the body as it was sent, maybe compressed; 0 if unknown.
 
     `facts` are those of the browser engine; the static engine leaves them to `extract`.
     `robots_header` is the X-Robots-Tag header.
@@ -174,6 +188,8 @@ class Fetched(msgspec.Struct):
     response_ms: float = 0.0
     render_ms: float = 0.0
     bytes: int = 0
+    transferred_bytes: int = 0
+    redirects: list[Redirect] = msgspec.field(default_factory=list)
     settled: bool = True
     empty: bool = False
     engine: EngineName = "browser"

@@ -26,7 +26,7 @@ from engine.model.process_limits import is_shortage
 from engine.pages import documents, style_sheets
 from engine.pages.asset_loading import ASSET_S, Script, ScriptLoader, SheetLoader, names_in
 from engine.pages.extract import THREAD_FROM_CHARS, off_the_loop, parse_html, parse_static
-from engine.pages.fetch import MAX_HTML_CHARS, Fetched, PageOptions, bounded
+from engine.pages.fetch import MAX_HTML_CHARS, Fetched, PageOptions, Redirect, bounded
 from engine.pages.style_sheets import Rule, is_doubtful
 
 if TYPE_CHECKING:
@@ -224,10 +224,11 @@ class StaticFetcher:
         started = self._monotonic()
         deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1_000
         asked = url
+        hops: list[Redirect] = []
         for _ in range(MAX_REDIRECTS + 1):
             try:
                 async with asyncio.timeout_at(deadline):
-                    response, final = await self._follow(asked)
+                    response, final = await self._follow(asked, hops)
             except TimeoutError as late:
                 raise PageError(
                     "timeout", f"no answer within {options.timeout_ms / 1_000:g} s"
@@ -240,6 +241,7 @@ class StaticFetcher:
             onward = link_address(final.asked, to) if to else None
             if onward is None or onward.asked == final.asked:
                 break
+            hops.append(Redirect(final.url, fetched.status, by_page=True))
             asked = onward.url
         else:
             raise PageError("redirects", "too many redirects")
@@ -257,7 +259,7 @@ class StaticFetcher:
             fetched.script_names = await self._scripts.named(
                 judged.names, judged.scripts, place, deadline, fetched.charset
             )
-        fetched.url, fetched.final_url = url, final.url
+        fetched.url, fetched.final_url, fetched.redirects = url, final.url, hops
         fetched.response_ms = _ms(answered - started)
         fetched.render_ms = _ms(self._monotonic() - answered)
         return fetched
@@ -310,10 +312,12 @@ class StaticFetcher:
         if session is not None:
             await session.close()
 
-    async def _follow(self, url: str) -> tuple[ClientResponse, Address]:
+    async def _follow(
+        self, url: str, hops: list[Redirect] | None = None
+    ) -> tuple[ClientResponse, Address]:
         """Return the first response that is no redirect; each hop is checked before its connection.
 
-        A fragment is kept across redirects, as in a browser.
+        A fragment is kept across redirects, as in a browser. `hops` receives the redirects.
         """
         fragment = url.partition("#")[2]
         for _ in range(MAX_REDIRECTS + 1):
@@ -330,6 +334,8 @@ class StaticFetcher:
             if response.status not in _REDIRECTS or not location:
                 return response, address
             response.release()
+            if hops is not None:
+                hops.append(Redirect(address.url, response.status))
             url = _redirect_target(address.asked, location)
             url += f"#{fragment}" if fragment and "#" not in location else ""
         raise PageError("redirects", "too many redirects")
@@ -390,6 +396,8 @@ class StaticFetcher:
             return fetched, None
         body = await _body(response, options.max_bytes, deadline)
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
+        if body.complete and not body.truncated:
+            fetched.transferred_bytes = response.content.total_raw_bytes
         fetched.settled, fetched.cut_off = body.complete, body.cut_off
         if options.raw:
             fetched.body = bytes(body.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from html.parser import HTMLParser
@@ -16,7 +17,7 @@ from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS
 from engine.pages.extract import extract_now
 from engine.pages.fetch import Fetched
 from engine.pages.page_facts import MAX_TEXT, MAX_TYPES, structured_types
-from engine.sample.server import Answer
+from engine.sample.server import Answer, Request
 from tests.support.engines import opened
 from tests.support.serving import served
 
@@ -179,3 +180,38 @@ def test_counts_are_those_of_another_parser(pieces: list[str]) -> None:
     assert raw.h1_count == other.headings
     assert raw.links_internal + raw.links_external == other.links + in_page
     assert raw.links_nofollow == other.nofollow + in_page
+
+
+REDIRECTS = {
+    "/old": ("/older?x=1", 301),
+    "/older?x=1": ("/refreshes", 302),
+}
+REFRESHES = '<meta http-equiv="refresh" content="0; url=/page"><p>moved</p>'
+
+
+@pytest.mark.parametrize("engine", ["static", "browser"])
+async def test_every_address_that_led_on_is_named(home: Path, engine: str) -> None:
+    def answer(request: Request) -> Answer:
+        to = REDIRECTS.get(request.target)
+        if to is not None:
+            return Answer(b"", to[1], headers=(("Location", to[0]),))
+        return Answer((REFRESHES if request.target == "/refreshes" else PAGE).encode())
+
+    with served(answer) as url:
+        page = await page_of(home, f"{url}/old", engine)
+    assert page["final_url"] == f"{url}/page"
+    assert page["redirects"] == [
+        {"url": f"{url}/old", "status": 301},
+        {"url": f"{url}/older?x=1", "status": 302},
+        {"url": f"{url}/refreshes", "status": 200, "by": "page"},
+    ]
+
+
+@pytest.mark.parametrize("engine", ["static", "browser"])
+async def test_a_page_tells_how_much_was_sent(home: Path, engine: str) -> None:
+    sent = gzip.compress(PAGE.encode() * 9)
+    answer = Answer(sent, headers=(("Content-Encoding", "gzip"),))
+    with served(lambda _: answer) as url:
+        page = await page_of(home, url, engine)
+    assert (page["transferred_bytes"], page["bytes"]) == (len(sent), len(PAGE.encode() * 9))
+    assert "redirects" not in page

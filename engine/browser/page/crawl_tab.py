@@ -35,7 +35,7 @@ from engine.browser.page.screenshot_masking import MaskingFailed, masked_screens
 from engine.egress.egress_policy import without_credentials
 from engine.model.errors import PageError
 from engine.pages.documents import is_html, is_text
-from engine.pages.fetch import MAX_LINKS, Fetched, PageOptions
+from engine.pages.fetch import MAX_LINKS, Fetched, PageOptions, Redirect
 from engine.pages.page_facts import RawFacts
 from engine.pages.static_engine import retry_after
 from engine.secrets.value_search import Echoes
@@ -98,6 +98,7 @@ class Extraction(msgspec.Struct, rename="camel"):
     content_type: str
     status: int
     bytes: float
+    transferred: float
     response_ms: float
     render_ms: float
 
@@ -131,6 +132,7 @@ def as_fetched(
         response_ms=round(extraction.response_ms, 1),
         render_ms=round(extraction.render_ms, 1),
         bytes=int(extraction.bytes),
+        transferred_bytes=int(extraction.transferred),
         settled=extraction.settled,
         empty=extraction.empty,
         facts=extraction.facts if html else None,
@@ -262,6 +264,8 @@ class Tab:
         answers = response is not None and response.url == extraction.url.partition("#")[0]
         status = response.status if response and answers else extraction.status
         fetched = as_fetched(extraction, url, status, headers)
+        if response is not None:
+            fetched.redirects = await _redirects(response, extraction.url)
         fetched.dialogs, fetched.cut_off = self._dialogs, self._cut_off
         fetched.windows = max(fetched.windows, self._windows)
         failed = status >= 400
@@ -465,3 +469,19 @@ class Tab:
         with contextlib.suppress(Error, TimeoutError):  # already gone
             async with asyncio.timeout(CLOSE_S):
                 await popup.close()
+
+
+async def _redirects(response: Response, landed: str) -> list[Redirect]:
+    """Return the addresses that led to the first document, and this one if it led on itself."""
+    found: list[Redirect] = []
+    before = response.request.redirected_from
+    with contextlib.suppress(Error, TimeoutError):
+        async with asyncio.timeout(FEEL_S):
+            while before is not None:
+                answer = await before.response()
+                found.append(Redirect(before.url, 0 if answer is None else answer.status))
+                before = before.redirected_from
+    found.reverse()
+    if response.url.partition("#")[0] != landed.partition("#")[0]:
+        found.append(Redirect(response.url, response.status, by_page=True))
+    return found

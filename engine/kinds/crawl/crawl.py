@@ -35,7 +35,7 @@ from engine.pages import fetch
 from engine.pages.documents import is_html, is_text, media_type
 from engine.pages.engine_choice import Loader
 from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, has_words
-from engine.pages.fetch import EngineName, Failure, Fetched, Fetcher
+from engine.pages.fetch import EngineName, Failure, Fetched, Fetcher, Redirect
 from engine.pages.page_facts import page_facts
 from engine.pages.robots import ROBOTS_S, Robots, Rules
 from engine.secrets.given_secrets import Scrub
@@ -71,6 +71,8 @@ def page_record(
         "empty": _is_empty(fetched, found),
         "attempts": visit.attempts if visit.attempts > 1 else 0,
         "earlier_errors": list(visit.earlier),
+        "redirects": [_redirect(one) for one in fetched.redirects],
+        "transferred_bytes": fetched.transferred_bytes,
         "lastmod": visit.lastmod,
         "facts": _facts(fetched, found),
         "links_over_limit": found.links_over,
@@ -83,6 +85,11 @@ def page_record(
     }
     page.update((name, value) for name, value in marks.items() if value)
     return page
+
+
+def _redirect(one: Redirect) -> dict[str, Any]:
+    by = {"by": "page"} if one.by_page else {}
+    return {"url": one.url, "status": one.status, **by}
 
 
 def _facts(fetched: Fetched, found: Extracted) -> dict[str, Any]:
