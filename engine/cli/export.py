@@ -43,7 +43,7 @@ def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool)
         if output in (None, "-"):
             with Interrupts(watch.stop.set), _standard_output() as out:
                 return await engine.exports.to_stream(order, out, watch=watch)
-        with Interrupts(watch.stop.set, remove_staged), _Bar(watch, shown=not as_json).shown():
+        with Interrupts(watch.stop.set, remove_staged), ByteBar(watch, shown=not as_json).shown():
             place = Path(output)
             return await engine.exports.to_file(order, place, force=given["force"], watch=watch)
 
@@ -64,7 +64,7 @@ def _print_outcome(made: Exported) -> None:
         click.echo(display(note), err=True)
 
 
-class _Bar:
+class ByteBar:
     """Progress bar of the read bytes, on a terminal only."""
 
     def __init__(self, watch: ExportProgress, *, shown: bool) -> None:
@@ -78,7 +78,8 @@ class _Bar:
             watch.on_progress = self._show_progress
 
     def _show_progress(self, rows: int, done: int, total: int) -> None:
-        self._bars.update(self._bar, completed=done, total=total, rows=say("export.so_far", n=rows))
+        said = say("export.so_far", n=rows) if rows else ""
+        self._bars.update(self._bar, completed=done, total=total, rows=said)
 
     def shown(self) -> AbstractContextManager[object]:
         """Return the bar as a context; a bar that was not started would print an empty line."""

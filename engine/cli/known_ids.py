@@ -38,6 +38,7 @@ MOST_DESCRIBED: Final = 200  # tasks whose state is read for a completion: some 
 
 # A shorter prefix is more likely a slip than an id.
 _PREFIX: Final = re.compile(r"[0-9a-f][0-9a-f-]{3,35}", re.ASCII)
+BARE: Final = "bare_"  # begins the name of an option that is also given as an argument
 _TOO_SHORT: Final = re.compile(r"[0-9a-f]{1,3}", re.ASCII)
 _HEX16: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
@@ -152,7 +153,7 @@ def complete_param(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete ids, kinds, states and conditions of a query; other parameters have nothing."""
-    name = param.name or ""
+    name = (param.name or "").removeprefix(BARE)
     command = " ".join(ctx.command_path.split()[1:])
     stores = _stores(name, command)
     if stores:
@@ -161,6 +162,10 @@ def complete_param(
         from engine.export.exporter import FORMATS  # imports the writers of each
 
         return _plain(FORMATS, incomplete)
+    if name == "report":
+        from engine.results.site_audit import REPORT_NAMES
+
+        return _plain(REPORT_NAMES, incomplete)
     if name == "kind":
         return _plain((*_kinds(), ENVELOPE), incomplete)
     if name == "status" and command in ("list", "prune"):

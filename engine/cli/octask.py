@@ -62,6 +62,11 @@ COMMANDS: Final = {
 }
 # Name of a verb, or of a group of verbs -> the modules of its verbs and of their output, and help.
 VERBS: Final = {
+    "audit": (
+        "result_verbs",
+        "audit",
+        "Report about the pages of a crawl: broken links, redirects, duplicates, titles and more.",
+    ),
     "cancel": ("task_verbs", "cancel", "Ask tasks to stop; what they have finished is kept."),
     "complete": (
         "contract_verbs",

@@ -5,17 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from engine.cli.command_groups import Group
-from engine.cli.known_ids import complete_param, whole_ids
+from engine.cli.known_ids import BARE, complete_param, whole_ids
 from engine.cli.options import Moment, Number, place_options
 from engine.model.errors import EngineError
 from engine.verbs.model import Param, Verb, checked
-
-_BARE: Final = "bare_"
 
 
 def verb_command(name: str, verbs: ModuleType, output: str, help_: str) -> click.Command:
@@ -93,12 +91,17 @@ def _param(param: Param) -> click.Parameter:
 
 def _bare(param: Param) -> click.Parameter:
     """Build the positional form of an option, as in `task-run start GOAL`."""
-    return click.Argument([_BARE + param.name], required=False, metavar=f"[{param.name.upper()}]")
+    return click.Argument(
+        [BARE + param.name],
+        required=False,
+        metavar=f"[{param.name.upper()}]",
+        shell_complete=complete_param,
+    )
 
 
 def _named(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
     for name in (param.name for param in verb.params if param.bare):
-        bare = given.pop(_BARE + name)
+        bare = given.pop(BARE + name)
         if bare is not None and given[name] is not None:
             raise click.UsageError(f"The {name} was given twice: {bare!r} and --{name}.")
         given[name] = given[name] if bare is None else bare

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -32,6 +33,7 @@ from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord, Unreadable
 from engine.results.action_words import action_words
 from engine.results.findings import Findings
+from engine.results.site_audit import REPORT_OF, AuditStopped, Report, audit, known_report
 
 
 def columns_for(kind: str, rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
@@ -99,12 +101,16 @@ _OTHER_WIDTH: Final = 30
 
 
 class Order(msgspec.Struct, frozen=True):
-    """Request for an export: a task, a format, and columns (none: all)."""
+    """Request for an export: a task, a format, and columns (none: all).
+
+    `report`: a report about the pages of a crawl (`site_audit.REPORT_NAMES`) instead of its pages.
+    """
 
     task_id: str
     format: str
     columns: tuple[str, ...] = ()
     bom: bool = False
+    report: str = ""
 
 
 @dataclass(slots=True)
@@ -187,14 +193,17 @@ class _Export:
         if not self._findings.place:
             raise _nothing_error(record)
         self._tally = Tally()
+        self._report = self._audited(ledger) if order.report else None
         self._columns = self._chosen(kind)
 
     def write(self, out: BinaryIO) -> None:
+        """Write all rows. Raises ExportStopped, ResultDamaged."""
         write = table.write_csv_with_bom if self._order.bom else self._format.write
-        whole = self._format.whole and not self._order.columns
-        columns, key = self._columns, self._findings.key
+        whole = self._format.whole and not self._order.columns and self._report is None
+        key = self._findings.key if self._report is None else self._report.name
+        rows = self._rows() if self._report is None else self._report_rows(self._report)
         try:
-            write(out, Table(self._about, key, columns, self._rows(), whole, self._tally))
+            write(out, Table(self._about, key, self._columns, rows, whole, self._tally))
         except Damaged as error:
             raise self._damaged(error) from error
 
@@ -209,7 +218,30 @@ class _Export:
             notes=self._tally.notes(),
         )
 
+    def _audited(self, ledger: LedgerReader) -> Report:
+        """Compute the report, which takes two passes over the pages."""
+        name = known_report(self._order.report)
+
+        tell = partial(self._watch.on_progress, 0)
+        try:
+            return audit(ledger, self._order.task_id, self._watch.stop, tell).report(name)
+        except AuditStopped as stopped:
+            raise ExportStopped(rows=0) from stopped
+
+    def _report_rows(self, report: Report) -> Iterator[Row]:
+        task = {"task_id": self._about.task_id, "task_status": self._about.status}
+        for record in report.records():
+            yield redact.value(record) | task
+            self._tally.rows += 1
+
     def _chosen(self, kind: str) -> tuple[Column, ...]:
+        if self._report is not None:
+            found = tuple(
+                Column(one.name, one.width) for one in REPORT_OF[self._report.name].columns
+            )
+            if self._order.columns:
+                return chosen(found, self._order.columns)
+            return found + tuple(map(Column, TASK_COLUMNS)) * self._format.task_columns
         if self._format.whole and not self._order.columns:
             return ()
         try:

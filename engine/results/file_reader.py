@@ -36,6 +36,7 @@ from engine.results.json_tree import (
     members,
     unescaped,
 )
+from engine.results.site_audit import Audit, audit
 from engine.results.units import (
     Difference,
     Differences,
@@ -219,6 +220,14 @@ class TaskFileReader:
             for task_id, unit in zip((before, after), one.units, strict=True)
         ]
         return await asyncio.to_thread(changed_lines, *map(text_of_unit, rows))
+
+    @routed()
+    async def audit(self, task_id: str, on_progress: OnProgress = lambda *_: None) -> Audit:
+        """Compute the reports about a crawl's pages; see `site_audit.audit` for errors.
+
+        `on_progress` is called on the thread with the bytes read and the bytes in total.
+        """
+        return await _stopping(lambda stop: audit(self._reader(), task_id, stop, on_progress))
 
     @routed()
     async def files(self, task_id: str) -> tuple[FileFacts, ...]:

@@ -31,6 +31,59 @@ SCHEDULES: Final[dict[str, str]] = {
     "changes.spoken": "{added} added, {removed} removed, {changed} changed",
 }
 
+# Reports about the pages of a crawl: titles, what they list, and their columns.
+
+AUDIT: Final[dict[str, str]] = {
+    "audit.broken_links": "Broken links",
+    "audit.broken_links.about": "Pages that could not be read, with each page that links to them.",
+    "audit.redirects": "Redirects",
+    "audit.redirects.about": "Addresses that lead to another one.",
+    "audit.duplicates": "Duplicate content",
+    "audit.duplicates.about": "Pages with the words of an earlier one, or 90 % of them and more.",
+    "audit.titles": "Titles",
+    "audit.titles.about": "Pages without a title, and pages that share one.",
+    "audit.descriptions": "Descriptions",
+    "audit.descriptions.about": "Pages without a meta description, and pages that share one.",
+    "audit.slow": "Slow pages",
+    "audit.slow.about": "A response after 1 s or more, or 3 s and more until the page was read.",
+    "audit.large": "Large pages",
+    "audit.large.about": "Documents of 1 MiB and more.",
+    "audit.orphans": "Orphan pages",
+    "audit.orphans.about": "Addresses of the sitemap or list that no page of the crawl links to.",
+    "audit.links_in": "Incoming links",
+    "audit.links_in.about": "How many pages link to each page, the fewest first.",
+    "audit.column.target": "Broken address",
+    "audit.column.problem": "Problem",
+    "audit.column.page": "Page",
+    "audit.column.text": "Link text",
+    "audit.column.address": "Address",
+    "audit.column.code": "Status",
+    "audit.column.final": "Leads to",
+    "audit.column.final_code": "Its status",
+    "audit.column.hops": "Redirects",
+    "audit.column.linked_from": "Linked from",
+    "audit.column.same_as": "Same as",
+    "audit.column.similarity_percent": "Equal, %",
+    "audit.column.title": "Title",
+    "audit.column.description": "Description",
+    "audit.column.response_ms": "Response, ms",
+    "audit.column.load_ms": "Load, ms",
+    "audit.column.bytes": "Bytes",
+    "audit.column.transferred_bytes": "Sent, bytes",
+    "audit.column.links_out": "Links",
+    "audit.column.depth": "Depth",
+    "audit.problem.missing": "missing",
+    "audit.problem.duplicate": "duplicate",
+    "audit.pages.one": "1 page",
+    "audit.pages": "{count} pages",
+    "audit.part": "The crawl has not ended COMPLETED: these are reports about a part of the site.",
+    "audit.without_links": "{count} pages have no stored links (keep_links: false): links from"
+    " them are missing here.",
+    "audit.without_facts": "{count} pages are from an older crawl and have no descriptions.",
+    "audit.beyond": "The first {shown} of {count} rows.",
+    "audit.none": "Nothing to report.",
+}
+
 # Messages about one task: fields, budgets, events, exports and disk.
 
 DETAILS: Final[dict[str, str]] = {
@@ -495,6 +548,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "subject.program": "program",
     "subject.libraries": "libraries",
     "subject.log": "log",
+    **AUDIT,
     **DETAILS,
     **SCHEDULES,
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.export.exporter import FORMATS, Order
 from engine.export.recordings import FORMATS as RECORDING_FORMATS
 from engine.model.errors import InvalidArguments, Problem
+from engine.results.site_audit import REPORT_NAMES, known_report
 from engine.service.pruning import Preview, Pruned, rules_of
 from engine.verbs.model import Param, Verb
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from engine.service.engine import Engine
 
 _FORMATS = ", ".join(FORMATS)
+_REPORTS = ", ".join(REPORT_NAMES)
 
 
 def order_of(given: Mapping[str, Any]) -> Order:
@@ -35,6 +37,7 @@ def order_of(given: Mapping[str, Any]) -> Order:
         format=form.lower(),
         columns=tuple(name for name in names if name),
         bom=given["bom"],
+        report=known_report(given["report"]) if given["report"] else "",
     )
 
 
@@ -44,6 +47,24 @@ async def _export(engine: Engine, given: Mapping[str, Any]) -> Any:
         message = "needs the name of a file, such as pages.csv"
         raise InvalidArguments((Problem("output", "missing", message),))
     return await engine.exports.to_file(order, Path(given["output"]), force=given["force"])
+
+
+def check_audit(given: Mapping[str, Any]) -> None:
+    """Find the mistakes in an audit's arguments before the pages are read.
+
+    Raises:
+        InvalidArguments: there is no such report, or none to check.
+    """
+    if given["report"]:
+        known_report(given["report"])
+    elif given["check"]:
+        message = "needs the name of a report"
+        raise InvalidArguments((Problem("check", "not_allowed", message),))
+
+
+async def _audit(engine: Engine, given: Mapping[str, Any]) -> Any:
+    check_audit(given)
+    return await engine.reading.audit(given["task_id"])
 
 
 async def prune(
@@ -82,10 +103,22 @@ VERBS: tuple[Verb, ...] = (
             Param("format", f"one of {_FORMATS} (or what the file's name ends in)"),
             Param("output", "the file to write; - or nothing: standard output", "path", short="o"),
             Param("columns", "only these columns, with commas between (repeatable)", "many"),
+            Param("report", f"instead of the pages of a crawl a report: {_REPORTS}"),
             Param("bom", "begin a csv with a byte-order mark, for Excel", "flag", default=False),
             Param("force", "replace the file if it is there", "flag", default=False),
         ),
         _export,
+        faces=("cli",),
+    ),
+    Verb(
+        "audit",
+        "Report about the pages of a crawl: broken links, redirects, duplicates, titles and more.",
+        (
+            Param("task_id", "the crawl's id: 16 hex digits", positional=True, required=True),
+            Param("report", f"one of {_REPORTS}; without it, how much each has", bare=True),
+            Param("check", "exit with 1 if the report has rows", "flag", default=False),
+        ),
+        _audit,
         faces=("cli",),
     ),
     Verb(

@@ -20,10 +20,15 @@ _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 
 
 def streamed(
-    ledger: LedgerReader, task_id: str, form: str, *columns: str, bom: bool = False
+    ledger: LedgerReader,
+    task_id: str,
+    form: str,
+    *columns: str,
+    bom: bool = False,
+    report: str = "",
 ) -> str:
     out = io.BytesIO()
-    export_stream(ledger, Order(task_id, form, columns, bom), out, ExportProgress())
+    export_stream(ledger, Order(task_id, form, columns, bom, report), out, ExportProgress())
     return out.getvalue().decode()
 
 

@@ -1,0 +1,589 @@
+"""Reports about the pages of a crawl from what it stored: broken links, redirects, duplicates.
+
+Two passes over the units, in the memory of one number or short text for each page and link target:
+the first collects what each page is, the second who links to whom. An audit of a running crawl is
+one of the pages so far. Cells come from stored, redacted records and are safe to show as text only.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import chain
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from engine.ledger.json_stream import Damaged
+from engine.ledger.reader import LedgerReader
+from engine.model.addresses import address_of
+from engine.model.display import display
+from engine.model.errors import EngineError, InvalidArguments, Problem, TaskUnreadable
+from engine.model.kind_traits import traits_of
+from engine.model.records import TaskRecord, Unreadable
+from engine.results.findings import Findings
+
+SLOW_RESPONSE_MS: Final = 1_000  # from the request to the headers
+SLOW_LOAD_MS: Final = 3_000  # and until the page is read
+LARGE_BYTES: Final = 1024 * 1024  # of the document
+SIMILAR: Final = 0.9  # share of common word triples from which pages are near-duplicates
+MOST_ROWS: Final = 200_000  # of one report
+PROGRESS_S: Final = 0.1  # between two reports of progress
+_MOST_TARGETS: Final = 500_000  # link texts whose page is remembered
+_MOST_CHARS: Final = 2_048  # of one cell
+_MIN_WORDS: Final = 20  # of a near-duplicate; shorter pages are alike by chance
+_MOST_WORDS: Final = 10_000  # that are compared
+# Failures of a page by which its address is broken for a visitor too. Others are ours (`blocked`)
+# or the site's wish (robots.txt), or no failure for a visitor (a download, a picture).
+_BROKEN: Final = frozenset(
+    {"http", "timeout", "dns", "connection", "network", "protocol", "tls", "certificate"}
+    | {"redirects"}
+)
+
+Cell = str | int | float | None
+
+
+class ReportColumn(NamedTuple):
+    """Column of a report; `width` in characters. Its title is the message `audit.column.<name>`."""
+
+    name: str
+    width: int
+    is_number: bool = False
+
+
+class ReportKind(NamedTuple):
+    """A report: its title is the message `audit.<name>`, its meaning `audit.<name>.about`."""
+
+    name: str
+    columns: tuple[ReportColumn, ...]
+
+
+_PAGE = ReportColumn("page", 50)
+_PROBLEM = ReportColumn("problem", 16)
+_TITLE = ReportColumn("title", 40)
+_LINKED = ReportColumn("linked_from", 9, is_number=True)
+REPORTS: Final = (
+    ReportKind(
+        "broken_links",
+        (ReportColumn("target", 50), _PROBLEM, _PAGE, ReportColumn("text", 30)),
+    ),
+    ReportKind(
+        "redirects",
+        (
+            ReportColumn("address", 50),
+            ReportColumn("code", 8, is_number=True),
+            ReportColumn("final", 50),
+            ReportColumn("final_code", 8, is_number=True),
+            ReportColumn("hops", 6, is_number=True),
+            _LINKED,
+        ),
+    ),
+    ReportKind(
+        "duplicates",
+        (_PAGE, ReportColumn("same_as", 50), ReportColumn("similarity_percent", 9, True), _TITLE),
+    ),
+    ReportKind("titles", (_PROBLEM, _TITLE, _PAGE)),
+    ReportKind("descriptions", (_PROBLEM, ReportColumn("description", 50), _PAGE)),
+    ReportKind(
+        "slow",
+        (_PAGE, ReportColumn("response_ms", 10, True), ReportColumn("load_ms", 10, True), _TITLE),
+    ),
+    ReportKind(
+        "large",
+        (_PAGE, ReportColumn("bytes", 10, True), ReportColumn("transferred_bytes", 10, True)),
+    ),
+    ReportKind("orphans", (_PAGE, _TITLE)),
+    ReportKind(
+        "links_in",
+        (_PAGE, _LINKED, ReportColumn("links_out", 9, True), ReportColumn("depth", 6, True)),
+    ),
+)
+REPORT_NAMES: Final = tuple(one.name for one in REPORTS)
+REPORT_OF: Final[Mapping[str, ReportKind]] = {one.name: one for one in REPORTS}
+
+
+class NoPagesToAudit(EngineError):
+    """The task is no crawl, or has stored no page."""
+
+    code = "no_pages_to_audit"
+    title = "No pages to audit"
+    sentence = "Task {task_id} has no pages of a site to report about."
+    advice_text = "Reports are for crawls and sitemap crawls that have stored a page."
+
+
+class AuditStopped(Exception):
+    """The caller stopped the audit."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Rows of one report in its order; `beyond` counts those above the limit."""
+
+    name: str
+    rows: list[tuple[Cell, ...]]
+    beyond: int = 0
+
+    @property
+    def total(self) -> int:
+        return len(self.rows) + self.beyond
+
+    def records(self) -> Iterator[dict[str, Cell]]:
+        """Yield each row by the names of its columns."""
+        names = [column.name for column in REPORT_OF[self.name].columns]
+        for row in self.rows:
+            yield dict(zip(names, row, strict=True))
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """All reports of one crawl.
+
+    `pages` were read, of which `without_links` have no stored links and `without_facts` no facts,
+    as older crawls: reports on these lack them. `is_whole` tells that the crawl has ended
+    COMPLETED.
+    """
+
+    task_id: str
+    status: str
+    pages: int
+    without_links: int
+    without_facts: int
+    is_whole: bool
+    reports: list[Report]
+
+    def report(self, name: str) -> Report:
+        """Return the report of this name, which is one of `REPORT_NAMES`."""
+        return next(one for one in self.reports if one.name == name)
+
+
+OnProgress = Callable[[int, int], None]  # bytes read of both passes, and bytes in total
+
+
+def known_report(name: str) -> str:
+    """Return the name if there is such a report; `-` may stand for `_`.
+
+    Raises:
+        InvalidArguments: it names the reports that there are.
+    """
+    found = name.replace("-", "_").casefold()
+    if found not in REPORT_OF:
+        message = f"'{display(name, 40)}' is no report (there are: {', '.join(REPORT_NAMES)})"
+        raise InvalidArguments((Problem("report", "unknown_report", message),))
+    return found
+
+
+def audit(
+    ledger: LedgerReader,
+    task_id: str,
+    stop: threading.Event,
+    on_progress: OnProgress = lambda *_: None,
+) -> Audit:
+    """Compute every report of a crawl.
+
+    Raises:
+        NotATaskId, TaskNotFound, TaskUnreadable: there is nothing to read.
+        NoPagesToAudit: it is no crawl, or has stored no page.
+        AuditStopped: `stop` was set.
+    """
+    record = ledger.read(task_id)
+    if isinstance(record, Unreadable):
+        raise TaskUnreadable(task_id=record.task_id, reason=record.reason, path=record.path)
+    if not traits_of(record.kind).crawls:
+        raise NoPagesToAudit(task_id=task_id)
+    findings = Findings(ledger, task_id, record.kind)
+    rows = _watched_rows(findings, stop, on_progress)
+    site = _Site()
+    try:
+        for row in rows(0):
+            site.add(row)
+        if not site.urls:
+            raise NoPagesToAudit(task_id=task_id)
+        for number, row in enumerate(rows(findings.size)):
+            site.add_links(number, row)
+    except Damaged as error:
+        reason = f"{findings.place}: {error}"
+        raise TaskUnreadable(task_id=task_id, reason=reason, path=findings.place) from error
+    on_progress(2 * findings.size, 2 * findings.size)
+    return _audit(task_id, record, site)
+
+
+def _watched_rows(
+    findings: Findings, stop: threading.Event, on_progress: OnProgress
+) -> Callable[[int], Iterator[dict[str, Any]]]:
+    """Return the reader of all units, which is called with the bytes that were read before."""
+
+    def rows(before: int) -> Iterator[dict[str, Any]]:
+        told_s = 0.0
+        for row in findings.rows():
+            if stop.is_set():
+                raise AuditStopped
+            if (now_s := time.monotonic()) - told_s > PROGRESS_S:
+                told_s = now_s
+                on_progress(before + findings.done, 2 * findings.size)
+            yield row
+
+    return rows
+
+
+def _audit(task_id: str, record: TaskRecord, site: _Site) -> Audit:
+    made = {
+        "broken_links": site.broken_links(),
+        "redirects": site.redirects(),
+        "duplicates": site.duplicates(),
+        "titles": site.named_alike(site.titles),
+        "descriptions": site.named_alike(site.descriptions, only=site.has_facts),
+        "slow": site.slow(),
+        "large": site.large(),
+        "orphans": site.orphans(),
+        "links_in": site.links_in(),
+    }
+    reports = []
+    for name in REPORT_NAMES:
+        rows = list(made[name])
+        reports.append(Report(name, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS)))
+    return Audit(
+        task_id=task_id,
+        status=record.status,
+        pages=len(site.urls),
+        without_links=site.without_links,
+        without_facts=sum(
+            html and not facts for html, facts in zip(site.is_page, site.has_facts, strict=True)
+        ),
+        is_whole=record.status == "COMPLETED",
+        reports=reports,
+    )
+
+
+class _Site:
+    """What the pages of a crawl are, one entry for each page by its number."""
+
+    def __init__(self) -> None:
+        self.urls: list[str] = []
+        self.finals: list[str] = []
+        self.codes: list[int | None] = []
+        self.titles: list[str] = []
+        self.descriptions: list[str] = []
+        self.problems: list[str] = []  # why the address is broken; empty: it is not
+        self.is_page = bytearray()  # HTML that was answered, and is no copy by its own word
+        self.has_facts = bytearray()
+        self.depths: list[int | None] = []
+        self.links_out: list[int | None] = []
+        self.response_ms: list[float] = []
+        self.load_ms: list[float] = []
+        self.sizes: list[int] = []
+        self.sent: list[int | None] = []
+        self.chains: dict[int, tuple[int | None, int]] = {}  # first status, hops
+        self.without_links = 0
+        self._number_of: dict[str, int] = {}  # by the key of an address
+        self._landed: dict[str, int] = {}
+        self._linked = Counter[int]()  # pages that link to a page, by whichever address
+        self._linked_as_asked = Counter[int]()  # to the address before its redirects
+        self._broken: list[tuple[int, int, str]] = []  # target, page that holds it, text
+        self._targets: dict[str, tuple[int, bool] | None] = {}
+        self._alike = _Alike()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Take one unit in the first pass. One without an address has empty entries."""
+        number = len(self.urls)
+        url = _text(row.get("url"))
+        final = _text(row.get("final_url")) or url
+        code, facts = _whole(row.get("status")), row.get("facts")
+        failed = row.get("error") is not None
+        has_facts = isinstance(facts, dict)
+        facts = facts if isinstance(facts, dict) else {}
+        self.urls.append(url)
+        self.finals.append(final)
+        self.codes.append(code)
+        self.titles.append(_text(row.get("title")))
+        self.descriptions.append(_text(facts.get("description")))
+        self.problems.append(_problem(row) if failed else "")
+        self.depths.append(_whole(row.get("depth")))
+        self.links_out.append(None if failed else _whole(row.get("links_found")))
+        response_ms, render_ms = _real(row.get("response_ms")), _real(row.get("render_ms"))
+        self.response_ms.append(response_ms)
+        self.load_ms.append(response_ms + render_ms)
+        self.sizes.append(_whole(row.get("bytes")) or 0)
+        self.sent.append(_whole(row.get("transferred_bytes")))
+        hops = row.get("redirects")
+        if isinstance(hops, list) and hops:
+            first = hops[0].get("status") if isinstance(hops[0], dict) else None
+            self.chains[number] = (_whole(first), len(hops))
+        elif _key(final) != _key(url):
+            self.chains[number] = (None, 1)
+        key, landed = _key(url), _key(final)
+        self._number_of.setdefault(key, number)
+        is_first = self._landed.setdefault(landed, number) == number
+        canonical = _text(facts.get("canonical"))
+        own = not canonical or _key(canonical) in (landed, key)
+        html = bool(url) and not failed
+        self.has_facts.append(has_facts)
+        self.is_page.append(html and is_first and own and _is_html(row, has_facts))
+        if self.is_page[number]:
+            self._alike.add(number, row.get("content"))
+
+    def add_links(self, number: int, row: Mapping[str, Any]) -> None:
+        """Take one unit in the second pass, in the same order."""
+        if number >= len(self.urls):
+            return  # the crawl goes on
+        if self.is_page[number]:
+            self._alike.check(number, row.get("content"))
+        if row.get("error") is not None:
+            return
+        links = row.get("links")
+        if not isinstance(links, list):
+            self.without_links += bool(self.links_out[number])
+            return
+        seen: set[int] = set()
+        for link in links:
+            href = link.get("href") if isinstance(link, dict) else None
+            found = self._target(href) if isinstance(href, str) else None
+            if found is None:
+                continue
+            target, is_asked = found
+            if self.problems[target]:
+                self._broken.append((target, number, _text(link.get("text"))))
+            if target == number or target in seen:
+                continue
+            seen.add(target)
+            self._linked[target] += 1
+            self._linked_as_asked[target] += is_asked
+
+    def _target(self, href: str) -> tuple[int, bool] | None:
+        """Return the page of a link, and whether it is linked by the address that was asked for."""
+        if href not in self._targets:
+            if len(self._targets) >= _MOST_TARGETS:
+                self._targets.clear()
+            self._targets[href] = self._found(href)
+        return self._targets[href]
+
+    def _found(self, href: str) -> tuple[int, bool] | None:
+        key = _key(href)
+        # Without routes, a crawl takes an address and its routes for one page.
+        for one in (key, key.partition("#")[0]):
+            if (number := self._number_of.get(one)) is not None:
+                return number, True
+            if (number := self._landed.get(one)) is not None:
+                return number, False
+        return None
+
+    def broken_links(self) -> Iterator[tuple[Cell, ...]]:
+        """Yield the links to pages that failed, by target; a page that nobody links to alone."""
+        linked = set()
+        for target, number, text in sorted(self._broken, key=lambda one: one[:2]):
+            linked.add(target)
+            yield self.urls[target], self.problems[target], self.finals[number], text
+        for number, problem in enumerate(self.problems):
+            if problem and number not in linked:
+                yield self.urls[number], problem, None, None
+
+    def redirects(self) -> Iterator[tuple[Cell, ...]]:
+        """Yield the addresses that lead to another one, and how many pages link to them."""
+        for number, (code, hops) in self.chains.items():
+            linked = self._linked_as_asked[number]
+            yield self.urls[number], code, self.finals[number], self.codes[number], hops, linked
+
+    def duplicates(self) -> Iterator[tuple[Cell, ...]]:
+        """Yield the pages with the content of an earlier one, in groups of the first."""
+        for first, number, share in sorted(self._alike.found):
+            percent = int(share * 100)
+            yield self.finals[number], self.finals[first], percent, self.titles[number] or None
+
+    def named_alike(
+        self, names: Sequence[str], only: Sequence[int] | None = None
+    ) -> Iterator[tuple[Cell, ...]]:
+        """Yield the pages without such a text, then those that share one."""
+        pages = [
+            number
+            for number, is_page in enumerate(self.is_page)
+            if is_page and (only is None or only[number])
+        ]
+        groups: dict[str, list[int]] = {}
+        for number in pages:
+            groups.setdefault(" ".join(names[number].casefold().split()), []).append(number)
+        for number in groups.pop("", ()):
+            yield "missing", None, self.finals[number]
+        for group in groups.values():
+            for number in group if len(group) > 1 else ():
+                yield "duplicate", names[number], self.finals[number]
+
+    def slow(self) -> Iterator[tuple[Cell, ...]]:
+        """Yield the slow pages, the slowest first."""
+        slow = [
+            number
+            for number, (response_ms, load_ms) in enumerate(
+                zip(self.response_ms, self.load_ms, strict=True)
+            )
+            if response_ms >= SLOW_RESPONSE_MS or load_ms >= SLOW_LOAD_MS
+        ]
+        for number in sorted(slow, key=lambda one: -self.load_ms[one]):
+            times = (round(self.response_ms[number], 1), round(self.load_ms[number], 1))
+            yield self.urls[number], *times, self.titles[number] or None
+
+    def large(self) -> Iterator[tuple[Cell, ...]]:
+        """Yield the large documents, the largest first."""
+        large = [number for number, size in enumerate(self.sizes) if size >= LARGE_BYTES]
+        for number in sorted(large, key=lambda one: -self.sizes[one]):
+            yield self.finals[number], self.sizes[number], self.sent[number]
+
+    def orphans(self) -> Iterator[tuple[Cell, ...]]:
+        """Yield the start addresses that no page links to, if the crawl had several."""
+        starts = [number for number, depth in enumerate(self.depths) if depth == 0]
+        for number in starts if len(starts) > 1 else ():
+            if self.is_page[number] and not self._linked[number]:
+                yield self.finals[number], self.titles[number] or None
+
+    def links_in(self) -> Iterator[tuple[Cell, ...]]:
+        """Yield each page with the number of pages that link to it, the fewest first."""
+        pages = [number for number, is_page in enumerate(self.is_page) if is_page]
+        for number in sorted(pages, key=self._linked.__getitem__):
+            linked = self._linked[number]
+            yield self.finals[number], linked, self.links_out[number], self.depths[number]
+
+
+# Near-duplicates. A page is compared with the first page of each group only, so that a site of
+# equal pages costs no more than another one. A fingerprint of 128 bits finds the candidate: one bit
+# of the smallest hash in each of 128 classes of word triples (one-permutation MinHash), so that the
+# share of equal bits grows with the share of common triples. The second pass compares the triples.
+
+_BITS: Final = 128
+_BAND_BITS: Final = 16
+_MOST_OTHER_BITS: Final = 14  # pages with 90 % in common differ in 6.4 of 128 bits on average
+
+
+class _Alike:
+    """Groups of pages with equal or similar content."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, int, float]] = []  # first page, page, share of common triples
+        self._by_hash: dict[bytes, int] = {}
+        self._bands: dict[tuple[int, int], list[int]] = {}
+        self._prints: dict[int, int] = {}
+        self._first_of: dict[int, int] = {}
+        self._firsts: set[int] = set()
+        self._triples: dict[int, array[int]] = {}
+
+    def add(self, number: int, content: object) -> None:
+        """Compare a page with the earlier ones."""
+        words = _words(content)
+        if not words:
+            return
+        digest = blake2b(b" ".join(words), digest_size=16).digest()
+        first = self._by_hash.setdefault(digest, number)
+        if first != number:
+            self.found.append((first, number, 1.0))
+            return
+        if len(words) < _MIN_WORDS:
+            return
+        found = _print_of(_triples(words))
+        near = min(self._candidates(found), default=None)
+        if near is not None:
+            self._first_of[number] = near[1]
+            self._firsts.add(near[1])
+            return
+        self._prints[number] = found
+        for band in _bands(found):
+            self._bands.setdefault(band, []).append(number)
+
+    def check(self, number: int, content: object) -> None:
+        """Compare the words of a page with those of its candidate, which comes before it."""
+        if number in self._firsts:
+            self._triples[number] = array("I", _triples(_words(content)))
+        first = self._first_of.get(number)
+        if first is None or first not in self._triples:
+            return
+        these, those = set(_triples(_words(content))), set(self._triples[first])
+        share = len(these & those) / max(1, len(these | those))
+        if share >= SIMILAR:
+            self.found.append((first, number, share))
+
+    def _candidates(self, found: int) -> Iterator[tuple[int, int]]:
+        """Yield the number of other bits, and the page, of the pages with a band in common."""
+        near = chain.from_iterable(self._bands.get(band, ()) for band in _bands(found))
+        for number in set(near):
+            other = (found ^ self._prints[number]).bit_count()
+            if other <= _MOST_OTHER_BITS:
+                yield other, number
+
+
+def _words(content: object) -> list[bytes]:
+    """Return the words of a page's content; of `structured`, those of its blocks."""
+    if isinstance(content, str):
+        text = content
+    elif isinstance(content, dict):
+        text = " ".join(_texts(content.get("blocks")))
+    else:
+        return []
+    return text.encode("utf-8", "replace").split()
+
+
+def _texts(value: object, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < 8 and isinstance(value, list):
+        for one in value:
+            yield from _texts(one, depth + 1)
+    elif depth < 8 and isinstance(value, dict):
+        for name, one in value.items():
+            if name != "type":
+                yield from _texts(one, depth + 1)
+
+
+def _triples(words: Sequence[bytes]) -> list[int]:
+    """Return hashes of three words in a row, each once."""
+    words = words[:_MOST_WORDS]
+    ones = map(crc32, words)
+    twos = map(crc32, words[1:], ones)
+    return list(dict.fromkeys(map(crc32, words[2:], twos)))
+
+
+def _print_of(triples: Sequence[int]) -> int:
+    """Return the fingerprint; an empty class has the bit of the next one that is not."""
+    least = {one % _BITS: one for one in sorted(triples, reverse=True)}
+    found, bit = 0, 0
+    for at in (*range(_BITS - 1, -1, -1), *range(_BITS - 1, -1, -1)):
+        one = least.get(at)
+        bit = bit if one is None else one // _BITS & 1
+        found = (found & ~(1 << at)) | (bit << at)
+    return found
+
+
+def _bands(found: int) -> Iterator[tuple[int, int]]:
+    for at in range(0, _BITS, _BAND_BITS):
+        yield at, found >> at & (1 << _BAND_BITS) - 1
+
+
+def _key(url: str) -> str:
+    """Return by what two spellings of an address are one; the text itself if it is no address."""
+    address = address_of(url)
+    return url if address is None else address.own.key
+
+
+def _problem(row: Mapping[str, Any]) -> str:
+    """Return why a failed page is broken for a visitor, such as `HTTP 404`; else ""."""
+    error, code = row.get("error"), row.get("error_code")
+    if isinstance(error, Mapping):  # another program's
+        error = error.get("message")
+    said = display(error, 200) if isinstance(error, str) else ""
+    if isinstance(code, str):
+        return (said or code) if code in _BROKEN else ""
+    return said if said.startswith("HTTP ") else ""
+
+
+def _is_html(row: Mapping[str, Any], has_facts: bool) -> bool:
+    """Return whether a page is HTML: older records do not say, but other documents have no link."""
+    return has_facts or bool(row.get("links_found")) or bool(row.get("title"))
+
+
+def _text(value: object) -> str:
+    return value[:_MOST_CHARS] if isinstance(value, str) else ""
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+def _real(value: object) -> float:
+    return float(value) if type(value) in (int, float) and abs(value) < 1e15 else 0.0  # type: ignore[arg-type]
