@@ -77,9 +77,9 @@ AUDIT: Final[dict[str, str]] = {
     "audit.pages.one": "1 page",
     "audit.pages": "{count} pages",
     "audit.part": "The crawl has not ended COMPLETED: these are reports about a part of the site.",
-    "audit.without_links": "{count} pages have no stored links (keep_links: false): links from"
-    " them are missing here.",
-    "audit.without_facts": "{count} pages are from an older crawl and have no descriptions.",
+    "audit.without_links": "Pages without stored links (keep_links: false): {count}."
+    " What they link to is not known.",
+    "audit.without_facts": "Pages of an older crawl, which stored no descriptions: {count}.",
     "audit.beyond": "The first {shown} of {count} rows.",
     "audit.none": "Nothing to report.",
 }

@@ -48,12 +48,13 @@ ENDINGS = {**{name: f".{name}" for name in (*FORMATS, "zip")}, **RECORDING_ENDIN
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Contents of an export: results with a unit filter `keep`, or the list (`as_list`)."""
+    """Contents of an export: results with a unit filter `keep`, a report, or the list."""
 
     views: tuple[TaskView, ...]
     words: str
     as_list: bool = False
     keep: Keep | None = None
+    report: str = ""  # about the pages of a crawl, instead of them
 
 
 class Refused(NamedTuple):
@@ -127,8 +128,12 @@ class Job(QObject):
         self, engine: Engine, wanted: Wanted, form: str, folder: Path | None
     ) -> None:
         for view in wanted.views:
-            place = self._outcome.place if folder is None else folder / file_name(view, form)
-            order = Order(view.task_id, form, bom=form == "csv")
+            place = (
+                self._outcome.place
+                if folder is None
+                else folder / file_name(view, form, wanted.report)
+            )
+            order = Order(view.task_id, form, bom=form == "csv", report=wanted.report)
             watch = self._watch(wanted.keep)
             try:
                 if form in RECORDING_ENDINGS:
@@ -164,7 +169,7 @@ class Job(QObject):
         return ExportProgress(lambda _, done, size: self._told.emit(done / max(1, size)), keep)
 
 
-def file_name(view: TaskView, form: str) -> str:
+def file_name(view: TaskView, form: str, report: str = "") -> str:
     """Return a portable file name: kind, host, date (UTC) and id; copies differ by ledger."""
     entry = view.entry
     kind, date = "task", ""
@@ -172,7 +177,8 @@ def file_name(view: TaskView, form: str) -> str:
         kind, date = entry.kind, iso(entry.started_at or entry.created_at)[:10]
     named = (_portable(kind) or "task", _portable(host_of(view)), date, plain_id(view.task_id))
     where = f"-{view.ledger}" if view.ledger else ""
-    return f"{'-'.join(filter(None, named))}{where}{ENDINGS[form]}"
+    about = f"-{report}" if report else ""
+    return f"{'-'.join(filter(None, named))}{where}{about}{ENDINGS[form]}"
 
 
 def _portable(text: str) -> str:
@@ -303,7 +309,7 @@ class ExportDialog(InOrder, QDialog):
             "html": self.tr("HTML report, to read or print"),
             "zip": self.tr("Zip of the task's folder, with its pictures"),
         }
-        if self._wanted.as_list or self._wanted.keep is not None:
+        if self._wanted.as_list or self._wanted.keep is not None or self._wanted.report:
             del words["zip"]
         elif all(map(_is_recording, self._wanted.views)):
             words |= {
@@ -368,7 +374,7 @@ class ExportDialog(InOrder, QDialog):
         form = self.form
         name = f"tasks{ENDINGS[form]}"
         if not self._wanted.as_list:
-            name = file_name(self._wanted.views[0], form)
+            name = file_name(self._wanted.views[0], form, self._wanted.report)
         dialog = QFileDialog(self, self.tr("Export to"), start)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix(ENDINGS[form].removeprefix("."))

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject
 
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.results.units import Unit, UnitFilter
+from engine.text.messages import say
 from gui.commands.exporting import Wanted
 from gui.context.window_context import WindowContext
 from gui.details.panel import is_task
@@ -89,11 +90,14 @@ class Viewing(QObject):
     def _known(self) -> Sequence[Row]:
         return self._ctx.model.all_rows()
 
-    def _export(self, view: TaskView, kept: UnitFilter | None) -> None:
+    def _export(self, view: TaskView, kept: UnitFilter | None, report: str) -> None:
         from gui.commands.exporting import ExportDialog
 
         words = self.tr("Only the rows that are shown") if kept is not None else ""
-        wanted = Wanted((view,), words, keep=kept.wants if kept is not None else None)
+        if report:
+            words = self.tr("The report “{0}”").format(say(f"audit.{report}"))
+        keep = kept.wants if kept is not None else None
+        wanted = Wanted((view,), words, keep=keep, report=report)
         ExportDialog(self._ctx.services, wanted, self._viewer).show()
 
     def _show_folder(self, task_id: str) -> None:

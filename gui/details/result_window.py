@@ -25,6 +25,7 @@ from engine.results.units import Unit, UnitFilter
 from engine.service.feed import Batch
 from engine.text import words
 from gui.context.window_context import Desk
+from gui.details.audit_tab import AuditTab
 from gui.details.details_tab import EDGES
 from gui.details.events import Events
 from gui.details.json_view import JsonView
@@ -92,11 +93,11 @@ _OF_PAGES = ("depth", "response", "render", "size")
 
 
 class ViewerCallbacks(NamedTuple):
-    """Callbacks of the viewer into its main window."""
+    """Callbacks of the viewer into its main window; `export` takes a report's name, "" for none."""
 
     neighbour: Callable[[str, int], TaskView | None]
     known: Callable[[], Sequence[Row]]
-    export: Callable[[TaskView, UnitFilter | None], object]
+    export: Callable[[TaskView, UnitFilter | None, str], object]
     show_folder: Callable[[str], object]
 
 
@@ -152,8 +153,10 @@ class ResultWindow(InOrder, QWidget):
         self.preview, self.source, self.log = Preview(desk), Source(desk), Log(desk)
         self.contract, self.diff = ContractTab(desk), Diff(desk, self._callbacks.known)
         self.tabs.setDocumentMode(True)
+        self.audit = AuditTab(desk)
         for tab, title in (
             (self.pages, self.tr("Pages")),
+            (self.audit, self.tr("Audit")),
             (self.preview, self.tr("Preview")),
             (self.json, self.tr("JSON")),
             (self.source, self.tr("Source")),
@@ -169,9 +172,11 @@ class ResultWindow(InOrder, QWidget):
         self.pages.activated.connect(self._open_unit)
         self.pages.strip.source_wanted.connect(lambda _: self.show_tab(self.source))
         self.pages.counted.connect(self._select_wanted)
+        self.pages.model.modelReset.connect(self._select_wanted)
         self.back.clicked.connect(lambda: self._step(-1))
         self.on.clicked.connect(lambda: self._step(1))
-        self.this_view.triggered.connect(lambda: self._export(self.pages.model.filter))
+        self.audit.page_wanted.connect(self._show_page)
+        self.this_view.triggered.connect(self._export_view)
         self.everything.triggered.connect(lambda: self._export(None))
         self.folder.clicked.connect(lambda: self._callbacks.show_folder(self.task_id))
         self._desk.bridge.batch.connect(self._on_batch)
@@ -251,6 +256,9 @@ class ResultWindow(InOrder, QWidget):
         self._adapt_to_units()
         known = traits_of(getattr(view.entry, "kind", ""))
         steps = not known.crawls
+        if steps and self.tabs.currentWidget() is self.audit:
+            self.show_tab(self.pages)
+        self.tabs.setTabVisible(self.tabs.indexOf(self.audit), known.crawls)
         self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
         self.pages.model.name_columns(known.unit_noun)
         for at, column in enumerate(PAGE_COLUMNS):
@@ -294,9 +302,30 @@ class ResultWindow(InOrder, QWidget):
     def _open_unit(self, unit: Unit) -> None:
         self.show_tab(self.preview if unit.shot else self.source)
 
+    def _show_page(self, address: str) -> None:
+        """Select the page of this address in the list, without the filter that may hide it."""
+        units = self.pages.model.units()
+        found = next((one for one in units if not one.is_cut and one.name == address), None)
+        if found is None:
+            self.pages.search.setText(address)
+        else:
+            self.pages.search.clear()
+            self.pages.chips.clear()
+            self.pages.model.set_filter(frozenset(), "")
+            self._wanted = found.number
+        self.show_tab(self.pages)
+        self._select_wanted()
+
+    def _export_view(self) -> None:
+        """Export the shown report, or the shown pages."""
+        if self._view is not None and self.tabs.currentWidget() is self.audit:
+            self._callbacks.export(self._view, None, self.audit.report_name)
+        else:
+            self._export(self.pages.model.filter)
+
     def _export(self, kept: UnitFilter | None) -> None:
         if self._view is not None:
-            self._callbacks.export(self._view, None if kept and kept.matches_all else kept)
+            self._callbacks.export(self._view, None if kept and kept.matches_all else kept, "")
 
     def _find(self) -> None:
         current = self.tabs.currentWidget()

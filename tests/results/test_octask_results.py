@@ -250,3 +250,56 @@ def test_prune_refuses_what_says_nothing(home, ledger, words, said) -> None:
     done = octask(home, "prune", "--yes", *words)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def broken_site() -> tuple[dict[str, object], dict[str, object]]:
+    """A page with a link, and the page that it leads to, which is not there."""
+    links = [{"href": "http://site.test/9", "text": "\x1b[31mnine"}]
+    gone = page(9, final_url="http://site.test/9", error="HTTP 404", error_code="http")
+    return page(1, final_url="http://site.test/1", links=links), gone
+
+
+def test_an_audit_lists_the_reports_and_the_rows_of_one(home, crawled) -> None:
+    task_id = crawled(*broken_site())
+    done = octask(home, "audit", task_id)
+    lack = "Pages of an older crawl, which stored no descriptions: 1.\n"
+    assert (done.returncode, done.stderr) == (0, lack)
+    assert done.stdout.splitlines()[:2] == ["broken_links\t1", "redirects\t0"]
+    done = octask(home, "audit", task_id, "broken-links")
+    cells = done.stdout.rstrip("\n").split("\t")
+    assert cells[:3] == ["http://site.test/9", "HTTP 404", "http://site.test/1"]
+    assert "\x1b" not in cells[3]
+    told = json.loads(octask(home, "audit", task_id, "broken_links", "--json").stdout)
+    assert (told["count"], told["rows"][0]["page"]) == (1, "http://site.test/1")
+    told = json.loads(octask(home, "audit", task_id, "--json").stdout)
+    assert (told["pages"], told["reports"]["broken_links"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("broken_links", "--check"), 1, ""),
+        (("redirects", "--check"), 0, ""),
+        (("--check",), 2, "check: needs the name of a report"),
+        (("nope",), 2, "'nope' is no report (there are: broken_links, "),
+    ],
+)
+def test_an_audit_tells_scripts_by_its_exit_code(home, crawled, words, code, said) -> None:
+    done = octask(home, "audit", crawled(*broken_site()), *words)
+    assert done.returncode == code
+    assert said in done.stderr
+
+
+def test_what_is_no_crawl_has_no_audit(home, crawled) -> None:
+    done = octask(home, "audit", crawled(page(1), kind="recording"))
+    assert done.returncode == 1
+    assert "has no pages of a site" in done.stderr
+
+
+def test_a_report_can_be_exported(home, crawled, tmp_path) -> None:
+    place = tmp_path / "broken.csv"
+    done = octask(
+        home, "export", crawled(*broken_site()), "--report", "broken-links", "-o", str(place)
+    )
+    assert done.stdout == f"1 row in {place}\n"
+    assert "HTTP 404" in place.read_text("utf-8")

@@ -12,8 +12,10 @@ from engine.budgets import BUDGETS, DOMAINS, NEXT
 from engine.model.kind_traits import TRAITS
 from engine.model.records import ROUTES
 from engine.model.status import Facet, Reason, Standing
+from engine.results.site_audit import REPORTS
 from engine.text.messages import ENGLISH
 from engine.text.words import LEFT_OUT, REMARKS, SITEMAP_LIMITS
+from gui.details.audit_tab import PROBLEMS
 from gui.details.event_model import TITLES
 from gui.details.facts import FIELDS
 from gui.details.panel import TABS
@@ -51,6 +53,9 @@ BUILT = {
     *(f"contract.{state}" for state in CONTRACTS),
     *(f"advice.{advice}" for advice in NEXT.values() if advice),
 }
+BUILT |= {f"audit.{one.name}{more}" for one in REPORTS for more in ("", ".about")}
+BUILT |= {f"audit.column.{column.name}" for one in REPORTS for column in one.columns}
+BUILT |= {f"audit.problem.{problem}" for problem in PROBLEMS}
 BUILT |= {f"details.{key}" for key in ("timeline", *(kind.key for kind in TABS))}
 # Why a body stopped is one word of its result; a table of who ends how would say it twice.
 BUILT |= {one for one in ENGLISH if one.startswith("ended.")}

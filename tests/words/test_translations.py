@@ -26,6 +26,7 @@ SAME = {
         "−",
         "1:1",
         "URL",
+        "Audit",
         "H1",
         "Robots",
         "JSON",
@@ -48,6 +49,7 @@ SAME_MESSAGES = {
         "column.host",
     ),
     *("changes.counted", "details.tab.count"),
+    *(f"audit.column.{name}" for name in ("code", "links_out", "bytes", "problem")),
     *("column.attention", "column.forced.at", "column.phase", "task.unnamed", "error.with_code"),
     *(
         "unit.tabs.one",

@@ -1,0 +1,190 @@
+"""The Audit tab of the result viewer shows the reports about a crawl's pages."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QAbstractItemModelTester, QTest
+from pytestqt.qtbot import QtBot
+
+from engine.results.site_audit import REPORT_OF, REPORTS
+from gui.commands.exporting import ExportDialog
+from gui.details import audit_tab
+from gui.details.audit_tab import AuditTab, ReportModel
+from gui.details.result_window import ResultWindow
+from gui.startup.session import Session
+from tests.gui.result_ledgers import page, put_pages, put_task
+from tests.gui.test_exporting import choose_rows
+from tests.gui.test_result_tabs import settled
+from tests.gui.test_result_viewer import viewer_of
+from tests.gui.windows import opened
+
+NAMES = [one.name for one in REPORTS]
+
+
+def linking(number: int, *to: int, **fields: Any) -> dict[str, Any]:
+    links = [{"href": page(one)["url"], "text": f"<b>to {one}</b>"} for one in to]
+    return page(number, links=links, links_found=len(links), content=f"Text {number}", **fields)
+
+
+def gone(number: int, **fields: Any) -> dict[str, Any]:
+    told = {"status": 404, "error": "HTTP 404", "error_code": "http", "title": "", **fields}
+    return page(number, **told)
+
+
+async def audit_of(session: Session, number: int = 1) -> tuple[ResultWindow, AuditTab]:
+    """The viewer's Audit tab, once it has read the pages."""
+    viewer = await viewer_of(session, number)
+    viewer.show_tab(viewer.audit)
+    await settled(lambda: viewer.audit.report_name)
+    return viewer, viewer.audit
+
+
+def choose(tab: AuditTab, name: str) -> ReportModel:
+    tab.choice.selectRow(NAMES.index(name))
+    assert tab.table is not None
+    model = tab.table.model()
+    assert isinstance(model, ReportModel)
+    return model
+
+
+def cells(model: ReportModel) -> list[list[str]]:
+    return [
+        [model.text_at(row, at) for at in range(model.columnCount())]
+        for row in range(model.rowCount())
+    ]
+
+
+async def test_the_first_report_with_rows_is_shown(home: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1, 2), linking(1, 2), gone(2))
+    async with opened(home) as session:
+        _, tab = await audit_of(session)
+        assert tab.report_name == "broken_links"
+        assert [tab.reports.index(row, 1).data() for row in range(2)] == ["2", "0"]
+        url = page(2)["url"]
+        assert cells(choose(tab, "broken_links")) == [
+            [url, "HTTP 404", page(0)["url"], "<b>to 2</b>"],
+            [url, "HTTP 404", page(1)["url"], "<b>to 2</b>"],
+        ]
+        choose(tab, "links_in")
+        assert tab.about.text() == "How many pages link to each page, the fewest first."
+
+
+async def test_a_report_is_searched_and_sorted(home: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1, 2, 3), gone(1), gone(2), gone(3, error="HTTP 500"))
+    async with opened(home) as session:
+        _, tab = await audit_of(session)
+        model = choose(tab, "broken_links")
+        assert tab.table is not None
+        tab.table.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+        assert [row[1] for row in cells(model)] == ["HTTP 500", "HTTP 404", "HTTP 404"]
+        tab.search.setText("404 TO")
+        await settled(lambda: model.rowCount() == 2)
+        assert "2 of 3" in tab.state.text()
+        tab.search.setText("nowhere")
+        await settled(lambda: model.rowCount() == 0)
+
+
+async def test_a_crawl_that_goes_on_can_be_read_again(home: Path) -> None:
+    folder = put_task(home, 1, status="RUNNING")
+    put_pages(folder, linking(0, 1))
+    async with opened(home) as session:
+        _, tab = await audit_of(session)
+        assert "has not ended" in tab.state.text()
+        assert tab.reports.index(0, 1).data() == "0"
+        put_pages(folder, linking(0, 1), gone(1))
+        assert tab.again.isVisible()
+        tab.again.click()
+        await settled(lambda: tab.reports.index(0, 1).data() == "1")
+
+
+async def test_enter_on_a_row_shows_its_page(home: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1), gone(1))
+    async with opened(home) as session:
+        viewer, tab = await audit_of(session)
+        viewer.pages.search.setText("hides everything")
+        await settled(lambda: not viewer.pages.model.rowCount())
+        choose(tab, "broken_links")
+        assert tab.table is not None
+        tab.table.selectRow(0)
+        QTest.keyClick(tab.table, Qt.Key.Key_Return)
+        await settled(lambda: viewer.tabs.currentWidget() is viewer.pages)
+        await settled(lambda: viewer.pages.current is not None)
+        assert viewer.pages.current is not None
+        assert viewer.pages.current.name == page(1)["url"]
+
+
+async def test_the_menu_of_a_cell_has_the_address_in_it(home: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1), gone(1))
+    async with opened(home) as session:
+        _, tab = await audit_of(session)
+        model = choose(tab, "broken_links")
+        assert tab.table is not None
+        tab.table.selectRow(0)
+        for column, number in ((0, 1), (1, 1), (2, 0)):
+            menu = tab.menu(tab.table, model.index(0, column))
+            names = [one.text() for one in menu.actions()]
+            assert names == ["Show &page", "Copy &address", "Open in &browser", "Copy &row"]
+            menu.actions()[1].trigger()
+            assert QGuiApplication.clipboard().text() == page(number)["url"]
+            menu.actions()[3].trigger()
+            assert QGuiApplication.clipboard().text().split("\t")[1] == "HTTP 404"
+            menu.deleteLater()
+
+
+async def test_this_view_exports_the_shown_report(home: Path, tmp_path: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1), gone(1))
+    async with opened(home) as session:
+        viewer, tab = await audit_of(session)
+        choose(tab, "broken_links")
+        viewer.this_view.trigger()
+        (dialog,) = await settled(lambda: viewer.findChildren(ExportDialog))
+        dialog.choose("csv")
+        dialog.export_to(tmp_path / "broken.csv")
+        await settled((tmp_path / "broken.csv").exists)
+        text = (tmp_path / "broken.csv").read_text("utf-8-sig")
+        (row,) = csv.DictReader(text.splitlines())
+        assert (row["target"], row["text"]) == (page(1)["url"], "<b>to 1</b>")
+        dialog.close()
+
+
+async def test_only_crawls_have_the_tab(home: Path) -> None:
+    put_pages(put_task(home, 1), page(0))
+    put_pages(put_task(home, 2, "commands"), {"tool_name": "navigate", "status": "success"})
+    async with opened(home) as session:
+        viewer, _ = await audit_of(session, 1)
+        at = viewer.tabs.indexOf(viewer.audit)
+        assert viewer.tabs.isTabVisible(at)
+        viewer = await viewer_of(session, 2)
+        assert not viewer.tabs.isTabVisible(at)
+        assert viewer.tabs.currentWidget() is viewer.pages
+
+
+async def test_a_crawl_without_pages_says_so(home: Path) -> None:
+    put_task(home, 1, status="FAILED")
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        keys = Qt.KeyboardModifier.ControlModifier
+        QTest.keyClick(session.window.table, Qt.Key.Key_Return, keys)
+        (viewer,) = await settled(lambda: session.window.findChildren(ResultWindow))
+        assert isinstance(viewer, ResultWindow)
+        viewer.show_tab(viewer.audit)
+        await settled(lambda: "no pages of a site" in viewer.audit.state.text())
+
+
+def test_report_models_are_proper_models(qtbot: QtBot, monkeypatch: Any) -> None:
+    monkeypatch.setattr(audit_tab, "MOST_SHOWN", 3)
+    model = ReportModel(REPORT_OF["slow"])
+    tester = QAbstractItemModelTester(model)
+    model.show_rows([(f"http://site.test/{one}", 1.0 * one, None, "T") for one in range(9)])
+    assert model.total == 3
+    model.sort(1, Qt.SortOrder.DescendingOrder)
+    assert [row[1] for row in cells(model)] == ["2", "1", "0"]
+    model.sort(-1)
+    model.set_filter("/1")
+    assert len(cells(model)) == 1
+    del tester
