@@ -282,11 +282,100 @@
     (responseStatus === 0 || ask.refusals.includes(responseStatus)) &&
     name.startsWith(`${location.origin}/`);
 
+  // Loading more: the page is scrolled through to its end, and the element that loads more clicked,
+  // until it has not grown any further.
+  const FRAME_MS = 32;
+  const MOST_SCREENS = 200;
+  const sizeOf = (box, name) => Reflect.get(Element.prototype, name, box);
+  const canScroll = (box) => sizeOf(box, "scrollHeight") > sizeOf(box, "clientHeight") + 1;
+  const scrollBox = () => {
+    const root = page("scrollingElement") ?? page("documentElement");
+    if (canScroll(root)) return root;
+    const scrolls = (box) => canScroll(box) && /auto|scroll/.test(getComputedStyle(box).overflowY);
+    let box = pageDoes("elementFromPoint", innerWidth / 2, innerHeight / 2);
+    while (box && !scrolls(box)) box = Reflect.get(Node.prototype, "parentElement", box);
+    return box ?? root;
+  };
+  const scrollThrough = async (box) => {
+    for (let screens = 0; screens < MOST_SCREENS && left() > 0; screens += 1) {
+      const before = sizeOf(box, "scrollTop");
+      does(box, "scrollBy", { top: Math.max(sizeOf(box, "clientHeight"), 100), behavior: "instant" });
+      await new Promise((then) => { later(then, FRAME_MS); });
+      if (sizeOf(box, "scrollTop") <= before) return;
+    }
+  };
+  const loader = () => [...pageDoes("querySelectorAll", ask.loadMore)].find((one) =>
+    does(one, "checkVisibility", { visibilityProperty: true }) &&
+    !does(one, "matches", ":disabled, [aria-disabled=true]"));
+  // A click that no script handles must not open another page.
+  const stay = (event) => event.preventDefault();
+  const click = (element) => {
+    for (const kind of ["click", "submit"]) addEventListener(kind, stay, { once: true });
+    does(element, "scrollIntoView", { block: "center", behavior: "instant" });
+    does(element, "dispatchEvent", new MouseEvent("click", { bubbles: true, cancelable: true, composed: true }));
+    for (const kind of ["click", "submit"]) removeEventListener(kind, stay);
+  };
+  const grow = async (first) => {
+    let [last, loads] = [first, 0];
+    let [tallest, most, letters] = [0, 0, 0];
+    // A change of the text counts after a click only: a clock changes it, too.
+    const hasGrown = (clicked) => {
+      const root = page("documentElement");
+      const height = sizeOf(scrollBox(), "scrollHeight");
+      const number = everything(root).length;
+      const text = ask.loadMore ? Reflect.get(Node.prototype, "textContent", root).length : 0;
+      const has = height > tallest || number > most || (clicked && text !== letters);
+      [tallest, most, letters] = [Math.max(tallest, height), Math.max(most, number), text];
+      return has;
+    };
+    hasGrown(false);
+    for (;;) {
+      const button = ask.loadMore ? loader() : undefined;
+      if (!button && !ask.scroll) return { ...last, loads, loadsCut: false };
+      if (loads >= ask.maxLoads || isTooLarge()) return { ...last, loads, loadsCut: true };
+      if (button) click(button);
+      if (ask.scroll) await scrollThrough(scrollBox());
+      last = await rest.atRest();
+      const grew = hasGrown(Boolean(button));
+      loads += grew;
+      if (!last.settled || !grew) return { ...last, loads, loadsCut: !last.settled };
+    }
+  };
+
+  // Custom fields: see `custom_fields.py`.
+  const ADDRESSES = new Set(["action", "cite", "data", "formaction", "href", "poster", "src"]);
+  const valueOf = (element, attribute) => {
+    const level = (text) => text.slice(0, 8 * ask.maxValueChars).toWellFormed();
+    if (!attribute) return level(Reflect.get(Node.prototype, "textContent", element));
+    const given = does(element, "getAttribute", attribute);
+    if (given === null || !ADDRESSES.has(attribute)) return given && level(given);
+    try {
+      const address = new URL(given, Reflect.get(Node.prototype, "baseURI", document)).href;
+      return level(/^https?:/.test(address) ? address : given);
+    } catch {
+      return level(given);
+    }
+  };
+  const valuesOf = ({ selector, attribute, many }) => {
+    const found = [...pageDoes("querySelectorAll", selector)].slice(0, ask.maxValues);
+    const values = found.map((one) => valueOf(one, attribute)).filter((value) => value !== null);
+    return values.length ? [many ? values : values[0]] : [];
+  };
+  const named = (argument, read) => {
+    try { return read(); } catch (wrong) { throw new Error(`${argument}: ${wrong.message}`); }
+  };
+
   const rest = settle(ask, left, later);
   const unready = (settled) => ({ settled, held: [], written: false });
-  const { settled, held, written } = await (ask.waitFor
+  if (ask.loadMore) named("load_more", () => pageDoes("querySelector", ask.loadMore));
+  const came = await (ask.waitFor
     ? there().then(unready)
     : loaded().then((yes) => (yes ? rest.atRest() : unready(false))));
+  const grows = came.settled && (ask.scroll || ask.loadMore) && page("documentElement");
+  const { settled, held, written, loads, loadsCut } = grows
+    ? await grow(came) : { ...came, loads: 0, loadsCut: Boolean(ask.scroll || ask.loadMore) };
+  const values = named("fields", () => Object.fromEntries(
+    ask.fields.flatMap((rule) => valuesOf(rule).map((value) => [rule.name, value]))));
   const isWhole = !cutOff && page("readyState") !== "loading";
   const [timing] = performance.getEntriesByType("navigation");
   const isShowing = rest.showing();
@@ -323,6 +412,9 @@
     mayImport: !ask.waitFor && (written || pageDoes("querySelector", MODULES) !== null),
     empty: !isShowing && !found.size && !text.trim(),
     facts: audited,
+    values,
+    loads,
+    loadsCut,
     contentType: page("contentType"),
     status: timing ? timing.responseStatus : 0,
     bytes: (timing && timing.decodedBodySize) || (settled ? 0 : html.length),

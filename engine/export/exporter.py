@@ -43,9 +43,18 @@ def columns_for(kind: str, rows: Iterable[Mapping[str, Any]]) -> tuple[Column, .
     there = {name.partition(".")[0] for name, *_ in known}
     others: dict[str, None] = {}
     for row in islice(rows, LOOKED_AT):
+        others.update(dict.fromkeys(f"fields.{name}" for name in _custom_fields(row)))
         others.update(dict.fromkeys(name for name in row if name not in there))
+    if any(name.startswith("fields.") for name in others):
+        others.pop("fields")
     found = [*known, *(Column(name, _OTHER_WIDTH) for name in others)]
     return tuple(found[:MOST])
+
+
+def _custom_fields(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the custom fields of a page, each of which has a column."""
+    given = row.get("fields")
+    return given if isinstance(given, dict) else {}
 
 
 def chosen(columns: tuple[Column, ...], wanted: Iterable[str]) -> tuple[Column, ...]:

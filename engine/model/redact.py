@@ -146,7 +146,7 @@ _LEADS_TO = re.compile(r'(?<=\s)(?:href|src|action|formaction|cite|poster)="(?P<
 # Fields of a record (page, action, command, tab) with page content, and fields with addresses. All
 # other fields are the program's own.
 CONTENT: Final = frozenset(
-    {"title", "description", "content", "links", "result"}
+    {"title", "description", "content", "links", "result", "fields"}
     | {"name", "text", "values", "selector", "alternatives", "frame", "landmark"}
     | {"target", "target_alternatives"}
 )

@@ -22,6 +22,7 @@ import msgspec
 from engine.model import addresses as urls
 from engine.model.addresses import Address, address_of, in_charset, link_address
 from engine.pages import script_edits, style_sheets
+from engine.pages.custom_fields import FieldRule, values_of
 from engine.pages.fetch import (
     MAX_ELEMENTS,
     MAX_LINK_CHARS,
@@ -183,7 +184,7 @@ class Extracted(msgspec.Struct, frozen=True):
     `links_found` counts before the limit, `links_skipped` counts links to no web page, and
     `links_over` those beyond the limit. `anchors` are `links` with their texts. `edited` counts the
     places where script edits were applied to a static page, `frames` the frames whose text is part
-    of `content`.
+    of `content`. `values` are those of the custom fields.
     """
 
     title: str
@@ -197,6 +198,7 @@ class Extracted(msgspec.Struct, frozen=True):
     edited: int = 0
     frames: int = 0
     facts: RawFacts | None = None
+    values: dict[str, Any] = {}
 
 
 async def extract(
@@ -204,12 +206,14 @@ async def extract(
     form: OutputFormat,
     max_text_kb: int = MAX_TEXT_KB,
     max_elements: int = MAX_ELEMENTS,
+    rules: Sequence[FieldRule] = (),
 ) -> Extracted:
     """Extract from `fetched`; large pages use a thread, to keep the loop free."""
     size = sum(len(each.html) + len(each.text) for each in (fetched, *fetched.inner))
     if size > THREAD_FROM_CHARS:
-        return await off_the_loop(size, extract_now, fetched, form, max_text_kb, max_elements)
-    return extract_now(fetched, form, max_text_kb, max_elements)
+        given = (fetched, form, max_text_kb, max_elements, rules)
+        return await off_the_loop(size, extract_now, *given)
+    return extract_now(fetched, form, max_text_kb, max_elements, rules)
 
 
 async def off_the_loop(
@@ -235,21 +239,28 @@ def extract_now(
     form: OutputFormat,
     max_text_kb: int = MAX_TEXT_KB,
     max_elements: int = MAX_ELEMENTS,
+    rules: Sequence[FieldRule] = (),
 ) -> Extracted:
     """As `extract`, immediately on this thread."""
     most = max_text_kb * 1024
-    own = _extracted(fetched, form, most, max_elements)
+    own = _extracted(fetched, form, most, max_elements, rules)
     inner = [_extracted(each, form, most, max_elements) for each in fetched.inner]
     return _joined(own, inner, most) if inner else own
 
 
-def _extracted(fetched: Fetched, form: OutputFormat, most: int, max_elements: int) -> Extracted:
+def _extracted(
+    fetched: Fetched,
+    form: OutputFormat,
+    most: int,
+    max_elements: int,
+    rules: Sequence[FieldRule] = (),
+) -> Extracted:
     if not fetched.html:
         content, cut = clip(clean(fetched.text), most)
         structured = _plain_structure(fetched, content)
         kept = structured if form == "structured" else content
         return Extracted(_title(fetched.title), kept, (), 0, cut or fetched.truncated)
-    page = _Page(fetched, max_elements)
+    page = _Page(fetched, max_elements, rules)
     if form == "structured":
         made, cut = _fitted(page.structure(), most)
         return page.extracted(made, cut)
@@ -284,6 +295,7 @@ def _joined(own: Extracted, inner: Sequence[Extracted], most: int) -> Extracted:
         anchors=kept,
         edited=own.edited,
         facts=own.facts,
+        values=own.values,
         frames=sum(has_words(each.content) for each in inner),
     )
 
@@ -312,7 +324,7 @@ def has_words(content: str | dict[str, Any]) -> bool:
 class _Page:
     """One page's tree, parsed once for several extractions."""
 
-    def __init__(self, fetched: Fetched, max_elements: int) -> None:
+    def __init__(self, fetched: Fetched, max_elements: int, rules: Sequence[FieldRule]) -> None:
         self._fetched = fetched
         self._html = bounded(clean(fetched.html), max_elements)
         self._rendered = fetched.engine == "browser"
@@ -325,6 +337,9 @@ class _Page:
         self._raw_facts = RawFacts()
         self.links, self.links_found, self.anchors = self._links()
         self.facts = fetched.facts if self._rendered else self._facts()
+        self.values = fetched.values
+        if not self._rendered:
+            self.values = values_of(self._tree, rules, self._base)
         styles = () if self._rendered else fetched.styles
         known = self._html + "".join(edit.html for edit in self._edits)
         styled = bool(styles) and style_sheets.apply(self._tree, known, styles)
@@ -335,7 +350,8 @@ class _Page:
         anchors, lost = _within(self.anchors, MAX_LINK_BYTES)
         counts = (self.links_skipped, self.links_over)
         fields = (self.links, self.links_found, cut or lost, *counts, anchors)
-        return Extracted(self.title, content, *fields, edited=self.edited, facts=self.facts)
+        own = Extracted(self.title, content, *fields, edited=self.edited, facts=self.facts)
+        return msgspec.structs.replace(own, values=self.values)
 
     def markdown(self) -> str:
         from html_to_markdown import convert

@@ -6,11 +6,12 @@ import asyncio
 import builtins
 import re
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from engine.model.errors import BrowserGone, EngineError, PageError, UnitTimeout
+from engine.pages.custom_fields import FieldRule
 from engine.pages.page_facts import RawFacts
 from engine.pages.script_edits import Edit
 from engine.pages.style_sheets import Rule
@@ -110,6 +111,10 @@ class PageOptions(msgspec.Struct, frozen=True):
     timers too. Loading also ends when the selector `wait_for` matches, or at `timeout_ms`.
     `settled` is false if the page was still waiting then. `raw` requests the body's bytes of any
     content type in `Fetched.body`, with the static engine only. `max_text` is in characters.
+
+    A page at rest then loads more, in the browser only: it is scrolled to its end with `scroll`,
+    and the element of the selector `load_more` is clicked, until neither brings anything new, but
+    `max_loads` times at the most. `fields` are the custom fields to read.
     """
 
     timeout_ms: int = 30_000
@@ -123,6 +128,10 @@ class PageOptions(msgspec.Struct, frozen=True):
     max_elements: int = MAX_ELEMENTS
     max_text: int = MAX_TEXT_KB * 1024
     fresh: bool = False  # in a context without earlier pages
+    scroll: bool = False
+    load_more: str | None = None
+    max_loads: int = 50
+    fields: tuple[FieldRule, ...] = ()
 
 
 class Redirect(NamedTuple):
@@ -157,7 +166,9 @@ class Fetched(msgspec.Struct):
     `redirects` are the addresses that led to `final_url`, and `transferred_bytes` is the size of
     the body as it was sent, maybe compressed; 0 if unknown.
 
-    `facts` are those of the browser engine; the static engine leaves them to `extract`.
+    `facts` and `values` (of custom fields) are those of the browser engine; the static engine
+    leaves them to `extract`. `loads` counts how often the page loaded more, and `loads_cut` tells
+    that it may have more than it was asked for.
     `robots_header` is the X-Robots-Tag header.
 
     `needs_browser` is set by the static engine: a script could run, or there is too little text;
@@ -204,6 +215,9 @@ class Fetched(msgspec.Struct):
     compared: bool = False
     retry_after_s: float | None = None
     facts: RawFacts | None = None
+    values: dict[str, Any] = msgspec.field(default_factory=dict)
+    loads: int = 0
+    loads_cut: bool = False
     robots_header: str = ""
     styles: tuple[tuple[Rule, ...], ...] = ()
     inner: list[Fetched] = msgspec.field(default_factory=list)

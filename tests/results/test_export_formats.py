@@ -379,3 +379,15 @@ def test_what_was_taken_out_of_a_page_has_a_column(ledger, crawled) -> None:
     task_id = crawled(*pages[:1], {**pages[1], "redacted": 7})
     rows = csv_rows(streamed(ledger, task_id, "csv"))
     assert [row["redacted"] for row in rows] == ["", "7"]
+
+
+def test_each_custom_field_has_a_column(ledger, crawled) -> None:
+    pages = (page(1, fields={"price": "=12", "tags": ["a", "b"]}), page(2, fields={"size": "L"}))
+    (one, two) = csv_rows(streamed(ledger, crawled(*pages, page(3)), "csv"))[:2]
+    assert (one["fields.price"], one["fields.tags"], one["fields.size"]) == (
+        "'=12",
+        '["a","b"]',
+        "",
+    )
+    assert two["fields.size"] == "L"
+    assert "fields" not in one

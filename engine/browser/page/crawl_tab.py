@@ -34,6 +34,7 @@ from engine.browser.page.failures import net_failure, no_answer
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import without_credentials
 from engine.model.errors import PageError
+from engine.pages.custom_fields import leveled
 from engine.pages.documents import is_html, is_text
 from engine.pages.fetch import MAX_LINKS, Fetched, PageOptions, Redirect
 from engine.pages.page_facts import RawFacts
@@ -95,6 +96,9 @@ class Extraction(msgspec.Struct, rename="camel"):
     empty: bool
     may_import: bool
     facts: RawFacts
+    values: dict[str, str | list[str]]
+    loads: int
+    loads_cut: bool
     content_type: str
     status: int
     bytes: float
@@ -136,6 +140,9 @@ def as_fetched(
         settled=extraction.settled,
         empty=extraction.empty,
         facts=extraction.facts if html else None,
+        values={name: leveled(value) for name, value in extraction.values.items()} if html else {},
+        loads=extraction.loads,
+        loads_cut=extraction.loads_cut,
         robots_header=headers.get("x-robots-tag", ""),
         truncated=extraction.truncated,
         retry_after_s=retry_after(headers.get("retry-after", ""))
@@ -160,6 +167,7 @@ _ERROR_PAGE = "chrome-error://chromewebdata/"
 PENDING = f"pending-{secrets.token_hex(8)}"  # random, so that no page can guess it
 _NO_DAMAGE = ("ERR_ABORTED", "ERR_BLOCKED")  # cancelled by another navigation or by the filter
 INTERRUPTED = "interrupted by another navigation"
+SELECTORS = ("load_more", "fields")  # arguments with selectors, beside wait_for
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 
 
@@ -383,7 +391,8 @@ class Tab:
         if "exceptionDetails" in answer:
             told = str(answer["exceptionDetails"].get("exception", {}).get("description", ""))
             if "is not a valid selector" in told:
-                raise PageError("wait_for", "wait_for is not a selector that a browser knows")
+                given = next((one for one in SELECTORS if f"{one}: " in told), "wait_for")
+                raise PageError(given, f"{given} is not a selector that a browser knows")
             raise PageError("script", "the page could not be read")
         try:
             return msgspec.convert(answer["result"].get("value"), Extraction)

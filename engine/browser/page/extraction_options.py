@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.browser.chromium.cookie_jar import REFUSALS
+from engine.pages.custom_fields import MAX_VALUE_CHARS, MAX_VALUES
 from engine.pages.fetch import MAX_HTML_CHARS, MAX_LINK_CHARS
 from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TYPES
 
@@ -105,6 +106,12 @@ def extraction_request(
         "maxScriptChars": MAX_SCRIPT_CHARS,
         "maxTypes": MAX_TYPES,
         "refusals": sorted(REFUSALS),
+        "scroll": options.scroll,
+        "loadMore": options.load_more,
+        "maxLoads": options.max_loads,
+        "fields": [rule._asdict() for rule in options.fields],
+        "maxValues": MAX_VALUES,
+        "maxValueChars": MAX_VALUE_CHARS,
         "pending": pending,
         "cutOff": cut_off,
         "written": written,

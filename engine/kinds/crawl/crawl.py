@@ -74,6 +74,9 @@ def page_record(
         "redirects": [_redirect(one) for one in fetched.redirects],
         "transferred_bytes": fetched.transferred_bytes,
         "lastmod": visit.lastmod,
+        "fields": found.values,
+        "loads": fetched.loads,
+        "loads_cut": fetched.loads_cut,
         "facts": _facts(fetched, found),
         "links_over_limit": found.links_over,
         "links_not_web": found.links_skipped,
@@ -532,7 +535,7 @@ class _Crawl:
         found = NOTHING
         if error is None or fetched.html or fetched.text:
             args = self._args
-            limits = (args.max_text_kb, args.max_elements)
+            limits = (args.max_text_kb, args.max_elements, args.fields)
             found = await extract(fetched, args.output_format, *limits)
         if fetched.final_url != visit.address.url and (to := address_of(fetched.final_url)):
             self._frontier.land(to, visit)

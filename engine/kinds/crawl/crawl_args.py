@@ -33,6 +33,7 @@ from engine.kinds.arguments import (
 )
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
+from engine.pages.custom_fields import FieldRule, field_rules
 from engine.pages.fetch import (
     MAX_ELEMENTS,
     MAX_TEXT_KB,
@@ -77,6 +78,10 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     keep_links: bool = True
     max_elements: int = MAX_ELEMENTS
     max_text_kb: int = MAX_TEXT_KB
+    scroll: bool = False
+    load_more: str | None = None
+    max_loads: int = 50
+    fields: tuple[FieldRule, ...] = ()
 
     @property
     def address(self) -> Address:
@@ -100,7 +105,16 @@ class CrawlArgs(msgspec.Struct, frozen=True):
             screenshot=self.screenshot,
             max_elements=self.max_elements,
             max_text=self.max_text_kb * 1024,
+            scroll=self.scroll,
+            load_more=self.load_more,
+            max_loads=self.max_loads,
+            fields=self.fields,
         )
+
+
+def custom_fields(given: object) -> tuple[FieldRule, ...]:
+    """Read a list of rules of custom fields."""
+    return field_rules(texts(given))
 
 
 # `cdp` is the name of the browser engine in other tools.
@@ -189,6 +203,38 @@ PAGE_ARGUMENTS: Table = {
         flag, FormField("Keep each page's links"), help="Keep a list of each page's links."
     ),
     "wait_for": WAIT_FOR,
+    "scroll": Argument(
+        flag,
+        FormField("Scroll to the end", hint="While the page grows. Needs the browser engine."),
+        help="Scroll each page to its end while it grows.",
+    ),
+    "load_more": Argument(
+        optional(text),
+        FormField(
+            "Click to load more",
+            editor="line",
+            shade="button.load-more",
+            hint="A selector; it is clicked while the page grows. Needs the browser engine.",
+        ),
+        help="Click the element of this CSS selector while the page grows.",
+    ),
+    "max_loads": Argument(
+        whole(1, 1_000),
+        FormField("Maximum loads per page"),
+        help="Maximum number of scrolls or clicks by which a page loads more.",
+    ),
+    "fields": Argument(
+        custom_fields,
+        FormField(
+            "Custom fields",
+            editor="lines",
+            shade="price = .price",
+            hint="One per line: name = selector. Columns of the result. name[] = selector has"
+            " every match; @src behind it takes an attribute.",
+        ),
+        help="A custom field of each page: NAME = SELECTOR @ATTRIBUTE; NAME[] for every match.",
+        option="repeated",
+    ),
     "respect_robots": Argument(flag, FormField("Obey robots.txt"), help="Obey robots.txt."),
     "block_resources": Argument(
         flag, FormField("Block images, fonts and media"), help="Block images, fonts and media."
@@ -254,6 +300,7 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     if "url" not in given:
         problems.append(missing("url", "the address to start at"))
     problems.extend(route_problems(fields, fields.get("url", "")))
+    problems.extend(loading_problems(fields))
     problems.extend(credential_problems(fields, fields.get("url")))
     if problems:
         raise InvalidArguments(tuple(problems))
@@ -269,6 +316,15 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
         secrets=(*secrets, *(secret for one in urls for secret in of_address(one))),
         **fields,
     )
+
+
+def loading_problems(fields: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems of loading more without the browser engine."""
+    if fields.get("engine", "browser") == "browser":
+        return []
+    needs = "needs the browser engine"
+    names = [name for name in ("scroll", "load_more") if fields.get(name)]
+    return [Problem(name, "not_together", needs) for name in names]
 
 
 def route_problems(fields: Mapping[str, Any], url: str) -> list[Problem]:

@@ -29,7 +29,12 @@ from engine.kinds.arguments import (
 )
 from engine.kinds.context import Context, reach, telling
 from engine.kinds.crawl.crawl import Give, OpenFetcher, crawl_from
-from engine.kinds.crawl.crawl_args import PAGE_ARGUMENTS, CrawlArgs, route_problems
+from engine.kinds.crawl.crawl_args import (
+    PAGE_ARGUMENTS,
+    CrawlArgs,
+    loading_problems,
+    route_problems,
+)
 from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS, expect_a_page, fetchers
 from engine.kinds.crawl.frontier import SPARE, Pace, SeenKeys, Visit
 from engine.kinds.sitemap.sitemap_file import MAX_BYTES, Listing, NotASitemap, read_sitemap
@@ -105,6 +110,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     if given.get("url") is None and given.get("sitemap_url") is None:
         problems.append(missing("url", "the address of the site, or sitemap_url"))
     problems.extend(route_problems(fields, ""))
+    problems.extend(loading_problems(fields))
     typed = fields.get("url") or fields.get("sitemap_url")
     problems.extend(credential_problems(fields, typed))
     if problems:
