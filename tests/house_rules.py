@@ -76,6 +76,7 @@ GUI_MAY_IMPORT = frozenset(
         "model.addresses",
         "query",
         "query.attention_reasons",
+        "results.unit_filter",
         "results.units",
         "results.file_reader",
         "results.json_tree",

@@ -21,7 +21,8 @@ from engine.model.display import elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, History, TaskRecord, TaskView
 from engine.model.status import look
-from engine.results.units import Unit, UnitFilter
+from engine.results.unit_filter import UnitFilter
+from engine.results.units import Unit
 from engine.service.feed import Batch
 from engine.text import words
 from gui.context.window_context import Desk

@@ -16,7 +16,8 @@ from engine.model.display import ELLIPSIS, clipboard_cell
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.records import TaskRecord, TaskView
-from engine.results.units import Unit, UnitFilter, UnitPart, UnitState
+from engine.results.unit_filter import UnitFilter
+from engine.results.units import Unit, UnitPart, UnitState
 from engine.text.words import count
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES, DetailTab, PartBar
