@@ -91,7 +91,7 @@ def match(text: str) -> Match | None:
 
 # Corrections of a mistake in a query: the probable meaning, or the literal text.
 
-_KEY = re.compile(r"[A-Za-z_]+(?=:)")
+_KEY = re.compile(r"[A-Za-z_0-9]+(?=:)")
 _VALUE = re.compile(r"[^\s()\":]*:[^\s()\"]*")
 
 

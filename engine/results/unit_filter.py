@@ -76,7 +76,7 @@ def _textual(
         if (wanted := _presence(term)) is not None:
             return lambda unit, _: bool(value(unit)) is wanted
         matches = read(without_comparison(term, example))
-        return lambda unit, _: bool(found := value(unit)) and matches(found.casefold())
+        return lambda unit, _: matches(value(unit).casefold())
 
     return UnitField(make, example)
 
@@ -152,7 +152,8 @@ UNIT_FIELDS: Final[Mapping[str, UnitField]] = {
     "redacted": _numeric(lambda unit: unit.redacted, ">0"),
     "links_over": _numeric(lambda unit: unit.links_over, ">0"),
 }
-_NUMBERED: Final = frozenset(name for name in UNIT_FIELDS if not name.replace("_", "").isalpha())
+# All that an auditor may try: an unknown one is a mistake, and no word.
+_NUMBERED: Final = frozenset(f"h{level}{end}" for level in range(1, 7) for end in ("", "_count"))
 
 
 @dataclass(frozen=True, slots=True)

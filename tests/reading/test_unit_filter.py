@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -245,8 +246,13 @@ def test_no_fact_of_a_stranger_is_too_odd(facts: dict[str, Any]) -> None:
     assert (unit.facts is None) is (not facts)
 
 
+@pytest.mark.parametrize("facts", [None, "none", ["words"], 5, {}])
+def test_facts_of_another_form_count_as_none(facts: object) -> None:
+    assert unit_of({**PAGE, "facts": facts}, 0).facts is None
+
+
 def test_equal_texts_of_pages_are_held_once() -> None:
-    rows = [{**PAGE, "facts": {name: f"{value}" for name, value in FACTS.items()}} for _ in "ab"]
+    rows = [json.loads(json.dumps(PAGE)) for _ in range(2)]
     first, second = (unit_of(row, 0).facts for row in rows)
     assert first is not None
     assert second is not None
