@@ -27,6 +27,7 @@ SAME = {
         "1:1",
         "URL",
         "H1",
+        "Links",
         "Robots",
         "JSON",
         "Markdown",
