@@ -77,6 +77,7 @@ GUI_MAY_IMPORT = frozenset(
         "query",
         "query.attention_reasons",
         "results.site_audit",
+        "results.unit_filter",
         "results.units",
         "results.file_reader",
         "results.json_tree",

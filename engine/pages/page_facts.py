@@ -8,6 +8,7 @@ elements count, because search engines read them too. All texts are untrusted an
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,8 @@ MAX_SCRIPTS: Final = 20  # JSON-LD scripts that are read
 MAX_SCRIPT_CHARS: Final = 64 * 1024  # of one JSON-LD script
 MAX_TYPES: Final = 20
 _MAX_DEPTH: Final = 8  # of nested JSON-LD
+_PIECE_CHARS: Final = 64 * 1024
+_SPACE: Final = re.compile(r"\s")
 _UNSAID: Final = "script, style, noscript, template"
 
 
@@ -91,10 +94,32 @@ def page_facts(
     found = {name: text for name, text in found.items() if text} | counts
     if types := structured_types(raw.linked_data, raw.items):
         found["structured_data"] = types
-    if isinstance(content, str) and (words := content.split()):
-        digest = hashlib.blake2b(" ".join(words).encode("utf-8", "replace"), digest_size=8)
-        found["content_hash"] = digest.hexdigest()
+    if isinstance(content, str) and content and not content.isspace():
+        found["content_hash"] = _hash_of_words(content)
     return found
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield the text in pieces that end between words: a list of a million words takes 60 MB."""
+    at = 0
+    while at < len(text):
+        space = _SPACE.search(text, at + _PIECE_CHARS)
+        end = len(text) if space is None else space.end()
+        yield text[at:end]
+        at = end
+
+
+def _hash_of_words(text: str) -> str:
+    digest, is_first = hashlib.blake2b(digest_size=8), True
+    for piece in _pieces(text):
+        if words := " ".join(piece.split()):
+            digest.update(("" if is_first else " ").encode() + words.encode("utf-8", "replace"))
+            is_first = False
+    return digest.hexdigest()
+
+
+def _count_words(text: str) -> int:
+    return sum(len(piece.split()) for piece in _pieces(text))
 
 
 def structured_types(linked_data: Iterable[str], items: Iterable[str]) -> list[str]:
@@ -148,10 +173,10 @@ def fill_from_tree(raw: RawFacts, tree: LexborHTMLParser, base: str, charset: st
 
 def _words(body: LexborNode) -> int:
     """Count the words of each text outside of scripts; a part of a word in an element is one."""
-    words = len(body.text(deep=True, separator=" ").split())
+    words = _count_words(body.text(deep=True, separator=" "))
     for node in body.css(_UNSAID):
         if not _is_within_unsaid(node):
-            words -= len(node.text(deep=True, separator=" ").split())
+            words -= _count_words(node.text(deep=True, separator=" "))
     return max(0, words)
 
 

@@ -107,16 +107,16 @@ def one_of(term: Term, known: Iterable[str], also: str = "") -> str:
 def number(term: Term, example: str) -> Compared:
     """Parse a whole number with an optional comparison, `>100`; thousands may have commas."""
     if term.quoted or _NUMBER.fullmatch(term.value) is None:
-        _refuse(term, example)
-    return _compared(term.comparison, float(term.value.replace(",", "")))
+        refuse(term, example)
+    return compare(term.comparison, float(term.value.replace(",", "")))
 
 
 def span(term: Term, example: str) -> Compared:
     """Parse a duration with a comparison, in ms: `<1h`, `>=90s`, `>1h30m`."""
     length_ms = span_ms(term.value)
     if term.quoted or not term.comparison or length_ms is None:
-        _refuse(term, example)
-    return _compared(term.comparison, length_ms)
+        refuse(term, example)
+    return compare(term.comparison, length_ms)
 
 
 def span_ms(text: str) -> float | None:
@@ -127,11 +127,13 @@ def span_ms(text: str) -> float | None:
     return sum(float(each) * _UNITS_MS[unit] for each, unit in re.findall(_PIECE, folded))
 
 
-def _compared(comparison: str, limit: float) -> Compared:
+def compare(comparison: str, limit: float) -> Compared:
+    """Return the test for numbers that stand in this comparison to `limit`."""
     return partial(_OPERATORS[comparison], limit)  # no Python call for each of 100,000
 
 
-def _refuse(term: Term, example: str) -> NoReturn:
+def refuse(term: Term, example: str) -> NoReturn:
+    """Raise BadComparison, with `example` as a right value."""
     given = term.comparison + term.value
     raise BadComparison(term.at, given=given, field=term.key, example=f"{term.key}:{example}")
 
@@ -167,7 +169,7 @@ class Field:
     in_haystack: bool = False
 
 
-def _without_comparison(term: Term, example: str) -> Term:
+def without_comparison(term: Term, example: str) -> Term:
     """Refuse a comparison: `<` and the like have no meaning for this field."""
     if term.comparison not in ("", "="):
         given = term.comparison + term.value
@@ -177,7 +179,7 @@ def _without_comparison(term: Term, example: str) -> Term:
 
 def _status(term: Term) -> Test:
     if term.quoted or has_glob(term.value, term.quoted):  # the raw status on disk
-        matches = equals(_without_comparison(term, "failed"))
+        matches = equals(without_comparison(term, "failed"))
         return lambda one, _: matches(one.status) or any(map(matches, one.states))
     wanted = one_of(term, dict.fromkeys(STATES), ", or any other in quotes")
     if wanted == Facet.ATTENTION:
@@ -191,12 +193,12 @@ def needs_attention(one: Subject, now_ms: float) -> bool:
 
 
 def _kind(term: Term) -> Test:
-    matches = equals(_without_comparison(term, link_follower()))
+    matches = equals(without_comparison(term, link_follower()))
     return lambda one, _: matches(one.kind)
 
 
 def _host(term: Term) -> Test:
-    matches = equals(_without_comparison(term, "example.com"))
+    matches = equals(without_comparison(term, "example.com"))
     if not has_glob(term.value, term.quoted):
         wanted = term.value.casefold()
         return lambda one, _: wanted in one.hosts
@@ -204,37 +206,37 @@ def _host(term: Term) -> Test:
 
 
 def _url(term: Term) -> Test:
-    matches = contains(_without_comparison(term, "/docs/"))
+    matches = contains(without_comparison(term, "/docs/"))
     return lambda one, _: any(map(matches, one.addresses))
 
 
 def _id(term: Term) -> Test:
-    matches = starts_with(_without_comparison(term, "3fa1c0"))
+    matches = starts_with(without_comparison(term, "3fa1c0"))
     return lambda one, _: matches(one.task_id) or bool(one.other_id and matches(one.other_id))
 
 
 def _name(term: Term) -> Test:
-    matches = contains(_without_comparison(term, "nightly"))
+    matches = contains(without_comparison(term, "nightly"))
     return lambda one, _: matches(one.name)
 
 
 def _objective(term: Term) -> Test:
-    matches = contains(_without_comparison(term, "prices"))
+    matches = contains(without_comparison(term, "prices"))
     return lambda one, _: matches(one.objective)
 
 
 def _phase(term: Term) -> Test:
-    matches = equals(_without_comparison(term, "verify"))
+    matches = equals(without_comparison(term, "verify"))
     return lambda one, _: matches(one.phase)
 
 
 def _parent(term: Term) -> Test:
-    matches = starts_with(_without_comparison(term, "3fa1c0"))
+    matches = starts_with(without_comparison(term, "3fa1c0"))
     return lambda one, _: bool(one.parent) and matches(one.parent)
 
 
 def _schedule(term: Term) -> Test:
-    matches = starts_with(_without_comparison(term, "3fa1c0"))
+    matches = starts_with(without_comparison(term, "3fa1c0"))
     return lambda one, _: bool(one.schedule) and matches(one.schedule)
 
 
@@ -249,14 +251,14 @@ def _changed(term: Term) -> Test:
 
 
 def _error(term: Term) -> Test:
-    matches, codes = contains(_without_comparison(term, "timeout")), equals(term)
+    matches, codes = contains(without_comparison(term, "timeout")), equals(term)
     return lambda one, _: (
         bool(one.error and matches(one.error)) or bool(one.code and codes(one.code))
     )
 
 
 def _code(term: Term) -> Test:
-    matches = equals(_without_comparison(term, "orphaned"))
+    matches = equals(without_comparison(term, "orphaned"))
     return lambda one, _: bool(one.code) and matches(one.code)
 
 
@@ -301,7 +303,7 @@ def _forced(term: Term) -> Test:
 
 
 def _client(term: Term) -> Test:
-    matches = equals(_without_comparison(term, "claude-code"))
+    matches = equals(without_comparison(term, "claude-code"))
     return lambda one, _: bool(one.client) and matches(one.client)
 
 
@@ -311,7 +313,7 @@ def _route(term: Term) -> Test:
 
 
 def _root(term: Term) -> Test:
-    matches = equals(_without_comparison(term, HERE))
+    matches = equals(without_comparison(term, HERE))
     return lambda one, _: matches(one.root)
 
 

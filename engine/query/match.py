@@ -61,6 +61,9 @@ class Searchable(Protocol):
 
 Match = Callable[[Searchable], bool]
 Held = TypeVar("Held", bound=Searchable)
+F = TypeVar("F")
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 def terms(text: str) -> tuple[str, ...]:
@@ -88,7 +91,7 @@ def match(text: str) -> Match | None:
 
 # Corrections of a mistake in a query: the probable meaning, or the literal text.
 
-_KEY = re.compile(r"[A-Za-z_]+(?=:)")
+_KEY = re.compile(r"[A-Za-z_0-9]+(?=:)")
 _VALUE = re.compile(r"[^\s()\":]*:[^\s()\"]*")
 
 
@@ -124,12 +127,21 @@ def test_of(condition: Term) -> Test:
     Raises:
         QueryError: the field is unknown, or does not have this value.
     """
-    field = FIELDS.get(condition.key)
+    return field_of(condition, FIELDS).make(condition)
+
+
+def field_of(condition: Term, fields: Mapping[str, F]) -> F:
+    """Return the field of a condition.
+
+    Raises:
+        UnknownField: it is none of `fields`.
+    """
+    field = fields.get(condition.key)
     if field is None:
-        near = _nearest_field(condition.key)
-        hint = f"Try {near}:" if near else f"Known: {', '.join(FIELDS)}."
+        near = _nearest(condition.key, fields)
+        hint = f"Try {near}:" if near else f"Known: {', '.join(fields)}."
         raise UnknownField(condition.at, given=condition.key, hint=hint, near=near)
-    return field.make(condition)
+    return field
 
 
 def others(text: str, first: QueryError) -> tuple[QueryError, ...]:
@@ -166,10 +178,10 @@ def _of_terms(text: str) -> Iterator[QueryError]:
             yield error
 
 
-def _nearest_field(key: str) -> str:
+def _nearest(key: str, fields: Iterable[str]) -> str:
     """Find the field with the most similar name, if any."""
-    begun = [name for name in FIELDS if name.startswith(key)]
-    return next(iter(begun or difflib.get_close_matches(key, FIELDS, 1)), "")
+    begun = [name for name in fields if name.startswith(key)]
+    return next(iter(begun or difflib.get_close_matches(key, fields, 1)), "")
 
 
 class Listed(Searchable, Seen, Protocol):
@@ -355,24 +367,34 @@ def _is_word(node: Text) -> bool:
     return not has_glob(node.value, node.quoted)
 
 
-def _test(node: Node) -> Test:
-    if isinstance(node, Text):
-        return _text(node)
-    if isinstance(node, Term):
-        return test_of(node)
+def combined(
+    node: Node, leaf: Callable[[Text | Term], Callable[[A, B], bool]]
+) -> Callable[[A, B], bool]:
+    """Build the test of a tree from the tests of its words and conditions."""
+    if isinstance(node, (Text, Term)):
+        return leaf(node)
     if isinstance(node, Not):
-        inner = _test(node.part)
-        return lambda one, now_ms: not inner(one, now_ms)
+        inner = combined(node.part, leaf)
+        return lambda one, other: not inner(one, other)
+    parts = [combined(part, leaf) for part in node.parts]
+    if not parts:  # an empty query
+        return lambda one, other: True
     # Pair by pair: a chain of `and` costs half of all() over a generator.
-    return reduce(_both if isinstance(node, And) else _either, map(_test, node.parts))
+    return reduce(_both if isinstance(node, And) else _either, parts)
 
 
-def _both(first: Test, second: Test) -> Test:
-    return lambda one, now_ms: first(one, now_ms) and second(one, now_ms)
+def _both(first: Callable[[A, B], bool], second: Callable[[A, B], bool]) -> Callable[[A, B], bool]:
+    return lambda one, other: first(one, other) and second(one, other)
 
 
-def _either(first: Test, second: Test) -> Test:
-    return lambda one, now_ms: first(one, now_ms) or second(one, now_ms)
+def _either(
+    first: Callable[[A, B], bool], second: Callable[[A, B], bool]
+) -> Callable[[A, B], bool]:
+    return lambda one, other: first(one, other) or second(one, other)
+
+
+def _test(node: Node) -> Test:
+    return combined(node, lambda leaf: _text(leaf) if isinstance(leaf, Text) else test_of(leaf))
 
 
 def _text(node: Text) -> Test:

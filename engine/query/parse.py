@@ -10,7 +10,7 @@ Between quotes `"` is a quote and `\\` a backslash. AND, OR and NOT count in cap
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
@@ -63,7 +63,7 @@ class QueryTooLong(QueryError):
 COMPARISONS: Final = ("<=", ">=", "<", ">", "=")
 KEYWORDS: Final = frozenset({"AND", "OR", "NOT"})
 _PLAIN = re.compile(r"[^\s()\"]+")
-_KEY = re.compile(r"[A-Za-z][A-Za-z_]*:")
+_KEY = re.compile(r"[A-Za-z][A-Za-z_0-9]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +150,16 @@ def is_plain(word: str) -> bool:
     )
 
 
-def key_of(word: str) -> str | None:
-    """Return the field that a word begins with; None for an address (`https://…`)."""
+def key_of(word: str, numbered: Collection[str] = ()) -> str | None:
+    """Return the field that a word begins with; None for an address (`https://…`, `node1:80`).
+
+    Only the fields `numbered` have digits in their names.
+    """
     found = _KEY.match(word)
     if found is None or word.startswith("//", found.end()):
         return None
-    return found[0][:-1]
+    key = found[0][:-1]
+    return key if key.replace("_", "").isalpha() or key.lower() in numbered else None
 
 
 MAX_CHARACTERS: Final = 4096
@@ -177,15 +181,17 @@ class Token:
     joined: bool = False  # directly behind the previous token
 
 
-def parse(text: str) -> Node:
+def parse(text: str, numbered: Collection[str] = ()) -> Node:
     """Parse `text`; an empty query matches everything.
+
+    Only the fields `numbered` have digits in their names.
 
     Raises:
         QueryError: one of its kinds, with the position of the mistake.
     """
     if len(text) > MAX_CHARACTERS:
         raise QueryTooLong(MAX_CHARACTERS, limit=f"{MAX_CHARACTERS} characters")
-    return _Reader(list(_tokens(text)), len(text)).parse_all()
+    return _Reader(list(_tokens(text)), len(text), numbered).parse_all()
 
 
 def loose_terms(text: str) -> Iterator[Term | QueryError]:
@@ -241,8 +247,8 @@ def _next(text: str, at: int) -> Iterator[tuple[Token, int]]:
 class _Reader:
     """Recursive descent over the tokens."""
 
-    def __init__(self, tokens: list[Token], end: int) -> None:
-        self._tokens = tokens
+    def __init__(self, tokens: list[Token], end: int, numbered: Collection[str] = ()) -> None:
+        self._tokens, self._numbered = tokens, numbered
         self._end = end
         self._next = 0
         self._depth = 0
@@ -312,7 +318,7 @@ class _Reader:
         return node
 
     def _parse_term(self, token: Token) -> Node:
-        key = key_of(token.text)
+        key = key_of(token.text, self._numbered)
         if key is None:
             return Text(token.text, False, token.at)
         rest = token.text[len(key) + 1 :]

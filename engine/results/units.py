@@ -12,8 +12,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, Literal
 
@@ -34,6 +34,8 @@ _NAMES: Final = ("url", "intention", "part", "name", "selector", "file", "kind")
 _TITLES: Final = ("title", "tool_name", "type", "role")
 _CHARS: Final = 300
 _MOST_EARLIER: Final = 20  # attempts
+_MOST_TYPES: Final = 20  # of structured data
+_SHARED_CHARS: Final = 100  # of texts that most pages of a site have in common
 _STATES: Final[Mapping[str, str]] = {
     "success": "done",
     "error": "failed",
@@ -54,6 +56,34 @@ class UnitState(StrEnum):
     RUNNING = "running"
 
 
+class PageFacts(msgspec.Struct, frozen=True, gc=False):
+    """Facts of a crawled page (docs/ledger.md), as texts that are safe to show and as numbers.
+
+    A text is empty and a number None where the page does not have it. `structured_data` holds the
+    types in one text.
+    """
+
+    content_type: str = ""
+    charset: str = ""
+    language: str = ""
+    canonical: str = ""
+    description: str = ""
+    robots: str = ""
+    h1: str = ""
+    structured_data: str = ""
+    content_hash: str = ""
+    h1_count: int | None = None
+    words: int | None = None
+    links_internal: int | None = None
+    links_external: int | None = None
+    links_nofollow: int | None = None
+    images: int | None = None
+    images_without_alt: int | None = None
+
+
+NO_FACTS: Final = PageFacts()
+
+
 class Unit(msgspec.Struct, frozen=True, gc=False):
     """Summary of one unit. `number` counts from 0; `at` is its line's byte, -1 in a result.
 
@@ -61,8 +91,9 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     an error) and `not_loaded`. `remark` marks a stored page that may be incomplete: `empty` or
     `unsettled`. `attempts` is how often a page was requested, where it was more than once, and
     `earlier` lists the errors of the earlier attempts; `redacted` counts the redactions in its
-    content, `links_over` the links beyond the limit of a page. Times in ms, sizes in bytes; None
-    where unknown. All texts are safe to show.
+    content, `links_over` the links beyond the limit of a page, `redirects` the redirects on the way
+    to it; `facts` are None for a unit without. Times in ms, sizes in bytes; None where unknown. All
+    texts are safe to show.
     """
 
     number: int
@@ -82,6 +113,10 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     earlier: tuple[str, ...] = ()
     redacted: int = 0
     links_over: int = 0
+    redirects: int | None = None
+    transferred_bytes: int | None = None
+    links_found: int | None = None
+    facts: PageFacts | None = None
     at: int = -1
 
     @property
@@ -118,11 +153,14 @@ def whole_name(row: Mapping[str, Any]) -> str:
 def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
     """Summarise one unit from any writer."""
     reason, action = _reason(row.get("error")), _action(row)
+    name = display(action, _CHARS) or _first(row, _NAMES)
+    title = _first(row, _NAMES[:1] if action else _TITLES)
+    redirects = row.get("redirects")
     return Unit(
         number=number,
         state=_state(row, reason),
-        name=display(action, _CHARS) or _first(row, _NAMES),
-        title=_first(row, _NAMES[:1] if action else _TITLES),
+        name=name,
+        title=title,
         reason=reason,
         code=_integer(row.get("status")),
         failure=_failure(row, reason),
@@ -136,43 +174,58 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         earlier=_earlier(row.get("earlier_errors")),
         redacted=_integer(row.get("redacted")) or 0,
         links_over=_integer(row.get("links_over_limit")) or 0,
+        redirects=len(redirects) if isinstance(redirects, list) else None,
+        transferred_bytes=_integer(row.get("transferred_bytes")),
+        links_found=_integer(row.get("links_found")),
+        facts=_facts_of(row.get("facts"), name, title),
         at=at,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class UnitFilter:
-    """Filter for units with one of `kinds` (none: all) that contain every word.
+def _facts_of(facts: object, name: str, title: str) -> PageFacts | None:
+    """Summarise the facts of a page; texts equal to its name or title are the same object."""
+    if not isinstance(facts, Mapping) or not facts:
+        return None
+    get = facts.get
+    types = get("structured_data")
+    canonical, h1 = _text(get("canonical")), _text(get("h1"))
+    return PageFacts(
+        content_type=_shared(get("content_type")),
+        charset=_shared(get("charset")),
+        language=_shared(get("language")),
+        canonical=name if canonical == name else canonical,
+        description=_text(get("description")),
+        robots=_shared(get("robots")),
+        h1=title if h1 == title else h1,
+        structured_data=_shared(_joined(types)) if isinstance(types, list) else "",
+        content_hash=_text(get("content_hash")),
+        h1_count=_integer(get("h1_count")),
+        words=_integer(get("words")),
+        links_internal=_integer(get("links_internal")),
+        links_external=_integer(get("links_external")),
+        links_nofollow=_integer(get("links_nofollow")),
+        images=_integer(get("images")),
+        images_without_alt=_integer(get("images_without_alt")),
+    )
 
-    `by_answer` compares `Unit.answer` instead of the state.
-    """
 
-    kinds: frozenset[str] = frozenset()
-    words: tuple[str, ...] = ()
-    by_answer: bool = False
+def _text(value: object) -> str:
+    return display(value, _CHARS) if isinstance(value, str) else ""
 
-    @classmethod
-    def of(cls, kinds: frozenset[str], text: str, *, by_answer: bool = False) -> UnitFilter:
-        """Build a filter from user input: words in any order, ignoring case."""
-        return cls(kinds, tuple(text.casefold().split()), by_answer)
 
-    @property
-    def matches_all(self) -> bool:
-        return not self.kinds and not self.words
+def _joined(values: list[object]) -> str:
+    return ", ".join(one for one in values[:_MOST_TYPES] if isinstance(one, str))
 
-    def passes(self, unit: Unit) -> bool:
-        """Return whether this unit matches."""
-        if self.kinds and (unit.answer if self.by_answer else unit.state) not in self.kinds:
-            return False
-        if not self.words:
-            return True
-        told = (unit.name, unit.title, unit.reason, str(unit.code or ""), unit.remark_words)
-        text = " ".join((*told, *unit.earlier)).casefold()
-        return all(word in text for word in self.words)
 
-    def wants(self, row: Mapping[str, Any]) -> bool:
-        """Do as `passes`, for the unit record itself."""
-        return self.passes(unit_of(row, 0))
+def _shared(value: object) -> str:
+    """Return the text as one object for all pages that have it, while it is short."""
+    is_short = isinstance(value, str) and len(value) <= _SHARED_CHARS
+    return _interned(value) if is_short else _text(value)
+
+
+@lru_cache(maxsize=1024)  # unlike `sys.intern` it forgets texts of tasks that are closed
+def _interned(text: str) -> str:
+    return display(text, _CHARS)
 
 
 def _action(row: Mapping[str, Any]) -> str:

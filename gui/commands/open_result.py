@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from engine.model.records import Status, TaskRecord, TaskView
-from engine.results.units import Unit, UnitFilter
+from engine.results.unit_filter import UnitFilter
+from engine.results.units import Unit
 from engine.text.messages import say
 from gui.commands.exporting import Wanted
 from gui.context.window_context import WindowContext

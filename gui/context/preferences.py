@@ -147,6 +147,7 @@ DEFAULTS: dict[str, object] = {
     "notify.sound": False,
     "notify.quiet_from": "",  # HH:MM local time; start of the time without pop-ups
     "notify.quiet_until": "",  # its end
+    "viewer.columns": {},  # column of the list of pages -> is shown, where changed
     "views.saved": [],  # filters stored by name
     "views.last": "",  # key of the last view
 }

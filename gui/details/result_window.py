@@ -21,7 +21,8 @@ from engine.model.display import elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, History, TaskRecord, TaskView
 from engine.model.status import look
-from engine.results.units import Unit, UnitFilter
+from engine.results.unit_filter import UnitFilter
+from engine.results.units import Unit
 from engine.service.feed import Batch
 from engine.text import words
 from gui.context.window_context import Desk
@@ -89,7 +90,6 @@ class Log(ViewerTab):
 SIZE = (1080, 720)
 SMALLEST = (760, 460)
 _HEAD_CHARS = 110
-_OF_PAGES = ("depth", "response", "render", "size")
 
 
 class ViewerCallbacks(NamedTuple):
@@ -117,7 +117,7 @@ class ResultWindow(InOrder, QWidget):
         self.back, self.on = QToolButton(self), QToolButton(self)
         self.export = QPushButton(self.tr("Export"), self)
         self.folder = QPushButton(self.tr("Show in folder"), self)
-        self.pages = UnitList(desk, PAGE_COLUMNS, self)
+        self.pages = UnitList(desk, PAGE_COLUMNS, self, choosable=True)
         self.handle = FileHandle(desk, self._name, lambda _: (self.task_id, RESULT_NAME))
         self._name.setCursor(Qt.CursorShape.OpenHandCursor)
         self._name.setToolTip(plain_tip(self.tr("Pull this out to copy the result file")))
@@ -261,9 +261,8 @@ class ResultWindow(InOrder, QWidget):
         self.tabs.setTabVisible(self.tabs.indexOf(self.audit), known.crawls)
         self.tabs.setTabText(0, self.tr("Items") if steps else self.tr("Pages"))
         self.pages.model.name_columns(known.unit_noun)
-        for at, column in enumerate(PAGE_COLUMNS):
-            if column.key in _OF_PAGES:
-                self.pages.table.setColumnHidden(at, steps)
+        if self.pages.columns is not None:
+            self.pages.columns.show_pages(not steps)
 
     def _leave(self) -> None:
         self.pages.leave()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
+from engine.results.unit_filter import UNIT_FIELDS, facts_of
 from engine.results.units import Unit, UnitState
 from engine.text.messages import retold
 from engine.text.words import count, size_words, took
@@ -31,7 +33,8 @@ TONES: Final = {
 class UnitColumn(NamedTuple):
     """Column of a unit table: `text` is shown, `value` sorted; `width` in characters, 0: the rest.
 
-    An `is_rare` column is shown only while a unit has a value that is not 0 or empty.
+    By default an `is_rare` column is shown only while a unit has a value that is not 0 or empty,
+    and an `is_extra` one is hidden. Only crawled pages have an `is_of_pages` column.
     """
 
     key: str
@@ -41,10 +44,13 @@ class UnitColumn(NamedTuple):
     is_number: bool = False
     is_toned: bool = False
     is_rare: bool = False
+    is_extra: bool = False
+    is_of_pages: bool = False
 
 
 REASONS: Final = ("reason", "error")
-PROSE: Final = ("state", "title", "earlier", *REASONS)  # elided at the right
+_PAGE_PROSE: Final = ("description", "h1", "robots", "structured_data")
+PROSE: Final = ("state", "title", "earlier", *_PAGE_PROSE, *REASONS)  # elided at the right
 _SIGN_CHARS = 3  # extra width of the sign
 
 
@@ -93,12 +99,15 @@ def title_of(key: str, noun: str = "") -> str:
         "redacted": _tr("Redacted"),
         "links_over": _tr("Links over limit"),
         "error": _tr("Error"),
+        "transferred": _tr("Transferred"),
+        "redirects": _tr("Redirects"),
+        "links": _tr("Links"),
     }
     if noun == "commands":  # without address and title, but with an intention and a tool
         titles.update(url=_tr("What for"), title=_tr("Tool"))
     elif noun == "actions":
         titles.update(name=_tr("Action"), url=_tr("Action"), title=_tr("Page"))
-    return titles[key]
+    return titles[key] if key in titles else fact_title(key)
 
 
 # Facts of a page in the strip, by line.
@@ -128,6 +137,9 @@ def fact_title(name: str) -> str:
         "links_nofollow": _tr("Nofollow links"),
         "images": _tr("Images"),
         "images_without_alt": _tr("Images without alt text"),
+        "content_type": _tr("Content type"),
+        "charset": _tr("Charset"),
+        "content_hash": _tr("Content hash"),
     }[name]
 
 
@@ -163,6 +175,14 @@ def _ms(value: float | None) -> str:
     return "" if value is None else took(value)
 
 
+def _bytes(value: float | None) -> str:
+    return "" if value is None else size_words(value)
+
+
+def _whole(value: float | None) -> str:
+    return "" if value is None else count(int(value))
+
+
 _NUMBER = UnitColumn(
     "number", lambda unit: count(unit.number + 1), lambda unit: unit.number, 6, is_number=True
 )
@@ -187,6 +207,45 @@ _RARE: Final = (
     _rare("redacted", lambda unit: unit.redacted, 10),
     _rare("links_over", lambda unit: unit.links_over, 18),
 )
+
+
+def _page_number(
+    key: str,
+    value: Callable[[Unit], float | None],
+    width: int,
+    text: Callable[[float | None], str] = _whole,
+    *,
+    is_extra: bool = True,
+) -> UnitColumn:
+    """Column of a number of crawled pages that may be unknown."""
+    return UnitColumn(
+        key,
+        lambda unit: text(value(unit)),
+        lambda unit: _number(value(unit)),
+        width,
+        is_number=True,
+        is_extra=is_extra,
+        is_of_pages=True,
+    )
+
+
+def _fact_number(key: str) -> UnitColumn:
+    fact = attrgetter(key)
+    return _page_number(key, lambda unit: fact(facts_of(unit)), 8)
+
+
+def _fact_text(key: str, width: int) -> UnitColumn:
+    fact = attrgetter(key)
+    return UnitColumn(
+        key,
+        lambda unit: fact(facts_of(unit)),
+        lambda unit: fact(facts_of(unit)).casefold(),
+        width,
+        is_extra=True,
+        is_of_pages=True,
+    )
+
+
 _TITLE = UnitColumn("title", lambda unit: unit.title, lambda unit: unit.title.casefold(), 24)
 ITEM_COLUMNS: Final = (
     _NUMBER,
@@ -201,37 +260,50 @@ PAGE_COLUMNS: Final = (
     UnitColumn("code", _code, lambda unit: (_number(unit.code), unit.state), 10, is_toned=True),
     UnitColumn("url", lambda unit: unit.name, lambda unit: unit.name, 42),
     _TITLE,
-    UnitColumn(
-        "depth",
-        lambda unit: "" if unit.depth is None else str(unit.depth),
-        lambda unit: _number(unit.depth),
-        8,
-        is_number=True,
-    ),
-    UnitColumn(
-        "response",
-        lambda unit: _ms(unit.response_ms),
-        lambda unit: _number(unit.response_ms),
-        10,
-        is_number=True,
-    ),
-    UnitColumn(
-        "render",
-        lambda unit: _ms(unit.render_ms),
-        lambda unit: _number(unit.render_ms),
-        10,
-        is_number=True,
-    ),
-    UnitColumn(
-        "size",
-        lambda unit: "" if unit.size_bytes is None else size_words(unit.size_bytes),
-        lambda unit: _number(unit.size_bytes),
-        9,
-        is_number=True,
-    ),
+    _page_number("depth", lambda unit: unit.depth, 8, is_extra=False),
+    _page_number("response", lambda unit: unit.response_ms, 10, _ms, is_extra=False),
+    _page_number("render", lambda unit: unit.render_ms, 10, _ms, is_extra=False),
+    _page_number("size", lambda unit: unit.size_bytes, 9, _bytes, is_extra=False),
+    _page_number("transferred", lambda unit: unit.transferred_bytes, 9, _bytes),
+    _page_number("redirects", lambda unit: unit.redirects, 8),
+    _page_number("links", lambda unit: unit.links_found, 8),
+    _fact_text("content_type", 14),
+    _fact_text("charset", 10),
+    _fact_text("language", 8),
+    _fact_text("canonical", 30),
+    _fact_text("description", 36),
+    _fact_text("robots", 16),
+    _fact_text("h1", 24),
+    _fact_number("h1_count"),
+    _fact_number("words"),
+    _fact_number("links_internal"),
+    _fact_number("links_external"),
+    _fact_number("links_nofollow"),
+    _fact_number("images"),
+    _fact_number("images_without_alt"),
+    _fact_text("structured_data", 20),
+    _fact_text("content_hash", 18),
     *_RARE,
     UnitColumn("error", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
 )
+KEYS_OF_NAMES: Final = ("name", "url")  # the column that grows, and is always shown
+_TITLE_PAD = 3  # extra width of the arrow of a sorted column
+# Columns whose field in the search has another name.
+_FIELDS: Final = {"code": "status", "name": "url", "reason": "error"}
+
+
+def width_of(column: UnitColumn) -> int:
+    """Return the width of a column in characters; an extra one has room for its title."""
+    if column.is_toned:
+        return max(column.width, longest_state())
+    title = len(title_of(column.key)) + _TITLE_PAD if column.is_extra else 0
+    return max(column.width, title)
+
+
+def search_example(column: UnitColumn) -> str:
+    """Return a term that searches this column, `words:<100`; "" where there is none."""
+    name = _FIELDS.get(column.key, column.key)
+    return f"{name}:{UNIT_FIELDS[name].example}" if name in UNIT_FIELDS else ""
 
 
 class KindChips(QWidget):

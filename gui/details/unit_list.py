@@ -16,21 +16,26 @@ from engine.model.display import ELLIPSIS, clipboard_cell
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.records import TaskRecord, TaskView
-from engine.results.units import Unit, UnitFilter, UnitPart, UnitState
+from engine.results.unit_filter import UnitFilter
+from engine.results.units import Unit, UnitPart, UnitState
 from engine.text.words import count
 from gui.context.window_context import Desk
+from gui.details.column_choice import ColumnChoice
 from gui.details.details_tab import EDGES, DetailTab, PartBar
+from gui.details.filter_mistake import FilterMistake
 from gui.details.unit_columns import (
     ITEM_COLUMNS,
+    KEYS_OF_NAMES,
     PROSE,
     REASONS,
     TONES,
     KindChips,
     UnitColumn,
     kind_word,
-    longest_state,
+    search_example,
     spoken,
     title_of,
+    width_of,
 )
 from gui.details.unit_strip import UnitStrip, is_address
 from gui.engine_link.scheduling import Debounce, SlicedWork, Throttle
@@ -210,6 +215,9 @@ class UnitModel(QAbstractTableModel):
             return title_of(column.key, self._noun)
         if role == ALIGNMENT:
             return _RIGHT if column.is_number else _LEFT
+        if role == TOOL_TIP and self._by_answer and (example := search_example(column)):
+            said = self.tr("Search with {0}").format(example)
+            return plain_tip(f"{title_of(column.key, self._noun)}\n{said}")
         return None
 
     def _filter_all(self) -> Iterator[None]:
@@ -240,13 +248,16 @@ class UnitModel(QAbstractTableModel):
 AGAIN_MS = 500  # minimum interval of updates for a live task
 KINDS = ("done", "2xx", "3xx", "4xx", "5xx", "failed", "skipped", "refused", "running", "waiting")
 _TYPED_MS = 120
+_SEARCH_CHARS = (26, 52)  # least and most, as there is room
+_TERMS = "words:<100, status:404, -description:*"
 
 
 class UnitList(QWidget):
     """List of units; `chosen` carries the current unit, `activated` an opened one.
 
-    `counted` is emitted when the counts change. `more` may yield rows of other kinds after the
-    units. `retry` is offered for the address of a failed page while it is set.
+    With `choosable` the user chooses its columns. `counted` is emitted when the counts change.
+    `more` may yield rows of other kinds after the units. `retry` is offered for the address of a
+    failed page while it is set.
     """
 
     chosen = Signal(object)
@@ -254,7 +265,12 @@ class UnitList(QWidget):
     counted = Signal()
 
     def __init__(
-        self, desk: Desk, columns: Sequence[UnitColumn], parent: QWidget | None = None
+        self,
+        desk: Desk,
+        columns: Sequence[UnitColumn],
+        parent: QWidget | None = None,
+        *,
+        choosable: bool = False,
     ) -> None:
         super().__init__(parent)
         self._desk = desk
@@ -264,13 +280,16 @@ class UnitList(QWidget):
         self._problem = ""
         self.more: Callable[[str, int], AsyncIterator[Sequence[Unit]]] | None = None
         self.model = UnitModel(columns, self)
-        widths = [max(one.width, longest_state() * one.is_toned) for one in columns]
-        grows = next(at for at, column in enumerate(columns) if column.key in ("name", "url"))
+        widths = [width_of(one) for one in columns]
+        grows = next(at for at, column in enumerate(columns) if column.key in KEYS_OF_NAMES)
         self.table = PlainTable(self.model, self.tr("Items"), widths, self, grows=grows)
         self.table.elide_right([at for at, one in enumerate(columns) if one.key in PROSE])
         self.table.let_sort()
-        self.table.show_columns(self.model.rare_columns)
+        self.columns = self._column_choice() if choosable else None
+        self.show_columns()
         self.search = search_field(self, self.tr("Search items"))
+        self.search.setToolTip(plain_tip(self.tr("Words, or terms such as {0}").format(_TERMS)))
+        self.mistake = FilterMistake(self)
         self.chips = KindChips(KINDS, kind_word, self)
         self._state = ElidedLabel("muted", self)
         self._nothing = EmptyNote(self.table.viewport())
@@ -281,16 +300,33 @@ class UnitList(QWidget):
         self._lay_out()
         self._connect()
 
+    def _column_choice(self) -> ColumnChoice:
+        def title(at: int) -> str:
+            return str(self.model.headerData(at, Qt.Orientation.Horizontal))
+
+        return ColumnChoice(
+            self.table,
+            self.model.columns,
+            lambda: self.model.rare_columns,
+            title,
+            self._desk.preferences,
+        )
+
     def _lay_out(self) -> None:
-        self.search.setFixedWidth(26 * self.fontMetrics().averageCharWidth())
-        self.top = arrange(QHBoxLayout(), self.search, self.chips, 1, self._state)
-        parts = (self.top, (self.table, 1), self.strip)
+        character = self.fontMetrics().averageCharWidth()
+        self.search.setMinimumWidth(_SEARCH_CHARS[0] * character)
+        self.search.setMaximumWidth(_SEARCH_CHARS[1] * character)
+        self.top = arrange(QHBoxLayout(), (self.search, 3), self.chips, 1, self._state)
+        if self.columns is not None:
+            self.top.insertWidget(1, self.columns.button)
+        parts = (self.top, self.mistake, (self.table, 1), self.strip)
         arrange(QVBoxLayout(self), *parts, margins=EDGES, spacing=6)
         self.setFocusProxy(self.table)
 
     def _connect(self) -> None:
         self.search.textChanged.connect(self._typed.request)
         self.chips.changed.connect(self._typed.run)
+        self.mistake.corrected.connect(self._search_for)
         self.model.changed.connect(self._show_state)
         self.table.activated.connect(self._activate)
         self.table.selectionModel().currentRowChanged.connect(self._choose)
@@ -337,8 +373,9 @@ class UnitList(QWidget):
 
     def copy(self) -> None:
         """Copy the selected rows as tab-separated text, with the visible columns."""
-        rare = self.model.rare_columns
-        columns = [one for at, one in enumerate(self.model.columns) if rare.get(at, True)]
+        header = self.table.horizontalHeader()
+        order = sorted(range(header.count()), key=header.visualIndex)
+        columns = [self.model.columns[at] for at in order if not header.isSectionHidden(at)]
         lines = [
             "\t".join(clipboard_cell(one.text(self.model.unit_at(row))) for one in columns)
             for row in marked_rows(self.table)
@@ -381,11 +418,26 @@ class UnitList(QWidget):
             self._resume = part.resume
 
     def _filter(self) -> None:
-        self.model.set_filter(self.chips.wanted, self.search.text())
+        text = self.search.text()
+        self.model.set_filter(self.chips.wanted, text)
+        self.mistake.show_mistake(text, self.model.filter.mistake)
+
+    def _search_for(self, text: str) -> None:
+        """Search for a corrected text at once."""
+        self.search.setText(text)
+        self._typed.run()
+        self.search.setFocus()
+
+    def show_columns(self) -> None:
+        """Show the columns that are chosen, and the rare ones that have a value."""
+        if self.columns is not None:
+            self.columns.apply()
+        else:
+            self.table.show_columns(self.model.rare_columns)
 
     def _show_state(self) -> None:
         self.chips.show_counts(self.model.kinds)
-        self.table.show_columns(self.model.rare_columns)
+        self.show_columns()
         self.table.favour_last(self.model.has_reasons)
         shown, total = self.model.rowCount(), self.model.total
         if self._problem:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 # Prefixes of preferences that are changed elsewhere in the window.
-CHOSEN_ELSEWHERE = ("export.", "force.", "ledgers.", "start.", "views.")
+CHOSEN_ELSEWHERE = ("export.", "force.", "ledgers.", "start.", "viewer.", "views.")
 MOST_BYTES = 1024 * 1024
 _CHOSEN_FILE = "openchrome-monitor-settings.json"
 

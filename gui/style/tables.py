@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from PySide6.QtCore import (
     QAbstractItemModel,
+    QCoreApplication,
     QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
@@ -17,11 +18,12 @@ from PySide6.QtCore import (
     QSize,
     Qt,
 )
-from PySide6.QtGui import QPainter, QPalette, QPen, QResizeEvent
+from PySide6.QtGui import QAction, QPainter, QPalette, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QHeaderView,
+    QMenu,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -130,7 +132,7 @@ class PlainTable(QTableView):
         header = self.horizontalHeader()
         if self._least and not self._touched:
             self._fit()
-        last = header.count() - 1
+        last = self._last_shown()
         if self._grows < 0 or self._touched or last < 0:
             return
         others = sum(header.sectionSize(at) for at in range(last) if at != self._grows)
@@ -153,13 +155,19 @@ class PlainTable(QTableView):
         for share in (end, *shares):  # Qt stretches the last section and never shrinks it
             self.horizontalHeader().resizeSection(int(share.key), widths[share.key])
 
+    def _last_shown(self) -> int:
+        """Return the column that Qt stretches; -1 without columns."""
+        header = self.horizontalHeader()
+        shown = (at for at in reversed(range(header.count())) if not header.isSectionHidden(at))
+        return next(shown, -1)
+
     def _note_drag(self, section: int, *_: int) -> None:
         """Record that the user resized a column.
 
         Without a pressed button the header resized it, as it does with its last section. A button
         may also be pressed on the tab that shows this table.
         """
-        is_last = section == self.horizontalHeader().count() - 1
+        is_last = section == self._last_shown()
         if QApplication.mouseButtons() and not self._fitting and not is_last:
             self._touched = True
 
@@ -167,6 +175,36 @@ class PlainTable(QTableView):
         """Sort by header clicks; the third click restores the original order."""
         self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.setSortingEnabled(True)
+
+
+class ColumnSwitch(NamedTuple):
+    """Entry of a column menu; one that `stays` cannot be hidden, one not `is_there` is left out."""
+
+    key: str
+    title: str
+    is_on: bool
+    stays: bool = False
+    is_there: bool = True
+
+
+def fill_column_menu(
+    menu: QMenu,
+    switches: Iterable[ColumnSwitch],
+    show: Callable[[str, bool], object],
+    reset: Callable[[], object],
+) -> None:
+    """Add a check mark for each column and an action that restores the defaults."""
+    for switch in switches:
+        action = QAction(switch.title, menu)
+        action.setVisible(switch.is_there)
+        action.setCheckable(True)
+        action.setChecked(switch.is_on)
+        action.setEnabled(not switch.stays)
+        action.toggled.connect(lambda on, key=switch.key: show(key, on))
+        menu.addAction(action)
+    menu.addSeparator()
+    usual = menu.addAction(QCoreApplication.translate("Columns", "&Reset columns"))
+    usual.triggered.connect(lambda _=False: reset())
 
 
 class _Cells(QStyledItemDelegate):

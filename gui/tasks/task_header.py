@@ -7,11 +7,18 @@ short, other columns shrink or are hidden before a horizontal scroll bar appears
 from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, QPoint, QPointF, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QMouseEvent, QPainter, QPalette, QResizeEvent
+from PySide6.QtGui import QMouseEvent, QPainter, QPalette, QResizeEvent
 from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QWidget
 
 from engine.query import SortKey
-from gui.style.tables import Share, fitted, paint_arrow, paint_header_ground
+from gui.style.tables import (
+    ColumnSwitch,
+    Share,
+    fill_column_menu,
+    fitted,
+    paint_arrow,
+    paint_header_ground,
+)
 from gui.style.theme import tone
 from gui.tasks.cell_painting import ALIGN, PAD, SIGN_GAP, SIGN_SIZE
 from gui.tasks.columns import COLUMN_AT, COLUMNS, Column, columns_there
@@ -187,17 +194,17 @@ class TaskHeader(QHeaderView):
 
     def fill_menu(self, menu: QMenu) -> None:
         """Add a switch for each column and an action that restores the defaults."""
-        for number, column in enumerate(COLUMNS):
-            action = QAction(column.long_title, menu)
-            action.setVisible(column.key in self._there)
-            action.setCheckable(True)
-            action.setChecked(self.is_wanted(column.key))
-            action.setEnabled(number != _TASK)
-            action.toggled.connect(lambda on, key=column.key: self.show_column(key, on))
-            menu.addAction(action)
-        menu.addSeparator()
-        usual = menu.addAction(self.tr("&Reset columns"))
-        usual.triggered.connect(lambda _=False: self.set_widths())
+        switches = (
+            ColumnSwitch(
+                column.key,
+                column.long_title,
+                self.is_wanted(column.key),
+                stays=number == _TASK,
+                is_there=column.key in self._there,
+            )
+            for number, column in enumerate(COLUMNS)
+        )
+        fill_column_menu(menu, switches, self.show_column, self.set_widths)
 
     def sizeHint(self) -> QSize:
         return QSize(super().sizeHint().width(), self.fontMetrics().height() + 10)

@@ -124,6 +124,20 @@ def test_a_reason_has_more_room_than_an_address_which_keeps_its_least(
     assert header.sectionSize(last) < header.sectionSize(NAME_AT)
 
 
+def test_the_last_column_that_is_shown_has_the_room_of_a_hidden_one(
+    qapp: QApplication, qtbot: Any
+) -> None:
+    table = units(qtbot, "", "")
+    header = table.horizontalHeader()
+    last = header.count() - 1
+    table.show_columns({last: False, last - 1: True})
+    table.resize(1010, 200)
+    assert header.length() == table.viewport().width()
+    assert header.sectionSize(NAME_AT) > 24 * header.fontMetrics().averageCharWidth()
+    least = 28 * header.fontMetrics().averageCharWidth()
+    assert abs(header.sectionSize(last - 1) - least) < 2, "as the last one has it"
+
+
 def test_the_reason_of_a_failed_row_has_the_colour_of_errors(
     qapp: QApplication, qtbot: Any
 ) -> None:

@@ -13,7 +13,8 @@ from engine.ledger.ledger import Ledger
 from engine.model.display import display
 from engine.model.errors import TaskUnreadable
 from engine.results.file_reader import TaskFileReader
-from engine.results.units import Unit, UnitFilter, unit_of
+from engine.results.unit_filter import UnitFilter
+from engine.results.units import Unit, unit_of
 
 WithFile = Callable[[str, Any], str]
 PAGE = {"url": "http://site.test/", "status": 200, "title": "Notes", "depth": 1, "bytes": 9}

@@ -14,7 +14,7 @@ from engine.export.exporter import FORMATS, ExportProgress, Order
 from engine.export.exports import Exports
 from engine.export.output import ExportExists, ExportRefused, ExportStopped
 from engine.model.records import EngineFields, ErrorInfo, TaskRecord, TaskView, Units, Unreadable
-from engine.results.units import UnitFilter
+from engine.results.unit_filter import UnitFilter
 from tests.results.conftest import page
 
 VIEWS = [

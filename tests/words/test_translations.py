@@ -28,6 +28,7 @@ SAME = {
         "URL",
         "Audit",
         "H1",
+        "Links",
         "Robots",
         "JSON",
         "Markdown",
