@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -27,6 +26,12 @@ from engine.model.errors import EngineError, InvalidArguments, Problem, TaskUnre
 from engine.model.kind_traits import traits_of
 from engine.model.records import TaskRecord, Unreadable
 from engine.results.findings import Findings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Hashes: TypeAlias = NDArray[np.uint32]
 
 SLOW_RESPONSE_MS: Final = 1_000  # from the request to the headers
 SLOW_LOAD_MS: Final = 3_000  # and until the page is read
@@ -463,7 +468,7 @@ class _Alike:
         self._prints: dict[int, int] = {}
         self._first_of: dict[int, int] = {}
         self._firsts: set[int] = set()
-        self._triples: dict[int, array[int]] = {}
+        self._triples: dict[int, Hashes] = {}
 
     def add(self, number: int, content: object) -> None:
         """Compare a page with the earlier ones."""
@@ -490,11 +495,12 @@ class _Alike:
     def check(self, number: int, content: object) -> None:
         """Compare the words of a page with those of its candidate, which comes before it."""
         if number in self._firsts:
-            self._triples[number] = array("I", _triples(_words(content)))
+            self._triples[number] = _triples(_words(content))
         first = self._first_of.get(number)
         if first is None or first not in self._triples:
             return
-        these, those = set(_triples(_words(content))), set(self._triples[first])
+        these = set(_triples(_words(content)).tolist())
+        those = set(self._triples[first].tolist())
         share = len(these & those) / max(1, len(these | those))
         if share >= SIMILAR:
             self.found.append((first, number, share))
@@ -531,23 +537,27 @@ def _texts(value: object, depth: int = 0) -> Iterator[str]:
                 yield from _texts(one, depth + 1)
 
 
-def _triples(words: Sequence[bytes]) -> list[int]:
-    """Return hashes of three words in a row, each once."""
+def _triples(words: Sequence[bytes]) -> Hashes:
+    """Return hashes of three words in a row."""
+    import numpy as np  # takes longer than all the rest of `octask`
+
     words = words[:_MOST_WORDS]
     ones = map(crc32, words)
     twos = map(crc32, words[1:], ones)
-    return list(dict.fromkeys(map(crc32, words[2:], twos)))
+    return np.fromiter(map(crc32, words[2:], twos), np.uint32)
 
 
-def _print_of(triples: Sequence[int]) -> int:
+def _print_of(triples: Hashes) -> int:
     """Return the fingerprint; an empty class has the bit of the next one that is not."""
-    least = {one % _BITS: one for one in sorted(triples, reverse=True)}
-    found, bit = 0, 0
-    for at in (*range(_BITS - 1, -1, -1), *range(_BITS - 1, -1, -1)):
-        one = least.get(at)
-        bit = bit if one is None else one // _BITS & 1
-        found = (found & ~(1 << at)) | (bit << at)
-    return found
+    import numpy as np
+
+    least = np.full(_BITS, np.iinfo(np.uint32).max, np.uint32)
+    classes = triples % _BITS
+    np.minimum.at(least, classes, triples)
+    taken = np.unique(classes)
+    nearest = taken[np.searchsorted(taken, np.arange(_BITS)) % len(taken)]
+    bits = least[nearest] // _BITS & 1
+    return int.from_bytes(np.packbits(bits.astype(np.uint8)).tobytes())
 
 
 def _bands(found: int) -> Iterator[tuple[int, int]]:
