@@ -172,7 +172,9 @@ def _code(unit: Unit) -> str:
 
 
 def _ms(value: float | None) -> str:
-    return "" if value is None else took(value)
+    if value is None:
+        return ""
+    return took(value) if value >= 1 else "< 1 ms"  # "under 1 ms" has no room in a column
 
 
 def _bytes(value: float | None) -> str:

@@ -135,7 +135,9 @@ def _lines(unit: Unit, row: Mapping[str, Any]) -> Iterator[str]:
     yield _whole_reason(unit, row)
     if unit.earlier:
         yield f"{title_of('earlier')}: {earlier_of(unit)}"
+    yield redirect_line(row)
     yield from page_fact_lines(row)
+    yield custom_field_line(row)
 
 
 def _whole_reason(unit: Unit, row: Mapping[str, Any]) -> str:
@@ -145,6 +147,30 @@ def _whole_reason(unit: Unit, row: Mapping[str, Any]) -> str:
     if unit.reason.endswith(ELLIPSIS) and isinstance(error, str):
         return display_lines(retold(error), _MOST_CHARS)
     return said_of(unit)
+
+
+def redirect_line(row: Mapping[str, Any]) -> str:
+    """Return the addresses that led to a page, each with its status; "" without any."""
+    hops = row.get("redirects")
+    said = [
+        f"{display(str(hop['url']), _FACT_CHARS)} ({hop.get('status')})"
+        for hop in (hops if isinstance(hops, list) else ())
+        if isinstance(hop, dict) and isinstance(hop.get("url"), str)
+    ]
+    if not said:
+        return ""
+    final = row.get("final_url")
+    led = display(final, _FACT_CHARS) if isinstance(final, str) else ""
+    return f"{title_of('redirects')}: {' → '.join((*said, led))}"
+
+
+def custom_field_line(row: Mapping[str, Any]) -> str:
+    """Return the custom fields of a page, `price: 12 · tags: red, blue`; "" without any."""
+    given = row.get("fields")
+    if not isinstance(given, Mapping):
+        return ""
+    said = ((display(name, _FACT_CHARS), _fact(value)) for name, value in given.items())
+    return " · ".join(f"{name}: {text}" for name, text in said if text)
 
 
 def page_fact_lines(row: Mapping[str, Any]) -> Iterator[str]:

@@ -43,6 +43,22 @@ def entries(units: UnitList, row: int) -> dict[str, Any]:
     return {act.text().replace("&", ""): act for act in menu.actions() if act.text()}
 
 
+async def test_redirects_and_custom_fields_of_a_page_stand_below_its_list(home: Path) -> None:
+    hops = [{"url": "http://site.test/old", "status": 301}, "strange"]
+    fields = {"price": "<b>12</b>", "tags": ["red", "blue"], "none": ""}
+    told = {"redirects": hops, "final_url": "http://site.test/new", "fields": fields}
+    put_pages(put_task(home, 1), page(0, **told), page(1, redirects="none", fields=7))
+    async with opened(home) as session:
+        units = await listed(session)
+        units.table.selectRow(0)
+        await settled(lambda: "price:" in units.strip.text.toPlainText())
+        *_, led, own = units.strip.text.toPlainText().splitlines()
+        assert led == "Redirects: http://site.test/old (301) → http://site.test/new"
+        assert own == "price: <b>12</b> · tags: red, blue"
+        units.table.selectRow(1)
+        assert "price:" not in units.strip.text.toPlainText()
+
+
 async def test_the_facts_of_a_page_stand_below_its_list(home: Path) -> None:
     facts = {"language": "de", "words": 1234, "h1": "Big <i>news</i>", "images_without_alt": 0}
     facts |= {"structured_data": ["Product", 3, "Offer"], "links_nofollow": [1], "strange": "x"}
