@@ -12,7 +12,8 @@ import msgspec
 
 from engine.model.kind_traits import traits_of
 
-StoppedBy = Literal["frontier", "max_pages", "cancelled", "failed", "budget", "forced", "stopped"]
+Limit = Literal["max_pages", "max_minutes", "max_bytes"]
+StoppedBy = Limit | Literal["frontier", "cancelled", "failed", "budget", "forced", "stopped"]
 
 _SELDOM: Final = (
     "http_errors",

@@ -174,6 +174,8 @@ DETAILS: Final[dict[str, str]] = {
     "ended.crawl.frontier": "itself: all known pages were crawled",
     "ended.crawl.frontier.deep": "itself: all pages within the maximum depth were crawled",
     "ended.crawl.max_pages": "its page limit; more pages were known",
+    "ended.crawl.max_minutes": "its time limit; more pages were known",
+    "ended.crawl.max_bytes": "its limit of data; more pages were known",
     "failures.http": "{count} answered with an error",
     "failures.not_loaded": "{count} not loaded",
     "ended.crawl.budget": "its budget",

@@ -106,7 +106,7 @@ def _standing_words(status: str, exceeded: Iterable[object]) -> str:
 _ARGS_CHARS = 16_000
 # Length of one line of arguments: wrapping one of 16,000 characters took 50 ms. The file has all.
 _ARG_CHARS = 600
-_LIMITS = frozenset({"max_pages", "budget", "max_actions"})
+_LIMITS = frozenset({"max_pages", "max_minutes", "max_bytes", "budget", "max_actions"})
 MOST_REFUSED = 20  # addresses; the events have all
 
 

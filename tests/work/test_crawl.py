@@ -70,7 +70,8 @@ async def test_a_page_has_all_its_fields(site):
     _, pages = await crawled(f"{site.url}/static/", max_pages=1)
     assert list(pages[0]) == [
         "url", "final_url", "status", "title", "content", "depth", "links_found",
-        "response_ms", "render_ms", "bytes", "engine_used", "settled", "facts", "links",
+        "response_ms", "render_ms", "bytes", "engine_used", "settled",
+        "transferred_bytes", "facts", "links",
     ]  # fmt: skip
     assert (pages[0]["title"], pages[0]["status"], pages[0]["engine_used"]) == (
         "Field notes",

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Self
 
@@ -30,7 +31,7 @@ from engine.model.addresses import Address, address_of, glob_matcher, same_site
 from engine.model.blocked_places import BY_ROBOTS
 from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageError, UnitTimeout
 from engine.model.records import Units
-from engine.model.tally import CrawlOutcome, StoppedBy, Tally
+from engine.model.tally import CrawlOutcome, Limit, StoppedBy, Tally
 from engine.pages import fetch
 from engine.pages.documents import is_html, is_text, media_type
 from engine.pages.engine_choice import Loader
@@ -181,6 +182,7 @@ def _slept_s() -> float:
 
 SLACK_S = 10.0  # margin of a fetcher beyond the page's own limit, before the unit ends it
 KEPT_SINGLY = 200  # failed pages in retry at a stop; each costs a page and an event
+MINUTE_S: Final = 60.0
 MANY = 1_000  # start addresses; a million take 3 s, which would block the loop
 _NAMES_A_TIME = frozenset({429, 503})  # statuses whose Retry-After applies to the host
 
@@ -225,6 +227,10 @@ async def crawl_from(
     return await made.run(visits, search)
 
 
+class _TimeIsUp(Exception):
+    """The time limit of the crawl ended the wait before a page."""
+
+
 class _Crawl:
     def __init__(self, args: CrawlArgs, ctx: Context, loader: Loader, pace: Pace) -> None:
         self._args, self._ctx, self._loader = args, ctx, loader
@@ -240,6 +246,8 @@ class _Crawl:
         self._scrub = Scrub(args.secrets, key_shapes=args.redact_content)
         self._carried = 0  # pages of the task that is resumed
         self._loaded = 0
+        self._bytes = 0  # of documents, as they were sent
+        self._ends_s = math.inf
         self._pictured = 0  # the number of the last screenshot
         self._keeping = 0  # finished pages with a write in progress
         self._changed = asyncio.Condition()
@@ -258,6 +266,8 @@ class _Crawl:
 
     async def run(self, visits: Sequence[Visit], search: Search | None) -> CrawlOutcome:
         started = self._ctx.monotonic()
+        if self._args.max_minutes is not None:
+            self._ends_s = started + MINUTE_S * self._args.max_minutes
         if len(visits) < MANY:
             self._frontier.start(visits)
         else:
@@ -271,9 +281,11 @@ class _Crawl:
             with contextlib.suppress(EngineError):
                 await self._keep_waiting()
             raise _first(group) from None
+        limit = self._limit() if self._frontier.waiting else None
         await self._keep_waiting()
         duration_ms = round((self._ctx.monotonic() - started) * 1_000)
-        outcome = self._tally.outcome(self._scope, duration_ms, self._stopped_by())
+        stopped_by = self._stopped_by(limit)
+        outcome = self._tally.outcome(self._scope, duration_ms, stopped_by)
         return msgspec.structs.replace(outcome, left_out=self._frontier.left.told())
 
     async def _carry_over(self) -> None:
@@ -330,11 +342,20 @@ class _Crawl:
         self._searching = self._is_more = search is not None
         async with asyncio.TaskGroup() as searching:
             finding = None if search is None else searching.create_task(self._search(search))
+            ending = searching.create_task(self._wake_at_end(), name="wait for the time limit")
             async with asyncio.TaskGroup() as workers:
                 for number in range(self._args.concurrency):
                     workers.create_task(self._work(), name=f"crawl-{number}")
+            ending.cancel()
             if finding is not None:
                 finding.cancel()
+
+    async def _wake_at_end(self) -> None:
+        """Notify waiting workers of the time limit."""
+        if self._ends_s < math.inf:
+            await asyncio.sleep(max(0.0, self._ends_s - self._ctx.monotonic()))
+            async with self._changed:
+                self._changed.notify_all()
 
     async def _search(self, search: Search) -> None:
         """Run `search` to its end, and queue its addresses."""
@@ -351,11 +372,21 @@ class _Crawl:
                 self._changed.notify_all()
             await asyncio.sleep(0)
 
-    def _stopped_by(self) -> StoppedBy:
+    def _stopped_by(self, limit: Limit | None) -> StoppedBy:
+        """Return what ended the crawl; `limit` left pages without another attempt."""
         if self._ctx.stopping:
             return why_stopped(self._ctx)
         whole = self._frontier.is_empty and not (self._frontier.dropped or self._is_more)
-        return "frontier" if whole else "max_pages"
+        if whole:
+            return limit or "frontier"
+        return self._limit() or "max_pages"
+
+    def _limit(self) -> Limit | None:
+        """Return the limit of time or data that is reached, so that no further page starts."""
+        if self._ctx.monotonic() >= self._ends_s:
+            return "max_minutes"
+        most = self._args.max_bytes
+        return "max_bytes" if most is not None and self._bytes >= most else None
 
     async def _work(self) -> None:
         try:
@@ -384,6 +415,8 @@ class _Crawl:
     def _is_over(self) -> bool:
         if self._ctx.stopping or (self._frontier.is_empty and not self._searching):
             return True
+        if self._limit() is not None:
+            return not self._frontier.flying
         return self._room() <= 0 and not self._under_way
 
     def _room(self) -> int:
@@ -404,25 +437,16 @@ class _Crawl:
 
     def _take(self) -> Visit | None:
         """Return the next page that may start; a retry is exempt from the page limit."""
+        if self._limit() is not None:
+            return None
         return self._frontier.take(fresh=self._room() > 0 and not self._fault_is_due())
 
     async def _visit(self, visit: Visit) -> None:
         """Process one page to its outcome, and then notify the frontier."""
         began = time.monotonic()
         try:
-            await self._until_due(visit)
-            rules = await self._rules(visit.address)
-            if rules is not None and not rules.allows(visit.address.asked):
-                await self._keep_failed(visit, _blocked(rules))
-            else:
-                fetched = await self._load(visit, rules)
-                if not fetched.settled and self._overslept(visit, began):
-                    return
-                if self._put_off(visit, fetch.passing_failure(fetched)):
-                    return
-                if visit.depth == 0:
-                    self._follow_start(address_of(fetched.final_url))
-                await self._keep_page(visit, fetched)
+            if not await self._took(visit, began):
+                return
         except (BrowserGone, PageError, UnitTimeout) as failed:
             if self._comes_again(visit, failed, began):
                 return
@@ -430,12 +454,36 @@ class _Crawl:
             if fetch.is_passing(failed) and self._put_off(visit, failure):
                 return
             await self._keep_failed(visit, failure)
+        except _TimeIsUp:
+            if visit.failure is None:
+                self._frontier.put_back(visit)
+            else:
+                self._frontier.put_off(visit)  # its last failure is stored at the end
+            return
         except (UnitStopped, asyncio.CancelledError):
             if visit.failure is not None:
-                self._frontier.put_off(visit)  # its last failure is stored at the end
+                self._frontier.put_off(visit)
             raise
         self._loaded += 1
         self._frontier.done(visit)
+
+    async def _took(self, visit: Visit, began_s: float) -> bool:
+        """Load and store one page; False if it was requeued for another attempt."""
+        async with self._in_time():
+            await self._until_due(visit)
+        rules = await self._rules(visit.address)
+        if rules is not None and not rules.allows(visit.address.asked):
+            await self._keep_failed(visit, _blocked(rules))
+            return True
+        fetched = await self._load(visit, rules)
+        if not fetched.settled and self._overslept(visit, began_s):
+            return False
+        if self._put_off(visit, fetch.passing_failure(fetched)):
+            return False
+        if visit.depth == 0:
+            self._follow_start(address_of(fetched.final_url))
+        await self._keep_page(visit, fetched)
+        return True
 
     def _comes_again(self, visit: Visit, failed: EngineError, began_s: float) -> bool:
         """Requeue a page if its failure may have an outside cause, once for each cause."""
@@ -466,6 +514,16 @@ class _Crawl:
         again = visit._replace(tries=tries, failure=failure, due_s=due_s, earlier=earlier)
         self._frontier.put_off(again)
         return True
+
+    @contextlib.asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        """Limit a wait before a page by the rest of the crawl's time. Raises _TimeIsUp."""
+        left_s = self._ends_s - self._ctx.monotonic()
+        try:
+            async with asyncio.timeout(None if left_s == math.inf else max(0.0, left_s)):
+                yield
+        except TimeoutError:
+            raise _TimeIsUp from None
 
     async def _until_due(self, visit: Visit) -> None:
         left_s = visit.due_s - self._ctx.monotonic()
@@ -508,7 +566,8 @@ class _Crawl:
     async def _load(self, visit: Visit, rules: Rules | None) -> Fetched:
         host = visit.address.place
         crawl_delay_s = rules.delay_s if rules is not None else 0.0
-        await self._pace.turn(host, crawl_delay_s)
+        async with self._in_time():
+            await self._pace.turn(host, crawl_delay_s)
         limit_s = self._args.timeout_ms / 1_000 + SLACK_S
         async with self._ctx.unit(visit.address.url, limit_s):
             fetched = await self._loader.load(visit.address.url, fresh=visit.deaths > 0)
@@ -531,6 +590,7 @@ class _Crawl:
             self._read_patterns()
 
     async def _keep_page(self, visit: Visit, fetched: Fetched) -> None:
+        self._bytes += fetched.transferred_bytes or fetched.bytes
         error = refusal(fetched)
         found = NOTHING
         if error is None or fetched.html or fetched.text:

@@ -57,6 +57,8 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     urls: tuple[str, ...] = ()
     max_depth: int = 2
     max_pages: int = 20
+    max_minutes: int | None = None
+    max_bytes: int | None = None
     scope: str | None = None
     include_patterns: tuple[str, ...] = ()
     exclude_patterns: tuple[str, ...] = ()
@@ -127,6 +129,16 @@ PAGE_ARGUMENTS: Table = {
         _PAGES, FormField("Maximum pages", "limits"), help="Stop after this number of pages."
     ),
     "maxPages": Argument(_PAGES, field="max_pages"),
+    "max_minutes": Argument(
+        optional(whole(1, 100_000)),
+        FormField("Maximum duration (min)", none="no limit"),
+        help="Start no page after this number of minutes.",
+    ),
+    "max_bytes": Argument(
+        optional(whole(1, 2**50)),
+        FormField("Maximum data (bytes)", none="no limit", hint="Of documents, as they were sent."),
+        help="Start no page after this number of bytes of documents.",
+    ),
     "engine": Argument(
         _engine,
         FormField(

@@ -1,0 +1,94 @@
+"""Limits of time and data: a crawl starts no further page, and says which one ended it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.kinds.crawl import crawl
+from engine.sample.server import Answer, Request
+from tests.support.engines import opened
+from tests.support.serving import served
+
+CROWD = "".join(f"<a href=/{number}>{number}</a>" for number in range(40))
+
+
+async def result_of(home: Path, url: str, kind: str = "crawl", **args: Any) -> dict[str, Any]:
+    given = {"url": url, "engine": "static", "max_pages": 100, "delay_ms": 0, **args}
+    async with opened(home) as service:
+        record = await service.requests.start(kind, given)
+        ended = await service.tasks.wait(record.task_id, 60_000)
+        assert ended.status == "COMPLETED", ended.error
+    found = json.loads((home / "tasks" / record.task_id / "result.json").read_text())
+    return dict(found)
+
+
+def slow(request: Request) -> Answer:
+    if request.path == "/robots.txt":
+        return Answer(b"", 404)
+    return Answer(CROWD.encode(), delay_s=0.2)
+
+
+@pytest.mark.parametrize("delay_ms", [0, 600_000])
+async def test_a_crawl_ends_at_its_time_limit(
+    home: Path, monkeypatch: pytest.MonkeyPatch, delay_ms: int
+) -> None:
+    monkeypatch.setattr(crawl, "MINUTE_S", 1.0)
+    with served(slow) as url:
+        found = await result_of(home, url, max_minutes=1, delay_ms=delay_ms)
+    assert found["summary"]["stopped_by"] == "max_minutes"
+    assert 1 <= len(found["pages"]) < 41
+    assert not [page for page in found["pages"] if "error" in page]
+
+
+async def test_a_page_that_waits_for_a_retry_keeps_its_failure_at_the_time_limit(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crawl, "MINUTE_S", 1.0)
+    busy = Answer(b"busy", 503, headers=(("Retry-After", "300"),))
+    first = Answer(b"<a href=/busy>busy</a>")
+    with served(lambda request: busy if request.path == "/busy" else first) as url:
+        found = await result_of(home, url, max_minutes=1, respect_robots=False)
+    assert [page.get("error") for page in found["pages"]] == [None, "HTTP 503"]
+    assert found["summary"]["stopped_by"] == "max_minutes"
+
+
+async def test_a_crawl_ends_at_its_limit_of_data(home: Path) -> None:
+    with served(lambda _: Answer(CROWD.encode())) as url:
+        found = await result_of(home, url, max_bytes=5 * len(CROWD), concurrency=1)
+    assert found["summary"]["stopped_by"] == "max_bytes"
+    assert len(found["pages"]) == 5
+
+
+async def test_a_crawl_within_its_limits_ends_by_itself(home: Path) -> None:
+    with served(lambda _: Answer(b"<a href=/a>a</a>")) as url:
+        found = await result_of(home, url, max_bytes=10_000, max_minutes=1)
+    assert (found["summary"]["stopped_by"], len(found["pages"])) == ("frontier", 2)
+
+
+async def test_a_search_for_addresses_ends_with_the_time_of_its_crawl(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crawl, "MINUTE_S", 1.0)
+
+    def answer(request: Request) -> Answer:
+        page = "<urlset><url><loc>{}/page</loc></url></urlset>"
+        one = "<sitemap><loc>{{0}}/{}.xml</loc></sitemap>"
+        index = f"<sitemapindex>{one.format('a')}{one.format('b')}</sitemapindex>"
+        texts = {"/sitemap.xml": index, "/a.xml": page}
+        if request.path == "/b.xml":
+            return Answer(b"", stops="before")
+        text = texts.get(request.path)
+        if text is None:
+            return Answer(b"<p>page", 200 if request.path == "/page" else 404)
+        return Answer(text.format(where[0]).encode(), 200, "application/xml")
+
+    where: list[str] = []
+    with served(answer) as url:
+        where.append(url)
+        found = await result_of(home, f"{url}/sitemap.xml", "crawl_sitemap", max_minutes=1)
+    assert found["summary"]["stopped_by"] == "max_minutes"
+    assert [page["url"] for page in found["pages"]] == [f"{url}/page"]
