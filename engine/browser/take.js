@@ -372,8 +372,10 @@
     ? there().then(unready)
     : loaded().then((yes) => (yes ? rest.atRest() : unready(false))));
   const grows = came.settled && (ask.scroll || ask.loadMore) && page("documentElement");
+  const grownFrom = performance.now();
   const { settled, held, written, loads, loadsCut } = grows
     ? await grow(came) : { ...came, loads: 0, loadsCut: Boolean(ask.scroll || ask.loadMore) };
+  const grownFor = performance.now() - grownFrom;
   const values = named("fields", () => Object.fromEntries(
     ask.fields.flatMap((rule) => valuesOf(rule).map((value) => [rule.name, value]))));
   const isWhole = !cutOff && page("readyState") !== "loading";
@@ -420,6 +422,6 @@
     bytes: (timing && timing.decodedBodySize) || (settled ? 0 : html.length),
     transferred: timing ? timing.encodedBodySize : 0,
     responseMs: timing ? timing.responseStart : 0,
-    renderMs: timing ? performance.now() - timing.responseStart : 0,
+    renderMs: timing ? performance.now() - timing.responseStart - grownFor : 0,
   };
 })

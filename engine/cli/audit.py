@@ -48,7 +48,7 @@ def audit(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) 
     else:
         _print_report(report)
         _print_notes(found)
-    sys.exit(FAILED if given["check"] and report.total else OK)
+    sys.exit(FAILED if given["check"] and (report.total or not found.has_ended) else OK)
 
 
 def _about(found: Audit) -> dict[str, Any]:
@@ -58,16 +58,18 @@ def _about(found: Audit) -> dict[str, Any]:
         "pages": found.pages,
         "without_links": found.without_links,
         "without_facts": found.without_facts,
+        "is_limited": found.is_limited,
     }
 
 
 def _print_overview(found: Audit, *, as_json: bool) -> None:
     if as_json:
-        print_json({**_about(found), "reports": {one.name: one.total for one in found.reports}})
+        totals = {one.name: one.total if one.applies else None for one in found.reports}
+        print_json({**_about(found), "reports": totals})
         return
     if not sys.stdout.isatty():
         for one in found.reports:
-            click.echo(f"{one.name}\t{one.total}")
+            click.echo(f"{one.name}\t{one.total if one.applies else '-'}")
     else:
         _print_table(("Report", "Rows", ""), (True, False, True), _overview(found))
     _print_notes(found)
@@ -75,7 +77,7 @@ def _print_overview(found: Audit, *, as_json: bool) -> None:
 
 def _overview(found: Audit) -> Iterator[tuple[str, ...]]:
     for one in found.reports:
-        yield one.name, f"{one.total:,}", ENGLISH[f"audit.{one.name}.about"]
+        yield one.name, f"{one.total:,}" if one.applies else "–", ENGLISH[f"audit.{one.name}.about"]
 
 
 def _print_report(report: Report) -> None:
@@ -116,8 +118,10 @@ def _print_notes(found: Audit) -> None:
 
 def notes(found: Audit) -> Iterator[str]:
     """Yield in sentences what the reports lack."""
-    if not found.is_whole:
+    if not found.has_ended:
         yield ENGLISH["audit.part"]
+    elif found.is_limited:
+        yield ENGLISH["audit.limited"]
     if found.without_links:
         yield ENGLISH["audit.without_links"].format(count=found.without_links)
     if found.without_facts:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import codecs
 import io
 import sys
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
@@ -64,6 +65,9 @@ def _print_outcome(made: Exported) -> None:
         click.echo(display(note), err=True)
 
 
+BAR_FROM_S: Final = 0.5  # a bar that goes at once is only a flash
+
+
 class ByteBar:
     """Progress bar of the read bytes, on a terminal only."""
 
@@ -73,17 +77,25 @@ class ByteBar:
             *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
         )
         self._bar = self._bars.add_task("", total=None, rows="")
-        self._shown = shown and sys.stderr.isatty()
-        if self._shown:
+        self._began_s = time.monotonic()
+        if shown and sys.stderr.isatty():
             watch.on_progress = self._show_progress
 
     def _show_progress(self, rows: int, done: int, total: int) -> None:
+        if time.monotonic() - self._began_s < BAR_FROM_S:
+            return
+        self._bars.start()
         said = say("export.so_far", n=rows) if rows else ""
         self._bars.update(self._bar, completed=done, total=total, rows=said)
 
-    def shown(self) -> AbstractContextManager[object]:
-        """Return the bar as a context; a bar that was not started would print an empty line."""
-        return self._bars if self._shown else nullcontext()
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the bar while the block takes long; one that was not started prints no line."""
+        try:
+            yield
+        finally:
+            if self._bars.live.is_started:
+                self._bars.stop()
 
 
 @contextmanager

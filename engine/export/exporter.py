@@ -34,6 +34,7 @@ from engine.model.records import ENVELOPE, PAGES_NAME, TaskRecord, Unreadable
 from engine.results.action_words import action_words
 from engine.results.findings import Findings
 from engine.results.site_audit import REPORT_OF, AuditStopped, Report, audit, known_report
+from engine.text.messages import ENGLISH
 
 
 def columns_for(kind: str, rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
@@ -203,6 +204,10 @@ class _Export:
             raise _nothing_error(record)
         self._tally = Tally()
         self._report = self._audited(ledger) if order.report else None
+        if self._report is not None:
+            title = ENGLISH[f"audit.{self._report.name}"]
+            name = self._about.name or self._about.url
+            self._about = msgspec.structs.replace(self._about, name=f"{title}: {name}")
         self._columns = self._chosen(kind)
 
     def write(self, out: BinaryIO) -> None:
@@ -233,13 +238,19 @@ class _Export:
 
         tell = partial(self._watch.on_progress, 0)
         try:
-            return audit(ledger, self._order.task_id, self._watch.stop, tell).report(name)
+            found = audit(ledger, self._order.task_id, self._watch.stop, tell)
         except AuditStopped as stopped:
             raise ExportStopped(rows=0) from stopped
+        if found.is_limited:
+            self._tally.remarks.append(ENGLISH["audit.limited"])
+        return found.report(name)
 
     def _report_rows(self, report: Report) -> Iterator[Row]:
         task = {"task_id": self._about.task_id, "task_status": self._about.status}
+        keep = self._watch.keep
         for record in report.records():
+            if keep is not None and not keep(record):
+                continue
             yield redact.value(record) | task
             self._tally.rows += 1
 

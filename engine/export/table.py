@@ -159,10 +159,11 @@ class Tally:
     cells_cut: int = 0
     sheets: int = 0
     fields_left: set[str] = field(default_factory=set)
+    remarks: list[str] = field(default_factory=list)
 
     def notes(self) -> list[str]:
         """List in sentences what this file omits."""
-        notes: list[str] = []
+        notes = list(self.remarks)
         if self.cells_cut:
             message = "export.cut.one" if self.cells_cut == 1 else "export.cut"
             notes.append(ENGLISH[message].format(count=self.cells_cut))

@@ -23,6 +23,7 @@ _SELDOM: Final = (
     "compared",
     "empty_pages",
     "unsettled_pages",
+    "unloaded_pages",
 )
 
 
@@ -48,6 +49,7 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     compared: int = 0
     empty_pages: int = 0
     unsettled_pages: int = 0
+    unloaded_pages: int = 0  # pages that may have more than was loaded of them
     left_out: Mapping[str, int] = {}
 
     def summary(self) -> dict[str, Any]:
@@ -68,7 +70,7 @@ class Tally:
         self.retried = 0
         self.compared = 0
         self.empty = 0
-        self.unsettled = 0
+        self.unsettled = self.unloaded = 0
         self.deepest = 0
         self.first_error = ""
         self.redacted = 0
@@ -83,6 +85,7 @@ class Tally:
         self.compared += page.get("compared") is True
         self.empty += page.get("empty") is True
         self.unsettled += page.get("settled") is False and "error" not in page
+        self.unloaded += page.get("loads_cut") is True and "error" not in page
         self.first_error = self.first_error or str(page.get("error", ""))
         redacted = page.get("redacted")
         self.redacted += redacted if isinstance(redacted, int) else 0
@@ -107,6 +110,7 @@ class Tally:
             compared=self.compared,
             empty_pages=self.empty,
             unsettled_pages=self.unsettled,
+            unloaded_pages=self.unloaded,
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engine.model.addresses import link_address
+from engine.model.display import display
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -39,9 +40,10 @@ def field_rule(line: str) -> FieldRule:
     """Read a rule. Raises ValueError with the reason."""
     found = _RULE.fullmatch(line)
     if found is None:
-        raise ValueError("is no field: write NAME = SELECTOR, such as price = .price")
+        said = display(line.strip(), 80)
+        raise ValueError(f"{said}: is no field. Write NAME = SELECTOR, such as price = .price")
     name, many, selector, attribute = found.groups()
-    if not _is_selector(selector):
+    if not is_selector(selector):
         raise ValueError(f"{name}: {selector} is not a CSS selector")
     return FieldRule(name, selector, (attribute or "").lower(), many is not None)
 
@@ -57,7 +59,7 @@ def field_rules(lines: Iterable[str]) -> tuple[FieldRule, ...]:
     return rules
 
 
-def _is_selector(text: str) -> bool:
+def is_selector(text: str) -> bool:
     """Return whether the static engine can use it, whose selectors are a part of a browser's."""
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 

@@ -24,7 +24,7 @@ from engine.model.addresses import address_of
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem, TaskUnreadable
 from engine.model.kind_traits import traits_of
-from engine.model.records import TaskRecord, Unreadable
+from engine.model.records import Status, TaskRecord, Unreadable
 from engine.results.findings import Findings
 
 if TYPE_CHECKING:
@@ -47,8 +47,11 @@ _MOST_WORDS: Final = 10_000  # that are compared
 # or the site's wish (robots.txt), or no failure for a visitor (a download, a picture).
 _BROKEN: Final = frozenset(
     {"http", "timeout", "dns", "connection", "network", "protocol", "tls", "certificate"}
-    | {"redirects"}
+    | {"redirects", "robots_unread"}
 )
+# Reasons for which a crawl left pages out that it knew or could have found: its summary has them.
+_CUT_BY: Final = frozenset({"max_pages", "max_minutes", "max_bytes"})
+_CUT_COUNTS: Final = ("links_too_deep", "links_over_limit")
 
 Cell = str | int | float | None
 
@@ -121,16 +124,26 @@ class NoPagesToAudit(EngineError):
     advice_text = "Reports are for crawls and sitemap crawls that have stored a page."
 
 
+def matches(record: Mapping[str, Cell], words: Sequence[str]) -> bool:
+    """Return whether the texts of a row contain every word; `words` are case-folded."""
+    text = "\n".join(cell for cell in record.values() if isinstance(cell, str)).casefold()
+    return all(word in text for word in words)
+
+
 class AuditStopped(Exception):
     """The caller stopped the audit."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Rows of one report in its order; `beyond` counts those above the limit."""
+    """Rows of one report in its order; `beyond` counts those above the limit.
+
+    `applies` is false where this crawl can have none: orphans need a sitemap or a list.
+    """
 
     name: str
     rows: list[tuple[Cell, ...]]
     beyond: int = 0
+    applies: bool = True
 
     @property
     def total(self) -> int:
@@ -147,8 +160,8 @@ class Audit(msgspec.Struct, frozen=True):
     """All reports of one crawl.
 
     `pages` were read, of which `without_links` have no stored links and `without_facts` no facts,
-    as older crawls: reports on these lack them. `is_whole` tells that the crawl has ended
-    COMPLETED.
+    as older crawls: reports on these lack them. `has_ended` tells that the crawl has ended
+    COMPLETED, `is_limited` that a limit left pages out.
     """
 
     task_id: str
@@ -156,7 +169,8 @@ class Audit(msgspec.Struct, frozen=True):
     pages: int
     without_links: int
     without_facts: int
-    is_whole: bool
+    has_ended: bool
+    is_limited: bool
     reports: list[Report]
 
     def report(self, name: str) -> Report:
@@ -212,7 +226,7 @@ def audit(
         reason = f"{findings.place}: {error}"
         raise TaskUnreadable(task_id=task_id, reason=reason, path=findings.place) from error
     on_progress(2 * findings.size, 2 * findings.size)
-    return _audit(task_id, record, site)
+    return _audit(task_id, record, site, findings.head().get("summary"))
 
 
 def _watched_rows(
@@ -233,7 +247,8 @@ def _watched_rows(
     return rows
 
 
-def _audit(task_id: str, record: TaskRecord, site: _Site) -> Audit:
+def _audit(task_id: str, record: TaskRecord, site: _Site, summary: object) -> Audit:
+    counts = summary if isinstance(summary, dict) else {}
     made = {
         "broken_links": site.broken_links(),
         "redirects": site.redirects(),
@@ -248,7 +263,8 @@ def _audit(task_id: str, record: TaskRecord, site: _Site) -> Audit:
     reports = []
     for name in REPORT_NAMES:
         rows = list(made[name])
-        reports.append(Report(name, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS)))
+        applies = name != "orphans" or site.has_several_starts
+        reports.append(Report(name, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS), applies))
     return Audit(
         task_id=task_id,
         status=record.status,
@@ -257,7 +273,8 @@ def _audit(task_id: str, record: TaskRecord, site: _Site) -> Audit:
         without_facts=sum(
             html and not facts for html, facts in zip(site.is_page, site.has_facts, strict=True)
         ),
-        is_whole=record.status == "COMPLETED",
+        has_ended=record.status == Status.COMPLETED,
+        is_limited=counts.get("stopped_by") in _CUT_BY or any(map(counts.get, _CUT_COUNTS)),
         reports=reports,
     )
 
@@ -287,7 +304,7 @@ class _Site:
         self._linked = Counter[int]()  # pages that link to a page, by whichever address
         self._linked_as_asked = Counter[int]()  # to the address before its redirects
         self._broken: list[tuple[int, int, str]] = []  # target, page that holds it, text
-        self._targets: dict[str, tuple[int, bool] | None] = {}
+        self._targets: dict[str, tuple[int, int, bool] | None] = {}
         self._alike = _Alike()
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -347,32 +364,39 @@ class _Site:
             found = self._target(href) if isinstance(href, str) else None
             if found is None:
                 continue
-            target, is_asked = found
+            target, page, is_asked = found
             if self.problems[target]:
                 self._broken.append((target, number, _text(link.get("text"))))
-            if target == number or target in seen:
-                continue
-            seen.add(target)
-            self._linked[target] += 1
             self._linked_as_asked[target] += is_asked
+            if page not in seen and page != number:
+                seen.add(page)
+                self._linked[page] += 1
 
-    def _target(self, href: str) -> tuple[int, bool] | None:
-        """Return the page of a link, and whether it is linked by the address that was asked for."""
+    def _target(self, href: str) -> tuple[int, int, bool] | None:
+        """Return the address of a link and the page behind its redirects, by their numbers.
+
+        The last is whether it is linked by the address that was asked for.
+        """
         if href not in self._targets:
             if len(self._targets) >= _MOST_TARGETS:
                 self._targets.clear()
             self._targets[href] = self._found(href)
         return self._targets[href]
 
-    def _found(self, href: str) -> tuple[int, bool] | None:
+    def _found(self, href: str) -> tuple[int, int, bool] | None:
         key = _key(href)
         # Without routes, a crawl takes an address and its routes for one page.
         for one in (key, key.partition("#")[0]):
             if (number := self._number_of.get(one)) is not None:
-                return number, True
+                return number, self._landed.get(_key(self.finals[number]), number), True
             if (number := self._landed.get(one)) is not None:
-                return number, False
+                return number, number, False
         return None
+
+    @property
+    def has_several_starts(self) -> bool:
+        """Whether the crawl began at a sitemap or list, whose pages may have no link."""
+        return sum(depth == 0 for depth in self.depths) > 1
 
     def broken_links(self) -> Iterator[tuple[Cell, ...]]:
         """Yield the links to pages that failed, by target; a page that nobody links to alone."""
@@ -435,9 +459,8 @@ class _Site:
 
     def orphans(self) -> Iterator[tuple[Cell, ...]]:
         """Yield the start addresses that no page links to, if the crawl had several."""
-        starts = [number for number, depth in enumerate(self.depths) if depth == 0]
-        for number in starts if len(starts) > 1 else ():
-            if self.is_page[number] and not self._linked[number]:
+        for number, depth in enumerate(self.depths) if self.has_several_starts else ():
+            if depth == 0 and self.is_page[number] and not self._linked[number]:
                 yield self.finals[number], self.titles[number] or None
 
     def links_in(self) -> Iterator[tuple[Cell, ...]]:

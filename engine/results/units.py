@@ -88,11 +88,11 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     """Summary of one unit. `number` counts from 0; `at` is its line's byte, -1 in a result.
 
     `failure` distinguishes two sorts of failed pages, where known: `http` (the site answered with
-    an error) and `not_loaded`. `remark` marks a stored page that may be incomplete: `empty` or
-    `unsettled`. `attempts` is how often a page was requested, where it was more than once, and
-    `earlier` lists the errors of the earlier attempts; `redacted` counts the redactions in its
-    content, `links_over` the links beyond the limit of a page, `redirects` the redirects on the way
-    to it; `facts` are None for a unit without. Times in ms, sizes in bytes; None where unknown. All
+    an error) and `not_loaded`. `remark` marks a stored page that may be incomplete: `empty`,
+    `unsettled` or `unloaded`. `attempts` is how often a page was requested, where it was more than
+    once, and `earlier` lists the errors of the earlier attempts; `redacted` counts the redactions
+    in its content, `links_over` the links beyond the limit of a page, `redirects` the redirects on
+    the way to it; `facts` are None for a unit without. Times in ms, sizes in bytes; None where unknown. All
     texts are safe to show.
     """
 
@@ -155,7 +155,6 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
     reason, action = _reason(row.get("error")), _action(row)
     name = display(action, _CHARS) or _first(row, _NAMES)
     title = _first(row, _NAMES[:1] if action else _TITLES)
-    redirects = row.get("redirects")
     return Unit(
         number=number,
         state=_state(row, reason),
@@ -174,7 +173,7 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         earlier=_earlier(row.get("earlier_errors")),
         redacted=_integer(row.get("redacted")) or 0,
         links_over=_integer(row.get("links_over_limit")) or 0,
-        redirects=len(redirects) if isinstance(redirects, list) else None,
+        redirects=_redirects(row),
         transferred_bytes=_integer(row.get("transferred_bytes")),
         links_found=_integer(row.get("links_found")),
         facts=_facts_of(row.get("facts"), name, title),
@@ -242,10 +241,20 @@ def _state(row: Mapping[str, Any], reason: str) -> str:
     return _STATES.get(status, UnitState.DONE) if isinstance(status, str) else UnitState.DONE
 
 
+def _redirects(row: Mapping[str, Any]) -> int | None:
+    """Return the number of redirects; None where an older record tells only that there were any."""
+    given = row.get("redirects")
+    if isinstance(given, list):
+        return len(given)
+    return 0 if "url" in row and row.get("final_url") == row["url"] else None
+
+
 def _remark(row: Mapping[str, Any]) -> str:
     if row.get("empty") is True:
         return "empty"
-    return "unsettled" if row.get("settled") is False else ""
+    if row.get("settled") is False:
+        return "unsettled"
+    return "unloaded" if row.get("loads_cut") is True else ""
 
 
 def _failure(row: Mapping[str, Any], reason: str) -> str:

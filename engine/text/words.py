@@ -116,7 +116,7 @@ def why_open(record: TaskRecord) -> str:
 
 # Progress in words, with the noun of the kind's units.
 
-REMARKS: Final = ("empty", "unsettled")  # remarks on stored pages
+REMARKS: Final = ("empty", "unsettled", "unloaded")  # remarks on stored pages
 SITEMAP_LIMITS: Final = ("files", "bytes", "addresses")  # limits of all sitemaps of a task
 LEFT_OUT: Final = ("redacted", "links_over_limit", "links_fragments", "windows_refused")
 

@@ -116,7 +116,12 @@ VERBS: tuple[Verb, ...] = (
         (
             Param("task_id", "the crawl's id: 16 hex digits", positional=True, required=True),
             Param("report", f"one of {_REPORTS}; without it, how much each has", bare=True),
-            Param("check", "exit with 1 if the report has rows", "flag", default=False),
+            Param(
+                "check",
+                "exit with 1 if the report has rows, or the crawl has not ended COMPLETED",
+                "flag",
+                default=False,
+            ),
         ),
         _audit,
         faces=("cli",),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from engine.export.exporter import Keep
 from engine.model.records import Status, TaskRecord, TaskView
-from engine.results.unit_filter import UnitFilter
 from engine.results.units import Unit
 from engine.text.messages import say
 from gui.commands.exporting import Wanted
@@ -91,13 +91,13 @@ class Viewing(QObject):
     def _known(self) -> Sequence[Row]:
         return self._ctx.model.all_rows()
 
-    def _export(self, view: TaskView, kept: UnitFilter | None, report: str) -> None:
+    def _export(self, view: TaskView, keep: Keep | None, report: str) -> None:
         from gui.commands.exporting import ExportDialog
 
-        words = self.tr("Only the rows that are shown") if kept is not None else ""
+        words = self.tr("Only the rows that are shown") if keep is not None else ""
         if report:
-            words = self.tr("The report “{0}”").format(say(f"audit.{report}"))
-        keep = kept.wants if kept is not None else None
+            title = self.tr("The report “{0}”").format(say(f"audit.{report}"))
+            words = f"{title}. {words}" if words else title
         wanted = Wanted((view,), words, keep=keep, report=report)
         ExportDialog(self._ctx.services, wanted, self._viewer).show()
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.export.exporter import Keep
 from engine.model.display import clipboard_cell, display
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
@@ -28,10 +29,11 @@ from engine.results.site_audit import (
     Report,
     ReportColumn,
     ReportKind,
+    matches,
 )
 from engine.results.units import Unit
 from engine.text.messages import say
-from engine.text.words import count
+from engine.text.words import NONE, count
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES
 from gui.details.viewer_tabs import ViewerTab
@@ -56,7 +58,7 @@ from gui.style.widgets import EmptyNote, arrange
 MOST_SHOWN: Final = 20_000  # rows of a report that sort and filter at once; an export has all
 _TYPED_MS = 120
 _CHARS = 500  # of one cell
-_LEAST_CHARS = 12  # of a column where room is short
+_LEAST_CHARS = 20  # of a column where room is short
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 _LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft | _MIDDLE, Qt.AlignmentFlag.AlignRight | _MIDDLE
 PROBLEMS = frozenset({"missing", "duplicate"})  # that have words
@@ -87,8 +89,8 @@ class ReportsModel(QAbstractTableModel):
         if not index.isValid():
             return None
         name = REPORTS[index.row()].name
-        total = None if self._audit is None else self._audit.report(name).total
-        cells = (say(f"audit.{name}"), "" if total is None else count(total))
+        total = 0 if self._audit is None else self._audit.report(name).total
+        cells = (say(f"audit.{name}"), self._number(name))
         if role == DISPLAY:
             return cells[index.column()]
         if role == ALIGNMENT:
@@ -98,6 +100,12 @@ class ReportsModel(QAbstractTableModel):
         if role == TOOL_TIP:
             return plain_tip(say(f"audit.{name}.about"))
         return " ".join(filter(None, cells)) if role == SPOKEN else None
+
+    def _number(self, name: str) -> str:
+        if self._audit is None:
+            return ""
+        report = self._audit.report(name)
+        return count(report.total) if report.applies else NONE
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
         if orientation != Qt.Orientation.Horizontal:
@@ -161,6 +169,12 @@ class ReportModel(QAbstractTableModel):
     def columnCount(self, parent: AnyIndex = ROOT) -> int:
         return 0 if parent.isValid() else len(self.kind.columns)
 
+    def main_column(self, row: int) -> int:
+        """Return the column of the page that a row is about: of a broken link, the one with it."""
+        names = [column.name for column in self.kind.columns]
+        at = names.index("page") if "page" in names else 0
+        return at if self.row_at(row)[at] is not None else 0
+
     def text_at(self, row: int, column: int) -> str:
         """Return the cell as it is shown."""
         return _text(self.kind.columns[column], self.row_at(row)[column])
@@ -219,6 +233,7 @@ class AuditTab(ViewerTab):
         super().__init__(desk, parent)
         self._task_id = ""
         self._live = False
+        self._shown = ""  # the name of the report
         self._audit: Audit | None = None
         self.reports = ReportsModel(self)
         self.choice = PlainTable(self.reports, self.tr("Reports"), (22, 9), self, grows=0)
@@ -264,6 +279,7 @@ class AuditTab(ViewerTab):
         self._live = isinstance(entry, TaskRecord) and entry.is_live
         if view.task_id != self._task_id:
             self._task_id, self._audit = view.task_id, None
+            self.search.clear()
             self.reports.show_audit(None)
             self._read()
         elif was_live and not self._live:
@@ -335,6 +351,9 @@ class AuditTab(ViewerTab):
             return
         kind = self.reports.kind_at(current.row())
         self.about.show_text(say(f"audit.{kind.name}.about"))
+        if self._shown != kind.name:
+            self._shown = kind.name
+            self.search.clear()  # it would hide the rows of this report
         table = self._tables.get(kind.name) or self._make_table(kind)
         for other in self._tables.values():
             other.setVisible(other is table)
@@ -354,7 +373,7 @@ class AuditTab(ViewerTab):
         report, model = found.report(self.report_name), _model(table)
         note = table.findChild(EmptyNote)
         if note is not None:
-            note.tell("" if model.rowCount() else say("audit.none"))
+            note.tell("" if model.rowCount() else self._why_nothing(report, model))
         if report.total > model.total:
             rows = say("audit.beyond", shown=count(model.total), count=count(report.total))
         elif model.rowCount() < model.total:
@@ -364,6 +383,17 @@ class AuditTab(ViewerTab):
         one = found.pages == 1
         pages = say("audit.pages.one") if one else say("audit.pages", count=count(found.pages))
         self.state.show_text(" · ".join(filter(None, (rows, pages, *lacks(found, report)))))
+
+    def _why_nothing(self, report: Report, model: ReportModel) -> str:
+        if model.total:
+            return say("audit.no_match")
+        return say("audit.none") if report.applies else say("audit.needs_list")
+
+    @property
+    def keep(self) -> Keep | None:
+        """The filter of the shown rows, for an export; None while all are shown."""
+        asked = tuple(self.search.text().casefold().split())
+        return (lambda record: matches(record, asked)) if asked else None
 
     def _make_table(self, kind: ReportKind) -> PlainTable:
         model = ReportModel(kind, self)
@@ -389,7 +419,7 @@ class AuditTab(ViewerTab):
         return table
 
     def _open_page(self, model: ReportModel, row: int) -> None:
-        address = address_of_row(model, row)
+        address = address_of_row(model, row, model.main_column(row))
         if address:
             self.page_wanted.emit(address)
 
@@ -446,7 +476,9 @@ def address_of_row(model: ReportModel, row: int, column: int = 0) -> str:
 def lacks(found: Audit, report: Report) -> list[str]:
     """Return in sentences what this report lacks."""
     columns = {column.name for column in REPORT_OF[report.name].columns}
-    said = [] if found.is_whole else [say("audit.part")]
+    said = [] if found.has_ended else [say("audit.part")]
+    if found.has_ended and found.is_limited:
+        said.append(say("audit.limited"))
     of_links = report.name in ("broken_links", "orphans") or "linked_from" in columns
     if found.without_links and of_links:
         said.append(say("audit.without_links", count=count(found.without_links)))

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.export.exporter import Keep
 from engine.model.display import elide_right
 from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, History, TaskRecord, TaskView
@@ -97,7 +98,7 @@ class ViewerCallbacks(NamedTuple):
 
     neighbour: Callable[[str, int], TaskView | None]
     known: Callable[[], Sequence[Row]]
-    export: Callable[[TaskView, UnitFilter | None, str], object]
+    export: Callable[[TaskView, Keep | None, str], object]
     show_folder: Callable[[str], object]
 
 
@@ -308,9 +309,7 @@ class ResultWindow(InOrder, QWidget):
         if found is None:
             self.pages.search.setText(address)
         else:
-            self.pages.search.clear()
-            self.pages.chips.clear()
-            self.pages.model.set_filter(frozenset(), "")
+            self.pages.show_all()
             self._wanted = found.number
         self.show_tab(self.pages)
         self._select_wanted()
@@ -318,13 +317,14 @@ class ResultWindow(InOrder, QWidget):
     def _export_view(self) -> None:
         """Export the shown report, or the shown pages."""
         if self._view is not None and self.tabs.currentWidget() is self.audit:
-            self._callbacks.export(self._view, None, self.audit.report_name)
+            self._callbacks.export(self._view, self.audit.keep, self.audit.report_name)
         else:
             self._export(self.pages.model.filter)
 
     def _export(self, kept: UnitFilter | None) -> None:
         if self._view is not None:
-            self._callbacks.export(self._view, None if kept and kept.matches_all else kept, "")
+            keep = None if kept is None or kept.matches_all else kept.wants
+            self._callbacks.export(self._view, keep, "")
 
     def _find(self) -> None:
         current = self.tabs.currentWidget()
@@ -334,8 +334,12 @@ class ResultWindow(InOrder, QWidget):
         if current is self.log:
             self.log.events.finding.begin()
             return
-        box = current.view.search if isinstance(current, JsonTab) else self.pages.search
-        if not isinstance(current, JsonTab):
+        if isinstance(current, JsonTab):
+            box = current.view.search
+        elif current is self.audit:
+            box = self.audit.search
+        else:
+            box = self.pages.search
             self.show_tab(self.pages)
         box.setFocus()
         box.selectAll()

@@ -422,6 +422,13 @@ class UnitList(QWidget):
         self.model.set_filter(self.chips.wanted, text)
         self.mistake.show_mistake(text, self.model.filter.mistake)
 
+    def show_all(self) -> None:
+        """Clear the search and the chips at once."""
+        self.search.clear()
+        self._typed.cancel()
+        self.chips.clear()
+        self._filter()
+
     def _search_for(self, text: str) -> None:
         """Search for a corrected text at once."""
         self.search.setText(text)

@@ -136,8 +136,8 @@ def _lines(unit: Unit, row: Mapping[str, Any]) -> Iterator[str]:
     if unit.earlier:
         yield f"{title_of('earlier')}: {earlier_of(unit)}"
     yield redirect_line(row)
-    yield from page_fact_lines(row)
     yield custom_field_line(row)
+    yield from page_fact_lines(row)
 
 
 def _whole_reason(unit: Unit, row: Mapping[str, Any]) -> str:

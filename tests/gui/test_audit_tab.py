@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from pytestqt.qtbot import QtBot
 
@@ -17,6 +17,7 @@ from gui.details import audit_tab
 from gui.details.audit_tab import AuditTab, ReportModel
 from gui.details.result_window import ResultWindow
 from gui.startup.session import Session
+from gui.style.widgets import EmptyNote
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.test_exporting import choose_rows
 from tests.gui.test_result_tabs import settled
@@ -87,6 +88,33 @@ async def test_a_report_is_searched_and_sorted(home: Path) -> None:
         assert "2 of 3" in tab.state.text()
         tab.search.setText("nowhere")
         await settled(lambda: model.rowCount() == 0)
+        note = tab.table.findChild(EmptyNote)
+        assert note is not None
+        assert note.text() == "No row matches the search."
+        choose(tab, "redirects")  # a search of one report hides nothing of another
+        assert tab.search.text() == ""
+        assert choose(tab, "broken_links").rowCount() == 3
+
+
+async def test_a_crawl_of_one_address_says_that_it_cannot_find_orphans(home: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1), gone(1))
+    async with opened(home) as session:
+        _, tab = await audit_of(session)
+        assert tab.reports.index(NAMES.index("orphans"), 1).data() == "–"
+        choose(tab, "orphans")
+        assert tab.table is not None
+        note = tab.table.findChild(EmptyNote)
+        assert note is not None
+        assert note.text().startswith("Only a crawl of a sitemap")
+
+
+async def test_find_in_the_tab_is_its_own_search(home: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1), gone(1))
+    async with opened(home) as session:
+        viewer, tab = await audit_of(session)
+        QTest.keySequence(viewer, QKeySequence(QKeySequence.StandardKey.Find))
+        assert viewer.tabs.currentWidget() is tab
+        assert tab.search.hasFocus()
 
 
 async def test_a_crawl_that_goes_on_can_be_read_again(home: Path) -> None:
@@ -115,7 +143,8 @@ async def test_enter_on_a_row_shows_its_page(home: Path) -> None:
         await settled(lambda: viewer.tabs.currentWidget() is viewer.pages)
         await settled(lambda: viewer.pages.current is not None)
         assert viewer.pages.current is not None
-        assert viewer.pages.current.name == page(1)["url"]
+        assert viewer.pages.current.name == page(0)["url"]  # which holds the broken link
+        assert viewer.pages.search.text() == ""
 
 
 async def test_the_menu_of_a_cell_has_the_address_in_it(home: Path) -> None:
@@ -136,11 +165,13 @@ async def test_the_menu_of_a_cell_has_the_address_in_it(home: Path) -> None:
             menu.deleteLater()
 
 
-async def test_this_view_exports_the_shown_report(home: Path, tmp_path: Path) -> None:
-    put_pages(put_task(home, 1), linking(0, 1), gone(1))
+async def test_this_view_exports_the_shown_rows_of_the_report(home: Path, tmp_path: Path) -> None:
+    put_pages(put_task(home, 1), linking(0, 1, 2), gone(1), gone(2))
     async with opened(home) as session:
         viewer, tab = await audit_of(session)
-        choose(tab, "broken_links")
+        model = choose(tab, "broken_links")
+        tab.search.setText("to 2")
+        await settled(lambda: model.rowCount() == 1)
         viewer.this_view.trigger()
         (dialog,) = await settled(lambda: viewer.findChildren(ExportDialog))
         dialog.choose("csv")
@@ -148,7 +179,7 @@ async def test_this_view_exports_the_shown_report(home: Path, tmp_path: Path) ->
         await settled((tmp_path / "broken.csv").exists)
         text = (tmp_path / "broken.csv").read_text("utf-8-sig")
         (row,) = csv.DictReader(text.splitlines())
-        assert (row["target"], row["text"]) == (page(1)["url"], "<b>to 1</b>")
+        assert (row["target"], row["text"]) == (page(2)["url"], "<b>to 2</b>")
         dialog.close()
 
 

@@ -290,6 +290,12 @@ def test_an_audit_tells_scripts_by_its_exit_code(home, crawled, words, code, sai
     assert said in done.stderr
 
 
+def test_a_check_of_a_crawl_that_did_not_complete_fails(home, crawled) -> None:
+    done = octask(home, "audit", crawled(page(1), status=Status.FAILED), "broken_links", "--check")
+    assert done.returncode == 1
+    assert "has not ended COMPLETED" in done.stderr
+
+
 def test_what_is_no_crawl_has_no_audit(home, crawled) -> None:
     done = octask(home, "audit", crawled(page(1), kind="recording"))
     assert done.returncode == 1

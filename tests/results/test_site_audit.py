@@ -26,6 +26,7 @@ from engine.results.site_audit import (
     NoPagesToAudit,
     audit,
     known_report,
+    matches,
 )
 from tests.results.conftest import page as plain_page
 from tests.results.reading import csv_rows, streamed
@@ -80,9 +81,7 @@ def test_a_broken_link_names_each_page_that_holds_it(ledger, crawled) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "code", ["robots", "robots_unread", "blocked", "download", "content_type", "crash"]
-)
+@pytest.mark.parametrize("code", ["robots", "blocked", "download", "content_type", "crash"])
 def test_what_is_no_fault_of_the_link_is_not_broken(ledger, crawled, code) -> None:
     found = audited(ledger, crawled(page("/", "/a"), failed("/a", "why", code, status=None)))
     assert rows(found, "broken_links") == []
@@ -220,17 +219,68 @@ def test_orphans_are_the_given_addresses_that_no_page_links_to(ledger, crawled) 
     ]
     found = audited(ledger, crawled(*pages, kind="crawl_sitemap"))
     assert rows(found, "orphans") == [("/1", "/1"), ("/3", "/3")]
+    assert found.report("orphans").applies
     # a crawl from one address has no list to compare with
-    assert rows(audited(ledger, crawled(pages[0])), "orphans") == []
+    found = audited(ledger, crawled(pages[0]))
+    assert (rows(found, "orphans"), found.report("orphans").applies) == ([], False)
 
 
 def test_an_audit_tells_what_it_lacks(ledger, crawled) -> None:
     old = plain_page(1, title="Old", final_url=f"{SITE}/1")  # of a version without facts and links
     found = audited(ledger, crawled(page("/"), old, status=Status.FAILED))
     assert (found.pages, found.without_links, found.without_facts) == (2, 1, 1)
-    assert not found.is_whole
+    assert not found.has_ended
     assert found.report("descriptions").rows == []
-    assert audited(ledger, crawled(page("/"))).is_whole
+    found = audited(ledger, crawled(page("/")))
+    assert (found.has_ended, found.is_limited) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        *({"stopped_by": name} for name in ("max_pages", "max_minutes", "max_bytes")),
+        {"stopped_by": "frontier", "links_too_deep": 3},
+        {"stopped_by": "frontier", "links_over_limit": 1},
+    ],
+)
+def test_an_audit_tells_that_a_limit_left_pages_out(ledger, crawled, summary, tmp_path) -> None:
+    task_id = crawled(page("/"), head={"summary": summary})
+    assert audited(ledger, task_id).is_limited
+    order = Order(task_id, "html", report="slow")
+    made = export_file(ledger, order, tmp_path / "slow.html", ExportProgress())
+    assert made.notes == [
+        "A limit of the crawl left pages out: these are reports about those it read."
+    ]
+    assert "<h1>Slow pages: http://site.test/</h1>" in (tmp_path / "slow.html").read_text()
+
+
+def test_a_site_that_does_not_answer_has_a_broken_start(ledger, crawled) -> None:
+    why = "robots.txt could not be read (could not connect)"
+    found = audited(ledger, crawled(failed("/", why, "robots_unread", status=None, depth=0)))
+    assert rows(found, "broken_links") == [("/", why, None, None)]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_redirect_counts_for_its_page_in_any_order(ledger, crawled, is_first) -> None:
+    hops = [{"url": f"{SITE}/old", "status": 301}]
+    pages = [
+        page("/final", depth=0),
+        page("/old", final_url=f"{SITE}/final", redirects=hops, depth=0),
+    ]
+    start = page("/", "/old", depth=0)
+    found = audited(ledger, crawled(start, *(pages if is_first else pages[::-1])))
+    assert rows(found, "orphans") == [("/", "/")]
+    assert ("/final", 1, 0, 0) in rows(found, "links_in")
+    assert rows(found, "redirects") == [("/old", 301, "/final", 200, 1, 1)]
+
+
+def test_the_rows_of_a_report_can_be_narrowed_for_an_export(ledger, crawled, tmp_path) -> None:
+    task_id = crawled(page("/a", "/b"), page("/b"))
+    watch = ExportProgress(keep=lambda record: matches(record, ("te", "/b")))
+    made = export_file(ledger, Order(task_id, "csv", report="links_in"), tmp_path / "a.csv", watch)
+    assert made.rows == 1
+    assert matches({"a": "One Two", "b": 3}, ("two", "one"))
+    assert not matches({"a": "One"}, ("one", "two"))
 
 
 def test_a_running_crawl_has_reports_of_its_pages_so_far(ledger, crawled) -> None:

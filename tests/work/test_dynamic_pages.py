@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from engine.kinds.crawl.crawl_args import parse_crawl
 from engine.model.errors import InvalidArguments
+from engine.model.tally import Tally
 from engine.pages.custom_fields import MAX_FIELDS, MAX_VALUES, FieldRule, field_rule, field_rules
+from engine.results.units import unit_of
 from engine.sample.server import Answer, Request
 from tests.support.serving import served
 from tests.work.test_page_facts import page_of
@@ -91,6 +93,9 @@ async def test_scrolling_ends_at_its_limit_and_says_so(home: Path) -> None:
         page = await page_of(home, url, "browser", scroll=True, max_loads=2)
     assert (page["loads"], page["loads_cut"]) == (2, True)
     assert page["settled"]
+    assert unit_of(page, 0).remark_words == "may have more than was loaded"
+    assert Tally([page]).outcome("", 0, "frontier").summary()["unloaded_pages"] == 1
+    assert page["render_ms"] < 500  # without the time of scrolling
 
 
 async def test_the_element_that_loads_more_is_clicked_while_it_is_there(home: Path) -> None:
@@ -120,7 +125,7 @@ async def test_a_click_that_no_script_handles_leaves_the_page_where_it_is(home: 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"load_more": "p["}, "load_more is not a selector"),
+        ({"load_more": 'p:lexbor-contains("x")'}, "load_more is not a selector"),
         ({"wait_for": "p["}, "wait_for is not a selector"),
     ],
 )
@@ -141,7 +146,7 @@ def test_loading_more_needs_the_browser(engine: str) -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["price"], "is no field"),
+        (["a = p", "price"], "price: is no field"),
         (["= .price"], "is no field"),
         (["1 = .price"], "is no field"),
         (["price = ..x"], "price: ..x is not a CSS selector"),
@@ -152,6 +157,11 @@ def test_loading_more_needs_the_browser(engine: str) -> None:
 def test_a_mistake_in_a_field_is_told(lines: list[str], said: str) -> None:
     with pytest.raises(InvalidArguments, match=said):
         parse_crawl({"url": "http://site.test/", "fields": lines})
+
+
+def test_a_mistake_in_the_selector_that_loads_more_is_told() -> None:
+    with pytest.raises(InvalidArguments, match=r"b\[ is not a CSS selector"):
+        parse_crawl({"url": "http://site.test/", "load_more": "b["})
 
 
 def test_blank_lines_are_no_fields() -> None:

@@ -33,7 +33,7 @@ from engine.kinds.arguments import (
 )
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
-from engine.pages.custom_fields import FieldRule, field_rules
+from engine.pages.custom_fields import FieldRule, field_rules, is_selector
 from engine.pages.fetch import (
     MAX_ELEMENTS,
     MAX_TEXT_KB,
@@ -112,6 +112,14 @@ class CrawlArgs(msgspec.Struct, frozen=True):
             max_loads=self.max_loads,
             fields=self.fields,
         )
+
+
+def selector(given: object) -> str:
+    """Read a CSS selector."""
+    found = text(given)
+    if not is_selector(found):
+        raise ValueError(f"{found} is not a CSS selector")
+    return found
 
 
 def custom_fields(given: object) -> tuple[FieldRule, ...]:
@@ -221,7 +229,7 @@ PAGE_ARGUMENTS: Table = {
         help="Scroll each page to its end while it grows.",
     ),
     "load_more": Argument(
-        optional(text),
+        optional(selector),
         FormField(
             "Click to load more",
             editor="line",
