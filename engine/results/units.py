@@ -92,8 +92,8 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     `unsettled` or `unloaded`. `attempts` is how often a page was requested, where it was more than
     once, and `earlier` lists the errors of the earlier attempts; `redacted` counts the redactions
     in its content, `links_over` the links beyond the limit of a page, `redirects` the redirects on
-    the way to it; `facts` are None for a unit without. Times in ms, sizes in bytes; None where unknown. All
-    texts are safe to show.
+    the way to it; `facts` are None for a unit without. Times in ms, sizes in bytes; None where
+    unknown. All texts are safe to show.
     """
 
     number: int
