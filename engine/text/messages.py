@@ -176,6 +176,7 @@ DETAILS: Final[dict[str, str]] = {
     "advice.checkpoint_or_verify": "Make a checkpoint, or verify what is there",
     "ended.crawl.frontier": "itself: all known pages were crawled",
     "ended.crawl.frontier.deep": "itself: all pages within the maximum depth were crawled",
+    "ended.crawl.frontier.start": "itself: the given addresses were read, no link was followed",
     "ended.crawl.max_pages": "its page limit; more pages were known",
     "ended.crawl.max_minutes": "its time limit; more pages were known",
     "ended.crawl.max_bytes": "its limit of data; more pages were known",

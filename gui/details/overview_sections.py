@@ -379,6 +379,8 @@ class Extras(QObject):
             stopped_by = summary.get("stopped_by")
             if stopped_by == "frontier" and summary.get("links_too_deep"):
                 stopped_by = "frontier.deep"
+            elif stopped_by == "frontier" and record.args_summary.get("max_depth") == 0:
+                stopped_by = "frontier.start"
             return Extra(
                 contract,
                 problem,

@@ -183,6 +183,20 @@ async def test_what_ended_a_crawl_is_told(
         assert overview.text_of("ended_by") == said
 
 
+async def test_a_crawl_that_was_to_follow_no_link_does_not_say_that_all_were_read(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    args = {"url": "http://site.test/", "max_depth": 0}
+    folder = write_meta(home / "tasks", 1, "COMPLETED", kind="crawl", args_summary=args)
+    (folder / "result.json").write_text('{"summary":{"stopped_by":"frontier"},"pages":[]}')
+    async with looking_at(home, 1) as (_, details):
+        overview = details.overview
+        await until(lambda: overview._extra.stopped_by, overview._extras.changed)
+        said = "itself: the given addresses were read, no link was followed"
+        assert overview.text_of("ended_by") == said
+
+
 async def test_pages_that_may_not_be_what_they_should_are_told(tmp_path: Path) -> None:
     home = tmp_path / "home"
     folder = write_meta(home / "tasks", 1, "COMPLETED", kind="crawl")
