@@ -396,7 +396,8 @@ class StaticFetcher:
             return fetched, None
         body = await _body(response, options.max_bytes, deadline)
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
-        if body.complete and not body.truncated:
+        # An answer without a body (204, 304) has no count.
+        if body.data and body.complete and not body.truncated:
             fetched.transferred_bytes = response.content.total_raw_bytes
         fetched.settled, fetched.cut_off = body.complete, body.cut_off
         if options.raw:

@@ -215,3 +215,16 @@ async def test_a_page_tells_how_much_was_sent(home: Path, engine: str) -> None:
         page = await page_of(home, url, engine)
     assert (page["transferred_bytes"], page["bytes"]) == (len(sent), len(PAGE.encode() * 9))
     assert "redirects" not in page
+
+
+@pytest.mark.parametrize("status", [200, 204, 304, 404])
+async def test_an_answer_without_a_body_has_no_size(home: Path, status: int) -> None:
+    first = Answer(b"<a href=/none>none</a>")
+    with served(lambda request: Answer(b"", status) if request.path == "/none" else first) as url:
+        args = {"url": url, "engine": "static", "max_pages": 2, "respect_robots": False}
+        async with opened(home) as service:
+            record = await service.requests.start("crawl", {**args, "delay_ms": 0})
+            ended = await service.tasks.wait(record.task_id, 60_000)
+    assert ended.status == "COMPLETED"
+    pages = json.loads((home / "tasks" / record.task_id / "result.json").read_text())["pages"]
+    assert ["transferred_bytes" in page for page in pages] == [True, False]
