@@ -92,8 +92,8 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     `unsettled` or `unloaded`. `attempts` is how often a page was requested, where it was more than
     once, and `earlier` lists the errors of the earlier attempts; `redacted` counts the redactions
     in its content, `links_over` the links beyond the limit of a page, `redirects` the redirects on
-    the way to it; `facts` are None for a unit without. Times in ms, sizes in bytes; None where
-    unknown. All texts are safe to show.
+    the way to it; `facts` are None for a unit without, `fields` its custom fields in one line.
+    Times in ms, sizes in bytes; None where unknown. All texts are safe to show.
     """
 
     number: int
@@ -117,6 +117,7 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     transferred_bytes: int | None = None
     links_found: int | None = None
     facts: PageFacts | None = None
+    fields: str = ""
     at: int = -1
 
     @property
@@ -177,6 +178,7 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         transferred_bytes=_integer(row.get("transferred_bytes")),
         links_found=_integer(row.get("links_found")),
         facts=_facts_of(row.get("facts"), name, title),
+        fields=display(custom_fields(row), _CHARS),
         at=at,
     )
 
@@ -239,6 +241,20 @@ def _state(row: Mapping[str, Any], reason: str) -> str:
         return UnitState.FAILED
     status = row.get("status")
     return _STATES.get(status, UnitState.DONE) if isinstance(status, str) else UnitState.DONE
+
+
+def custom_fields(row: Mapping[str, Any]) -> str:
+    """Return the custom fields of a page, `price: 12 · tags: red, blue`; "" without any."""
+    given = row.get("fields")
+    if not isinstance(given, dict):
+        return ""
+    return " · ".join(f"{name}: {said}" for name, value in given.items() if (said := _said(value)))
+
+
+def _said(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(one for one in value if isinstance(one, str))
+    return value if isinstance(value, str) else ""
 
 
 def _redirects(row: Mapping[str, Any]) -> int | None:

@@ -50,7 +50,14 @@ class UnitColumn(NamedTuple):
 
 REASONS: Final = ("reason", "error")
 _PAGE_PROSE: Final = ("description", "h1", "robots", "structured_data")
-PROSE: Final = ("state", "title", "earlier", *_PAGE_PROSE, *REASONS)  # elided at the right
+PROSE: Final = (
+    "state",
+    "title",
+    "fields",
+    "earlier",
+    *_PAGE_PROSE,
+    *REASONS,
+)  # elided at the right
 _SIGN_CHARS = 3  # extra width of the sign
 
 
@@ -102,6 +109,7 @@ def title_of(key: str, noun: str = "") -> str:
         "transferred": _tr("Transferred"),
         "redirects": _tr("Redirects"),
         "links": _tr("Links"),
+        "fields": _tr("Custom fields"),
     }
     if noun == "commands":  # without address and title, but with an intention and a tool
         titles.update(url=_tr("What for"), title=_tr("Tool"))
@@ -257,6 +265,9 @@ ITEM_COLUMNS: Final = (
     *_RARE,
     UnitColumn("reason", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
 )
+_FIELDS_COLUMN = UnitColumn(
+    "fields", lambda unit: unit.fields, lambda unit: unit.fields.casefold(), 30, is_rare=True
+)
 PAGE_COLUMNS: Final = (
     _NUMBER,
     UnitColumn("code", _code, lambda unit: (_number(unit.code), unit.state), 10, is_toned=True),
@@ -285,6 +296,7 @@ PAGE_COLUMNS: Final = (
     _fact_number("images_without_alt"),
     _fact_text("structured_data", 20),
     _fact_text("content_hash", 18),
+    _FIELDS_COLUMN,
     *_RARE,
     UnitColumn("error", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
 )

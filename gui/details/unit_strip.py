@@ -11,7 +11,7 @@ from PySide6.QtGui import QIcon, QImage, QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from engine.model.display import ELLIPSIS, display, display_lines
-from engine.results.units import Unit, whole_name
+from engine.results.units import Unit, custom_fields, whole_name
 from engine.service.engine import Engine
 from engine.text.messages import retold
 from engine.text.words import count
@@ -136,7 +136,7 @@ def _lines(unit: Unit, row: Mapping[str, Any]) -> Iterator[str]:
     if unit.earlier:
         yield f"{title_of('earlier')}: {earlier_of(unit)}"
     yield redirect_line(row)
-    yield custom_field_line(row)
+    yield display(custom_fields(row), _MOST_CHARS)
     yield from page_fact_lines(row)
 
 
@@ -162,15 +162,6 @@ def redirect_line(row: Mapping[str, Any]) -> str:
     final = row.get("final_url")
     led = display(final, _FACT_CHARS) if isinstance(final, str) else ""
     return f"{title_of('redirects')}: {' → '.join((*said, led))}"
-
-
-def custom_field_line(row: Mapping[str, Any]) -> str:
-    """Return the custom fields of a page, `price: 12 · tags: red, blue`; "" without any."""
-    given = row.get("fields")
-    if not isinstance(given, Mapping):
-        return ""
-    said = ((display(name, _FACT_CHARS), _fact(value)) for name, value in given.items())
-    return " · ".join(f"{name}: {text}" for name, text in said if text)
 
 
 def page_fact_lines(row: Mapping[str, Any]) -> Iterator[str]:

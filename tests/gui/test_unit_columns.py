@@ -305,3 +305,20 @@ def test_the_header_tells_how_a_column_is_searched(qapp: object) -> None:
     assert "status:404" in found["code"]
     assert found["number"] is None
     assert {one.key for one in PAGE_COLUMNS if not search_example(one)} == {"number", "earlier"}
+
+
+async def test_custom_fields_have_a_column_while_a_page_has_some(home: Path) -> None:
+    fields = {"price": "<i>12</i>", "tags": ["red", "blue"], "odd": 7}
+    put_pages(put_task(home, 1), page(0), page(1, fields=fields), page(2, fields="none"))
+    put_pages(put_task(home, 2), page(0))
+    async with opened(home) as session:
+        viewer = await viewer_of(session, 1)
+        at = next(at for at, one in enumerate(PAGE_COLUMNS) if one.key == "fields")
+        assert not viewer.pages.table.isColumnHidden(at)
+        model = viewer.pages.model
+        cells = [model.index(row, at).data() for row in range(3)]
+        assert cells == ["", "price: <i>12</i> · tags: red, blue", ""]
+        viewer.pages.search.setText("fields:red")
+        await settled(lambda: model.rowCount() == 1)
+        viewer = await viewer_of(session, 2)
+        assert viewer.pages.table.isColumnHidden(at)
