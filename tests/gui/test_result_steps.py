@@ -105,7 +105,7 @@ def test_a_step_is_told_alike_to_eyes_and_ears_and_what_failed_is_coloured() -> 
 
 @pytest.mark.parametrize(
     ("given", "shown"),
-    [(None, ""), (0.4, "under 1 ms"), (999.4, "999 ms"), (1_000, "1.0 s"), (61_000, "1 min 01 s")],
+    [(None, ""), (0.4, "< 1 ms"), (999.4, "999 ms"), (1_000, "1.0 s"), (61_000, "1 min 01 s")],
 )
 def test_a_short_time_is_exact_and_a_long_one_is_readable(given: float | None, shown: str) -> None:
     (column,) = (one for one in PAGE_COLUMNS if one.key == "response")
