@@ -225,14 +225,17 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
         return self.record.ended_at
 
     def took_ms(self, now_ms: float) -> float:
-        """Duration of the run in ms, up to now for a running task (also one asked to stop)."""
+        """Duration of the run in ms, up to now for a running task (also one asked to stop).
+
+        It is 0 where the end is before the start, as the list shows it.
+        """
         record = self.record
         began = moment(record.started_at)
         if record.status == Status.RUNNING:
             ended: float | None = now_ms
         else:
             ended = None if record.status in LIVE else worked_until(record)
-        return UNKNOWN if began is None or ended is None else ended - began
+        return UNKNOWN if began is None or ended is None else max(0.0, ended - began)
 
     @property
     def done(self) -> float:

@@ -268,7 +268,7 @@ class SortColumns:
         started = self._column("started")
         found = self._column("took").copy()
         numbers = [self.arrival[task_id] for task_id in running]
-        found[numbers] = now_ms - started[numbers]
+        found[numbers] = np.maximum(now_ms - started[numbers], 0.0)
         durations: list[float] = found[self._numbers()].tolist()
         return durations
 
