@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.kinds.crawl.crawl_args import PAGE_ARGUMENTS
 from engine.service.rerun import _PAGE_OPTIONS
 
-LIMITS_AND_FAULTS = {"max_pages", "maxPages", "failOnPage"}
+LIMITS_AND_FAULTS = {"max_pages", "maxPages", "max_minutes", "max_bytes", "failOnPage"}
 
 
 def test_every_option_of_loading_a_page_is_kept_by_a_retry() -> None:
