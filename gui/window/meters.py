@@ -36,7 +36,7 @@ class Throughput:
         self.since_s = now_s
         self._minute = now_s // MINUTE_S
         self._minutes: deque[int] = deque([0] * MINUTES, maxlen=MINUTES)
-        self._done: dict[str, int] = {}  # tasks that were seen live
+        self._done: dict[str, int] = {}  # tasks whose units count
 
     def add(self, views: Iterable[TaskView], now_s: float) -> None:
         """Count the units that these tasks finished since their last views."""
@@ -59,9 +59,11 @@ class Throughput:
     def _first(self, view: TaskView, done: int) -> int | None:
         """Return the units that do not count; None for a task that ended before."""
         entry = view.entry
-        if type(entry) is not TaskRecord or entry.status not in LIVE:
+        if type(entry) is not TaskRecord:
             return None
-        return 0 if entry.created_at >= self.since_s * 1000 else done
+        if entry.created_at >= self.since_s * 1000:
+            return 0  # it may have ended before anything was heard of it
+        return done if entry.status in LIVE else None
 
     def forget(self, task_id: str) -> None:
         """Drop a removed task."""

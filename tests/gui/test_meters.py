@@ -35,7 +35,9 @@ def test_only_units_that_are_finished_from_now_on_count() -> None:
     throughput.add([view("new", 4, created_s=BEGAN_S + 2)], BEGAN_S + 3)
     throughput.add([view("new", 6, "COMPLETED", created_s=BEGAN_S + 2)], BEGAN_S + 4)
     throughput.add([view("ended", 900, "COMPLETED")], BEGAN_S + 5)
-    assert throughput.minutes(BEGAN_S + 6) == (*[0] * (MINUTES - 1), 9)
+    throughput.add([view("short", 2, "COMPLETED", created_s=BEGAN_S + 5)], BEGAN_S + 6)
+    throughput.add([view("short", 2, "COMPLETED", created_s=BEGAN_S + 5)], BEGAN_S + 6)
+    assert throughput.minutes(BEGAN_S + 6) == (*[0] * (MINUTES - 1), 11)
 
 
 def test_minutes_move_on_and_old_ones_leave() -> None:
