@@ -113,6 +113,10 @@ def _start(session: Session) -> None:
     session.window.requests.new_task({"url": "https://example.com/docs"})
 
 
+def _is_ended_crawl(view: TaskView) -> bool:
+    return _is(Standing.COMPLETED)(view) and traits_of(getattr(view.entry, "kind", "")).crawls
+
+
 _ENDED = (_is(Standing.COMPLETED), _is(Standing.FAILED))
 STAGES: dict[str, Play] = {
     "main": _main,
@@ -134,7 +138,7 @@ STAGES: dict[str, Play] = {
     "cancel": _cancel,
     "force": _act("force", _has_contract),
     "rerun": _act("rerun_many"),
-    "viewer": _act("open_result", *_ENDED),
+    "viewer": _act("open_result", _is_ended_crawl, *_ENDED),
     "palette": _act("palette"),
     "settings": _act("settings"),
     "shortcuts": _act("shortcuts"),
