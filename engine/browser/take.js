@@ -343,12 +343,11 @@
   };
 
   // Custom fields: see `custom_fields.py`.
-  const ADDRESSES = new Set(["action", "cite", "data", "formaction", "href", "poster", "src"]);
   const valueOf = (element, attribute) => {
     const level = (text) => text.slice(0, 8 * ask.maxValueChars).toWellFormed();
     if (!attribute) return level(Reflect.get(Node.prototype, "textContent", element));
     const given = does(element, "getAttribute", attribute);
-    if (given === null || !ADDRESSES.has(attribute)) return given && level(given);
+    if (given === null || !ask.addresses.includes(attribute)) return given && level(given);
     try {
       const address = new URL(given, Reflect.get(Node.prototype, "baseURI", document)).href;
       return level(/^https?:/.test(address) ? address : given);

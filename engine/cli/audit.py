@@ -112,20 +112,8 @@ def _print_table(
 
 def _print_notes(found: Audit) -> None:
     """Print on standard error what the reports lack."""
-    for note in notes(found):
-        click.echo(note, err=True)
-
-
-def notes(found: Audit) -> Iterator[str]:
-    """Yield in sentences what the reports lack."""
-    if not found.has_ended:
-        yield ENGLISH["audit.part"]
-    elif found.is_limited:
-        yield ENGLISH["audit.limited"]
-    if found.without_links:
-        yield ENGLISH["audit.without_links"].format(count=found.without_links)
-    if found.without_facts:
-        yield ENGLISH["audit.without_facts"].format(count=found.without_facts)
+    for message, number in found.lacks():
+        click.echo(ENGLISH[message].format(count=number), err=True)
 
 
 def _text(cell: Cell) -> str:

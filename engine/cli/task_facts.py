@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.budgets import has_budget
 from engine.model.blocked_places import Refusals, refusal
@@ -14,7 +14,7 @@ from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.records import EngineFields, TaskRecord, TaskView
 from engine.model.status import moment
-from engine.model.tally import Limit
+from engine.model.tally import LIMITS
 from engine.text import messages, words
 from engine.text.cli_messages import say
 from engine.text.words import clock
@@ -149,7 +149,7 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
         return []
     lines = []
     stopped_by = summary.get("stopped_by")
-    if stopped_by in get_args(Limit):
+    if stopped_by in LIMITS:
         lines.append(_fact_line("ended by", messages.say(f"ended.crawl.{stopped_by}")))
     if failures := words.failures_text(summary):
         lines.append(_fact_line("failed", failures))

@@ -6,13 +6,14 @@ Pages are counted one by one, so that they can stay on disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
 from engine.model.kind_traits import traits_of
 
 Limit = Literal["max_pages", "max_minutes", "max_bytes"]
+LIMITS: Final = frozenset(get_args(Limit))
 StoppedBy = Limit | Literal["frontier", "cancelled", "failed", "budget", "forced", "stopped"]
 
 _SELDOM: Final = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_FIELDS: Final = 50
 MAX_VALUES: Final = 200  # of one field with `[]`
 MAX_VALUE_CHARS: Final = 2_048
-_ADDRESSES: Final = frozenset({"action", "cite", "data", "formaction", "href", "poster", "src"})
+ADDRESSES: Final = frozenset({"action", "cite", "data", "formaction", "href", "poster", "src"})
 _RULE: Final = re.compile(
     r"\s*([A-Za-z][\w-]{0,63})\s*(\[\s*\])?\s*=\s*(.+?)(?:\s+@\s*([A-Za-z_:][\w:.-]*))?\s*",
     re.DOTALL,
@@ -91,7 +91,7 @@ def _value(node: LexborNode, rule: FieldRule, base: str) -> str | None:
     if rule.attribute not in given:
         return None
     value = given[rule.attribute] or ""
-    address = link_address(base, value) if rule.attribute in _ADDRESSES else None
+    address = link_address(base, value) if rule.attribute in ADDRESSES else None
     return _level(value if address is None else address.url)
 
 

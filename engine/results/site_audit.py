@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -25,7 +25,9 @@ from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem, TaskUnreadable
 from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskRecord, Unreadable
+from engine.model.tally import LIMITS
 from engine.results.findings import Findings
+from engine.results.units import float_of, integer_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,9 +51,7 @@ _BROKEN: Final = frozenset(
     {"http", "timeout", "dns", "connection", "network", "protocol", "tls", "certificate"}
     | {"redirects", "robots_unread"}
 )
-# Reasons for which a crawl left pages out that it knew or could have found: its summary has them.
-_CUT_BY: Final = frozenset({"max_pages", "max_minutes", "max_bytes"})
-_CUT_COUNTS: Final = ("links_too_deep", "links_over_limit")
+_CUT_COUNTS: Final = ("links_too_deep", "links_over_limit")  # of a summary: links left out
 
 Cell = str | int | float | None
 
@@ -112,6 +112,7 @@ REPORTS: Final = (
     ),
 )
 REPORT_NAMES: Final = tuple(one.name for one in REPORTS)
+_OF_LINKS: Final = frozenset({"broken_links", "redirects", "orphans", "links_in"})
 REPORT_OF: Final[Mapping[str, ReportKind]] = {one.name: one for one in REPORTS}
 
 
@@ -124,9 +125,14 @@ class NoPagesToAudit(EngineError):
     advice_text = "Reports are for crawls and sitemap crawls that have stored a page."
 
 
+def searched(cells: Iterable[Cell]) -> str:
+    """Return the case-folded text of a row, in which words are searched."""
+    return "\n".join(cell for cell in cells if isinstance(cell, str)).casefold()
+
+
 def matches(record: Mapping[str, Cell], words: Sequence[str]) -> bool:
     """Return whether the texts of a row contain every word; `words` are case-folded."""
-    text = "\n".join(cell for cell in record.values() if isinstance(cell, str)).casefold()
+    text = searched(record.values())
     return all(word in text for word in words)
 
 
@@ -177,6 +183,17 @@ class Audit(msgspec.Struct, frozen=True):
         """Return the report of this name, which is one of `REPORT_NAMES`."""
         return next(one for one in self.reports if one.name == name)
 
+    def lacks(self, name: str = "") -> Iterator[tuple[str, int]]:
+        """Yield the messages on what this report lacks, or any of them, each with its `count`."""
+        if not self.has_ended:
+            yield "audit.part", 0
+        elif self.is_limited:
+            yield "audit.limited", 0
+        if self.without_links and (not name or name in _OF_LINKS):
+            yield "audit.without_links", self.without_links
+        if self.without_facts and name in ("", "descriptions"):
+            yield "audit.without_facts", self.without_facts
+
 
 OnProgress = Callable[[int, int], None]  # bytes read of both passes, and bytes in total
 
@@ -213,14 +230,14 @@ def audit(
     if not traits_of(record.kind).crawls:
         raise NoPagesToAudit(task_id=task_id)
     findings = Findings(ledger, task_id, record.kind)
-    rows = _watched_rows(findings, stop, on_progress)
     site = _Site()
     try:
-        for row in rows(0):
+        for row in _watched(findings, 0, stop, on_progress):
             site.add(row)
         if not site.urls:
             raise NoPagesToAudit(task_id=task_id)
-        for number, row in enumerate(rows(findings.size)):
+        again = _watched(findings, findings.size, stop, on_progress)
+        for number, row in enumerate(again):
             site.add_links(number, row)
     except Damaged as error:
         reason = f"{findings.place}: {error}"
@@ -229,22 +246,18 @@ def audit(
     return _audit(task_id, record, site, findings.head().get("summary"))
 
 
-def _watched_rows(
-    findings: Findings, stop: threading.Event, on_progress: OnProgress
-) -> Callable[[int], Iterator[dict[str, Any]]]:
-    """Return the reader of all units, which is called with the bytes that were read before."""
-
-    def rows(before: int) -> Iterator[dict[str, Any]]:
-        told_s = 0.0
-        for row in findings.rows():
-            if stop.is_set():
-                raise AuditStopped
-            if (now_s := time.monotonic()) - told_s > PROGRESS_S:
-                told_s = now_s
-                on_progress(before + findings.done, 2 * findings.size)
-            yield row
-
-    return rows
+def _watched(
+    findings: Findings, before: int, stop: threading.Event, on_progress: OnProgress
+) -> Iterator[dict[str, Any]]:
+    """Yield all units and report progress; `before` bytes were read in the first pass."""
+    told_s = 0.0
+    for row in findings.rows():
+        if stop.is_set():
+            raise AuditStopped
+        if (now_s := time.monotonic()) - told_s > PROGRESS_S:
+            told_s = now_s
+            on_progress(before + findings.done, 2 * findings.size)
+        yield row
 
 
 def _audit(task_id: str, record: TaskRecord, site: _Site, summary: object) -> Audit:
@@ -274,7 +287,7 @@ def _audit(task_id: str, record: TaskRecord, site: _Site, summary: object) -> Au
             html and not facts for html, facts in zip(site.is_page, site.has_facts, strict=True)
         ),
         has_ended=record.status == Status.COMPLETED,
-        is_limited=counts.get("stopped_by") in _CUT_BY or any(map(counts.get, _CUT_COUNTS)),
+        is_limited=counts.get("stopped_by") in LIMITS or any(map(counts.get, _CUT_COUNTS)),
         reports=reports,
     )
 
@@ -312,7 +325,7 @@ class _Site:
         number = len(self.urls)
         url = _text(row.get("url"))
         final = _text(row.get("final_url")) or url
-        code, facts = _whole(row.get("status")), row.get("facts")
+        code, facts = integer_of(row.get("status")), row.get("facts")
         failed = row.get("error") is not None
         has_facts = isinstance(facts, dict)
         facts = facts if isinstance(facts, dict) else {}
@@ -322,17 +335,18 @@ class _Site:
         self.titles.append(_text(row.get("title")))
         self.descriptions.append(_text(facts.get("description")))
         self.problems.append(_problem(row) if failed else "")
-        self.depths.append(_whole(row.get("depth")))
-        self.links_out.append(None if failed else _whole(row.get("links_found")))
-        response_ms, render_ms = _real(row.get("response_ms")), _real(row.get("render_ms"))
+        self.depths.append(integer_of(row.get("depth")))
+        self.links_out.append(None if failed else integer_of(row.get("links_found")))
+        response_ms = float_of(row.get("response_ms")) or 0.0
+        render_ms = float_of(row.get("render_ms")) or 0.0
         self.response_ms.append(response_ms)
         self.load_ms.append(response_ms + render_ms)
-        self.sizes.append(_whole(row.get("bytes")) or 0)
-        self.sent.append(_whole(row.get("transferred_bytes")))
+        self.sizes.append(integer_of(row.get("bytes")) or 0)
+        self.sent.append(integer_of(row.get("transferred_bytes")))
         hops = row.get("redirects")
         if isinstance(hops, list) and hops:
             first = hops[0].get("status") if isinstance(hops[0], dict) else None
-            self.chains[number] = (_whole(first), len(hops))
+            self.chains[number] = (integer_of(first), len(hops))
         elif _key(final) != _key(url):
             self.chains[number] = (None, 1)
         key, landed = _key(url), _key(final)
@@ -612,11 +626,3 @@ def _is_html(row: Mapping[str, Any], has_facts: bool) -> bool:
 
 def _text(value: object) -> str:
     return value[:_MOST_CHARS] if isinstance(value, str) else ""
-
-
-def _whole(value: object) -> int | None:
-    return value if type(value) is int else None
-
-
-def _real(value: object) -> float:
-    return float(value) if type(value) in (int, float) and abs(value) < 1e15 else 0.0  # type: ignore[arg-type]

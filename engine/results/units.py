@@ -162,21 +162,21 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         name=name,
         title=title,
         reason=reason,
-        code=_integer(row.get("status")),
+        code=integer_of(row.get("status")),
         failure=_failure(row, reason),
-        depth=_integer(row.get("depth")),
-        response_ms=_float(row.get("response_ms")),
-        render_ms=_float(row.get("render_ms")),
-        size_bytes=_integer(row.get("bytes")),
+        depth=integer_of(row.get("depth")),
+        response_ms=float_of(row.get("response_ms")),
+        render_ms=float_of(row.get("render_ms")),
+        size_bytes=integer_of(row.get("bytes")),
         shot=_shot(row),
         remark="" if reason else _remark(row),
-        attempts=_integer(row.get("attempts")) or 0,
+        attempts=integer_of(row.get("attempts")) or 0,
         earlier=_earlier(row.get("earlier_errors")),
-        redacted=_integer(row.get("redacted")) or 0,
-        links_over=_integer(row.get("links_over_limit")) or 0,
+        redacted=integer_of(row.get("redacted")) or 0,
+        links_over=integer_of(row.get("links_over_limit")) or 0,
         redirects=_redirects(row),
-        transferred_bytes=_integer(row.get("transferred_bytes")),
-        links_found=_integer(row.get("links_found")),
+        transferred_bytes=integer_of(row.get("transferred_bytes")),
+        links_found=integer_of(row.get("links_found")),
         facts=_facts_of(row.get("facts"), name, title),
         fields=display(custom_fields(row), _CHARS),
         at=at,
@@ -200,13 +200,13 @@ def _facts_of(facts: object, name: str, title: str) -> PageFacts | None:
         h1=title if h1 == title else h1,
         structured_data=_shared(_joined(types)) if isinstance(types, list) else "",
         content_hash=_text(get("content_hash")),
-        h1_count=_integer(get("h1_count")),
-        words=_integer(get("words")),
-        links_internal=_integer(get("links_internal")),
-        links_external=_integer(get("links_external")),
-        links_nofollow=_integer(get("links_nofollow")),
-        images=_integer(get("images")),
-        images_without_alt=_integer(get("images_without_alt")),
+        h1_count=integer_of(get("h1_count")),
+        words=integer_of(get("words")),
+        links_internal=integer_of(get("links_internal")),
+        links_external=integer_of(get("links_external")),
+        links_nofollow=integer_of(get("links_nofollow")),
+        images=integer_of(get("images")),
+        images_without_alt=integer_of(get("images_without_alt")),
     )
 
 
@@ -310,11 +310,13 @@ def _shot(row: Mapping[str, Any]) -> str:
     return given.rpartition("/")[2] if isinstance(given, str) else ""
 
 
-def _integer(value: object) -> int | None:
+def integer_of(value: object) -> int | None:
+    """Return an untrusted value if it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _float(value: object) -> float | None:
+def float_of(value: object) -> float | None:
+    """Return an untrusted value if it is a number of a sensible size."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) < 1e15 else None

@@ -22,7 +22,6 @@ from engine.model.display import clipboard_cell, display
 from engine.model.errors import EngineError
 from engine.model.records import TaskRecord, TaskView
 from engine.results.site_audit import (
-    REPORT_OF,
     REPORTS,
     Audit,
     Cell,
@@ -30,6 +29,7 @@ from engine.results.site_audit import (
     ReportColumn,
     ReportKind,
     matches,
+    searched,
 )
 from engine.results.units import Unit
 from engine.text.messages import say
@@ -136,9 +136,7 @@ class ReportModel(QAbstractTableModel):
 
     def show_rows(self, rows: Sequence[tuple[Cell, ...]]) -> None:
         self._all = rows[:MOST_SHOWN]
-        self._texts = [
-            "\n".join(cell for cell in row if isinstance(cell, str)).casefold() for row in self._all
-        ]
+        self._texts = list(map(searched, self._all))
         self._arrange()
 
     def set_filter(self, text: str) -> None:
@@ -382,7 +380,8 @@ class AuditTab(ViewerTab):
             rows = ""
         one = found.pages == 1
         pages = say("audit.pages.one") if one else say("audit.pages", count=count(found.pages))
-        self.state.show_text(" · ".join(filter(None, (rows, pages, *lacks(found, report)))))
+        lacks = (say(one, count=count(number)) for one, number in found.lacks(report.name))
+        self.state.show_text(" · ".join(filter(None, (rows, pages, *lacks))))
 
     def _why_nothing(self, report: Report, model: ReportModel) -> str:
         if model.total:
@@ -471,17 +470,3 @@ def address_of_row(model: ReportModel, row: int, column: int = 0) -> str:
     cells = model.row_at(row)
     web = [cell for cell in (cells[column], *cells) if isinstance(cell, str)]
     return next((cell for cell in web if cell.startswith(("http://", "https://"))), "")
-
-
-def lacks(found: Audit, report: Report) -> list[str]:
-    """Return in sentences what this report lacks."""
-    columns = {column.name for column in REPORT_OF[report.name].columns}
-    said = [] if found.has_ended else [say("audit.part")]
-    if found.has_ended and found.is_limited:
-        said.append(say("audit.limited"))
-    of_links = report.name in ("broken_links", "orphans") or "linked_from" in columns
-    if found.without_links and of_links:
-        said.append(say("audit.without_links", count=count(found.without_links)))
-    if found.without_facts and report.name == "descriptions":
-        said.append(say("audit.without_facts", count=count(found.without_facts)))
-    return said

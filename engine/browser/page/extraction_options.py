@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.browser.chromium.cookie_jar import REFUSALS
-from engine.pages.custom_fields import MAX_VALUE_CHARS, MAX_VALUES
+from engine.pages.custom_fields import ADDRESSES, MAX_VALUE_CHARS, MAX_VALUES
 from engine.pages.fetch import MAX_HTML_CHARS, MAX_LINK_CHARS
 from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TYPES
 
@@ -110,6 +110,7 @@ def extraction_request(
         "loadMore": options.load_more,
         "maxLoads": options.max_loads,
         "fields": [rule._asdict() for rule in options.fields],
+        "addresses": sorted(ADDRESSES),
         "maxValues": MAX_VALUES,
         "maxValueChars": MAX_VALUE_CHARS,
         "pending": pending,
