@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,14 +113,22 @@ class Wine:
         }
 
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["wine", *map(str, words)],
-            env=self._environ,
-            capture_output=True,
-            encoding="cp437",  # what programs of a console print under this locale
-            timeout=150,
-            check=False,
-        )
+        # A file, not a pipe: the services that Wine starts on demand inherit the output and
+        # live on, so that the end of a pipe may come long after the end of the program.
+        with tempfile.TemporaryFile() as output:
+            done = subprocess.run(
+                ["wine", *map(str, words)],
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+                timeout=150,
+                check=False,
+            )
+            output.seek(0)
+            # What programs of a console print under this locale.
+            printed = output.read().decode("cp437")
+        return subprocess.CompletedProcess(done.args, done.returncode, printed)
 
     def start(self, *words: str | Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -265,7 +274,11 @@ def test_a_running_program_is_neither_replaced_nor_ended(clean: Wine) -> None:
         assert clean.uninstall() == 3
         assert running.poll() is None
     finally:
-        running.communicate(b"exit\r\n", timeout=60)
+        assert running.stdin is not None
+        running.stdin.write(b"exit\r\n")
+        running.stdin.close()
+        running.wait(timeout=60)
+        running.stdout.close()
     assert files(clean.folder) == files(clean.first.parent / "v1") | {"uninstall.exe"}
     wait_until(lambda: clean.uninstall() == 0)
     assert not clean.folder.exists() or files(clean.folder) <= {"uninstall.exe"}
