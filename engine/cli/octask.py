@@ -91,6 +91,11 @@ VERBS: Final = {
         "Hold new starts: waiting tasks stay in the queue, running ones go on.",
     ),
     "list": ("task_verbs", "task_commands", "List tasks, newest first."),
+    "profile": (
+        "profile_verbs",
+        "profile_command",
+        "Keep sign-ins of sites under a name, for tasks; alone it lists them.",
+    ),
     "prune": (
         "result_verbs",
         "prune",
@@ -123,7 +128,14 @@ VERBS: Final = {
     "wait": ("task_verbs", "task_commands", "Wait until a task has ended."),
 }
 # Group of verbs -> its commands that are no verbs of the command line.
-MORE: Final = {"schedules": ("schedules_command:add",)}
+MORE: Final = {
+    "profile": (
+        "profile_command:new",
+        "profile_command:renew",
+        "profile_command:take_file",
+    ),
+    "schedules": ("schedules_command:add",),
+}
 
 
 def _command(place: str) -> click.Command:

@@ -6,9 +6,14 @@ Imports aiohttp (0.5 s): import this module where a session is opened.
 from __future__ import annotations
 
 import socket
+import time
+from collections.abc import Iterable, Mapping
+from http.cookies import CookieError, Morsel
+from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from engine.egress import public_addresses
 from engine.egress.egress_policy import Place, Policy
@@ -56,14 +61,18 @@ class PolicyResolver(AbstractResolver):
         """Do nothing: there are no resources."""
 
 
-def open_session(policy: Policy, agent: str) -> aiohttp.ClientSession:
+def open_session(
+    policy: Policy, agent: str, cookies: Iterable[Mapping[str, Any]] | None = None
+) -> aiohttp.ClientSession:
     """Return a session with the user agent `agent`, which keeps no connection past the policy.
 
+    It sends `cookies` (in the form of a browser's storage state) to the hosts that they are for.
     aiohttp calls no resolver for a numeric host: call `Policy.check` for every hop as well.
     """
     connector = aiohttp.TCPConnector(resolver=PolicyResolver(policy), use_dns_cache=False, limit=32)
     return aiohttp.ClientSession(
         connector=connector,
+        cookie_jar=None if cookies is None else _jar(cookies),
         headers={"User-Agent": agent, "Accept": _ACCEPT},
         timeout=aiohttp.ClientTimeout(total=None),  # the page's deadline applies instead
         max_line_size=MAX_HEADER_CHARS,
@@ -71,3 +80,41 @@ def open_session(policy: Policy, agent: str) -> aiohttp.ClientSession:
         max_headers=MAX_HEADERS,
         trust_env=False,
     )
+
+
+def _jar(cookies: Iterable[Mapping[str, Any]]) -> aiohttp.CookieJar:
+    """Return a jar with these cookies, also of hosts that are numbers, as browsers keep them."""
+    jar = aiohttp.CookieJar(unsafe=True, quote_cookie=False)
+    for cookie in cookies:
+        domain, expires = str(cookie.get("domain", "")), float(cookie.get("expires") or -1)
+        if not domain or 0 <= expires <= time.time():
+            continue
+        morsel: Morsel[str] = Morsel()
+        value = str(cookie.get("value", ""))
+        try:
+            morsel.set(str(cookie.get("name", "")), value, value)
+        except CookieError:
+            continue  # a name that the library does not send
+        morsel["path"] = str(cookie.get("path") or "/")
+        if domain.startswith("."):
+            morsel["domain"] = domain.removeprefix(".")
+        if cookie.get("secure"):
+            morsel["secure"] = True
+        if expires >= 0:
+            morsel["max-age"] = str(int(expires - time.time()))
+        host = domain.removeprefix(".")
+        jar.update_cookies({morsel.key: morsel}, URL.build(scheme="https", host=host, path="/"))
+    return jar
+
+
+def session_cookies(session: aiohttp.ClientSession) -> list[dict[str, Any]]:
+    """Return name, domain, path and value of each cookie that the session has now."""
+    return [
+        {
+            "name": cookie.key,
+            "value": cookie.value,
+            "domain": cookie["domain"],
+            "path": cookie["path"] or "/",
+        }
+        for cookie in session.cookie_jar
+    ]

@@ -23,7 +23,7 @@ from engine.ledger import changes
 from engine.ledger.ledger import Ledger
 from engine.model.errors import EngineError, LedgerWriteFailed, LockTimeout
 from engine.model.records import ErrorInfo, TaskId, Units
-from engine.secrets.given_secrets import Scrub
+from engine.secrets.given_secrets import Hidden, Scrub
 
 log = logging.getLogger(__name__)
 
@@ -200,6 +200,9 @@ class TaskContext:
     async def log(self, phase: str, note: str, **data: object) -> None:
         data = self.clean({"phase": phase, "note": note, **data})
         await self._write(partial(self._ledger.append_event, self.task_id, "log", data))
+
+    def conceal(self, hidden: Iterable[Hidden]) -> None:
+        self.scrub = self.scrub.with_more(hidden)
 
     def clean(self, given: Any) -> Any:
         """Remove the task's given secrets from a record or a text."""

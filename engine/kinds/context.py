@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -18,6 +18,7 @@ from engine.ledger.machine import wall_ms
 from engine.model.config import Settings
 from engine.model.errors import UnitTimeout
 from engine.model.records import Units
+from engine.secrets.given_secrets import Hidden
 
 StopReason = Literal["", "cancelled", "budget", "forced", "stopped"]
 """Why a task has to stop: asked to, over its budget, forced to be complete, or to end in order."""
@@ -115,6 +116,10 @@ class Context(Protocol):
 
     async def artifact(self, name: str, data: bytes) -> str:
         """Store a file of the task; return its path inside the task's folder."""
+        ...
+
+    def conceal(self, hidden: Iterable[Hidden]) -> None:
+        """Mask these values, too, in everything that the task stores from now on."""
         ...
 
     async def document(self, name: str, data: bytes) -> None:

@@ -33,6 +33,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.spec import Column, Head, HeldTab, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import EVIDENCE_TRAITS
 from engine.model import redact
@@ -71,6 +72,7 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
     label: str | None = None
     redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
+    profile: str | None = None
 
 
 def _include(given: object) -> tuple[str, ...]:
@@ -120,6 +122,7 @@ ARGUMENTS: Table = {
     ),
     "timeout_ms": PAGE_TIMEOUT,
     "wait_for": WAIT_FOR,
+    "profile": PROFILE,
     **CREDENTIALS,
     "full_page": Argument(
         flag, FormField("Full-page screenshot"), help="Take a screenshot of the full page."
@@ -140,6 +143,8 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
         problems.append(missing("url", "the address of the page, or tab"))
     if has_url and has_tab:
         problems.append(Problem("tab", "not_together", "does not go with url"))
+    if fields.get("profile") and not has_url:
+        problems.append(Problem("profile", "not_together", "needs url"))
     problems.extend(credential_problems(fields, fields.get("url")))
     if problems:
         raise InvalidArguments(tuple(problems))
@@ -357,16 +362,24 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
             yield tab
         return
     policy = reach(tools.settings, args.url)
-    options = InstanceOptions(
-        policy, credentials=args.credentials, secrets=args.secrets, task_id=context.task_id
-    )
-    async with tools.browser.instance(options) as instance:
+    async with (
+        using_profile(args.profile, context, tools) as sign_in,
+        tools.browser.instance(
+            InstanceOptions(
+                policy,
+                credentials=args.credentials,
+                secrets=(*args.secrets, *secrets_of(sign_in)),
+                task_id=context.task_id,
+                sign_in=sign_in,
+            )
+        ) as instance,
+    ):
         from engine.browser.interact.agent_tab import (
             open_tab,  # imports Playwright, so only on first use
         )
 
         tab = await open_tab(1, instance, policy)
-        tab.mask.add_given(args.secrets)
+        tab.mask.add_given(instance.options.secrets)
         yield tab
 
 

@@ -33,6 +33,7 @@ from engine.kinds.arguments import (
     web_address,
 )
 from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import SNAPSHOT_TRAITS
 from engine.model import redact
@@ -83,6 +84,7 @@ class SnapshotArgs(msgspec.Struct, frozen=True):
     include_storage: bool = False
     timeout_ms: int = 30_000
     redact_content: bool = True
+    profile: str | None = None
 
     @property
     def wants_state(self) -> bool:
@@ -172,6 +174,7 @@ ARGUMENTS: Table = {
         FormField("Also what sites store (may be secret)"),
         help="Keep their local storage, too.",
     ),
+    "profile": PROFILE,
     "includeCookies": Argument(flag, field="include_cookies"),
     "includeStorage": Argument(flag, field="include_storage"),
     "redact_content": redact_content(KEYS_HINT),
@@ -189,6 +192,8 @@ def parse_snapshot(given: Mapping[str, Any]) -> SnapshotArgs:
         problems.append(missing("objective", "what the session is for"))
     if fields.get("visit") and not fields.get("tabs"):
         problems.append(Problem("visit", "not_together", "needs tabs with addresses to open"))
+    if fields.get("profile") and not fields.get("visit"):
+        problems.append(Problem("profile", "not_together", "needs addresses to open (visit)"))
     if fields.get("tabs") is not None and not fields.get("visit"):
         asked = [name for name in ("include_cookies", "include_storage") if fields.get(name)]
         needs = "needs living tabs: leave tabs out, or visit them"
@@ -409,6 +414,7 @@ async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> Ope
     tab = await open_tab(1, instance, policy)
     for given in args.tabs or ():
         tab.mask.add_given(given.secrets)
+    tab.mask.add_given(instance.options.secrets)
 
     @asynccontextmanager
     async def acquire(_: float) -> AsyncIterator[AgentTab]:
@@ -428,10 +434,14 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
             yield _living(tools)
             return
         policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()))
-        options = InstanceOptions(policy, secrets=tuple(_secrets(args)), task_id=context.task_id)
-        opened = tools.browser.instance(options)
-        async with opened as instance, telling(context, policy):
-            yield [await visited(instance, policy, args)]
+        async with using_profile(args.profile, context, tools) as sign_in:
+            secrets = (*_secrets(args), *secrets_of(sign_in))
+            options = InstanceOptions(
+                policy, secrets=secrets, task_id=context.task_id, sign_in=sign_in
+            )
+            opened = tools.browser.instance(options)
+            async with opened as instance, telling(context, policy):
+                yield [await visited(instance, policy, args)]
 
     return await snapshot(args, context, browsers)
 

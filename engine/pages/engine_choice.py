@@ -22,11 +22,13 @@ import msgspec
 from engine.model.addresses import address_of
 from engine.model.errors import PageError
 from engine.pages import script_edits, style_sheets
+from engine.pages.custom_fields import FieldRule
 from engine.pages.documents import is_html, is_text
 from engine.pages.extract import clean, extract_now, off_the_loop, parse_html, parse_static
 from engine.pages.fetch import CrawlEngine, EngineName, Fetched, Fetcher, PageOptions, bounded
 from engine.pages.robots import Robots
 from engine.pages.script_edits import Edit, Unlike
+from engine.profiles.sign_in import SignIn
 
 _T = TypeVar("_T")
 Plan = Literal["static", "browser", "both"]
@@ -268,8 +270,11 @@ class LoaderOptions(Protocol):
 class Loader:
     """The fetchers of one crawl, each opened on first use."""
 
-    def __init__(self, args: LoaderOptions, open_fetcher: OpenFetcher) -> None:
+    def __init__(
+        self, args: LoaderOptions, open_fetcher: OpenFetcher, sign_in: SignIn | None = None
+    ) -> None:
         self._args = args
+        self.sign_in = sign_in  # what its fetchers were opened with
         self._open = open_fetcher
         self._stack = AsyncExitStack()
         self._fetchers: dict[EngineName, Fetcher] = {}
@@ -372,6 +377,14 @@ class Loader:
         found = static if comparison.equal and rendered.screenshot is None else rendered
         found.compared = True
         return found
+
+    async def load_beside(self, url: str, fields: tuple[FieldRule, ...]) -> Fetched:
+        """Load a page that is not one of the crawl, with these custom fields; raises as `load`."""
+        fetcher = await self.fetcher("static" if self._args.engine == "static" else "browser")
+        options = msgspec.structs.replace(
+            self._options, fields=fields, screenshot="none", scroll=False, load_more=None
+        )
+        return await fetcher.fetch(url, options)
 
     async def _by(self, engine: EngineName, url: str, *, fresh: bool = False) -> Fetched:
         fetcher = self._fetchers.get(engine) or await self.fetcher(engine)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
     from yarl import URL as YarlURL
 
+    from engine.profiles.sign_in import SignIn
+
 
 MAX_FRAMES: Final = 100  # for each page, nested frames included; as in the browser engine
 MAX_DEPTH: Final = 5
@@ -154,15 +156,19 @@ async def open_static(
     *,
     judge: bool = False,
     agent: str = USER_AGENT,
+    sign_in: SignIn | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[StaticFetcher]:
     """Open a static engine for one crawl; `judge` makes it decide whether a page needs a browser.
 
-    `agent` is its user agent. `monotonic` (seconds) is the clock for page durations.
+    `agent` is its user agent; of `sign_in` it sends the cookies. `monotonic` (seconds) is the clock
+    for page durations.
     """
     # Takes 0.5 s, too long for the loop.
     await asyncio.to_thread(importlib.import_module, "aiohttp")
-    fetcher = StaticFetcher(policy, credentials, judge=judge, agent=agent, monotonic=monotonic)
+    fetcher = StaticFetcher(
+        policy, credentials, judge=judge, agent=agent, sign_in=sign_in, monotonic=monotonic
+    )
     try:
         yield fetcher
     finally:
@@ -207,9 +213,11 @@ class StaticFetcher:
         *,
         judge: bool,
         agent: str = USER_AGENT,
+        sign_in: SignIn | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._policy = policy
+        self._sign_in = sign_in
         self._credentials = credentials
         self._judge = judge
         self._agent = agent
@@ -310,6 +318,10 @@ class StaticFetcher:
         await self._scripts.close()
         session, self._session = self._session, None
         if session is not None:
+            if self._sign_in is not None:
+                from engine.egress.http_session import session_cookies
+
+                self._sign_in.renew(session_cookies(session))
             await session.close()
 
     async def _follow(
@@ -361,7 +373,8 @@ class StaticFetcher:
     def _open(self) -> ClientSession:
         from engine.egress.http_session import open_session
 
-        self._session = open_session(self._policy, self._agent)
+        cookies = self._sign_in.cookies if self._sign_in is not None else None
+        self._session = open_session(self._policy, self._agent, cookies)
         return self._session
 
     async def _asset(self, kinds: frozenset[str], url: str, limit: int) -> bytes:

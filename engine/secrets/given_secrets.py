@@ -97,6 +97,10 @@ class Scrub:
     def __bool__(self) -> bool:
         return bool(self._known)
 
+    def with_more(self, hidden: Iterable[tuple[str, str]]) -> Scrub:
+        """Return a scrub that replaces these values, too."""
+        return Scrub([*self._known, *hidden], key_shapes=self._key_shapes)
+
     def hide(self, given: str) -> str:
         """Remove every hidden value from `given`."""
         return self._hidden(given)[0]

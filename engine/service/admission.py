@@ -16,6 +16,7 @@ from engine.contracts.crawl_contract import contract_problems
 from engine.kinds.arguments import CREDENTIALS
 from engine.kinds.commands.command_table import is_reference, reference_name
 from engine.kinds.context import missing_secret
+from engine.kinds.profile_use import profile_problems
 from engine.kinds.registry import kind_of
 from engine.kinds.spec import KindSpec, Tools
 from engine.kinds.traits import COMMANDS_TRAITS
@@ -91,6 +92,8 @@ def admit(
         problems.append(Problem("args", "wrong_type", "must be an object of named arguments"))
     else:
         problems.extend(_size_problem(args))
+        if tools is not None:
+            problems.extend(profile_problems(args, tools))
         if kind != COMMANDS_TRAITS.name:  # command tasks resolve their own references, in any text
             environ = tools.settings.environ if tools is not None else None
             named = {name: args[name] for name in CREDENTIALS if is_reference(args.get(name))}

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from engine.results.file_reader import TaskFileReader
     from engine.service.commands import TaskCommands
     from engine.service.contracts import ContractService
+    from engine.service.profiles import Profiles
     from engine.service.pruning import Retention
     from engine.service.requests import TaskRequests
     from engine.service.running_parts import RunningParts
@@ -240,6 +241,11 @@ class Engine:
     def exports(self) -> Exports:
         """Exports of results."""
         return self._parts.exports
+
+    @property
+    def profiles(self) -> Profiles:
+        """Named sign-ins of sites."""
+        return self._parts.profiles
 
     @property
     def reading(self) -> TaskFileReader:

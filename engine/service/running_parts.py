@@ -22,6 +22,7 @@ from engine.schedules.schedule_store import ScheduleStore
 from engine.service.commands import TaskCommands
 from engine.service.contracts import ContractService
 from engine.service.maintenance import LedgerContext, TaskChanges
+from engine.service.profiles import Profiles
 from engine.service.pruning import Retention
 from engine.service.queries import TaskQueries
 from engine.service.requests import TaskRequests
@@ -58,6 +59,7 @@ class RunningParts:
         self.schedules = Schedules(
             context, ScheduleStore(root), tasks, self.requests, self.tools, self._clock
         )
+        self.profiles = Profiles(self.tools, self._clock)
         context.maintenance.settle_lost = self.commands.settle_lost
 
     def executor(self) -> Executor:

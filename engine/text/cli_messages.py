@@ -129,6 +129,24 @@ ENGLISH: Final[Mapping[str, str]] = {
     "export.done": "{rows} rows in {path}",
     "export.done.one": "1 row in {path}",
     "export.so_far": "{n} rows",
+    "profile.none": "No profile yet. `octask profile new NAME URL` makes one.",
+    "profile.line": "{name}  {sites}  signed in {age} ago, {state}",
+    "profile.state.in": "signed in at the last look",
+    "profile.state.out": "SIGNED OUT at the last look",
+    "profile.state.unknown": "not checked",
+    "profile.unreadable": "{name}  unreadable: {reason}",
+    "profile.check": "  check: {url}  element: {selector}",
+    "profile.encrypted": "  encrypted with a key in the keyring of this system",
+    "profile.plain": "  not encrypted: this system has no keyring; only you can read the file",
+    "profile.plain.keyring": "  not encrypted; sign in again to encrypt it with the keyring",
+    "profile.removed": "Removed {name}.",
+    "profile.wait": "Sign in in the window. Then close it, or press Enter here.",
+    "profile.wait.window": "Sign in in the window, then close it.",
+    "profile.unchecked": "The profile is stored. {reason}",
+    "profile.not_signed_in": (
+        "The profile is stored, but {url} does not show a visitor who is signed in. Sign in "
+        "again, or say how to tell with --check-url and --check-selector."
+    ),
     "prune.preview.trash": "Would go to the trash: {number} ({size}).",
     "prune.preview.delete": "Would be deleted permanently: {number} ({size}).",
     "prune.confirm": (

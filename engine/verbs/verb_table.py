@@ -16,6 +16,7 @@ from engine.model.errors import InvalidArguments, Problem, TaskNotFound
 from engine.verbs import (
     contract_verbs,
     hold_verbs,
+    profile_verbs,
     program_verbs,
     result_verbs,
     run_verbs,
@@ -93,7 +94,7 @@ def _verb(tool: Tool) -> Verb:
 
 
 ROOMS = (
-    *(task_verbs, hold_verbs, program_verbs, result_verbs, run_verbs),
+    *(task_verbs, hold_verbs, profile_verbs, program_verbs, result_verbs, run_verbs),
     *(contract_verbs, schedule_verbs),
 )
 VERBS: dict[str, Verb] = {

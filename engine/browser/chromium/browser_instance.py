@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engine.browser.chromium.launch import Chromium
     from engine.egress.egress_policy import Policy
     from engine.egress.proxy_listener import ProxyListener
+    from engine.profiles.sign_in import SignIn
 
 
 CALM_S = 2.0
@@ -65,18 +66,25 @@ UNWANTED_S = 15.0  # for a context that no task waits for any more
 
 
 async def open_context(
-    chromium: Chromium, policy: Policy, *, script: str = "", **options: Any
+    chromium: Chromium,
+    policy: Policy,
+    *,
+    script: str = "",
+    sign_in: SignIn | None = None,
+    **options: Any,
 ) -> Opened:
     """Open a context with a fresh profile that reaches only what `policy` allows.
 
     Downloads and service workers (which would outlive their page) are blocked; `options` are
-    Playwright's. `script` runs first in every document. After a cancellation the context is closed
-    as soon as it has opened.
+    Playwright's. `script` runs first in every document. With `sign_in` the context has its cookies
+    and stored data. After a cancellation the context is closed as soon as it has opened.
 
     Raises:
         BrowserFailed: the proxy has no port for it.
         playwright.Error: the browser died.
     """
+    if sign_in is not None:
+        options["storage_state"] = sign_in.state
     opening = asyncio.create_task(_open(chromium, policy, script, options), name="open a context")
     try:
         return await asyncio.shield(opening)
@@ -436,7 +444,9 @@ async def open_instance(
         try:
             async with chromium.within(OPEN_S):
                 size = {"width": options.width, "height": options.height}
-                context, listener = await open_context(chromium, options.policy, viewport=size)
+                context, listener = await open_context(
+                    chromium, options.policy, sign_in=options.sign_in, viewport=size
+                )
         except (Error, TimeoutError) as gone:
             failed = gone
             if chromium.alive:

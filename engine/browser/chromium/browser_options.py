@@ -8,6 +8,7 @@ import msgspec
 
 from engine.egress.egress_policy import Policy
 from engine.model.addresses import Credentials
+from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import Hidden
 
 
@@ -22,6 +23,7 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     user_agent: str | None = None  # None: Chromium's own
     secrets: tuple[Hidden, ...] = ()  # masked in screenshots
     task_id: str = ""  # task to which the live view belongs
+    sign_in: SignIn | None = None
 
 
 class InstanceOptions(msgspec.Struct, frozen=True):
@@ -36,6 +38,7 @@ class InstanceOptions(msgspec.Struct, frozen=True):
     height: int = 800
     secrets: tuple[Hidden, ...] = ()  # masked in screenshots
     task_id: str = ""  # task to which the live view belongs
+    sign_in: SignIn | None = None
 
 
 class BrowserVariant(NamedTuple):

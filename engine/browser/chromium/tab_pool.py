@@ -326,6 +326,7 @@ class CrawlContext:
                 await self.chromium.kill()  # a tab that cannot be closed is ended with its process
 
 
+COOKIES_S: Final = 2.0
 TRIES: Final = 3  # a browser may die before the page has begun, without its fault
 
 
@@ -367,6 +368,7 @@ class TabPool:
         """Close the contexts and their tabs within a limit; repeated calls do nothing."""
         crawl_contexts, self._leaving = self._leaving, []
         if self._crawl_context is not None:
+            await self._renew_sign_in(self._crawl_context)
             crawl_contexts.append(self._crawl_context)
             self._crawl_context = None
         await asyncio.gather(*(crawl_context.close() for crawl_context in crawl_contexts))
@@ -387,6 +389,8 @@ class TabPool:
             crawl_context = self._crawl_context
             if crawl_context is not None and crawl_context.lives and not crawl_context.worn:
                 return crawl_context
+            if crawl_context is not None:
+                await self._renew_sign_in(crawl_context)
             opened = await self._open()
             if crawl_context is not None:
                 self._leaving.append(crawl_context)
@@ -402,6 +406,16 @@ class TabPool:
             self._leaving = [crawl_context for crawl_context in self._leaving if crawl_context.busy]
             await asyncio.gather(*(crawl_context.close() for crawl_context in done))
 
+    async def _renew_sign_in(self, crawl_context: CrawlContext) -> None:
+        """Take the cookies that the site replaced, for the next context and for the profile."""
+        sign_in = self._options.sign_in
+        if sign_in is None or not crawl_context.lives:
+            return
+        with suppress(Error, TimeoutError):
+            async with crawl_context.chromium.within(COOKIES_S):
+                cookies = await crawl_context.context.cookies()
+            sign_in.renew(map(dict, cookies))
+
     async def _open(self) -> CrawlContext:
         chromium = await self._browser()
         async with chromium.within(OPEN_S):
@@ -410,6 +424,7 @@ class TabPool:
                 chromium,
                 policy,
                 script=first_script(),
+                sign_in=options.sign_in,
                 locale=options.locale,
                 user_agent=options.user_agent,
             )

@@ -37,6 +37,7 @@ from engine.kinds.context import missing_secret
 from engine.model import redact
 from engine.model.addresses import Credentials, credentials_of
 from engine.model.errors import AddressBlocked, InvalidArguments, Problem
+from engine.profiles.profile import profile_name
 from engine.secrets.given_secrets import Hidden, Scrub, of_address
 
 _ADDRESS: Final = re.compile(r"https?://[^\s\"'<>\\`]+", re.IGNORECASE)
@@ -70,6 +71,8 @@ class CommandPlan(msgspec.Struct, frozen=True):
     accepted_at: int = 0  # ms since 1970
     stays: bool = False  # stay on pages that ask before they unload
     redact_content: bool = True  # redact strict key shapes in page content
+    profile: str | None = None  # the sign-in with which its browser begins
+    save_profile: str | None = None  # the profile that its sign-in is stored as at the end
 
     def __repr__(self) -> str:
         return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"
@@ -150,7 +153,7 @@ MAX_WORDS: Final = 2_000  # characters of a name or an intention
 _PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
 _TASK_FIELDS = (
     *("task_name", "task_intention", "commands", "instanceId", "metadata", "variables"),
-    *("redact_content", "dialogs"),
+    *("redact_content", "dialogs", "profile", "save_profile"),
 )
 LEAVING: Final = ("leave", "stay")
 _COMMAND_FIELDS = ("tool_name", "intention", "args")
@@ -236,6 +239,8 @@ class _Reader:
         metadata = self._metadata(given)
         redact_content = self._flag(given, "redact_content", default=True)
         stays = self._stays(given)
+        profile = self._profile(given, "profile", instance_id)
+        save_profile = self._profile(given, "save_profile", instance_id)
         steps = self._commands(given)
         if self.problems:
             return None
@@ -251,7 +256,22 @@ class _Reader:
             metadata,
             redact_content=redact_content,
             stays=stays,
+            profile=profile,
+            save_profile=save_profile,
         )
+
+    def _profile(self, given: Mapping[str, Any], name: str, instance_id: str | None) -> str | None:
+        value = given.get(name)
+        if value is None:
+            return None
+        try:
+            found = profile_name(value)
+        except ValueError as wrong:
+            self.wrong(name, "invalid_value", str(wrong))
+            return None
+        if instance_id is not None:
+            self.wrong(name, "contradiction", "does not go with instanceId, whose browser is open")
+        return found
 
     def _stays(self, given: Mapping[str, Any]) -> bool:
         """Read whether the task stays on pages that ask before they unload."""

@@ -31,19 +31,26 @@ from engine.kinds.commands.command_document import (
     new_task_id,
 )
 from engine.kinds.context import FROM_OUTSIDE, Clock, Context, UnitStopped, telling
+from engine.kinds.profile_use import secrets_of, using_profile
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Placing, Tools
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model import redact
+from engine.model.addresses import address_of
 from engine.model.errors import EngineError, TaskFailed, UnitTimeout
 from engine.model.records import COMMANDS_NAME, Units
 from engine.model.tally import StoppedBy
+from engine.profiles.profile import Profile, ProfileRequest, SignInSeen, profile_of
+from engine.profiles.profile_store import ProfileStore
+from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import Scrub
 
 if TYPE_CHECKING:
     from engine.browser.interact.command_target import Stage
+    from engine.browser.interact.sign_in_watch import SignInWatch
 
 SLACK_S: Final = 5.0  # a command ends at its own limit; this one is for a browser that hangs
 OPEN_S: Final = 100.0
+PROFILE_S: Final = 60.0
 CLOSE_S: Final = 0.8  # a stopped task must be settled within 2 s
 META_METADATA: Final = 64 * 1024  # bytes; commands.json alone has larger metadata
 _EXACT: Final = 2**53
@@ -82,7 +89,8 @@ def place(plan: CommandPlan, _: Mapping[str, Any]) -> Placing:
 
 async def body(plan: CommandPlan, context: Context, tools: Tools) -> Head:
     """Run the commands, and raise TaskFailed with the head of a failed task."""
-    return await _CommandRun(plan, context, tools).run()
+    async with using_profile(plan.profile, context, tools) as sign_in:
+        return await _CommandRun(plan, context, tools, sign_in).run()
 
 
 def partial(
@@ -98,8 +106,12 @@ def partial(
 class _CommandRun:
     """State of one run of a command task."""
 
-    def __init__(self, plan: CommandPlan, context: Context, tools: Tools) -> None:
+    def __init__(
+        self, plan: CommandPlan, context: Context, tools: Tools, sign_in: SignIn | None
+    ) -> None:
         self._plan = plan
+        self._sign_in = sign_in
+        self._watch: SignInWatch | None = None  # of a sign-in that becomes a profile
         self._context = context
         self._tools = tools
         self._scrub = plan.scrub
@@ -123,6 +135,10 @@ class _CommandRun:
             async with telling(context, policy):
                 for number, step in enumerate(self._plan.steps):
                     await self._one(number, step, stage)
+                if self._watch is not None and self._plan.save_profile:
+                    await self._save_profile(self._watch, self._plan.save_profile)
+                if self._sign_in is not None and stage.instance is not None:
+                    self._sign_in.renew(await stage.instance.cookies(SLACK_S))
             task.move("completed", context.now_ms())
             await self._tell()
             return _head(task)
@@ -232,7 +248,11 @@ class _CommandRun:
             return
         plan = self._plan
         options = InstanceOptions(
-            stage.policy, windows=plan.uses_tabs, credentials=plan.credentials
+            stage.policy,
+            windows=plan.uses_tabs,
+            credentials=plan.credentials,
+            secrets=secrets_of(self._sign_in),
+            sign_in=self._sign_in,
         )
         try:
             async with self._context.unit("open the browser", OPEN_S):
@@ -242,7 +262,31 @@ class _CommandRun:
         except EngineError as failed:
             raise InstanceDisconnected(f"{failed} {failed.advice}".strip()) from failed
         self._own = opened.id
+        known = self._tools.instances.hidden(opened.id)
+        known.update((value, redact.MARK) for value, _ in secrets_of(self._sign_in))
+        if plan.save_profile:
+            from engine.browser.interact.sign_in_watch import SignInWatch
+
+            self._watch = SignInWatch(opened)
+            await self._watch.start()
         self._use(stage, opened.id)
+
+    async def _save_profile(self, watch: SignInWatch, name: str) -> None:
+        """Store the sign-in that the commands made; replaces the profile of this name."""
+        store, now_ms = ProfileStore(self._tools.settings.home), self._context.now_ms()
+        urls = (str(step.args["url"]) for step in self._plan.steps if "url" in step.args)
+        address = address_of(next(urls, ""))
+
+        def save(seen: SignInSeen) -> Profile:
+            before = store.read(name) if store.has(name) else None
+            url = before.url if before else address.url if address else seen.last_url
+            asked = ProfileRequest(name=name, url=url, before=before)
+            return store.save(*profile_of(seen, asked, now_ms))
+
+        async with self._context.unit("keep the sign-in", PROFILE_S):
+            saved = await asyncio.to_thread(save, await watch.read())
+        sites = ", ".join(saved.sites)
+        await self._context.log("profile", f"The sign-in is stored as profile {name}: {sites}")
 
     async def _keep(self, number: int) -> None:
         command, commands = self._task.commands[number], self._task.commands

@@ -26,6 +26,7 @@ import msgspec
 from engine.kinds.context import Context, UnitStopped
 from engine.kinds.crawl.crawl_args import CrawlArgs
 from engine.kinds.crawl.frontier import SPARE, Frontier, Pace, Visit
+from engine.kinds.crawl.signed_out import SignInCheck
 from engine.kinds.crawl.stored_pages import CarriedPages, StoredPage, stored_page
 from engine.model.addresses import Address, address_of, glob_matcher, same_site
 from engine.model.blocked_places import BY_ROBOTS
@@ -33,12 +34,15 @@ from engine.model.errors import BrowserGone, EngineError, InjectedFault, PageErr
 from engine.model.records import Units
 from engine.model.tally import CrawlOutcome, Limit, StoppedBy, Tally
 from engine.pages import fetch
+from engine.pages.custom_fields import FieldRule
 from engine.pages.documents import is_html, is_text, media_type
 from engine.pages.engine_choice import Loader
 from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, has_words
 from engine.pages.fetch import EngineName, Failure, Fetched, Fetcher, Redirect
 from engine.pages.page_facts import page_facts
 from engine.pages.robots import ROBOTS_S, Robots, Rules
+from engine.profiles.profile import is_sign_out
+from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import Scrub
 
 # Records of pages in pages.jsonl and result.json, and the classification of answers.
@@ -190,7 +194,9 @@ _NAMES_A_TIME = frozenset({429, 503})  # statuses whose Retry-After applies to t
 OpenFetcher = Callable[[EngineName, CrawlArgs], AbstractAsyncContextManager[Fetcher]]
 
 
-async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> CrawlOutcome:
+async def crawl(
+    args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher, sign_in: SignIn | None = None
+) -> CrawlOutcome:
     """Crawl as configured by `args`; store pages through `ctx.page`, and return the summary.
 
     A stop through `ctx` is not an error: the outcome is `cancelled`.
@@ -198,10 +204,12 @@ async def crawl(args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher) -> Cra
     Raises:
         BrowserMissing, BrowserFailed: no browser is available to continue.
         InjectedFault: `failOnPage` was given and its page was reached.
+        SignedOut: the site does not take `sign_in` for signed in any more.
         EngineError: any error of `ctx` when it cannot store a page.
     """
-    async with Loader(args, lambda engine: open_fetcher(engine, args)) as loader:
-        return await crawl_from(args, ctx, loader, [Visit(start, 0) for start in args.starts])
+    async with Loader(args, lambda engine: open_fetcher(engine, args), sign_in) as loader:
+        visits = [Visit(start, 0) for start in args.starts]
+        return await crawl_from(args, ctx, loader, visits)
 
 
 Give = Callable[[Sequence[Visit]], Awaitable[None]]
@@ -221,7 +229,8 @@ async def crawl_from(
     """Crawl from any number of addresses; the patterns do not apply to these.
 
     `search` adds addresses during the crawl. It is cancelled at the page limit; its errors end the
-    crawl. `pace` is the throttle that both share.
+    crawl. `pace` is the throttle that both share. With a sign-in, links that sign out are not
+    followed.
     """
     made = _Crawl(args, ctx, loader, pace or Pace(ctx, args.delay_ms / 1_000))
     return await made.run(visits, search)
@@ -234,6 +243,8 @@ class _TimeIsUp(Exception):
 class _Crawl:
     def __init__(self, args: CrawlArgs, ctx: Context, loader: Loader, pace: Pace) -> None:
         self._args, self._ctx, self._loader = args, ctx, loader
+        used = loader.sign_in
+        self._sign_in_check = None if used is None else SignInCheck(used, self._load_check)
         self._scope = args.scope or f"{args.address.origin}/**"
         self._scopes = [self._scope]
         self._frontier = Frontier(
@@ -261,6 +272,9 @@ class _Crawl:
 
     def _wanted(self, address: Address) -> bool:
         if not self._in_scope(address) or self._excluded(address):
+            return False
+        if self._sign_in_check is not None and is_sign_out(address):
+            self._frontier.left.add("sign_out", address.key)
             return False
         return not self._args.include_patterns or self._included(address)
 
@@ -478,6 +492,8 @@ class _Crawl:
         fetched = await self._load(visit, rules)
         if not fetched.settled and self._overslept(visit, began_s):
             return False
+        if self._sign_in_check is not None:
+            await self._sign_in_check.expect_signed_in(visit.address, fetched)
         if self._put_off(visit, fetch.passing_failure(fetched)):
             return False
         if visit.depth == 0:
@@ -580,6 +596,12 @@ class _Crawl:
         if fetched.status in _NAMES_A_TIME and fetched.retry_after_s is not None:
             self._pace.hold(host, fetched.retry_after_s)
         return fetched
+
+    async def _load_check(self, address: Address, fields: tuple[FieldRule, ...]) -> Fetched:
+        """Load the page that tells whether the profile is signed in, with these fields of it."""
+        await self._pace.turn(address.place)
+        async with self._ctx.unit(address.url, self._args.timeout_ms / 1_000 + SLACK_S):
+            return await self._loader.load_beside(address.url, fields)
 
     def _follow_start(self, landed: Address | None) -> None:
         if self._args.scope is not None or landed is None:

@@ -31,6 +31,8 @@ from engine.kinds.arguments import (
     web_addresses,
     whole,
 )
+from engine.kinds.crawl.signed_out import PASSWORD_FIELD
+from engine.kinds.profile_use import PROFILE
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
 from engine.pages.custom_fields import FieldRule, field_rules, is_selector
@@ -84,6 +86,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     load_more: str | None = None
     max_loads: int = 50
     fields: tuple[FieldRule, ...] = ()
+    profile: str | None = None
 
     @property
     def address(self) -> Address:
@@ -110,7 +113,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
             scroll=self.scroll,
             load_more=self.load_more,
             max_loads=self.max_loads,
-            fields=self.fields,
+            fields=(*self.fields, PASSWORD_FIELD) if self.profile else self.fields,
         )
 
 
@@ -255,6 +258,7 @@ PAGE_ARGUMENTS: Table = {
         help="A custom field of each page: NAME = SELECTOR @ATTRIBUTE; NAME[] for every match.",
         option="repeated",
     ),
+    "profile": PROFILE,
     "respect_robots": Argument(flag, FormField("Obey robots.txt"), help="Obey robots.txt."),
     "block_resources": Argument(
         flag, FormField("Block images, fonts and media"), help="Block images, fonts and media."

@@ -6,24 +6,30 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
+import msgspec
+
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.budgets import DOMAINS
 from engine.egress.egress_policy import DomainAllowlist, Policy
 from engine.kinds.context import Context, reach, telling
 from engine.kinds.crawl.crawl import OpenFetcher, crawl
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
+from engine.kinds.profile_use import secrets_of, using_profile
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import CRAWL_TRAITS
 from engine.model.errors import NothingTaken, OnlyErrorAnswers
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.fetch import EngineName, Fetcher
 from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, open_static
+from engine.profiles.sign_in import SignIn
 
 
-def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
+def fetchers(
+    policy: Policy, context: Context, tools: Tools, sign_in: SignIn | None = None
+) -> OpenFetcher:
     """Return the fetchers of one task, static or the engine's browser, both under `policy`.
 
-    With `allowedDomains`, only these domains are allowed.
+    With `allowedDomains`, only these domains are allowed. Both send the cookies of `sign_in`.
     """
     if DOMAINS in context.budgets:
         allowlist = DomainAllowlist(policy)
@@ -34,7 +40,14 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
         both, clock = args.engine == "auto", context.monotonic
         if engine == "static":
             agent = SHARED_AGENT if both else USER_AGENT
-            return open_static(policy, args.credentials, judge=both, agent=agent, monotonic=clock)
+            return open_static(
+                policy,
+                args.credentials,
+                judge=both,
+                agent=agent,
+                sign_in=sign_in,
+                monotonic=clock,
+            )
         options = FetcherOptions(
             policy=policy,
             pages=args.concurrency,
@@ -43,6 +56,7 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
             user_agent=SHARED_AGENT if both else None,
             secrets=args.secrets,
             task_id=context.task_id,
+            sign_in=sign_in,
         )
         return tools.browser.fetcher(options)
 
@@ -51,10 +65,19 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
 
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.url)
-    async with telling(context, policy):
-        outcome = await crawl(args, context, fetchers(policy, context, tools))
+    async with telling(context, policy), using_profile(args.profile, context, tools) as sign_in:
+        args = with_secrets(args, sign_in)
+        open_fetcher = fetchers(policy, context, tools, sign_in)
+        outcome = await crawl(args, context, open_fetcher, sign_in)
     expect_a_page(outcome, context)
     return {"summary": outcome.summary()}
+
+
+def with_secrets(args: CrawlArgs, sign_in: SignIn | None) -> CrawlArgs:
+    """Return the arguments with the tokens of a sign-in among the secrets."""
+    if sign_in is None:
+        return args
+    return msgspec.structs.replace(args, secrets=(*args.secrets, *secrets_of(sign_in)))
 
 
 def expect_a_page(outcome: CrawlOutcome, context: Context) -> None:

@@ -132,7 +132,9 @@ class Pace:
 
 # Links that a crawl skipped, counted by reason, so that the result can report the gaps.
 
-Reason = Literal["outside", "too_deep", "repeating", "not_web", "over_limit", "fragments"]
+Reason = Literal[
+    "outside", "too_deep", "repeating", "not_web", "over_limit", "fragments", "sign_out"
+]
 
 MOST_KEYS: Final = 1_000_000  # 16 MB; the count is a lower bound beyond it
 _FEWEST_SLASHES: Final = 7  # two of the scheme, and five segments of the path

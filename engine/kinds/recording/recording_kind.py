@@ -34,6 +34,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.recording.recording_actions import Action, Masks, Scribe
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import RECORDING_TRAITS
@@ -46,6 +47,7 @@ from engine.model.errors import BrowserFailed, EngineError, InvalidArguments, Pr
 from engine.model.kind_traits import traits_of
 from engine.model.records import Status, TaskRecord, Units, Unreadable
 from engine.model.tally import StoppedBy
+from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import Hidden
 
 Screenshots = Literal["each", "navigation", "none"]
@@ -69,6 +71,7 @@ class RecordingArgs(msgspec.Struct, frozen=True):
     height: int = 800
     redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
+    profile: str | None = None
 
 
 ARGUMENTS: Table = {
@@ -107,6 +110,7 @@ ARGUMENTS: Table = {
     "headed": Argument(flag),
     "width": Argument(whole(200, 8_000), FormField("Window width", suffix=" px")),
     "height": Argument(whole(200, 8_000), FormField("Window height", suffix=" px")),
+    "profile": PROFILE,
     **CREDENTIALS,
     "keep_text": Argument(
         flag,
@@ -301,9 +305,13 @@ CLOSE_S = 0.5  # a stopped task must be settled within 2 s; the rest closes in t
 async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.url)
     try:
-        async with telling(context, policy):
+        async with (
+            telling(context, policy),
+            using_profile(args.profile, context, tools) as sign_in,
+        ):
+            args = msgspec.structs.replace(args, secrets=(*args.secrets, *secrets_of(sign_in)))
             return await record(
-                args, context, lambda args, now_ms: _opened(args, now_ms, policy, tools)
+                args, context, lambda args, now_ms: _opened(args, now_ms, policy, tools, sign_in)
             )
     except NoScreen as failed:
         raise NoDisplay() from failed
@@ -311,7 +319,11 @@ async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
 
 @asynccontextmanager
 async def _opened(
-    args: RecordingArgs, now_ms: Callable[[], int], policy: Policy, tools: Tools
+    args: RecordingArgs,
+    now_ms: Callable[[], int],
+    policy: Policy,
+    tools: Tools,
+    sign_in: SignIn | None,
 ) -> AsyncIterator[Recorder]:
     options = InstanceOptions(
         policy=policy,
@@ -321,6 +333,7 @@ async def _opened(
         secrets=args.secrets,
         width=args.width,
         height=args.height,
+        sign_in=sign_in,
     )
     try:
         instance = await tools.instances.launch(options)

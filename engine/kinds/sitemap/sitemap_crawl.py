@@ -35,8 +35,14 @@ from engine.kinds.crawl.crawl_args import (
     loading_problems,
     route_problems,
 )
-from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS, expect_a_page, fetchers
+from engine.kinds.crawl.crawl_kind import (
+    PAGE_COLUMNS,
+    expect_a_page,
+    fetchers,
+    with_secrets,
+)
 from engine.kinds.crawl.frontier import SPARE, Pace, SeenKeys, Visit
+from engine.kinds.profile_use import using_profile
 from engine.kinds.sitemap.sitemap_file import MAX_BYTES, Listing, NotASitemap, read_sitemap
 from engine.kinds.spec import Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import SITEMAP_TRAITS
@@ -48,6 +54,7 @@ from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.engine_choice import Loader
 from engine.pages.fetch import Fetched, PageOptions, patiently, reason_of
 from engine.pages.robots import ROBOTS_S, Rules
+from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import of_address
 from engine.text.words import size_words
 
@@ -416,16 +423,18 @@ class Search:
 
 
 async def crawl_sitemap(
-    args: SitemapArgs, ctx: Context, open_fetcher: OpenFetcher
+    args: SitemapArgs, ctx: Context, open_fetcher: OpenFetcher, sign_in: SignIn | None = None
 ) -> tuple[CrawlOutcome, Found]:
     """Discover the sitemap, and crawl its pages meanwhile; a stop is not an error.
 
     Raises:
         SitemapMissing, SitemapUnmatched: there is no page to load.
-        BrowserMissing, BrowserFailed, InjectedFault: as in `crawl`.
+        BrowserMissing, BrowserFailed, InjectedFault, SignedOut: as in `crawl`.
     """
     started = ctx.monotonic()
-    async with Loader(args.pages, lambda engine: open_fetcher(engine, args.pages)) as loader:
+    async with Loader(
+        args.pages, lambda engine: open_fetcher(engine, args.pages), sign_in
+    ) as loader:
         pace = Pace(ctx, args.pages.delay_ms / 1_000)
         search = Search(args, ctx, loader, pace)
         outcome = await crawl_from(args.pages, ctx, loader, search=search.run, pace=pace)
@@ -450,8 +459,11 @@ def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:
 
 async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.pages.url, *_named_private(args))
-    async with telling(context, policy):
-        outcome, found = await crawl_sitemap(args, context, fetchers(policy, context, tools))
+    profile = args.pages.profile
+    async with telling(context, policy), using_profile(profile, context, tools) as sign_in:
+        args = msgspec.structs.replace(args, pages=with_secrets(args.pages, sign_in))
+        open_fetcher = fetchers(policy, context, tools, sign_in)
+        outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in)
     expect_a_page(outcome, context)
     return head(outcome, found)
 

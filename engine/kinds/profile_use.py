@@ -1,0 +1,117 @@
+"""The argument `profile` of every kind, and the sign-in of a task that has one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from engine.kinds.arguments import Argument, FormField, optional
+from engine.kinds.context import FROM_OUTSIDE, Context
+from engine.kinds.spec import Tools
+from engine.model.addresses import address_of
+from engine.model.errors import EngineError, Problem
+from engine.profiles.profile import host_of, profile_name
+from engine.profiles.profile_store import ProfileStore
+from engine.profiles.sign_in import SignIn
+from engine.secrets.given_secrets import Hidden
+
+PROFILE_HINT: Final = "A named sign-in; see Profiles."
+PROFILE: Final = Argument(
+    optional(profile_name),
+    FormField("Profile", editor="line", hint=PROFILE_HINT, shade="none"),
+    help="Name of the profile with which the site is signed in.",
+)
+ALLOWED: Final = "profile:"  # in the operator's list of secrets for programs, before the name
+_ADDRESSES: Final = ("url", "sitemap_url")
+
+
+@asynccontextmanager
+async def using_profile(
+    name: str | None, context: Context, tools: Tools
+) -> AsyncIterator[SignIn | None]:
+    """Yield the sign-in of a task, None without a profile; store its renewed cookies at the end.
+
+    Its tokens are masked in everything that the task stores.
+
+    Raises:
+        RecordNotFound, RecordUnreadable, KeyLost, KeyringFailed: it cannot be used.
+    """
+    if name is None:
+        yield None
+        return
+    store = ProfileStore(tools.settings.home)
+    sign_in = await asyncio.to_thread(lambda: SignIn(store.read(name), store.state(name)))
+    context.conceal(sign_in.secrets)
+    try:
+        yield sign_in
+    finally:
+        await asyncio.shield(_keep(store, sign_in, context))
+
+
+def secrets_of(sign_in: SignIn | None) -> tuple[Hidden, ...]:
+    """Return the values of a sign-in that no output may repeat."""
+    return () if sign_in is None else tuple(sign_in.secrets)
+
+
+async def _keep(store: ProfileStore, sign_in: SignIn, context: Context) -> None:
+    """Store what the task learned of the profile; the task's own end does not depend on it."""
+    name, now_ms = sign_in.profile.name, context.now_ms()
+
+    def keep() -> None:
+        if sign_in.lost:
+            store.note_check(name, now_ms, signed_in=False)
+        elif sign_in.has_changed:
+            store.renew(name, sign_in.cookies)
+
+    try:
+        await asyncio.to_thread(keep)
+    except EngineError as error:
+        await context.log("profile", f"The profile {name} was not updated: {error}")
+
+
+def profile_problems(args: Mapping[str, Any], tools: Tools) -> list[Problem]:
+    """Return the problems of a task's profile as it is now: it is missing, or for other sites."""
+    try:
+        name = profile_name(args.get("profile"))
+    except ValueError:
+        return []  # the parser reports it, or there is none
+    settings = tools.settings
+    if settings.route in FROM_OUTSIDE and f"{ALLOWED}{name}" not in settings.allow_secrets:
+        why = (
+            f"is not allowed to programs; the operator allows it with --allow-secret {ALLOWED}"
+            f"{name}, or in the settings of the window"
+        )
+        return [Problem("profile", "not_allowed", why)]
+    store = ProfileStore(settings.home)
+    try:
+        if not store.has(name):
+            why = f"there is no profile {name}; make it with `octask profile new {name} URL`"
+            return [Problem("profile", "unknown_profile", why)]
+        profile = store.read(name)
+    except EngineError as error:
+        return [Problem("profile", "unusable_profile", str(error))]
+    hosts = tuple(_hosts(args))
+    if hosts and not any(map(profile.covers, hosts)):
+        why = f"is for {', '.join(profile.sites)}, and not for {', '.join(hosts[:3])}"
+        return [Problem("profile", "other_site", why)]
+    return []
+
+
+def _hosts(args: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the hosts of the addresses that a task is given."""
+    given: Iterable[object] = [
+        *(args.get(name) for name in _ADDRESSES),
+        *_listed(args.get("urls")),
+        *_listed(args.get("tabs")),
+    ]
+    for one in given:
+        url = one.get("url") if isinstance(one, Mapping) else one
+        address = address_of(url) if isinstance(url, str) else None
+        if address is not None:
+            yield host_of(address)
+
+
+def _listed(given: object) -> Iterable[object]:
+    return given if isinstance(given, list | tuple) else ()

@@ -1,0 +1,1 @@
+"""Profiles: named sign-ins of sites, kept outside of every ledger."""

@@ -1,0 +1,159 @@
+"""Profiles on disk: `HOME/profiles/NAME.json`, and their states in `HOME/profiles/states`.
+
+Both folders are 0700 and the files 0600. A state is encrypted where the system has a keyring. The
+state is written before the facts about it, so that a crash between the two leaves a usable profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from engine.ledger.files import MIB
+from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnreadable
+from engine.model.errors import EngineError
+from engine.model.records import Unreadable
+from engine.profiles import system_keyring
+from engine.profiles.profile import NAME, Profile, State, has_nothing, renewed
+
+FOLDER: Final = "profiles"
+STATES: Final = "states"
+NOUN: Final = "profile"
+MAX_STATE: Final = 32 * MIB  # as for a session snapshot
+_CAP: Final = 64 * MIB  # of the file, which has the state in Base64
+
+
+class ProfileEmpty(EngineError):
+    """A sign-in left neither a cookie nor stored data of its sites."""
+
+    code = "profile_empty"
+    title = "There is nothing to keep"
+    sentence = "The sites {sites} left no cookie and no stored data: nobody is signed in there."
+    advice_text = "Sign in before the window is closed, or name the right site."
+
+
+class ProfileTooLarge(EngineError):
+    """The stored data of the sites exceed the limit."""
+
+    code = "profile_too_large"
+    title = "The profile is too large"
+    sentence = "Cookies and stored data of the profile {profile} are larger than 32 MiB."
+    advice_text = "Name the sites that it is for (--site); the data of others are left out."
+
+
+class ProfileStore:
+    """Profiles of one home. Thread-safe; every call may wait for a lock, a disk or the keyring.
+
+    Calls with a name may raise NotAnId, RecordNotFound and RecordUnreadable, those that write also
+    LockTimeout, LedgerReadOnly and LedgerWriteFailed.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._records = RecordStore(home / FOLDER, NOUN, NAME)
+        self._states = RecordStore(home / FOLDER / STATES, NOUN, NAME, _CAP)
+
+    def all(self) -> list[Profile | Unreadable]:
+        """Return all profiles by name, and those that cannot be read."""
+        found: list[Profile | Unreadable] = []
+        for name in self._records.ids():
+            try:
+                found.append(self.read(name))
+            except RecordNotFound:
+                continue  # removed since
+            except RecordUnreadable as error:
+                found.append(Unreadable(name, str(error), str(error.fields["path"])))
+        return found
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such a profile, readable or not."""
+        return self._records.has(name)
+
+    def read(self, name: str) -> Profile:
+        """Read what is known of a profile."""
+        return self._decoded(name, self._records.read(name))
+
+    def state(self, name: str) -> State:
+        """Read the cookies and stored data, decrypted.
+
+        Raises:
+            KeyLost, KeyringFailed: they are encrypted, and the keyring does not give their key.
+        """
+        raw = self._states.read(name)
+        token = raw.get("encrypted")
+        if isinstance(token, str):
+            try:
+                found = msgspec.json.decode(system_keyring.decrypt(token, name))
+            except msgspec.MsgspecError as error:
+                raise self._unreadable(name, str(error), self._states.folder) from error
+        else:
+            found = raw.get("state")
+        if not isinstance(found, dict):
+            raise self._unreadable(name, "it holds no state", self._states.folder)
+        return found
+
+    def save(self, profile: Profile, state: State) -> Profile:
+        """Write a profile with its state, over an older one of this name.
+
+        Raises:
+            ProfileEmpty, ProfileTooLarge: nothing was written.
+            KeyringFailed: the keyring exists and gives no key; nothing was written.
+        """
+        if has_nothing(state):
+            raise ProfileEmpty(sites=", ".join(profile.sites))
+        encrypted = self._put_state(profile.name, state)
+        kept = msgspec.structs.replace(profile, encrypted=encrypted)
+        raw = msgspec.to_builtins(kept)
+        with self._records.hold(profile.name, make=True) as folder:
+            self._records.put(folder, profile.name, raw, durable=True)
+        return kept
+
+    def renew(self, name: str, cookies: list[dict[str, Any]]) -> None:
+        """Store the newest values of the profile's own cookies, if they differ."""
+        before = self.state(name)
+        after = renewed(before, cookies)
+        if after != before:
+            self._put_state(name, after)
+
+    def change(self, name: str, change: Callable[[Profile], Profile]) -> Profile:
+        """Replace what is known of a profile by what `change` makes of it."""
+
+        def rewrite(raw: dict[str, Any]) -> None:
+            raw.update(msgspec.to_builtins(change(self._decoded(name, raw))))
+
+        return self._decoded(name, self._records.change(name, rewrite))
+
+    def note_check(self, name: str, now_ms: int, *, signed_in: bool) -> Profile:
+        """Record whether the site takes the profile for signed in."""
+        return self.change(
+            name,
+            lambda one: msgspec.structs.replace(one, checked_at=now_ms, signed_in=signed_in),
+        )
+
+    def remove(self, name: str) -> None:
+        """Delete a profile, its state first."""
+        self._records.read(name)
+        self._states.remove(name)
+        self._records.remove(name)
+
+    def _put_state(self, name: str, state: State) -> bool:
+        data = msgspec.json.encode(state)
+        if len(data) > MAX_STATE:
+            raise ProfileTooLarge(profile=name)
+        token = system_keyring.encrypt(data)
+        raw = {"state": state} if token is None else {"encrypted": token}
+        with self._states.hold(name, make=True) as folder:
+            self._states.put(folder, name, raw, durable=True)
+        return token is not None
+
+    def _decoded(self, name: str, raw: Mapping[str, Any]) -> Profile:
+        try:
+            return msgspec.convert({**raw, "name": name}, Profile)
+        except msgspec.ValidationError as error:
+            raise self._unreadable(name, str(error), self._records.folder) from error
+
+    def _unreadable(self, name: str, reason: str, folder: Path) -> RecordUnreadable:
+        path = str(folder / f"{name}.json")
+        return RecordUnreadable(noun=NOUN, id=name, reason=reason, path=path)
