@@ -41,7 +41,7 @@ SEAMS = {
     "rich": ("engine/cli/",),
     "dbus_fast": ("gui/desktop/bus.py",),
     "ada_url": ("engine/model/addresses.py",),
-    "yarl": ("engine/pages/static_engine.py",),
+    "yarl": ("engine/pages/static_engine.py", "engine/egress/http_session.py"),
 }
 URL_READERS = frozenset({"urlsplit", "urlparse", "urljoin", "urlunsplit", "urldefrag"})
 OTHER_ADDRESSES = {
@@ -211,6 +211,7 @@ BROAD_CATCHERS = {
     "engine/service/router/isolated_executor.py": (
         "hands whatever failed on a thread to who awaits it"
     ),
+    "engine/profiles/system_keyring.py": "each keyring of a system has errors of its own",
     "engine/execution/runner.py": "settle: any failure of a body becomes FAILED with its reason",
     "gui/engine_link/scheduling.py": "TaskSet: any failure becomes a sentence in the window",
     "engine/service/router/ledger_router.py": (

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -102,7 +103,9 @@ def _sign_in(name: str, url: str, **given: Any) -> None:
         async with engine.profiles.signing_in(request) as window:
             is_terminal = sys.stdin is not None and sys.stdin.isatty()
             click.echo(say("profile.wait" if is_terminal else "profile.wait.window"), err=True)
-            await _first(window.until_closed(), _enter() if is_terminal else None)
+            if is_terminal:
+                _set_on_enter(window.done)
+            await window.until_done()
             seen = await window.seen()
         return await engine.profiles.save(request, seen)
 
@@ -143,27 +146,16 @@ def _make(
         sys.exit(FAILED)
 
 
-async def _first(*waits: Coroutine[Any, Any, None] | None) -> None:
-    """Wait for the first of these to end, and cancel the others."""
-    tasks = [asyncio.ensure_future(one) for one in waits if one is not None]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _enter() -> None:
-    """Wait for a line on standard input, on a thread that the end of the program abandons."""
-    loop, pressed = asyncio.get_running_loop(), asyncio.Event()
+def _set_on_enter(done: asyncio.Event) -> None:
+    """Set `done` at a line of standard input, on a thread that the end of the program abandons."""
+    loop = asyncio.get_running_loop()
 
     def read() -> None:
         if sys.stdin.readline():
-            loop.call_soon_threadsafe(pressed.set)
+            with suppress(RuntimeError):  # the program has ended
+                loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=read, name="wait for Enter", daemon=True).start()
-    await pressed.wait()
 
 
 def profile_list(verb: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool) -> None:

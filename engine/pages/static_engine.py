@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
     from yarl import URL as YarlURL
 
+    from engine.profiles.profile import State
     from engine.profiles.sign_in import SignIn
 
 
@@ -218,6 +219,7 @@ class StaticFetcher:
     ) -> None:
         self._policy = policy
         self._sign_in = sign_in
+        self._began: State = {}  # of the sign-in, when the session was opened
         self._credentials = credentials
         self._judge = judge
         self._agent = agent
@@ -321,7 +323,7 @@ class StaticFetcher:
             if self._sign_in is not None:
                 from engine.egress.http_session import session_cookies
 
-                self._sign_in.renew(session_cookies(session))
+                self._sign_in.renew(session_cookies(session), self._began)
             await session.close()
 
     async def _follow(
@@ -373,6 +375,7 @@ class StaticFetcher:
     def _open(self) -> ClientSession:
         from engine.egress.http_session import open_session
 
+        self._began = self._sign_in.state if self._sign_in is not None else {}
         cookies = self._sign_in.cookies if self._sign_in is not None else None
         self._session = open_session(self._policy, self._agent, cookies)
         return self._session

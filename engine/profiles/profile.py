@@ -194,13 +194,21 @@ def has_nothing(state: Mapping[str, Any]) -> bool:
     return not state.get("cookies") and not state.get("origins")
 
 
-def renewed(state: Mapping[str, Any], cookies: Iterable[Mapping[str, Any]]) -> State:
+def renewed(
+    state: Mapping[str, Any],
+    cookies: Iterable[Mapping[str, Any]],
+    began: Mapping[str, Any] | None = None,
+) -> State:
     """Return the state with the newest values of its own cookies; others are not added.
 
+    Of a browser that `began` with another state, only the cookies that changed there are taken.
     Sites replace the cookie of a session from time to time, after which the old one is refused. A
     cookie that the site has deleted keeps its old value here.
     """
-    newest = {_cookie_id(one): one for one in cookies}
+    old = {_cookie_id(one): one.get("value") for one in (began or {}).get("cookies", ())}
+    newest = {
+        _cookie_id(one): one for one in cookies if old.get(_cookie_id(one)) != one.get("value")
+    }
     kept = [_with_value_of(newest.get(_cookie_id(one)), one) for one in state.get("cookies", ())]
     return {**state, "cookies": kept}
 

@@ -52,6 +52,6 @@ class SignIn:
         """Return whether the site replaced a cookie of the profile."""
         return self._state != self._stored
 
-    def renew(self, cookies: Iterable[Mapping[str, Any]]) -> None:
-        """Take the newest values of the profile's own cookies from a context."""
-        self._state = renewed(self._state, cookies)
+    def renew(self, cookies: Iterable[Mapping[str, Any]], began: State) -> None:
+        """Take the cookies that a site replaced in a context that `began` with this state."""
+        self._state = renewed(self._state, cookies, began)

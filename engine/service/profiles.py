@@ -70,9 +70,11 @@ class OpenSignIn:
         self._instance = instance
         self._watch = watch
 
-    async def until_closed(self) -> None:
-        """Wait until the person closes the last window."""
-        while not self._instance.gone.is_set():
+        self.done = asyncio.Event()  # set by a person who is signed in, and keeps the window
+
+    async def until_done(self) -> None:
+        """Wait until the person closes the last window, or says that it is `done`."""
+        while not (self._instance.gone.is_set() or self.done.is_set()):
             await self._watch.look()
             try:
                 async with asyncio.timeout(LOOK_S):

@@ -15,6 +15,7 @@ from engine.kinds.spec import Head, KindSpec
 from engine.ledger.machine import wall_ms
 from engine.ledger.result_assembly import assemble
 from engine.model.records import Units
+from engine.secrets.given_secrets import Hidden
 
 
 class MemoryContext:
@@ -38,6 +39,7 @@ class MemoryContext:
         self.pages: list[dict[str, Any]] = []
         self.progress: list[Units] = []
         self.notes: list[tuple[str, str, dict[str, object]]] = []
+        self.concealed: list[Hidden] = []
         self.artifacts: dict[str, bytes] = {}
         self.documents: dict[str, bytes] = {}
         self._scopes = Scopes()
@@ -90,6 +92,9 @@ class MemoryContext:
     async def artifact(self, name: str, data: bytes) -> str:
         self.artifacts[name] = data
         return f"artifacts/{name}"
+
+    def conceal(self, hidden: Iterable[Hidden]) -> None:
+        self.concealed.extend(hidden)
 
     async def document(self, name: str, data: bytes) -> None:
         self.documents[name] = data

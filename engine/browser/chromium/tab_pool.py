@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from engine.browser.chromium.browser_options import FetcherOptions
     from engine.browser.chromium.launch import Chromium
+    from engine.profiles.profile import State
 
 
 # One context of one browser, with reused tabs of a crawl.
@@ -93,6 +94,7 @@ class CrawlContext:
     ) -> None:
         self.chromium = chromium
         self.context, self._listener = opened
+        self.began: State = {}  # the state of a sign-in with which it was opened
         self.free: list[Tab] = []
         self.busy = 0
         self._make_tab_filter = tab_filter
@@ -414,12 +416,13 @@ class TabPool:
         with suppress(Error, TimeoutError):
             async with crawl_context.chromium.within(COOKIES_S):
                 cookies = await crawl_context.context.cookies()
-            sign_in.renew(map(dict, cookies))
+            sign_in.renew(map(dict, cookies), crawl_context.began)
 
     async def _open(self) -> CrawlContext:
         chromium = await self._browser()
         async with chromium.within(OPEN_S):
             policy, options = self._options.policy, self._options
+            began = options.sign_in.state if options.sign_in is not None else {}
             context, listener = await open_context(
                 chromium,
                 policy,
@@ -429,7 +432,7 @@ class TabPool:
                 user_agent=options.user_agent,
             )
         known = self._options.credentials
-        return CrawlContext(
+        made = CrawlContext(
             chromium,
             (context, listener),
             lambda frames: TabFilter(policy, known, frames, listener=listener),
@@ -437,3 +440,5 @@ class TabPool:
             self._doubts,
             self._echoes,
         )
+        made.began = began
+        return made

@@ -138,7 +138,8 @@ class _CommandRun:
                 if self._watch is not None and self._plan.save_profile:
                     await self._save_profile(self._watch, self._plan.save_profile)
                 if self._sign_in is not None and stage.instance is not None:
-                    self._sign_in.renew(await stage.instance.cookies(SLACK_S))
+                    cookies = await stage.instance.cookies(SLACK_S)
+                    self._sign_in.renew(cookies, self._sign_in.state)
             task.move("completed", context.now_ms())
             await self._tell()
             return _head(task)
