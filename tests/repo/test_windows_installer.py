@@ -278,6 +278,7 @@ def test_a_running_program_is_neither_replaced_nor_ended(clean: Wine) -> None:
         running.stdin.write(b"exit\r\n")
         running.stdin.close()
         running.wait(timeout=60)
+        assert running.stdout is not None
         running.stdout.close()
     assert files(clean.folder) == files(clean.first.parent / "v1") | {"uninstall.exe"}
     wait_until(lambda: clean.uninstall() == 0)
