@@ -204,6 +204,8 @@ DETAILS: Final[dict[str, str]] = {
     "sitemap_limit.files": "More sitemaps than a task reads: 1,000 files were read",
     "sitemap_limit.bytes": "Larger sitemaps than a task reads: 1 GB of them was read",
     "sitemap_limit.addresses": "More addresses in sitemaps than a task reads: 5 million were read",
+    "left_out.links_sign_out.one": "1 link that signs out was not followed",
+    "left_out.links_sign_out": "{count} links that sign out were not followed",
     "left_out.windows_refused.one": (
         "1 window did not open: a recording without a window opens none"
     ),

@@ -118,7 +118,9 @@ def why_open(record: TaskRecord) -> str:
 
 REMARKS: Final = ("empty", "unsettled", "unloaded")  # remarks on stored pages
 SITEMAP_LIMITS: Final = ("files", "bytes", "addresses")  # limits of all sitemaps of a task
-LEFT_OUT: Final = ("redacted", "links_over_limit", "links_fragments", "windows_refused")
+LEFT_OUT: Final = (
+    *("redacted", "links_over_limit", "links_fragments", "links_sign_out", "windows_refused"),
+)
 
 
 def remarks(summary: Mapping[str, Any]) -> list[str]:

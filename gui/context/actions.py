@@ -47,6 +47,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         "",
         "hold",
         "schedules",
+        "profiles",
         "news",
         "doctor",
         "statistics",

@@ -223,6 +223,7 @@ def _links() -> dict[str, str]:
         "links_not_web": _tr("links to no web page"),
         "links_over_limit": _tr("links beyond the limit of a page"),
         "links_fragments": _tr("links with #/ or #!"),
+        "links_sign_out": _tr("links that sign out"),
     }
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QCheckBox, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import QObject, QStringListModel, Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QCompleter, QLineEdit, QVBoxLayout, QWidget
 
 from engine.model.errors import Problem
 from engine.model.kind_traits import traits_of
@@ -46,7 +46,14 @@ class KindWords(NamedTuple):
 
 
 class FormWords(QObject):
-    """The texts of every form in the language of the window."""
+    """The texts of every form in the language of the window.
+
+    `suggestions` are texts that a field offers while something is typed, by the field's key.
+    """
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.suggestions = {"profile": QStringListModel(self)}
 
     def lacking(self, *, lost: bool, given: int, listed: int) -> str:
         """What of a kept request has to be given again: secrets, or addresses beyond `given`."""
@@ -136,6 +143,14 @@ def _text_editor(line: Line, facts: Input) -> QWidget:
     return edit
 
 
+def _completer(texts: QStringListModel, editor: QLineEdit) -> QCompleter:
+    """Offer all texts that contain what is typed; the Down key offers all of them."""
+    made = QCompleter(texts, editor)
+    made.setFilterMode(Qt.MatchFlag.MatchContains)
+    made.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+    return made
+
+
 class KindForm(QWidget):
     """Holds one `Field` for each argument; knows no rule about them, the engine does."""
 
@@ -151,7 +166,7 @@ class KindForm(QWidget):
         facts = inputs(kind)
         lines = words.lines(kind)
         for line in lines:
-            self._add(line, facts.get(line.key, Input()))
+            self._add(line, facts.get(line.key, Input()), words)
         self.under_first = QVBoxLayout()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -235,9 +250,11 @@ class KindForm(QWidget):
     def _of(self, lines: Iterable[Line], place: str) -> list[Field]:
         return [self._fields[line.key] for line in lines if line.place == place]
 
-    def _add(self, line: Line, facts: Input) -> None:
+    def _add(self, line: Line, facts: Input, words: FormWords) -> None:
         name = "" if line.editor == "check" else line.name
         field = self._fields[line.key] = Field(line.key, name, editor_of(line, facts), line.hint)
+        if isinstance(field.editor, QLineEdit) and line.key in words.suggestions:
+            field.editor.setCompleter(_completer(words.suggestions[line.key], field.editor))
         if facts.choices and isinstance(facts.default, str):
             field.value = facts.default
         field.editor.setAccessibleName(line.name)

@@ -281,6 +281,10 @@ class StartDialog(QDialog):
         self._before = self.tabs.asked
         self._offer_draft()
 
+    def offer_profiles(self, names: list[str]) -> None:
+        """Offer these names in the field of the profile."""
+        self._words.suggestions["profile"].setStringList(names)
+
     # Filling the form.
 
     def show_request(self, asked: Asked, note: str = "", *, whole: bool = False) -> None:

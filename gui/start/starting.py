@@ -18,6 +18,7 @@ from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.kind_traits import link_follower
 from engine.model.records import Status, TaskRecord, TaskView
 from engine.model.status import moment
+from engine.profiles.profile import Profile
 from engine.service.engine import Engine
 from engine.service.feed import Batch
 from engine.service.forms import Abilities
@@ -250,6 +251,11 @@ def _few(names: tuple[str, ...]) -> str:
 FILES: Final = "(*.json *.txt *.csv);;(*)"
 
 
+async def _profile_names(engine: Engine) -> list[str]:
+    """Return the names of the profiles that a task may use."""
+    return [one.name for one in await engine.profiles.all() if isinstance(one, Profile)]
+
+
 class Starting(QObject):
     """Owner of the start dialog; `failed` carries errors after it was closed.
 
@@ -317,6 +323,7 @@ class Starting(QObject):
         dialog = self._dialog = StartDialog(
             bridge.problems, self.presets, self._ctx.parent, bridge.captures_nothing
         )
+        self._offer_profiles()
         dialog.about_changed.connect(self._tell_estimate)
         dialog.given_up.connect(self._keep_draft)
         dialog.footer.show_place(self._ctx.ledgers.starts_here())
@@ -330,6 +337,15 @@ class Starting(QObject):
         dialog.dropped.connect(self.take_drop)
         dialog.finished.connect(self._forget_dialog)
         dialog.open()
+
+    def _offer_profiles(self) -> None:
+        """Offer the names of the profiles in the dialog, if it is still open then."""
+
+        def offer(names: list[str]) -> None:
+            if self._dialog is not None:
+                self._dialog.offer_profiles(names)
+
+        self._bridge.ask(_profile_names, offer, lambda _: None, name="offer profiles")
 
     def open_list(self, text: str = "") -> None:
         """Open the start dialog with a list of addresses."""

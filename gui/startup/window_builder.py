@@ -23,6 +23,7 @@ from gui.commands.hold_starts import HoldStarts
 from gui.commands.ledger_actions import LedgerActions, LedgerDisplay, LedgerTrouble, WatchOnly
 from gui.commands.open_result import Viewing
 from gui.commands.palette import Palette
+from gui.commands.profiles_dialog import ProfileActions
 from gui.commands.rerunning import Replaying, Rerunning, Retrying
 from gui.commands.resume_crawls import Resuming
 from gui.commands.schedules_dialog import Scheduling
@@ -361,6 +362,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
         "schedules",
         lambda _, p: Scheduling(p.context, p.requests, p.reports, p.filter_bar.set_text),
     ),
+    ("profiles", lambda _, p: ProfileActions(p.context)),
     ("exporting", lambda _, p: Exporting(p.context)),
     ("open_result", lambda _, p: Viewing(p.context)),
     ("force_complete", lambda _, p: ForceComplete(p.context, p.bulk, p.reports)),

@@ -1,0 +1,466 @@
+"""Profiles: the list of named sign-ins with its actions, and the form for a new one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from PySide6.QtCore import QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.model.display import display
+from engine.model.errors import EngineError, Problem
+from engine.model.records import Unreadable
+from engine.profiles.profile import Profile, ProfileRequest, profile_name
+from engine.service.engine import Engine
+from engine.service.profiles import OpenSignIn
+from engine.text import words
+from gui.context.window_context import WindowContext
+from gui.engine_link.bridge import Bridge
+from gui.i18n import language
+from gui.start.address import complete
+from gui.style.accessibility import InOrder
+from gui.style.banners import Banner
+from gui.style.editors import Patterns, Roomy
+from gui.style.questions import BUTTON, Question
+from gui.style.theme import TonedLabel, plain_label, plain_tip
+from gui.style.widgets import arrange
+
+SIZE: Final = QSize(860, 400)
+FORM_WIDTH: Final = 480
+LOOK_MS: Final = 3_000  # tasks and other programs change profiles, too
+CELL_CHARS: Final = 120
+LINES_HEIGHT: Final = 64
+_ID: Final = int(Qt.ItemDataRole.UserRole)
+_LIST, _ACT, _SIGN_IN = "list the profiles", "change a profile", "sign in for a profile"
+
+
+class ProfileActions(QObject):
+    """The action that opens the profiles of one window."""
+
+    def __init__(self, ctx: WindowContext) -> None:
+        super().__init__(ctx.parent)
+        self._ctx = ctx
+        self._list: ProfilesDialog | None = None
+        action = ctx.actions.add("profiles", self.tr("&Profiles…"), [], "agent")
+        action.triggered.connect(lambda _=False: self.open())
+
+    def open(self) -> None:
+        """Open the list of profiles."""
+        if self._list is None:
+            self._list = ProfilesDialog(self._ctx.bridge, self._ctx.parent)
+            self._list.finished.connect(self._forget)
+        self._list.open()
+
+    def _forget(self, _: int) -> None:
+        self._list = None
+
+
+class ProfilesDialog(InOrder, QDialog):
+    """All profiles with their sites, age and state; the buttons act on the selected one.
+
+    While a person signs in, a banner has the way to end it; closing the list calls it off.
+    """
+
+    def __init__(self, bridge: Bridge, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._bridge = bridge
+        self._found: dict[str, Profile | Unreadable] = {}
+        self._window: OpenSignIn | None = None
+        self._busy = False
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(self.tr("Profiles"))
+        self.resize(SIZE)
+        self.banner = Banner(self)
+        self.intro = plain_label(
+            self.tr(
+                "A profile keeps you signed in to a site. Choose it in the start dialog, under "
+                "Advanced, and a task sees what you see there."
+            ),
+            self,
+            tone="muted",
+            wrap=True,
+        )
+        self.list = self._make_list()
+        self.new = QPushButton(self.tr("&New…"), self)
+        self.renew = QPushButton(self.tr("&Sign in again"), self)
+        self.check = QPushButton(self.tr("&Check"), self)
+        self.delete = QPushButton(self.tr("&Delete…"), self)
+        self.ready = QPushButton(self.tr("I &am signed in"), self)
+        self.stop = QPushButton(self.tr("Cancel the sign-in"), self)
+        self.waiting = TonedLabel("", "muted", self)
+        self.waiting.setWordWrap(True)
+        self._lay_out()
+        self._connect()
+        self._looking = QTimer(self, interval=LOOK_MS)
+        self._looking.timeout.connect(self.read)
+        self._looking.start()
+        self._show([])
+        self.read()
+
+    def read(self) -> None:
+        """Read all profiles again."""
+
+        async def work(engine: Engine) -> list[Profile | Unreadable]:
+            return await engine.profiles.all()
+
+        self._bridge.ask(work, self._show, self._show_error, name=_LIST)
+
+    @property
+    def chosen(self) -> Profile | None:
+        """The selected profile, if it can be read."""
+        item = self.list.currentItem()
+        found = self._found.get(item.data(0, _ID)) if item is not None else None
+        return found if isinstance(found, Profile) else None
+
+    def _end_all(self, _: int) -> None:
+        """Call off what is going on: nobody would see its end."""
+        for name in (_SIGN_IN, _ACT, _LIST):
+            self._bridge.call_off(name)
+
+    def _make_list(self) -> QTreeWidget:
+        made = QTreeWidget(self)
+        made.setRootIsDecorated(False)
+        made.setUniformRowHeights(True)
+        made.setTabKeyNavigation(False)
+        made.setAlternatingRowColors(True)
+        made.setItemDelegate(Roomy(made))
+        made.setHeaderLabels(
+            [
+                self.tr("Name"),
+                self.tr("Sites"),
+                self.tr("Age"),
+                self.tr("State"),
+                self.tr("Encrypted"),
+            ]
+        )
+        made.setAccessibleName(self.tr("Profiles"))
+        modes = QHeaderView.ResizeMode
+        header = made.header()
+        header.setStretchLastSection(False)
+        for column in range(made.columnCount()):
+            header.setSectionResizeMode(column, modes.ResizeToContents)
+        header.setSectionResizeMode(1, modes.Stretch)
+        return made
+
+    def _lay_out(self) -> None:
+        close = QPushButton(self.tr("Close"), self)
+        close.clicked.connect(self.close)
+        row = QHBoxLayout()
+        for button in (self.new, self.renew, self.check, self.delete):
+            button.setAutoDefault(False)
+            button.setMinimumSize(BUTTON)
+            row.addWidget(button)
+        close.setAutoDefault(False)
+        close.setMinimumSize(BUTTON)
+        arrange(row, 1, close, spacing=8)
+        for button in (self.ready, self.stop):
+            button.setAutoDefault(False)
+            button.setMinimumSize(BUTTON)
+        wait_row = arrange(QHBoxLayout(), (self.waiting, 1), self.ready, self.stop, spacing=8)
+        parts = (self.banner, self.intro, (self.list, 1), wait_row, row)
+        arrange(QVBoxLayout(self), *parts, margins=(16, 14, 16, 14), spacing=10)
+
+    def _connect(self) -> None:
+        self.list.currentItemChanged.connect(lambda *_: self._allow())
+        self.new.clicked.connect(self._ask_for_new)
+        self.renew.clicked.connect(self._renew)
+        self.check.clicked.connect(self._check)
+        self.delete.clicked.connect(self._ask_to_delete)
+        self.ready.clicked.connect(self._say_done)
+        self.stop.clicked.connect(self._call_off)
+        self.finished.connect(self._end_all)
+
+    # The list.
+
+    def _show(self, found: list[Profile | Unreadable]) -> None:
+        """Show the profiles; rows whose profile is still there stay, with the selection."""
+        self._found = {_name_of(one): one for one in found}
+        for row in reversed(range(self.list.topLevelItemCount())):
+            item = self.list.topLevelItem(row)
+            if item is not None and item.data(0, _ID) not in self._found:
+                self.list.takeTopLevelItem(row)
+        items = map(self.list.topLevelItem, range(self.list.topLevelItemCount()))
+        known = {item.data(0, _ID): item for item in items if item is not None}
+        for name, one in self._found.items():
+            item = known.get(name)
+            if item is None:
+                item = QTreeWidgetItem()
+                item.setData(0, _ID, name)
+                self.list.addTopLevelItem(item)
+            for column, cell in enumerate(self._cells(one)):
+                shown = display(cell, CELL_CHARS)
+                if item.text(column) != shown:
+                    item.setText(column, shown)
+                    item.setToolTip(column, plain_tip(cell))
+        first = self.list.topLevelItem(0)
+        if self.list.currentItem() is None and first is not None:
+            self.list.setCurrentItem(first)
+        self._allow()
+
+    def _cells(self, one: Profile | Unreadable) -> tuple[str, ...]:
+        if isinstance(one, Unreadable):
+            return (one.task_id, words.retold(one.reason), "", self.tr("cannot be read"), "")
+        return (
+            one.name,
+            ", ".join(one.sites),
+            words.ago(one.signed_in_at, time.time() * 1_000),
+            self._state(one),
+            self.tr("yes") if one.encrypted else self.tr("no"),
+        )
+
+    def _state(self, one: Profile) -> str:
+        if one.signed_in is None:
+            return self.tr("not checked")
+        return self.tr("signed in") if one.signed_in else self.tr("signed out")
+
+    def _allow(self) -> None:
+        """Enable what can be done with the selected profile, and show what is going on."""
+        item, view = self.list.currentItem(), self.chosen
+        self.new.setEnabled(not self._busy)
+        self.renew.setEnabled(view is not None and not self._busy)
+        self.check.setEnabled(view is not None and not self._busy)
+        self.delete.setEnabled(item is not None and not self._busy)
+        self.waiting.setVisible(self._busy)
+        self.stop.setVisible(self._busy)
+        self.ready.setVisible(self._window is not None)
+
+    # Signing in.
+
+    def _ask_for_new(self) -> None:
+        form = ProfileForm(self)
+
+        def begin() -> None:
+            given = form.given
+
+            async def check(engine: Engine) -> ProfileRequest:
+                return await engine.profiles.request(**given)
+
+            def accepted(request: ProfileRequest) -> None:
+                form.accept()
+                self._sign_in(request)
+
+            self._bridge.ask(check, accepted, form.show_error, name=_ACT)
+
+        form.wanted.connect(begin)
+        form.finished.connect(form.deleteLater)
+        form.open()
+
+    def _renew(self) -> None:
+        view = self.chosen
+        if view is None:
+            return
+        name = view.name
+
+        async def check(engine: Engine) -> ProfileRequest:
+            return await engine.profiles.request(name, "", renews=True)
+
+        self._bridge.ask(check, self._sign_in, self._show_error, name=_ACT)
+
+    def _sign_in(self, request: ProfileRequest) -> None:
+        self._begin(self.tr("Opening a browser window…"))
+
+        async def work(engine: Engine) -> Profile:
+            async with engine.profiles.signing_in(request) as window:
+                self._window = window
+                self._begin(
+                    self.tr(
+                        "Sign in in the browser window that has opened. Then close it, or say "
+                        "here that you are signed in."
+                    )
+                )
+                await window.until_done()
+                self._window = None
+                self._begin(self.tr("Keeping the sign-in and checking it…"))
+                seen = await window.seen()
+            made = await engine.profiles.save(request, seen)
+            return await engine.profiles.check(made.name)
+
+        self._bridge.ask(work, self._tell_made, self._fail, name=_SIGN_IN)
+
+    def _begin(self, text: str) -> None:
+        self._busy = True
+        self.banner.setVisible(False)
+        self.waiting.show_text(text)
+        self._allow()
+
+    def _end(self) -> None:
+        self._busy, self._window = False, None
+        self._allow()
+        self.read()
+
+    def _say_done(self) -> None:
+        if self._window is not None:
+            self._window.done.set()
+
+    def _call_off(self) -> None:
+        self._bridge.call_off(_SIGN_IN)
+        self._end()
+
+    def _fail(self, error: EngineError) -> None:
+        self._end()
+        self._show_error(error)
+
+    def _tell_made(self, made: Profile) -> None:
+        self._end()
+        self._tell(made)
+
+    def _tell(self, found: Profile) -> None:
+        if found.signed_in:
+            title = self.tr("“{0}” is signed in").format(found.name)
+            text = self.tr("Choose it in the start dialog, under Advanced.")
+            self.banner.tell(title, text, tone_name="good")
+            return
+        title = self.tr("“{0}” is not signed in").format(found.name)
+        text = self.tr(
+            "{0} does not show a visitor who is signed in. Sign in again, or make the profile "
+            "anew with another page and an element that tell it."
+        )
+        url = display(found.check_url, CELL_CHARS)
+        self.banner.tell(title, text.format(url), tone_name="warning")
+
+    # Other actions.
+
+    def _act(self, work: Callable[[Engine], Coroutine[Any, Any, object]]) -> None:
+        self.banner.setVisible(False)
+        self._bridge.ask(work, lambda _: self.read(), self._show_error, name=_ACT)
+
+    def _check(self) -> None:
+        view = self.chosen
+        if view is None:
+            return
+        name = view.name
+        self._begin(self.tr("Loading {0}…").format(display(view.check_url, CELL_CHARS)))
+
+        async def work(engine: Engine) -> Profile:
+            return await engine.profiles.check(name)
+
+        self._bridge.ask(work, self._tell_made, self._fail, name=_SIGN_IN)
+
+    def _ask_to_delete(self) -> None:
+        item = self.list.currentItem()
+        if item is None:
+            return
+        name = item.data(0, _ID)
+        question = Question(self)
+        question.ask(self.tr("Delete profile"), self.tr("Delete the profile “{0}”?").format(name))
+        question.add_text(
+            self.tr("Its cookies are deleted. Tasks that use it cannot be started again.")
+        )
+        question.add_button("delete", self.tr("Delete"), destroys=True)
+        question.add_button("keep", self.tr("Keep it"), default=True)
+        question.open_for(delete=lambda: self._act(lambda engine: engine.profiles.remove(name)))
+
+    def _show_error(self, error: EngineError) -> None:
+        text = f"{language.told(error)} {language.advice(error)}".strip()
+        self.banner.tell(language.title(error), text, tone_name="bad")
+
+
+class ProfileForm(InOrder, QDialog):
+    """Form for a new profile; it stays open until `accept`, so that it can show a mistake."""
+
+    wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setModal(True)
+        self.setMinimumWidth(FORM_WIDTH)
+        self.setWindowTitle(self.tr("New profile"))
+        self.name, self.url = QLineEdit(self), QLineEdit(self)
+        self.name.setPlaceholderText("shop")
+        self.url.setPlaceholderText("example.com/login")
+        self.sites = Patterns()
+        self.sites.setFixedHeight(LINES_HEIGHT)
+        self.check_url, self.check_selector = QLineEdit(self), QLineEdit(self)
+        self.check_url.setPlaceholderText(self.tr("the page at the end of the sign-in"))
+        self.check_selector.setPlaceholderText("#account")
+        self.mistake = TonedLabel("", "bad", self)
+        self.mistake.setWordWrap(True)
+        self.open_window = QPushButton(self.tr("Open the browser"), self)
+        self._lay_out()
+        self.name.textChanged.connect(lambda _: self._judge())
+        self.url.textChanged.connect(lambda _: self._judge())
+        self.open_window.clicked.connect(self.wanted)
+        self._judge()
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The form as arguments of `Profiles.request`."""
+        check_url = self.check_url.text().strip()
+        return {
+            "name": self.name.text().strip(),
+            "url": complete(self.url.text().strip()),
+            "sites": tuple(self.sites.lines()),
+            "check_url": complete(check_url) if check_url else None,
+            "check_selector": self.check_selector.text().strip() or None,
+        }
+
+    def show_error(self, error: EngineError) -> None:
+        """Show why the profile cannot be made, and keep the form."""
+        self.mistake.show_text(language.told(error))
+        self.mistake.setVisible(True)
+
+    def _lay_out(self) -> None:
+        form = QFormLayout()
+        form.setSpacing(8)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for label, editor in (
+            (self.tr("&Name"), self.name),
+            (self.tr("&Address"), self.url),
+            (self.tr("&Sites (one per line)"), self.sites),
+            (self.tr("&Page to check"), self.check_url),
+            (self.tr("&Element of that page"), self.check_selector),
+        ):
+            shown = plain_label(label, self)
+            shown.setBuddy(editor)
+            form.addRow(shown, editor)
+            editor.setAccessibleName(label.replace("&", ""))
+        hint = plain_label(
+            self.tr(
+                "A browser window opens at the address. Sign in there by hand. Without sites, "
+                "the profile is for those that you open in it. The element is on the page only "
+                "if you are signed in."
+            ),
+            self,
+            tone="muted",
+            wrap=True,
+        )
+        cancel = QPushButton(self.tr("Cancel"), self)
+        cancel.clicked.connect(self.reject)
+        cancel.setAutoDefault(False)
+        self.open_window.setDefault(True)
+        for button in (self.open_window, cancel):
+            button.setMinimumSize(BUTTON)
+        row = arrange(QHBoxLayout(), 1, self.open_window, cancel, spacing=8)
+        column = arrange(QVBoxLayout(self), margins=(20, 18, 20, 16), spacing=12)
+        column.addLayout(form)
+        arrange(column, hint, self.mistake, 1)
+        column.addLayout(row)
+
+    def _judge(self) -> None:
+        """Show a mistake in the name, and allow the start when name and address are there."""
+        name, said = self.name.text().strip(), ""
+        try:
+            profile_name(name)
+        except ValueError as wrong:
+            problem = Problem("name", "invalid_value", str(wrong))
+            said = language.translated(problem).message if name else ""
+        self.mistake.show_text(said)
+        self.mistake.setVisible(bool(said))
+        self.open_window.setEnabled(bool(name and self.url.text().strip() and not said))
+
+
+def _name_of(one: Profile | Unreadable) -> str:
+    return one.task_id if isinstance(one, Unreadable) else one.name
