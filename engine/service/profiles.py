@@ -14,7 +14,6 @@ from engine.browser.chromium.browser_options import FetcherOptions, InstanceOpti
 from engine.egress.egress_policy import Policy
 from engine.kinds.context import Clock
 from engine.kinds.crawl.signed_out import is_signed_in
-from engine.kinds.recording.recording_kind import NoDisplay
 from engine.kinds.spec import Tools
 from engine.model.addresses import Address, address_of
 from engine.model.errors import EngineError, InvalidArguments, PageError, Problem
@@ -51,6 +50,18 @@ class ProfileExists(EngineError):
     title = "There is such a profile already"
     sentence = "The profile {profile} exists already."
     advice_text = "Sign in again with `octask profile renew {profile}`, or choose another name."
+
+
+class SignInNeedsScreen(EngineError):
+    """A window to sign in was requested, but no display is available."""
+
+    code = "sign_in_needs_screen"
+    title = "There is no screen"
+    sentence = "A window to sign in needs a screen, and there is none here."
+    advice_text = (
+        "Sign in where there is a screen, take cookies from a file (`octask profile import`), or "
+        "run a command task that signs in and has `save_profile`."
+    )
 
 
 class ProfileUnchecked(EngineError):
@@ -169,7 +180,7 @@ class Profiles:
         """Open a browser window at the address, which begins with the profile's earlier sign-in.
 
         Raises:
-            NoDisplay, BrowserMissing, BrowserFailed, BrowserGone
+            SignInNeedsScreen, BrowserMissing, BrowserFailed, BrowserGone
             PageError: the address cannot be opened.
         """
         # Imported here, because it imports Playwright.
@@ -181,7 +192,7 @@ class Profiles:
         try:
             opened = await self._tools.instances.launch(options)
         except NoScreen as failed:
-            raise NoDisplay() from failed
+            raise SignInNeedsScreen() from failed
         try:
             from engine.browser.interact.sign_in_watch import SignInWatch
 

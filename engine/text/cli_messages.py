@@ -130,7 +130,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "export.done.one": "1 row in {path}",
     "export.so_far": "{n} rows",
     "profile.none": "No profile yet. `octask profile new NAME URL` makes one.",
-    "profile.line": "{name}  {sites}  signed in {age} ago, {state}",
+    "profile.line": "{name}  {sites}  kept {age} ago, {state}",
     "profile.state.in": "signed in at the last look",
     "profile.state.out": "SIGNED OUT at the last look",
     "profile.state.unknown": "not checked",

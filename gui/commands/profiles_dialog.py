@@ -54,7 +54,7 @@ class ProfileActions(QObject):
         super().__init__(ctx.parent)
         self._ctx = ctx
         self._list: ProfilesDialog | None = None
-        action = ctx.actions.add("profiles", self.tr("&Profiles…"), [], "agent")
+        action = ctx.actions.add("profiles", self.tr("Pro&files…"), [], "agent")
         action.triggered.connect(lambda _=False: self.open())
 
     def open(self) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +22,7 @@ from engine.model.errors import BrowserFailed
 from engine.model.records import Status
 from tests.recording.conftest import read_lines
 from tests.support.octask import Octask, only_task, until
+from tests.support.screens import screen_of_its_own
 
 
 def begin(octask: Octask, url: str, *words: str) -> tuple[subprocess.Popen[str], Path]:
@@ -117,22 +116,8 @@ async def test_headless_browsers_start_without_a_screen(monkeypatch: pytest.Monk
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A screen of its own that nobody sees."""
-    program = shutil.which("Xvfb")
-    if program is None:
-        pytest.skip("there is no Xvfb to make a screen with")
-    read, write = os.pipe()
-    with subprocess.Popen(
-        [program, "-displayfd", str(write), "-screen", "0", "1400x900x24", "-nolisten", "tcp"],
-        pass_fds=(write,),
-        stderr=subprocess.DEVNULL,
-    ) as server:
-        os.close(write)
-        with os.fdopen(read) as told:
-            number = told.readline().strip()
-        monkeypatch.setenv("DISPLAY", f":{number}")
+    with screen_of_its_own(monkeypatch) as number:
         yield number
-        server.terminate()
 
 
 async def test_closing_the_window_ends_a_recording(screen: str, recording: Any, site: Any) -> None:

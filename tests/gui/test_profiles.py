@@ -1,0 +1,164 @@
+"""Profiles in the window: sign in by a browser window, check, list, delete, and choose one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QLineEdit
+
+from engine.profiles.profile import Profile
+from engine.profiles.profile_store import ProfileStore
+from gui.commands.profiles_dialog import ProfileForm, ProfilesDialog
+from gui.start.start_dialog import StartDialog
+from gui.startup.session import Session
+from gui.style.questions import Question
+from tests.gui.windows import appearing, dialog_by_act, dialog_of, opened, press
+from tests.support.login_site import PASSWORD, USER, LoginSite
+from tests.support.screens import screen_of_its_own
+
+STATE: dict[str, Any] = {
+    "cookies": [{"name": "sid", "value": "x1", "domain": "127.0.0.1", "path": "/", "expires": -1}],
+    "origins": [],
+}
+
+
+@pytest.fixture
+def login_site() -> Iterator[LoginSite]:
+    with LoginSite().running() as site:
+        yield site
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with screen_of_its_own(monkeypatch) as number:
+        yield number
+
+
+def kept(home: Path, name: str = "shop", url: str = "http://127.0.0.1:1/") -> None:
+    made = Profile(name=name, url=url, sites=("127.0.0.1",), created_at=1, signed_in_at=1)
+    ProfileStore(home).save(made, STATE)
+
+
+def row(dialog: ProfilesDialog) -> list[str]:
+    item = dialog.list.topLevelItem(0)
+    return [] if item is None else [item.text(column) for column in range(item.columnCount())]
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+async def sign_in(session: Session) -> None:
+    """Do what a person does in the browser's window."""
+    await until(lambda: session.bridge.engine.instances.living())
+    instance = session.bridge.engine.instances.living()[-1]
+    await until(lambda: instance.pages)
+    page = instance.pages[0]
+    await page.wait_for_selector("#user")
+    await page.fill("#user", USER)
+    await page.fill("#password", PASSWORD)
+    await page.click("#go")
+    await page.wait_for_selector("#who")
+
+
+async def test_a_person_signs_in_and_the_new_profile_is_checked(
+    home: Path, screen: str, login_site: LoginSite
+) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        assert row(dialog) == []
+        with appearing(ProfileForm) as found:
+            press(dialog, "&New…")
+            form = await found
+        assert not form.open_window.isEnabled()
+        form.name.setText("Shop 1")
+        form.url.setText(f"{login_site.url}/home")
+        assert "lower-case" in form.mistake.text()
+        form.name.setText("shop")
+        assert not form.mistake.text()
+        press(form, "Open the browser")
+        await until(lambda: dialog.ready.isVisible())
+        assert "Sign in in the browser window" in dialog.waiting.text()
+        assert not dialog.new.isEnabled()
+        await sign_in(session)
+        dialog.ready.click()
+        await until(lambda: row(dialog)[:2] == ["shop", "127.0.0.1"])
+        assert row(dialog)[3] == "signed in"
+        assert not dialog.stop.isVisible()
+        assert dialog.new.isEnabled()
+        assert session.bridge.engine.instances.living() == ()
+        login_site.expire()
+        press(dialog, "&Check")
+        await until(lambda: row(dialog)[3] == "signed out")
+
+
+async def test_a_sign_in_that_is_called_off_closes_its_window_and_keeps_nothing(
+    home: Path, screen: str, login_site: LoginSite
+) -> None:
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        with appearing(ProfileForm) as found:
+            press(dialog, "&New…")
+            form = await found
+        form.name.setText("shop")
+        form.url.setText(f"{login_site.url}/home")
+        press(form, "Open the browser")
+        await until(lambda: dialog.ready.isVisible())
+        dialog.stop.click()
+        await until(lambda: not session.bridge.engine.instances.living())
+        assert not dialog.stop.isVisible()
+        assert not ProfileStore(home).has("shop")
+
+
+async def test_a_profile_is_deleted_after_a_question(home: Path) -> None:
+    kept(home)
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        await until(lambda: row(dialog))
+        assert row(dialog)[3] == "not checked"
+        with appearing(Question) as asked:
+            press(dialog, "&Delete…")
+            question = await asked
+        press(question, "Delete")
+        await until(lambda: not row(dialog))
+        assert not ProfileStore(home).has("shop")
+
+
+async def test_a_mistake_keeps_the_form(home: Path) -> None:
+    kept(home)
+    async with opened(home) as session:
+        dialog = await dialog_by_act(session.window, "profiles", ProfilesDialog)
+        with appearing(ProfileForm) as found:
+            press(dialog, "&New…")
+            form = await found
+        form.name.setText("shop")
+        form.url.setText("example.com")
+        press(form, "Open the browser")
+        await until(lambda: "exists already" in form.mistake.text())
+        assert form.isVisible()
+
+
+async def test_the_start_dialog_offers_the_profiles(home: Path) -> None:
+    kept(home)
+    kept(home, "bank")
+    async with opened(home) as session:
+        session.window.acts["new"].trigger()
+        dialog = dialog_of(session)
+        assert isinstance(dialog, StartDialog)
+        editor = dialog.form["profile"].editor
+        assert isinstance(editor, QLineEdit)
+        completer = editor.completer()
+        assert completer is not None
+        await until(lambda: completer.model().rowCount() == 2)
+        completer.setCompletionPrefix("ban")
+        assert completer.currentCompletion() == "bank"
+        dialog.form["url"].value = "https://example.com/"
+        dialog.form["profile"].value = "bank"
+        assert dialog.tabs.asked is not None
+        assert dialog.tabs.asked.args["profile"] == "bank"
