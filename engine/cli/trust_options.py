@@ -14,7 +14,7 @@ import click
 from engine.cli.run_files import allow_files_option, check_folder
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, Problem
-from engine.service.allowlists import is_variable, private_place
+from engine.service.allowlists import is_allowed_secret, private_place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,8 +56,8 @@ def trusting(settings: Settings, given: Mapping[str, Any]) -> Settings:
             problem = "must be a host and a port, such as localhost:8080"
             problems.append(Problem("--allow-private", "invalid_value", problem))
     for name in given["allow_secret"]:
-        if not is_variable(name):
-            problem = "must be the name of an environment variable"
+        if not is_allowed_secret(name):
+            problem = "must be the name of an environment variable, or profile:NAME"
             problems.append(Problem("--allow-secret", "invalid_value", problem))
     if problems:
         raise InvalidArguments(tuple(problems))

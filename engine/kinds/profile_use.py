@@ -11,6 +11,7 @@ from engine.kinds.arguments import Argument, FormField, optional
 from engine.kinds.context import FROM_OUTSIDE, Context
 from engine.kinds.spec import Tools
 from engine.model.addresses import address_of
+from engine.model.config import Settings
 from engine.model.errors import EngineError, Problem
 from engine.profiles.profile import host_of, profile_name
 from engine.profiles.profile_store import ProfileStore
@@ -24,6 +25,7 @@ PROFILE: Final = Argument(
     help="Name of the profile with which the site is signed in.",
 )
 ALLOWED: Final = "profile:"  # in the operator's list of secrets for programs, before the name
+_FIELDS: Final = ("profile", "save_profile")
 _ADDRESSES: Final = ("url", "sitemap_url")
 
 
@@ -73,17 +75,15 @@ async def _keep(store: ProfileStore, sign_in: SignIn, context: Context) -> None:
 
 def profile_problems(args: Mapping[str, Any], tools: Tools) -> list[Problem]:
     """Return the problems of a task's profile as it is now: it is missing, or for other sites."""
+    settings = tools.settings
+    if settings.route in FROM_OUTSIDE:
+        refused = [_refusal(field, args[field], settings) for field in _FIELDS if args.get(field)]
+        if found := list(filter(None, refused)):
+            return found
     try:
         name = profile_name(args.get("profile"))
     except ValueError:
         return []  # the parser reports it, or there is none
-    settings = tools.settings
-    if settings.route in FROM_OUTSIDE and f"{ALLOWED}{name}" not in settings.allow_secrets:
-        why = (
-            f"is not allowed to programs; the operator allows it with --allow-secret {ALLOWED}"
-            f"{name}, or in the settings of the window"
-        )
-        return [Problem("profile", "not_allowed", why)]
     store = ProfileStore(settings.home)
     try:
         if not store.has(name):
@@ -97,6 +97,17 @@ def profile_problems(args: Mapping[str, Any], tools: Tools) -> list[Problem]:
         why = f"is for {', '.join(profile.sites)}, and not for {', '.join(hosts[:3])}"
         return [Problem("profile", "other_site", why)]
     return []
+
+
+def _refusal(field: str, name: object, settings: Settings) -> Problem | None:
+    """Return the problem of a profile that a program may neither use nor replace."""
+    if f"{ALLOWED}{name}" in settings.allow_secrets:
+        return None
+    why = (
+        f"is not allowed to programs; the operator allows it with --allow-secret {ALLOWED}{name}, "
+        "or in the settings of the window"
+    )
+    return Problem(field, "not_allowed", why)
 
 
 def _hosts(args: Mapping[str, Any]) -> Iterator[str]:

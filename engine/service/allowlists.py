@@ -7,7 +7,9 @@ from typing import Final
 
 from engine.egress.egress_policy import place_of
 from engine.kinds.commands.command_table import NAME
+from engine.kinds.profile_use import ALLOWED
 from engine.model.errors import EngineError
+from engine.profiles.profile import NAME as PROFILE_NAME
 
 # Nothing but a host and a port: of "http://intranet:80" only the host "http" would be read.
 _PLACE: Final = re.compile(r"(\[[^\]/@?#\\]+\]|[^\s:/@?#\\\[\]]+):\d{1,5}")
@@ -23,6 +25,8 @@ def private_place(typed: str) -> str | None:
         return None
 
 
-def is_variable(typed: str) -> bool:
-    """Return whether `typed` can be the name of an environment variable."""
+def is_allowed_secret(typed: str) -> bool:
+    """Return whether `typed` names an environment variable, or a profile as `profile:NAME`."""
+    if typed.startswith(ALLOWED):
+        return PROFILE_NAME.fullmatch(typed.removeprefix(ALLOWED)) is not None
     return NAME.fullmatch(typed) is not None

@@ -214,6 +214,8 @@ def command_task_schema() -> Schema:
             "metadata": {"type": "object", "description": "returned unchanged"},
             "variables": {"type": "object", "description": "values of {{name}} in the commands"},
             "redact_content": {"type": "boolean", "description": "redact keys in page content"},
+            "profile": {**TEXT, "description": "the profile with which its browser begins"},
+            "save_profile": {**TEXT, "description": "store its sign-in as this profile at the end"},
             "dialogs": {"description": "leave or stay, when a page asks before it is left"},
         },
         "required": ["task_name", "task_intention", "commands"],

@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject
 
-from engine.service.allowlists import is_variable, private_place
+from engine.service.allowlists import is_allowed_secret, private_place
 from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
 from gui.engine_link.program_server import ServerSettings
@@ -25,7 +25,7 @@ def server_settings(preferences: Preferences) -> ServerSettings:
         enabled=preferences.get("programs.serve", bool),
         port=min(max(preferences.get("programs.port", int), 0), MOST_PORT),
         allow_private=tuple(dict.fromkeys(filter(None, places))),
-        allow_secrets=tuple(dict.fromkeys(filter(is_variable, names))),
+        allow_secrets=tuple(dict.fromkeys(filter(is_allowed_secret, names))),
     )
 
 

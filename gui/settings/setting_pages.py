@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from engine.model.build_info import build_info
 from engine.model.display import display
 from engine.model.errors import EngineError
-from engine.service.allowlists import is_variable, private_place
+from engine.service.allowlists import is_allowed_secret, private_place
 from engine.service.pruning import Preview, Pruned, Rules
 from engine.service.router.ledger_paths import Beside, LedgerState
 from engine.text import words
@@ -595,7 +595,7 @@ class SettingPages(QObject):
         names = Lines(
             tr("None, or as SHOP_PASSWORD"),
             tr("Not used: {0}. Each line is the name of a variable."),
-            is_variable,
+            is_allowed_secret,
         )
         return (
             Item(
@@ -619,7 +619,7 @@ class SettingPages(QObject):
                 names,
                 tr(
                     "Tasks of programs may type the values of these environment variables into "
-                    "any page; one per line."
+                    "any page; one per line. profile:NAME lets them use a profile."
                 ),
             ),
         )

@@ -11,10 +11,12 @@ import pytest
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import InvalidArguments
 from engine.model.records import Status, TaskRecord
+from engine.profiles.profile import Profile
 from engine.profiles.profile_store import ProfileStore
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from tests.support.engines import opened
+from tests.support.linked_site import LinkedSite, random_links
 from tests.support.login_site import PASSWORD, USER, LoginSite
 
 ARGS: dict[str, Any] = {"delay_ms": 0, "max_depth": 50, "max_pages": 200, "profile": "shop"}
@@ -228,6 +230,10 @@ async def test_programs_may_use_a_profile_only_if_the_operator_allows_it(
         with pytest.raises(InvalidArguments) as refused:
             await engine.requests.start("crawl", asked, terms=Terms(route="mcp"))
         assert [one.code for one in refused.value.problems] == ["not_allowed"]
+        document = sign_in_commands(login_site)
+        with pytest.raises(InvalidArguments) as replaced:
+            await engine.requests.start("commands", document, terms=Terms(route="http"))
+        assert [one.path for one in replaced.value.problems] == ["save_profile"]
         await engine.allow([place], ["profile:shop"])
         record = await engine.requests.start("crawl", asked, terms=Terms(route="mcp"))
         assert (await ended(engine, record)).status == Status.COMPLETED
@@ -242,3 +248,35 @@ async def test_a_rerun_and_a_retry_use_the_same_profile(
         again = await ended(engine, await engine.requests.rerun(record.task_id))
         assert again.status == Status.COMPLETED
         assert pages_of(engine, again)[0]["title"] == "Page 40"
+
+
+STORED = """<title>App</title><p id=who>nobody</p><script>
+indexedDB.open("app", 1).onsuccess = ({target: {result: db}}) => {
+  const names = [...db.objectStoreNames];
+  who.textContent = `${localStorage.name}, ${names}, token ${localStorage.token}`;
+};
+</script>"""
+
+
+async def test_data_that_a_site_has_stored_is_there_in_every_page_and_its_tokens_are_masked(
+    home: Path, kept_browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.browser.chromium.tab_pool.PAGES_PER_CONTEXT", 2)
+    token = "t0k3n-0123456789-abcdef"
+    site = LinkedSite(random_links(5, seed=1))
+    site.extra = dict.fromkeys(range(5), STORED)
+    with site.running():
+        stored = [{"name": "name", "value": "Ann"}, {"name": "token", "value": token}]
+        store = {"name": "users", "autoIncrement": True, "keyPath": "k", "indexes": []}
+        database = {"name": "app", "version": 1, "stores": [{**store, "records": []}]}
+        origin = {"origin": site.url, "localStorage": stored, "indexedDB": [database]}
+        made = Profile(name="app", url=site.url, sites=("127.0.0.1",), created_at=1, signed_in_at=1)
+        ProfileStore(home).save(made, {"cookies": [], "origins": [origin]})
+        async with opened(home) as engine:
+            args = {**ARGS, "profile": "app", "screenshot": "all"}
+            record = await run(engine, "crawl", url=f"{site.url}/0", **args)
+            assert record.status == Status.COMPLETED
+            pages = pages_of(engine, record)
+            assert len(pages) == 5
+            assert all("Ann, users, token [redacted]" in page["content"] for page in pages)
+            assert token.encode() not in held(home)
