@@ -22,7 +22,8 @@ class LoginSite:
 
     With `rotates` a session gets a new cookie at each so many pages, and the old one is refused.
     `expires_after` ends all sessions after so many pages, once. `inline` shows the login form in
-    the place of a page, under its own address, instead of a redirect to /login.
+    the place of a page, under its own address, instead of a redirect. `links_session` adds
+    a link whose address has the session.
     """
 
     def __init__(self, pages: int = 50) -> None:
@@ -30,6 +31,7 @@ class LoginSite:
         self.rotates = 0
         self.expires_after = 0
         self.inline = False
+        self.links_session = False
         self.sessions: set[str] = set()
         self.requests: Counter[str] = Counter()
         self.cookies: list[str] = []  # the session cookies that were given out
@@ -160,8 +162,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return self._send(
             200,
             f"<title>{title}</title><p id=who>Hello {USER}, session {self._session}</p>"
-            f'{anchors}<a href="/logout">Sign out</a>',
+            f'{anchors}<a href="/logout">Sign out</a>{self._own_link(number)}',
             extra,
+        )
+
+    def _own_link(self, number: int | None) -> str:
+        return (
+            f'<a href="/of/{self._session}">Mine</a>'
+            if number == 0 and self._site.links_session
+            else ""
         )
 
     def _redirect(self, to: str, cookie: str = "") -> None:

@@ -50,7 +50,8 @@ class SignInCheck:
             PageError, BrowserGone, UnitTimeout: its own page could not be loaded to tell.
         """
         landed = address_of(fetched.final_url) or asked
-        if not self._is_suspect(asked, landed, fetched):
+        asks = asks_for_password(fetched)  # also takes the field out of the page's own
+        if not self._is_suspect(asked, landed, fetched.status, asks=asks):
             return
         async with self._checking:
             if page_key(landed) in self._known and not self._sign_in.lost:
@@ -59,20 +60,17 @@ class SignInCheck:
                 self._sign_in.lost = True
                 raise SignedOut(url=asked.url, profile=self._sign_in.profile.name)
             self._known.add(page_key(landed))
+            self._vain += asks
 
-    def _is_suspect(self, asked: Address, landed: Address, fetched: Fetched) -> bool:
+    def _is_suspect(self, asked: Address, landed: Address, status: int, *, asks: bool) -> bool:
         profile = self._sign_in.profile
-        asks = asks_for_password(fetched)  # also takes the field out of the page's own
-        if fetched.status == _UNAUTHORIZED:
+        if status == _UNAUTHORIZED:
             return True
         if profile.is_login_page(landed) and page_key(asked) != page_key(landed):
             return True
         if landed.origin != asked.origin and profile.covers(host_of(landed)):
             return True
-        if not asks or profile.asks_always or self._vain >= MOST_VAIN:
-            return False
-        self._vain += 1
-        return True
+        return asks and not profile.asks_always and self._vain < MOST_VAIN
 
 
 async def is_signed_in(profile: Profile, load: LoadCheck) -> bool:
