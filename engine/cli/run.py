@@ -310,7 +310,7 @@ async def _start(
     if given["one_instance"]:
         places = [place for task in tasks for place in task.places]
         options = InstanceOptions(
-            Policy(None, places),
+            Policy(None, places, proxy=engine.settings.proxy.upstream()),
             headed=given["headed"],
             windows=any(task.uses_tabs for task in tasks),
         )

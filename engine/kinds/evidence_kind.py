@@ -15,6 +15,7 @@ from engine.kinds.arguments import (
     COUNTED_KEYS_HINT,
     CREDENTIALS,
     PAGE_TIMEOUT,
+    PROXY,
     WAIT_FOR,
     Argument,
     FormField,
@@ -26,6 +27,9 @@ from engine.kinds.arguments import (
     missing,
     one_of,
     optional,
+    proxy_from,
+    proxy_problems,
+    proxy_secrets,
     read_all,
     redact_content,
     text,
@@ -39,6 +43,7 @@ from engine.model import redact
 from engine.model.addresses import Credentials, address_of
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem, TaskFailed
+from engine.model.proxies import ProxyChoice
 from engine.model.records import ARTIFACTS_NAME, Units
 from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Hidden
@@ -71,6 +76,7 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
     label: str | None = None
     redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
+    proxy: ProxyChoice | None = None
 
 
 def _include(given: object) -> tuple[str, ...]:
@@ -125,6 +131,7 @@ ARGUMENTS: Table = {
         flag, FormField("Full-page screenshot"), help="Take a screenshot of the full page."
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
+    **PROXY,
 }
 
 
@@ -141,14 +148,21 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
     if has_url and has_tab:
         problems.append(Problem("tab", "not_together", "does not go with url"))
     problems.extend(credential_problems(fields, fields.get("url")))
+    problems.extend(proxy_problems(fields))
+    if fields.get("proxy") and has_tab:
+        problems.append(Problem("proxy", "not_together", "does not go with tab"))
     if problems:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url", None)
     address = address_of(typed) if typed else None
     credentials, secrets = credentials_from(fields, typed or "")
+    proxy = proxy_from(fields)
     if address is None:
         return EvidenceArgs(**fields)
-    return EvidenceArgs(url=address.url, credentials=credentials, secrets=secrets, **fields)
+    secrets = (*secrets, *proxy_secrets(proxy))
+    return EvidenceArgs(
+        url=address.url, credentials=credentials, secrets=secrets, proxy=proxy, **fields
+    )
 
 
 FILES: Final[Mapping[Part, str]] = {
@@ -356,7 +370,7 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
         async with _held(args.tab or "", tools).locked(OPEN_S) as tab:
             yield tab
         return
-    policy = reach(tools.settings, args.url)
+    policy = reach(tools.settings, args.url, proxy=args.proxy)
     options = InstanceOptions(
         policy, credentials=args.credentials, secrets=args.secrets, task_id=context.task_id
     )

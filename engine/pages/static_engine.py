@@ -14,11 +14,12 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
-from engine.egress.egress_policy import Policy, without_credentials
+from engine.egress.egress_policy import Policy, place_of, without_credentials
+from engine.egress.proxy import Proxy
 from engine.model import addresses
 from engine.model.addresses import Address, Credentials, address_of, in_charset, link_address
 from engine.model.errors import AddressBlocked, EngineError, PageError, PageOutOfFiles
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
     from selectolax.lexbor import LexborHTMLParser, LexborNode
     from yarl import URL as YarlURL
+
+    from engine.egress.proxy_listener import ProxyListener
 
 
 MAX_FRAMES: Final = 100  # for each page, nested frames included; as in the browser engine
@@ -162,11 +165,17 @@ async def open_static(
     """
     # Takes 0.5 s, too long for the loop.
     await asyncio.to_thread(importlib.import_module, "aiohttp")
-    fetcher = StaticFetcher(policy, credentials, judge=judge, agent=agent, monotonic=monotonic)
-    try:
+    async with AsyncExitStack() as stack:
+        listener = None
+        if policy.proxy is not None:  # the browser's way out is the only one that knows proxies
+            proxy = Proxy()
+            stack.push_async_callback(proxy.close)
+            listener = await proxy.open_listener((policy.root,))
+        fetcher = StaticFetcher(
+            policy, credentials, judge=judge, agent=agent, monotonic=monotonic, listener=listener
+        )
+        stack.push_async_callback(fetcher.close)
         yield fetcher
-    finally:
-        await fetcher.close()
 
 
 class Judged(NamedTuple):
@@ -198,7 +207,10 @@ class _Body(NamedTuple):
 
 
 class StaticFetcher:
-    """See `fetch.Fetcher`. The client starts with the first page."""
+    """See `fetch.Fetcher`. The client starts with the first page.
+
+    With an upstream proxy all connections go through `listener`.
+    """
 
     def __init__(
         self,
@@ -208,8 +220,10 @@ class StaticFetcher:
         judge: bool,
         agent: str = USER_AGENT,
         monotonic: Callable[[], float] = time.monotonic,
+        listener: ProxyListener | None = None,
     ) -> None:
         self._policy = policy
+        self._listener = listener
         self._credentials = credentials
         self._judge = judge
         self._agent = agent
@@ -346,10 +360,19 @@ class StaticFetcher:
         session = self._session or self._open()
         try:
             return await session.get(
-                _target(address), allow_redirects=False, headers=self._auth(address)
+                _target(address),
+                allow_redirects=False,
+                headers=self._auth(address),
+                proxy=None if self._listener is None else self._listener.server,
             )
         except (aiohttp.ClientError, ValueError, OSError) as failed:
-            raise _page_error(failed) from failed
+            raise self._failure(address) or _page_error(failed) from failed
+
+    def _failure(self, address: Address) -> PageError | None:
+        """Return why the listener made no connection, if there is one."""
+        if self._listener is None:
+            return None
+        return self._listener.last_failure(place_of(address.url))
 
     def _auth(self, address: Address) -> dict[str, str] | None:
         given = self._credentials

@@ -18,7 +18,7 @@ import msgspec
 from engine.browser.interact.command_keys import QUOTED, WrongValue
 from engine.browser.interact.command_uploads import UploadRefused, Uploads
 from engine.egress.egress_policy import place_of
-from engine.kinds.arguments import flag
+from engine.kinds.arguments import PROXY, flag, proxy_from, proxy_problems
 from engine.kinds.commands import command_table as values
 from engine.kinds.commands.command_document import Task, TaskCommand, command_id
 from engine.kinds.commands.command_table import (
@@ -37,6 +37,7 @@ from engine.kinds.context import missing_secret
 from engine.model import redact
 from engine.model.addresses import Credentials, credentials_of
 from engine.model.errors import AddressBlocked, InvalidArguments, Problem
+from engine.model.proxies import ProxyChoice
 from engine.secrets.given_secrets import Hidden, Scrub, of_address
 
 _ADDRESS: Final = re.compile(r"https?://[^\s\"'<>\\`]+", re.IGNORECASE)
@@ -70,6 +71,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
     accepted_at: int = 0  # ms since 1970
     stays: bool = False  # stay on pages that ask before they unload
     redact_content: bool = True  # redact strict key shapes in page content
+    proxy: ProxyChoice | None = None
 
     def __repr__(self) -> str:
         return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"
@@ -150,8 +152,9 @@ MAX_WORDS: Final = 2_000  # characters of a name or an intention
 _PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
 _TASK_FIELDS = (
     *("task_name", "task_intention", "commands", "instanceId", "metadata", "variables"),
-    *("redact_content", "dialogs"),
+    *("redact_content", "dialogs", *PROXY),
 )
+UNKNOWN_SECRET: Final = "?"  # where a secret is not looked up
 LEAVING: Final = ("leave", "stay")
 _COMMAND_FIELDS = ("tool_name", "intention", "args")
 _ARGUMENT = "an argument of {}"
@@ -236,6 +239,7 @@ class _Reader:
         metadata = self._metadata(given)
         redact_content = self._flag(given, "redact_content", default=True)
         stays = self._stays(given)
+        proxy = self._proxy(given)
         steps = self._commands(given)
         if self.problems:
             return None
@@ -251,7 +255,30 @@ class _Reader:
             metadata,
             redact_content=redact_content,
             stays=stays,
+            proxy=proxy,
         )
+
+    def _proxy(self, given: Mapping[str, Any]) -> ProxyChoice | None:
+        """Read the proxy of the task's own browser; its password is a reference."""
+        fields: dict[str, Any] = {}
+        for name, row in PROXY.items():
+            value = given.get(name)
+            if value is None:
+                continue
+            if values.is_reference(value):
+                value = self._secret(value, name) or UNKNOWN_SECRET
+            elif name == "proxy_password":
+                self.wrong(name, "invalid_value", 'must be {"secret": "env:NAME"}')
+                continue
+            try:
+                fields[name] = row.read(value)
+            except ValueError as wrong:
+                self.wrong(name, "invalid_value", str(wrong))
+        for problem in proxy_problems(fields):
+            self.wrong(problem.path, problem.code, problem.message)
+        if fields.get("proxy") and given.get("instanceId") is not None:
+            self.wrong("proxy", "not_together", "does not go with instanceId")
+        return proxy_from(fields)
 
     def _stays(self, given: Mapping[str, Any]) -> bool:
         """Read whether the task stays on pages that ask before they unload."""

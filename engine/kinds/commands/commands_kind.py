@@ -30,7 +30,7 @@ from engine.kinds.commands.command_document import (
     finished,
     new_task_id,
 )
-from engine.kinds.context import FROM_OUTSIDE, Clock, Context, UnitStopped, telling
+from engine.kinds.context import FROM_OUTSIDE, Clock, Context, UnitStopped, telling, upstream_proxy
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Placing, Tools
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model import redact
@@ -138,7 +138,9 @@ class _CommandRun:
 
         settings, typed = self._tools.settings, self._plan.places
         outside = settings.route in FROM_OUTSIDE
-        policy = Policy(None, settings.allow_private if outside else typed)
+        # A reused instance keeps the proxy of its opening.
+        proxy = None if self._plan.instance_id else upstream_proxy(settings, self._plan.proxy)
+        policy = Policy(None, settings.allow_private if outside else typed, proxy=proxy)
         hidden = [value for value, _ in self._plan.secrets]
         stage = Stage(
             self._tools.instances,

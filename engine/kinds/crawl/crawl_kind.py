@@ -50,7 +50,7 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
 
 
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
-    policy = reach(tools.settings, args.url)
+    policy = reach(tools.settings, args.url, proxy=args.proxy)
     async with telling(context, policy):
         outcome = await crawl(args, context, fetchers(policy, context, tools))
     expect_a_page(outcome, context)
