@@ -543,6 +543,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "doctor.watches.advice": (
         "Raise fs.inotify.max_user_watches and max_user_instances; until then: polling."
     ),
+    "doctor.proxy.here": "tasks go through {proxy}, which answers; names are resolved here",
+    "doctor.proxy.there": "tasks go through {proxy}, which answers and resolves names",
     "doctor.proxies": "{proxies} (users and passwords are not shown)",
     "subject.browser": "browser",
     "subject.ledger": "ledger",
