@@ -145,6 +145,7 @@ class ProxyListener:
             self._server.close()
         for client in list(self._clients):
             client.transport.abort()
+        self._dialer.abort()
 
     @property
     def server(self) -> str:
@@ -362,6 +363,7 @@ class Upstream(asyncio.Protocol):
     def __init__(self, place: Place, proxy: UpstreamProxy | None = None) -> None:
         self.place = place
         self.early = b""  # arrived before the connection was handed over
+        self.is_over = False  # nothing follows the early bytes
         self._proxy = proxy
         self._held = bytearray()  # an answer of the proxy until its status is known
         self._client: Client | None = None
@@ -378,7 +380,10 @@ class Upstream(asyncio.Protocol):
         early, self.early = self.early, b""
         if early:
             self.data_received(early)
-        if not self.transport.is_closing():
+        if self.is_over:
+            self._client = None
+            client.server_lost()
+        elif not self.transport.is_closing():
             self.transport.resume_reading()
 
     def ask(self, head: bytes) -> None:
@@ -595,7 +600,8 @@ class Client(asyncio.Protocol):
         finally:
             self._dialing = None
         self._upstream = upstream
-        if upstream.transport.is_closing():  # the connection closed before it was attached
+        # The connection may have closed before it was attached.
+        if upstream.transport.is_closing() and not upstream.early:
             self._leave_upstream()
             self.transport.close()
             return

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Protocol, TypeVar
+from weakref import WeakSet
 
 from engine.egress import public_addresses
 from engine.egress.connecting import CONNECT_S, Connect, connect, dial
@@ -38,6 +39,7 @@ from engine.model.proxies import UpstreamProxy
 
 ANSWER_S = 30.0  # for the proxy's answer, which waits for its own connection
 PROBE_S = 10.0
+FAREWELL_S = 2.0  # for the proxy's own end of TLS, after the connection is of no use
 MAX_HEAD_BYTES = 64 * 1024
 MAX_TRIES = 3  # addresses of a name that a SOCKS proxy is given in turn
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?![0-9])")
@@ -65,9 +67,13 @@ _UNREADABLE = "its answer cannot be understood"
 
 
 class Taking(Protocol):
-    """A protocol that takes over a connection; `early` are bytes that arrived before."""
+    """A protocol that takes over a connection.
+
+    `early` are bytes that arrived before, after which the server ended it if `is_over`.
+    """
 
     early: bytes
+    is_over: bool
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None: ...
 
@@ -143,10 +149,10 @@ class _Pipe(asyncio.Protocol):
 
     def hand_over(self, to: Made) -> Made:
         """Give the connection to `to`, which gets what has arrived already."""
-        if self._ended or self.transport.is_closing():
+        if self._ended and not self.data:
             raise ProxyCut(_CUT)
         self.transport.pause_reading()
-        to.early = bytes(self.data)
+        to.early, to.is_over = bytes(self.data), self._ended
         self.transport.set_protocol(to)  # type: ignore[arg-type]
         to.connection_made(self.transport)
         return to
@@ -159,6 +165,7 @@ class UpstreamDialer:
         self._through = through
         self._lookup = lookup
         self._kept: dict[str, Addresses] = {}
+        self._encrypted: WeakSet[asyncio.Transport] = WeakSet()
 
     async def connect(
         self, place: Place, route: Route, make: Callable[[], Made], *, tunnel: bool
@@ -246,6 +253,7 @@ class UpstreamDialer:
                 _tls(),
                 server_hostname=proxy.address.host.strip("[]"),
                 ssl_handshake_timeout=CONNECT_S,
+                ssl_shutdown_timeout=FAREWELL_S,
             )
         except BaseException:
             pipe.close()
@@ -253,6 +261,12 @@ class UpstreamDialer:
         if transport is None:
             raise ConnectionResetError
         pipe.transport = transport
+        self._encrypted.add(transport)
+
+    def abort(self) -> None:
+        """Abort encrypted connections, which wait for their peer after they were closed."""
+        for transport in list(self._encrypted):
+            transport.abort()
 
     async def _addresses(self, proxy: UpstreamProxy) -> tuple[IPAddress, ...]:
         host = proxy.address.host
@@ -280,9 +294,9 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-async def _in_time(handshake: Awaitable[None], limit_s: float = ANSWER_S) -> None:
+async def _in_time(handshake: Awaitable[None], limit_s: float | None = None) -> None:
     try:
-        async with asyncio.timeout(limit_s):
+        async with asyncio.timeout(ANSWER_S if limit_s is None else limit_s):
             await handshake
     except TimeoutError as late:
         raise ProxyCut(_SILENT) from late

@@ -15,7 +15,9 @@ from typing import NamedTuple
 from tests.support.update_server import certificate
 
 START_S = 10.0
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+SETTLE_TURNS = 20
+Reader = asyncio.StreamReader
+Writer = asyncio.StreamWriter
 
 
 class Wanted(NamedTuple):
@@ -48,6 +50,7 @@ class RecordingProxy:
         self.connections = 0
         self.port = 0
         self._tls = tls
+        self._writers: set[Writer] = set()
         self._loop = asyncio.new_event_loop()
         self._opened = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -90,17 +93,26 @@ class RecordingProxy:
         try:
             self._loop.run_forever()
         finally:
-            server.close()
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            self._loop.run_until_complete(_ended(left))
+            self._loop.run_until_complete(self._end(server))
             self._loop.close()
+
+    async def _end(self, server: asyncio.Server) -> None:
+        server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        for _ in range(SETTLE_TURNS):  # transports close step by step
+            await asyncio.sleep(0)
 
     async def _client(self, reader: Reader, writer: Writer) -> None:
         self.connections += 1
+        self._writers.add(writer)
         try:
-            with suppress(OSError, asyncio.IncompleteReadError):
+            # Streams log a cancelled client as an error.
+            with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 if self.scheme.startswith("socks"):
                     await self._socks(reader, writer)
                 else:
@@ -185,10 +197,6 @@ class RecordingProxy:
             return await asyncio.open_connection("127.0.0.1", port)
         except OSError:
             return None
-
-
-async def _ended(tasks: set[asyncio.Task[object]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _split(place: str) -> tuple[str, int]:
