@@ -257,8 +257,9 @@ async def _tell_proxy(context: Context, policy: Policy) -> None:
     if policy.proxy is None:
         return
     await check_proxy(policy, with_start=DOMAINS not in context.budgets)
-    names = "which resolves names" if policy.proxy.resolves_names else "names are resolved here"
-    note = f"Connections go through the proxy {policy.proxy}; {names}"
+    note = f"Connections go through the proxy {policy.proxy}; names are resolved here"
+    if policy.proxy.resolves_names:
+        note = f"Connections go through the proxy {policy.proxy}, which resolves names"
     await context.log(PROXY_PHASE, note, proxy=str(policy.proxy))
 
 

@@ -544,7 +544,7 @@ class ProxyUnusable(EngineError):
     code = "proxy_unusable"
     title = "The proxy cannot be used"
     sentence = (
-        "The proxy cannot be used: {reason}. Correct it (--proxy, or OC_PROXY), or connect "
+        "The proxy cannot be used ({reason}). Correct it (--proxy, or OC_PROXY), or connect "
         "directly with --proxy none."
     )
 

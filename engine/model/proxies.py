@@ -140,7 +140,7 @@ class ProxyChoice(msgspec.Struct, frozen=True):
                 return _of_environment(environ, rules)
             address = proxy_address(self.proxy)
         except ValueError as wrong:
-            raise ProxyUnusable(reason=f"it {wrong}") from None
+            raise ProxyUnusable(reason=str(wrong)) from None
         return UpstreamProxy(address, self.username, self.password, tuple(rules))
 
 
@@ -194,7 +194,7 @@ class DefaultProxy:
         scheme, _, name = self.password.partition(":")
         secret = self.environ.get(name, "") if scheme == "env" else ""
         if self.password and not secret:
-            raise ProxyUnusable(reason=f"the environment holds no {name or 'password for it'}")
+            raise ProxyUnusable(reason=f"the environment holds no {name}")
         choice = ProxyChoice(self.proxy, self.username, secret, self.bypass)
         return choice.upstream(self.environ)
 
@@ -235,6 +235,24 @@ def proxy_text(given: object) -> str:
     if text not in (ENV, NONE):
         proxy_address(text)
     return text
+
+
+def is_proxy(text: str) -> bool:
+    """Return whether `text` is an address of a proxy, `env` or `none`."""
+    try:
+        proxy_text(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_bypass(text: str) -> bool:
+    """Return whether `text` is an exception."""
+    try:
+        bypass_rule(text)
+    except ValueError:
+        return False
+    return True
 
 
 def bypass_text(given: object) -> str:

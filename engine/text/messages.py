@@ -555,6 +555,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "subject.open files": "open files",
     "subject.watches": "watches",
     "subject.variables": "variables",
+    "subject.proxy": "proxy",
     "subject.proxies": "proxies",
     "subject.program": "program",
     "subject.libraries": "libraries",

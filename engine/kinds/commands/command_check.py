@@ -268,7 +268,9 @@ class _Reader:
             if values.is_reference(value):
                 value = self._secret(value, name) or UNKNOWN_SECRET
             elif name == "proxy_password":
-                self.wrong(name, "invalid_value", 'must be {"secret": "env:NAME"}')
+                self.wrong(
+                    name, "invalid_value", "must be a reference: env:NAME under the name secret"
+                )
                 continue
             try:
                 fields[name] = row.read(value)
