@@ -46,6 +46,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?![0-9])")
 _END_OF_HEAD = b"\r\n\r\n"
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 DENIED = 407
+_DENIED_ALSO = 401  # tinyproxy's answer to a wrong password; a tunnel has no other 401
 _IPV4, _NAME, _IPV6 = 1, 3, 4  # kinds of addresses in SOCKS
 _NO_METHOD = 0xFF
 _USER_METHOD = 2
@@ -339,7 +340,7 @@ async def _tunnel(pipe: _Pipe, proxy: UpstreamProxy, target: Target, port: int) 
     if found is None:
         raise ProxyCut(_UNREADABLE)
     status = int(found[1])
-    if status == DENIED:
+    if status in (_DENIED_ALSO, DENIED):
         raise ProxyDenied
     if not 200 <= status < 300:
         final = status not in _PASSING
