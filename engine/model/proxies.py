@@ -208,12 +208,9 @@ def proxy_address(text: str) -> ProxyAddress:
     Raises:
         ValueError: with the reason; a user or a password is refused.
     """
-    found = _ADDRESS.fullmatch(text.strip())
-    if found is not None and found["user"] is not None:
-        raise ValueError(USER_IN_ADDRESS)
     if "@" in text:
         raise ValueError(USER_IN_ADDRESS)
-    return _address(found)
+    return _address(_ADDRESS.fullmatch(text.strip()))
 
 
 def _address(found: re.Match[str] | None) -> ProxyAddress:
