@@ -138,8 +138,7 @@ class _CommandRun:
 
         settings, typed = self._tools.settings, self._plan.places
         outside = settings.route in FROM_OUTSIDE
-        # A reused instance keeps the proxy of its opening.
-        proxy = None if self._plan.instance_id else upstream_proxy(settings, self._plan.proxy)
+        proxy = upstream_proxy(settings, self._plan.proxy)
         policy = Policy(None, settings.allow_private if outside else typed, proxy=proxy)
         hidden = [value for value, _ in self._plan.secrets]
         stage = Stage(
