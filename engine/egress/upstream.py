@@ -83,13 +83,6 @@ Made = TypeVar("Made", bound=Taking)
 Target = IPAddress | str  # a string is a name
 
 
-class _SocksRefused(ProxyFailed):
-    def __init__(self, reply: int) -> None:
-        self.reply = reply
-        words, final = _REPLIES.get(reply, (f"SOCKS reply {reply}", False))
-        super().__init__(_refusal(words, final=final), final=final)
-
-
 def _refusal(words: str, *, final: bool) -> str:
     if final:
         return f"the proxy refused the address: {words}"
@@ -186,7 +179,7 @@ class UpstreamDialer:
         for target in targets if proxy.is_socks else targets[:1]:
             try:
                 return await self._one(proxy, target, place.port, make, tunnel=tunnel)
-            except _SocksRefused as refused:
+            except ProxyFailed as refused:
                 failed = refused
                 if refused.reply not in _OTHER_ADDRESS:
                     break
@@ -360,7 +353,8 @@ async def _socks(pipe: _Pipe, proxy: UpstreamProxy, target: Target, port: int) -
     if version != 5:
         raise ProxyCut(_UNREADABLE)
     if reply:
-        raise _SocksRefused(reply)
+        words, final = _REPLIES.get(reply, (f"SOCKS reply {reply}", False))
+        raise ProxyFailed(_refusal(words, final=final), final=final, reply=reply)
     lengths = {_IPV4: 4, _IPV6: 16}
     if kind == _NAME:
         lengths[_NAME] = (await pipe.exactly(1))[0]

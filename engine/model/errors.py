@@ -508,12 +508,16 @@ class AddressBlocked(PageError):
 
 
 class ProxyFailed(PageError):
-    """The task's proxy failed for one page; `kind` is `proxy`, or `proxy_refused` for good."""
+    """The task's proxy failed for one page; `kind` is `proxy`, or `proxy_refused` for good.
+
+    `reply` is the number by which a SOCKS proxy refused, if it did.
+    """
 
     code = "proxy_failed"
     title = "The proxy failed"
 
-    def __init__(self, message: str, *, final: bool = False) -> None:
+    def __init__(self, message: str, *, final: bool = False, reply: int = 0) -> None:
+        self.reply = reply
         super().__init__("proxy_refused" if final else "proxy", message)
 
 

@@ -215,17 +215,7 @@ def command_task_schema() -> Schema:
             "variables": {"type": "object", "description": "values of {{name}} in the commands"},
             "redact_content": {"type": "boolean", "description": "redact keys in page content"},
             "dialogs": {"description": "leave or stay, when a page asks before it is left"},
-            "proxy": {**TEXT, "description": "scheme://host:port of an upstream proxy, or none"},
-            "proxy_username": {**TEXT, "description": "its user"},
-            "proxy_password": {
-                "type": "object",
-                "description": 'where its password is: {"secret": "env:NAME"}',
-            },
-            "proxy_bypass": {
-                "type": "array",
-                "items": TEXT,
-                "description": "hosts that are connected to directly",
-            },
+            "proxy": {**TEXT, "description": "of all connections: scheme://host:port"},
         },
         "required": ["task_name", "task_intention", "commands"],
     }
