@@ -215,7 +215,6 @@ def command_task_schema() -> Schema:
             "variables": {"type": "object", "description": "values of {{name}} in the commands"},
             "redact_content": {"type": "boolean", "description": "redact keys in page content"},
             "dialogs": {"description": "leave or stay, when a page asks before it is left"},
-            "proxy": {**TEXT, "description": "of all connections: scheme://host:port"},
         },
         "required": ["task_name", "task_intention", "commands"],
     }
