@@ -172,7 +172,7 @@ MAX_HOSTS = 4_096
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 # Endings of names that only a local network resolves. RFC 2606, 6762, 8375; ICANN's `.internal`,
 # below which clouds have the service with the credentials of a machine.
-LOCAL_NAMES = frozenset({"localhost", "local", "internal", "localdomain", "home.arpa"})
+LOCAL_NAMES = frozenset({"localhost", "local", "internal", "localdomain", "home.arpa", "lan"})
 _LOCAL = "private name"
 _MOVED = "the name was private, and is public now"
 _MAX_SCHEME = 32  # characters of a scheme in reports

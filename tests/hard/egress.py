@@ -157,7 +157,7 @@ def _watched(*, short: bool) -> dict[str, Any]:
         return {**told, "addresses connected to": _outside(trace.read_text(errors="replace"))}
 
 
-async def _through(proxy_url: str, *, short: bool) -> dict[str, Any]:
+async def _through(proxy_url: str, start: str, *, short: bool) -> dict[str, Any]:
     """Every trap by both engines through the proxy; the ports of our own listeners."""
     ports: list[int] = []
     opening = ProxyListener.open
@@ -169,29 +169,34 @@ async def _through(proxy_url: str, *, short: bool) -> dict[str, Any]:
     ProxyListener.open = noted  # type: ignore[method-assign, assignment]
     paths = [f"/reach/{way}" for way in SHORT] if short else TRAPS
     paths += ["/", *(f"/redirect/{name}" for name in ("canary", "number", "metadata"))]
-    policy = Policy.for_start(PROXIED, proxy=ProxyChoice(proxy_url).upstream({}))
+    policy = Policy.for_start(start, proxy=ProxyChoice(proxy_url).upstream({}))
     options = FetcherOptions(policy, pages=4, block_resources=False)
     told: list[str] = []
     session = BrowserSession(os.environ.get("OC_BROWSER"))
     try:
         async with session.fetcher(options) as browser, open_static(policy) as static:
             for door in (browser, static):
-                pages = (_open(door, f"{PROXIED}{path}", settle_ms=200) for path in paths)
+                pages = (_open(door, f"{start}{path}", settle_ms=200) for path in paths)
                 told += await asyncio.gather(*pages)
     finally:
         await session.aclose()
-    loaded = sum(text.startswith(PROXIED) for text in told)
+    loaded = sum(text.startswith(start) for text in told)
     return {"pages": len(told), "loaded": loaded, "ports": ports}
 
 
 def proxied(scheme: str, *, short: bool) -> dict[str, Any]:
-    """The traps through a proxy, each connection of the process tree written down."""
+    """The traps through a proxy, each connection of the process tree written down.
+
+    The start is on this machine, which a browser without a proxy connects to directly; for a
+    proxy that resolves names it is a name that resolves nowhere here.
+    """
     strace = shutil.which("strace")
     with HostileSite() as site, tempfile.TemporaryDirectory() as folder:
         own = int(site.url.rpartition(":")[2])
+        start = PROXIED if scheme == "socks5h" else site.url
         with upstream(scheme, routes={PROXIED.rpartition("/")[2]: own}) as proxy:
             trace = Path(folder, "connects")
-            words = [sys.executable, "-m", "tests.hard.egress", "--proxied", proxy.url]
+            words = [sys.executable, "-m", "tests.hard.egress", "--proxied", proxy.url, start]
             words += ["--short"] if short else []
             if strace:
                 words = [strace, "-f", "-qq", "-e", "trace=connect", "-o", str(trace), *words]
@@ -202,10 +207,16 @@ def proxied(scheme: str, *, short: bool) -> dict[str, Any]:
                 raise SystemExit(done.stderr[-2_000:])
             told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
             ours = {*told.pop("ports"), proxy.port}
-            hosts = sorted(proxy.hosts - {PROXIED.rpartition("/")[2]})
+            wanted = {f"{one.host}:{one.port}" for one in proxy.wanted}
+            allowed = {site.url.removeprefix("http://"), PROXIED.removeprefix("http://") + ":80"}
         hits = [f"{hit.how}: {hit.line}" for hit in site.canary_hits]
     beside = _beside(trace.read_text(errors="replace"), ours) if trace.exists() else []
-    return {**told, "canary hits": hits, "beside the proxy": beside, "asked of the proxy": hosts}
+    return {
+        **told,
+        "canary hits": hits,
+        "beside the proxy": beside,
+        "asked of the proxy": sorted(wanted - allowed),
+    }
 
 
 def _beside(trace: str, ours: set[int]) -> list[str]:
@@ -238,10 +249,10 @@ def measure(*, short: bool) -> Figures:
     ]
     local = [each for each in told.get("addresses connected to", ()) if each.startswith("169.254.")]
     misses += [f"169.254/16 was connected to: {local}"] if local else []
-    for scheme in ("http",) if short else ("http", "socks5h"):
+    for scheme in ("http",) if short else ("http", "socks5", "socks5h"):
         through = proxied(scheme, short=short)
         told[f"through {scheme}"] = through
-        for name in ("canary hits", "beside the proxy"):
+        for name in ("canary hits", "beside the proxy", "asked of the proxy"):
             misses += [f"through {scheme}, {name}: {through[name]}"] if through[name] else []
     return Figures("G9", told, misses)
 
@@ -250,7 +261,8 @@ def main(argv: Sequence[str]) -> int:
     """The part that is looked at from outside: its findings as one line of JSON."""
     short = "--short" in argv
     if "--proxied" in argv:
-        work = _through(argv[argv.index("--proxied") + 1], short=short)
+        at = argv.index("--proxied")
+        work = _through(argv[at + 1], argv[at + 2], short=short)
     else:
         work = _work(short=short)
     print(json.dumps(asyncio.run(work)))
