@@ -47,6 +47,9 @@ FLIPS = 40
 WORK_LIMIT_S = 900
 PROXIED = "http://trap.invalid"  # resolves nowhere here
 DNS = 53
+# Chromium makes a UDP socket for this address, and sends nothing, to learn whether there is IPv6.
+IPV6_TEST = "2001:4860:4860::8888"
+_IS_UDP = "<UDP"
 _CONNECT = re.compile(
     r'sin_port=htons\((\d+)\), sin_addr=inet_addr\("([0-9.]+)"\)'
     r'|sin6_port=htons\((\d+)\).*?inet_pton\(AF_INET6, "([0-9a-f:.]+)"'
@@ -199,7 +202,17 @@ def proxied(scheme: str, *, short: bool) -> dict[str, Any]:
             words = [sys.executable, "-m", "tests.hard.egress", "--proxied", proxy.url, start]
             words += ["--short"] if short else []
             if strace:
-                words = [strace, "-f", "-qq", "-e", "trace=connect", "-o", str(trace), *words]
+                words = [
+                    strace,
+                    "-f",
+                    "-qq",
+                    "-yy",
+                    "-e",
+                    "trace=connect",
+                    "-o",
+                    str(trace),
+                    *words,
+                ]
             done = subprocess.run(
                 words, capture_output=True, text=True, timeout=WORK_LIMIT_S, check=False
             )
@@ -207,10 +220,10 @@ def proxied(scheme: str, *, short: bool) -> dict[str, Any]:
                 raise SystemExit(done.stderr[-2_000:])
             told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
             ours = {*told.pop("ports"), proxy.port}
+            beside = _beside(trace.read_text(errors="replace"), ours) if strace else []
             wanted = {f"{one.host}:{one.port}" for one in proxy.wanted}
             allowed = {site.url.removeprefix("http://"), PROXIED.removeprefix("http://") + ":80"}
         hits = [f"{hit.how}: {hit.line}" for hit in site.canary_hits]
-    beside = _beside(trace.read_text(errors="replace"), ours) if trace.exists() else []
     return {
         **told,
         "canary hits": hits,
@@ -222,7 +235,8 @@ def proxied(scheme: str, *, short: bool) -> dict[str, Any]:
 def _beside(trace: str, ours: set[int]) -> list[str]:
     """Every place that was connected to but our listeners, the proxy and name servers."""
     found = set()
-    for said in filter(None, map(_CONNECT.search, trace.splitlines())):
+    lines = [line for line in trace.splitlines() if not (_IS_UDP in line and IPV6_TEST in line)]
+    for said in filter(None, map(_CONNECT.search, lines)):
         address, port = said.group(2) or said.group(4), int(said.group(1) or said.group(3))
         if port not in (0, DNS) and not (address == "127.0.0.1" and port in ours):
             found.add(f"{address} {port}")
