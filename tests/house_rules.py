@@ -71,6 +71,7 @@ GUI_MAY_IMPORT = frozenset(
         "model.ledger_ids",
         "model.status",
         "model.process_limits",
+        "model.proxies",
         "model.records",
         "model.redact",
         "model.addresses",

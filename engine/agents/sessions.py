@@ -23,6 +23,7 @@ from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
 from engine.model.errors import OwnershipError, ShuttingDown
+from engine.model.proxies import DIRECT, DefaultProxy
 
 if TYPE_CHECKING:
     from engine.browser.chromium.browser_instance import Instance
@@ -84,11 +85,13 @@ class Sessions:
         browser: BrowserSession,
         policy: Policy,
         *,
+        proxy: DefaultProxy = DIRECT,
         idle_s: float = IDLE_S,
         most: int = MOST_AGENTS,
     ) -> None:
         self._browser = browser
         self._policy = policy
+        self._proxy = proxy
         self._idle_s = idle_s
         self._most = most
         self._sessions: dict[str, Session] = {}
@@ -120,7 +123,7 @@ class Sessions:
         """Yield the agent's browser, opened if necessary, and protected from the idle timeout.
 
         Raises:
-            TooManyAgents, ShuttingDown, BrowserMissing, BrowserFailed, BrowserGone.
+            TooManyAgents, ShuttingDown, BrowserMissing, BrowserFailed, BrowserGone, ProxyUnusable.
         """
         session = self.find(agent_id)
         if session is None:
@@ -199,6 +202,7 @@ class Sessions:
         await self._remove_dead()
         if len(self._sessions) >= self._most:
             raise TooManyAgents(most=self._most, idle_min=self._idle_s / 60)
+        self._policy.proxy = self._proxy.upstream()
         instance = await self._browser.open_instance(InstanceOptions(policy=self._policy))
         try:
             self._expect_open()

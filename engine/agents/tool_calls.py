@@ -36,6 +36,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.model.errors import AddressBlocked, EngineError, InvalidArguments, Problem
+from engine.model.proxies import DIRECT, DefaultProxy
 from engine.model.records import ErrorInfo, TaskId
 from engine.secrets.given_secrets import Scrub
 
@@ -380,7 +381,7 @@ class Agents:
     """Browser tools for host agents; see the package. Bound to the event loop.
 
     `close` ends the browsers. `allow_private` are private `host:port` that may be opened (the
-    operator's list, empty by default).
+    operator's list, empty by default), and `proxy` is the upstream proxy.
     """
 
     def __init__(
@@ -388,13 +389,14 @@ class Agents:
         browser: BrowserSession,
         *,
         allow_private: Iterable[str] = (),
+        proxy: DefaultProxy = DIRECT,
         idle_s: float = IDLE_S,
         most_agents: int = MOST_AGENTS,
     ) -> None:
         self._envelopes: Envelopes | None = None
         self._notify: Notify = lambda task_id: None
         policy = Policy(None, allow_private)
-        self.sessions = Sessions(browser, policy, idle_s=idle_s, most=most_agents)
+        self.sessions = Sessions(browser, policy, proxy=proxy, idle_s=idle_s, most=most_agents)
 
     async def allow(self, private: Iterable[str]) -> None:
         """Replace the allowed private `host:port`; see `Sessions.allow`."""

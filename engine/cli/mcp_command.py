@@ -19,7 +19,7 @@ from engine.cli.calls import (
     settings_from,
 )
 from engine.cli.options import place_options
-from engine.cli.trust_options import trust_options, trusting
+from engine.cli.trust_options import PROXY_OPTIONS, trust_options, trusting
 from engine.model import redact
 from engine.model.config import Settings
 from engine.model.display import display, display_lines, elide_right
@@ -122,6 +122,10 @@ def server_command(
         if folder is not None:
             arguments += [option, str(folder.absolute())]
     given = given or {}
+    for option, name in PROXY_OPTIONS.items():
+        value = given.get(name) or ()
+        values = (value,) if isinstance(value, str) else value
+        arguments += [word for one in values for word in (option, one)]
     for option, name in _CARRIED.items():
         arguments += [word for value in given.get(name, ()) for word in (option, value)]
     if given.get("allow_files") is not None:

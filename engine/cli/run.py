@@ -27,6 +27,7 @@ from engine.cli.progress import CommandLines, lines_for
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.start import print_obstacle, print_refusal
 from engine.cli.streams import keep_task_without_reader
+from engine.cli.trust_options import default_proxy, proxy_arguments, proxy_options
 from engine.egress.egress_policy import Policy
 from engine.ledger.files import Folder, Unusable
 from engine.model.config import Settings
@@ -200,6 +201,7 @@ _ALONE: Final = ("junit", "one_instance")  # these need the foreground process
 @click.option("--headed", is_flag=True, help="With --one-instance: show that browser's window.")
 @allow_files_option
 @click.option("--name", help="A name for the list (the task's own).")
+@proxy_options
 @click.option("--detach", "detached", is_flag=True, help="Run in the background; print the ids.")
 @place_options
 def run(files: tuple[str, ...], **given: Any) -> None:
@@ -215,10 +217,11 @@ def run(files: tuple[str, ...], **given: Any) -> None:
         settings = replace(
             settings_from(given["home"], given["root"]), allow_files=given["allow_files"]
         )
+        settings = replace(settings, proxy=default_proxy(settings, given))
         uploads = Uploads(settings.allow_files)
         tasks = read_task_files(files, given["variables"], settings.environ, uploads)
         if given["detached"]:
-            _detach(settings, tasks, given["name"], as_json)
+            _detach(settings, tasks, given, as_json)
             return
     except EngineError as error:
         refuse(error, as_json=as_json)
@@ -258,9 +261,13 @@ def _check_options(given: dict[str, Any]) -> None:
         raise InvalidArguments(tuple(problems))
 
 
-def _detach(settings: Settings, tasks: Sequence[TaskFile], name: str | None, as_json: bool) -> None:
+def _detach(
+    settings: Settings, tasks: Sequence[TaskFile], given: dict[str, Any], as_json: bool
+) -> None:
+    proxy, name = proxy_arguments(given), given["name"]
     records = [
-        detach(settings, {"kind": KIND, "args": task.document, "name": name}) for task in tasks
+        detach(settings, {"kind": KIND, "args": {**task.document, **proxy}, "name": name})
+        for task in tasks
     ]
     note_hold(settings)
     if as_json:
@@ -306,11 +313,11 @@ async def _foreground(
 async def _start(
     engine: Engine, tasks: Sequence[TaskFile], given: dict[str, Any]
 ) -> list[TaskRecord]:
-    shared: dict[str, str] = {}
+    shared = proxy_arguments(given)
     if given["one_instance"]:
         places = [place for task in tasks for place in task.places]
         options = InstanceOptions(
-            Policy(None, places),
+            Policy(None, places, proxy=engine.settings.proxy.upstream()),
             headed=given["headed"],
             windows=any(task.uses_tabs for task in tasks),
         )

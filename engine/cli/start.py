@@ -32,7 +32,7 @@ from engine.cli.options import place_options
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.streams import keep_task_without_reader
-from engine.kinds.arguments import Argument
+from engine.kinds.arguments import PASSWORDS, REFERENCED, Argument
 from engine.kinds.commands.command_file import MAX_BYTES
 from engine.kinds.registry import KINDS
 from engine.model.config import Settings
@@ -252,9 +252,9 @@ def given_options(options: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
 
 
 def _given(name: str, text: str) -> Any:
-    if name == "password":  # other users can read the command line
+    if name in PASSWORDS:  # other users can read the command line
         return {"secret": text}
-    return text if name == "username" else _value(text)
+    return text if name in REFERENCED else _value(text)
 
 
 def _value(text: str) -> Any:

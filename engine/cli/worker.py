@@ -19,6 +19,7 @@ from engine.cli.calls import Interrupts
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.errors import EngineError
+from engine.model.proxies import DefaultProxy
 from engine.model.records import TaskRecord
 from engine.service.admission import Terms
 from engine.service.engine import Engine
@@ -42,6 +43,7 @@ def worker() -> None:
         allow_private=tuple(place["private"]),
         allow_secrets=tuple(place["secrets"]),
         route="cli",
+        proxy=DefaultProxy.of_words(place["proxy"], os.environ),
         environ=os.environ,
     )
     if hasattr(signal, "SIGHUP"):

@@ -5,6 +5,7 @@ It writes nothing but the lease that a task would acquire, and that only where p
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import platform
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engine.browser.chromium.locate import describe
+from engine.egress.upstream import probe_proxy
 from engine.ledger.directory_watcher import Listener, open_watcher
 from engine.ledger.files import MIB
 from engine.ledger.filesystem_checks import concerns, disk_kind
@@ -34,7 +36,8 @@ from engine.logging.logs import log_path
 from engine.model import process_limits, redact
 from engine.model.config import VERSION, Settings
 from engine.model.display import display
-from engine.model.errors import BrowserMissing, EngineError, LedgerUnusable
+from engine.model.errors import BrowserMissing, EngineError, LedgerUnusable, ProxyUnreachable
+from engine.model.proxies import UpstreamProxy
 from engine.model.records import LIVE, RUNS_FOLDER, Unreadable
 from engine.text.messages import count, decimal, retold, say
 
@@ -45,6 +48,7 @@ BUILT_MS: Final = 1_735_689_600_000  # 2025: no correct clock shows less
 SKEW_MS: Final = 2_000
 LOCK_LOOK_S: Final = 0.3
 MOST_NAMED: Final = 5
+PROXY_S: Final = 3.0
 PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 PLACES: Final = ("OPENCHROME_TASK_ROOT", "OPENCHROME_HOME", "OC_BROWSER", "TMPDIR")
 LIBRARIES = ("PySide6-Essentials", "qasync", "playwright", "watchdog", "filelock", "aiohttp")
@@ -106,6 +110,7 @@ def looks() -> tuple[Callable[[Settings], list[Finding]], ...]:
         _runs,
         locks,
         limits,
+        proxy,
         variables,
         _versions,
         _log,
@@ -332,6 +337,29 @@ class _IgnoreChanges(Listener):
     def on_end(self) -> None: ...
 
     def on_overflow(self) -> None: ...
+
+
+def proxy(settings: Settings) -> list[Finding]:
+    """Check the proxy of tasks that ask for none, if there is one; it gets 3 s to answer."""
+    if not settings.proxy:
+        return []
+    try:
+        upstream = settings.proxy.upstream()
+        if upstream is None:
+            return []
+        asyncio.run(_answers(upstream))
+    except EngineError as error:
+        return [Finding("proxy", "problem", str(error), error.advice)]
+    names = "doctor.proxy.there" if upstream.resolves_names else "doctor.proxy.here"
+    return [Finding("proxy", "ok", say(names, proxy=upstream))]
+
+
+async def _answers(upstream: UpstreamProxy) -> None:
+    try:
+        async with asyncio.timeout(PROXY_S):
+            await probe_proxy(upstream)
+    except TimeoutError as late:
+        raise ProxyUnreachable(proxy=str(upstream), reason="no answer in time") from late
 
 
 def variables(settings: Settings) -> list[Finding]:

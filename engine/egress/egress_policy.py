@@ -7,6 +7,10 @@ own reason. Only http and https are allowed, and only public addresses, after th
 except exactly the host and port of a start URL that was private at its first check. Callers
 connect to the checked addresses, never to the name.
 
+With an upstream proxy (`Policy.proxy`) the same rules apply, and the proxy gets the checked
+addresses. A proxy that resolves names itself gets the name instead: names of local networks and
+names that lead to private addresses here are refused, other names are left to it.
+
 `BlockedRequests` counts the refusals; `DomainAllowlist` narrows a policy to an envelope's domains.
 """
 
@@ -30,6 +34,7 @@ from engine.egress.public_addresses import IPAddress
 from engine.model import addresses as urls
 from engine.model.errors import AddressBlocked, PageError, PageOutOfFiles
 from engine.model.process_limits import is_shortage, was_short
+from engine.model.proxies import UpstreamProxy
 
 
 class DomainBlocked(AddressBlocked):
@@ -161,9 +166,14 @@ look_up = Lookups()
 KEPT_S = 60.0  # lifetime of a resolver result
 KEPT_FAILED_S = 5.0  # a failed lookup is repeated soon
 LOOKUP_S = 10.0
+LOOKUP_BESIDE_S = 3.0  # where a proxy resolves names: networks behind proxies may resolve none
 MAX_HOSTS = 4_096
 # Addresses that a browser reaches directly (as in `launch`); the rest of 127/8 uses the proxy.
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+# Endings of names that only a local network resolves. RFC 2606, 6762, 8375; ICANN's `.internal`,
+# below which clouds have the service with the credentials of a machine.
+LOCAL_NAMES = frozenset({"localhost", "local", "internal", "localdomain", "home.arpa", "lan"})
+_LOCAL = "private name"
 _MOVED = "the name was private, and is public now"
 _MAX_SCHEME = 32  # characters of a scheme in reports
 _USERINFO = re.compile(r"(?<=//)[^/?#]*@")  # for texts that cannot be parsed
@@ -226,6 +236,23 @@ def place_or_scheme(url: str) -> str:
         return f"{scheme}:" if 0 < len(scheme) <= _MAX_SCHEME else "not an address"
 
 
+class Route(NamedTuple):
+    """How a place is connected to: at which addresses, and by which proxy if any.
+
+    Without addresses the proxy resolves the name.
+    """
+
+    found: tuple[IPAddress, ...]
+    proxy: UpstreamProxy | None = None
+
+
+def is_local_name(host: str) -> bool:
+    """Return whether a name is one of local networks: without a dot, or with such an ending."""
+    if public_addresses.literal(host) is not None:
+        return False
+    return "." not in host or any(host == end or host.endswith(f".{end}") for end in LOCAL_NAMES)
+
+
 def _is_loopback(text: str) -> bool:
     try:
         place = place_of(f"http://{text}")
@@ -243,9 +270,11 @@ class Policy:
         allow_private: Iterable[str] = (),
         *,
         named: Iterable[Place] = (),
+        proxy: UpstreamProxy | None = None,
         lookup: Lookup | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.proxy = proxy
         # Places given by the operator, with the private addresses of their first check; None:
         # unchecked.
         starts = (*named, *([start] if start else []))
@@ -259,23 +288,58 @@ class Policy:
 
     @classmethod
     def for_start(
-        cls, url: str, allow_private: Iterable[str] = (), *, named: Iterable[str] = ()
+        cls,
+        url: str,
+        allow_private: Iterable[str] = (),
+        *,
+        named: Iterable[str] = (),
+        proxy: UpstreamProxy | None = None,
     ) -> Policy:
         """Create the policy of a task that an operator started at `url`.
 
         Args:
             allow_private: further private `host:port` that may be reached.
             named: further addresses given by the operator; checked like `url`.
+            proxy: the upstream proxy of all connections.
 
         Raises:
             AddressBlocked: `url` or one of `named` is no http or https address.
         """
-        return cls(place_of(url), allow_private, named=[place_of(each) for each in named])
+        places = [place_of(each) for each in named]
+        return cls(place_of(url), allow_private, named=places, proxy=proxy)
 
     @property
     def root(self) -> Policy:
         """The policy that checks addresses; `domain_allowlist` returns the inner one."""
         return self
+
+    @property
+    def first_place(self) -> Place | None:
+        """The place of the start URL, if an operator gave one."""
+        return next(reversed(self._starts), None)
+
+    def proxy_for(self, place: Place) -> UpstreamProxy | None:
+        """Return the upstream proxy for `place`; None: it is connected to directly."""
+        proxy = self.proxy
+        return None if proxy is None or proxy.is_bypassed(*place) else proxy
+
+    async def route(self, place: Place, url: str) -> Route:
+        """Return how to connect to `place`; raise like `check`."""
+        return self._route(place, await self.addresses(place, url))
+
+    def known_route(self, place: Place) -> Route | None:
+        """As `route`, from the cache, on any thread; None if a lookup is needed."""
+        found = self.known_addresses(place)
+        return None if found is None else self._route(place, found)
+
+    def _route(self, place: Place, found: tuple[IPAddress, ...]) -> Route:
+        proxy = self.proxy_for(place)
+        if proxy is None or not proxy.resolves_names or public_addresses.literal(place.host):
+            return Route(found, proxy)
+        answer = self._fresh(place.host)
+        if answer is not None and len(answer.found) > len(found):
+            return Route(found, proxy)  # the private addresses of a public start were left out
+        return Route((), proxy)
 
     def allow(self, private: Iterable[str]) -> bool:
         """Replace the allowed private `host:port`; return whether one is no longer allowed."""
@@ -300,10 +364,14 @@ class Policy:
         await self.addresses(place_of(url), url)
 
     async def addresses(self, place: Place, url: str) -> tuple[IPAddress, ...]:
-        """Return the addresses of `place`, all of them allowed; raise like `check`."""
+        """Return the addresses of `place`, all of them allowed; raise like `check`.
+
+        There may be none if a proxy resolves the name.
+        """
         answer = self._fresh(place.host)
-        found = answer.found if answer else await self._look_up(place.host)
-        if found and self._is_unchecked(place):
+        beside = self._is_resolved_by_proxy(place)
+        found = answer.found if answer else await self._look_up(place.host, beside=beside)
+        if (found or beside) and self._is_unchecked(place):
             shut = frozenset(a for a in found if public_addresses.refusal(a))
             self._starts[place] = shut if shut == set(found) else frozenset()
         return self._allowed_addresses(place, found, url)
@@ -326,13 +394,21 @@ class Policy:
     def loopback_places(self) -> tuple[str, ...]:
         """Return the allowed places that are spelled as loopback addresses.
 
-        Name resolution cannot redirect such a place, so a browser may connect to it directly.
+        Name resolution cannot redirect such a place, so a browser may connect to it directly;
+        but never beside an upstream proxy.
         """
+        if self.proxy is not None:
+            return ()
         return tuple(sorted(filter(_is_loopback, {*self._allowed, *map(str, self._starts)})))
 
     def _allowed_addresses(
         self, place: Place, found: tuple[IPAddress, ...], url: str
     ) -> tuple[IPAddress, ...]:
+        if self._is_resolved_by_proxy(place):
+            if is_local_name(place.host) and not self._is_named(place):
+                raise AddressBlocked(without_credentials(url), _LOCAL)
+            if not found:
+                return ()
         if not found:
             raise PageError("dns", "name not found")
         if place in self._starts and not self._starts[place] and str(place) not in self._allowed:
@@ -359,6 +435,14 @@ class Policy:
             return reason
         return None
 
+    def _is_resolved_by_proxy(self, place: Place) -> bool:
+        proxy = self.proxy_for(place)
+        return proxy is not None and proxy.resolves_names
+
+    def _is_named(self, place: Place) -> bool:
+        """Return whether the operator named this private place."""
+        return place in self._starts or str(place) in self._allowed
+
     def _is_unchecked(self, place: Place) -> bool:
         return place in self._starts and self._starts[place] is None
 
@@ -369,15 +453,19 @@ class Policy:
         answer = self._kept.get(host)
         return answer if answer is not None and answer.until > self._now() else None
 
-    async def _look_up(self, host: str) -> tuple[IPAddress, ...]:
+    async def _look_up(self, host: str, *, beside: bool = False) -> tuple[IPAddress, ...]:
+        """Resolve `host`; `beside` a proxy that resolves it, too, a slow answer is none."""
         began_s, future = time.monotonic(), self._in_flight.get(host)
         if future is None:
             future = self._in_flight[host] = self._lookup(host)
             future.add_done_callback(lambda done: self._keep(host, done))
         try:
-            async with asyncio.timeout(LOOKUP_S):
+            async with asyncio.timeout(LOOKUP_BESIDE_S if beside else LOOKUP_S):
                 return await asyncio.shield(future)
         except TimeoutError as slow:
+            if beside:
+                self._store(host, ())
+                return ()
             raise PageError("dns", f"the name was not resolved within {LOOKUP_S:.0f} s") from slow
         except OSError as failed:
             # Without a descriptor a resolver may say that there is no such name.
@@ -392,7 +480,9 @@ class Policy:
         failed = done.exception()
         if failed is not None and was_short(time.monotonic() - KEPT_FAILED_S):
             return  # it says nothing about the name
-        found = () if failed else done.result()
+        self._store(host, () if failed else done.result())
+
+    def _store(self, host: str, found: tuple[IPAddress, ...]) -> None:
         while len(self._kept) >= MAX_HOSTS:
             del self._kept[next(iter(self._kept))]
         self._kept[host] = Addresses(found, self._now() + (KEPT_S if found else KEPT_FAILED_S))
@@ -402,7 +492,7 @@ class DomainAllowlist(Policy):
     """The policy `inside`, minus addresses outside the newest task's domains."""
 
     def __init__(self, inside: Policy) -> None:
-        super().__init__(None)
+        super().__init__(None, proxy=inside.proxy)
         self._inside = inside
         self.blocked_requests = inside.blocked_requests
         self._budgets: Mapping[str, Any] = {}
@@ -432,6 +522,14 @@ class DomainAllowlist(Policy):
     def known_addresses(self, place: Place) -> tuple[IPAddress, ...] | None:
         """As `Policy.known_addresses`."""
         return self._inside.known_addresses(place)
+
+    async def route(self, place: Place, url: str) -> Route:
+        """As `Policy.route`; `check` applies the allowlist."""
+        return await self._inside.route(place, url)
+
+    def known_route(self, place: Place) -> Route | None:
+        """As `Policy.known_route`."""
+        return self._inside.known_route(place)
 
     def loopback_places(self) -> tuple[str, ...]:
         """As `Policy.loopback_places`."""

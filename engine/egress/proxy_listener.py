@@ -14,6 +14,8 @@ failed connection ends without a response, which would be mistaken for the page.
 A browser opens few connections to one place. A page can hold all of them, also after it was left
 (`fetch` with `keepalive`), and the requests of other pages then wait inside the browser. A listener
 notices that from outside: while all connections are in use, nothing is sent (`withheld`).
+
+With an upstream proxy (`Policy.proxy`) the listener connects to that instead (`upstream`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.egress.connecting import Connect, dial
-from engine.egress.egress_policy import Place, Policy
+from engine.egress.egress_policy import Place, Policy, Route
 from engine.egress.proxy_request import (
     MAX_HEAD_BYTES,
     AnswerStart,
@@ -33,14 +35,16 @@ from engine.egress.proxy_request import (
     Body,
     Head,
     TooManyInterim,
+    absolute,
     parse,
 )
-from engine.model.errors import AddressBlocked, PageError, PageOutOfFiles
+from engine.egress.upstream import DENIED, UpstreamDialer, authorization
+from engine.model.errors import AddressBlocked, PageError, PageOutOfFiles, ProxyDenied
 from engine.model.listening import stop_accepting
 from engine.model.process_limits import is_shortage
 
 if TYPE_CHECKING:
-    from engine.egress.public_addresses import IPAddress
+    from engine.model.proxies import UpstreamProxy
 
 MOST_CONNECTIONS = 512
 ROUND_S = 15.0
@@ -101,6 +105,7 @@ class ProxyListener:
         self._policies = tuple(policies)
         self._engine_loop = asyncio.get_running_loop()
         self._connect = connect
+        self._dialer = UpstreamDialer(connect)
         self._server: asyncio.Server | None = None
         # Oldest first: bytes at the last check, rounds since, and rounds without a whole head.
         self._clients: dict[Client, tuple[int, int, int]] = {}
@@ -140,6 +145,7 @@ class ProxyListener:
             self._server.close()
         for client in list(self._clients):
             client.transport.abort()
+        self._dialer.abort()
 
     @property
     def server(self) -> str:
@@ -244,26 +250,36 @@ class ProxyListener:
         full = in_use.count(place) >= MOST_TO_PLACE or len(in_use) >= MOST_IN_ALL
         return Stall(place, sent_s, now_s, full)
 
-    async def connect(self, place: Place) -> Upstream:
-        """Connect to a checked address of `place`.
+    async def connect(self, place: Place, *, tunnel: bool) -> Upstream:
+        """Connect to a checked address of `place`, or to its proxy.
+
+        `tunnel`: for anything but requests of plain http.
 
         Raises:
-            PageError: the place is blocked, or its name was not found.
+            PageError: the place is blocked, its name was not found, or its proxy failed.
             OSError: nothing responds there.
         """
         try:
-            found = self._known(place) or await self._ask(place)
-            made = await dial(
-                found, place.port, lambda: Upstream(place), Upstream.leave, self._connect
-            )
+            route = self._known(place) or await self._ask(place)
+            made = await self._dial(place, route, tunnel=tunnel)
         except (PageError, OSError) as failed:
-            self._store_failure(place, failed)
+            self.store_failure(place, failed)
             raise
         self._failures.pop(place, None)
         return made
 
-    def _known(self, place: Place) -> tuple[IPAddress, ...] | None:
-        """Return the checked addresses if no policy needs a lookup.
+    async def _dial(self, place: Place, route: Route, *, tunnel: bool) -> Upstream:
+        if route.proxy is None:
+            return await dial(
+                route.found, place.port, lambda: Upstream(place), Upstream.leave, self._connect
+            )
+        asks_proxy = None if tunnel or route.proxy.is_socks else route.proxy
+        return await self._dialer.connect(
+            place, route, lambda: Upstream(place, asks_proxy), tunnel=tunnel
+        )
+
+    def _known(self, place: Place) -> Route | None:
+        """Return the checked route if no policy needs a lookup.
 
         Raises:
             AddressBlocked: every policy has cached addresses and allows none, or there is no
@@ -273,12 +289,12 @@ class ProxyListener:
         unknown = False
         for policy in self._policies:
             try:
-                found = policy.known_addresses(place)
+                route = policy.known_route(place)
             except AddressBlocked as reason:
                 refused = refused or reason
                 continue
-            if found:
-                return found
+            if route is not None:
+                return route
             unknown = True
         if unknown:
             return None
@@ -286,19 +302,19 @@ class ProxyListener:
         self._report(place, refused)
         raise refused
 
-    async def _ask(self, place: Place) -> tuple[IPAddress, ...]:
+    async def _ask(self, place: Place) -> Route:
         if self._engine_loop.is_closed():
             raise ConnectionAbortedError("the engine has ended")
         asked = asyncio.run_coroutine_threadsafe(self._check(place), self._engine_loop)
         async with asyncio.timeout(ANSWER_S):
             return await asyncio.wrap_future(asked)
 
-    async def _check(self, place: Place) -> tuple[IPAddress, ...]:
-        """Return, on the engine's loop, the addresses from the first policy that allows them."""
+    async def _check(self, place: Place) -> Route:
+        """Return, on the engine's loop, the route of the first policy that allows the place."""
         refused: PageError | None = None
         for policy in self._policies:
             try:
-                return await policy.addresses(place, f"//{place}")
+                return await policy.route(place, f"//{place}")
             except PageError as reason:
                 refused = refused or reason
         refused = refused or AddressBlocked(f"//{place}", _NOBODYS)
@@ -309,7 +325,8 @@ class ProxyListener:
         if self._policies and isinstance(refused, AddressBlocked):
             self._policies[0].blocked_requests.note(str(place), refused.reason)
 
-    def _store_failure(self, place: Place, failed: PageError | OSError) -> None:
+    def store_failure(self, place: Place, failed: PageError | OSError) -> None:
+        """Keep why a connection to `place` failed, for the page that needed it."""
         while len(self._failures) >= MAX_PLACES:
             del self._failures[next(iter(self._failures))]
         self._failures[place] = failed if isinstance(failed, PageError) else _as_page(failed)
@@ -336,12 +353,19 @@ def _as_page(failed: OSError) -> PageError:
 
 
 class Upstream(asyncio.Protocol):
-    """The server's side of a connection; paused until the client side attaches."""
+    """The server's side of a connection; paused until the client side attaches.
+
+    `proxy` gets requests of plain http in absolute form.
+    """
 
     transport: asyncio.Transport
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, proxy: UpstreamProxy | None = None) -> None:
         self.place = place
+        self.early = b""  # arrived before the connection was handed over
+        self.is_over = False  # nothing follows the early bytes
+        self._proxy = proxy
+        self._held = bytearray()  # an answer of the proxy until its status is known
         self._client: Client | None = None
         self._start: AnswerStart | None = None  # while the final head has not begun
 
@@ -353,11 +377,20 @@ class Upstream(asyncio.Protocol):
     def serve(self, client: Client) -> None:
         """Relay to `client` from now on."""
         self._client = client
-        self.transport.resume_reading()
+        early, self.early = self.early, b""
+        if early:
+            self.data_received(early)
+        if self.is_over:
+            self._client = None
+            client.server_lost()
+        elif not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def ask(self, head: bytes) -> None:
         """Send the head of a request, and expect its answer."""
         self._start = AnswerStart()
+        if self._proxy is not None:
+            head = absolute(head, self.place, authorization(self._proxy))
         self.transport.write(head)
 
     def leave(self) -> None:
@@ -371,17 +404,38 @@ class Upstream(asyncio.Protocol):
         if self._client is None:
             return
         if self._start is not None:
-            try:
-                self._start = None if self._start.is_final(data) else self._start
-            except TooManyInterim:
-                self._client.transport.abort()
-                self.leave()
+            data = self._until_final(self._client, self._start, data)
+            if not data:
                 return
         self._client.moved += len(data)
         self._client.waits = False
         self._client.transport.write(data)
 
+    def _until_final(self, client: Client, start: AnswerStart, data: bytes) -> bytes:
+        """Look at the beginning of an answer; return what is relayed of it now."""
+        try:
+            if start.is_final(data):
+                self._start = None
+        except TooManyInterim:
+            client.transport.abort()
+            self.leave()
+            return b""
+        if self._proxy is None:
+            return data
+        self._held += data
+        if self._start is not None:
+            return b""
+        if start.status == DENIED:  # a browser would show it as the page
+            client.refuse(ProxyDenied())
+            self.leave()
+            return b""
+        held = bytes(self._held)
+        self._held.clear()
+        return held
+
     def eof_received(self) -> bool:
+        if not self.transport.can_write_eof():  # TLS has no half-close
+            return False
         return self._client is not None and self._client.server_ended()
 
     def pause_writing(self) -> None:
@@ -446,7 +500,7 @@ class Client(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Half-close a tunnel; close plain http."""
-        if self._tunnel is None:
+        if self._tunnel is None or not self._tunnel.can_write_eof():  # TLS has no half-close
             return False
         self._tunnel.write_eof()
         return True
@@ -480,6 +534,12 @@ class Client(asyncio.Protocol):
             return False
         self.transport.write_eof()
         return True
+
+    def refuse(self, failed: PageError) -> None:
+        """Close without an answer, for this reason."""
+        if self.place is not None:
+            self._listener.store_failure(self.place, failed)
+        self.transport.abort()
 
     def server_lost(self) -> None:
         """Close after the server's remaining data is delivered."""
@@ -531,7 +591,7 @@ class Client(asyncio.Protocol):
 
     async def _dial(self, head: Head) -> None:
         try:
-            upstream = await self._listener.connect(head.place)
+            upstream = await self._listener.connect(head.place, tunnel=head.tunnel)
         except (PageError, OSError):
             if head.tunnel:
                 self.transport.write(_UNMADE)
@@ -540,7 +600,8 @@ class Client(asyncio.Protocol):
         finally:
             self._dialing = None
         self._upstream = upstream
-        if upstream.transport.is_closing():  # the connection closed before it was attached
+        # The connection may have closed before it was attached.
+        if upstream.transport.is_closing() and not upstream.early:
             self._leave_upstream()
             self.transport.close()
             return

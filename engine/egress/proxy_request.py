@@ -64,6 +64,17 @@ def parse(raw: bytes) -> Head:
     return Head(_place(authority, 80), False, forward, _body_bytes(fields))
 
 
+def absolute(forward: bytes, place: Place, field: bytes = b"") -> bytes:
+    """Convert a head for a server to one for an upstream proxy, with the further `field`.
+
+    The address in it is the canonical one that was checked.
+    """
+    first, rest = forward.split(b"\r\n", 1)
+    method, path, version = first.split(b" ")
+    target = b"http://" + str(place).encode("ascii") + path
+    return b" ".join((method, target, version)) + b"\r\n" + field + rest
+
+
 def _split(rest: bytes) -> tuple[bytes, bytes]:
     end = next((at for at, byte in enumerate(rest) if byte in b"/?#"), len(rest))
     path = rest[end:].partition(b"#")[0]
@@ -167,6 +178,9 @@ _LINE = re.compile(_BEGIN.pattern + rb"[^\r\n]*[\r\n]", re.DOTALL | re.IGNORECAS
 _INTERIM = re.compile(
     _BEGIN.pattern + rb"[^ \r\n]* +0*1[0-9]{2}(?![0-9])", re.DOTALL | re.IGNORECASE
 )
+_STATUS = re.compile(
+    _BEGIN.pattern + rb"[^ \r\n]* +0*([0-9]{3})(?![0-9])", re.DOTALL | re.IGNORECASE
+)
 _SWITCHED = b"101"  # the rest belongs to another protocol
 _END = re.compile(rb"\n\r?\n")
 
@@ -184,6 +198,7 @@ class AnswerStart:
     """
 
     def __init__(self) -> None:
+        self.status = 0  # of the final head, once its first line is complete
         self._heads = 0
         self._bytes = 0  # of whole interim heads
         self._rest = bytearray()  # of an incomplete interim head, or of a first line
@@ -216,6 +231,8 @@ class AnswerStart:
 
     def _shows_final(self) -> bool:
         """Return whether a first line that is not interim can no longer become it."""
+        found = _STATUS.match(self._rest)
+        self.status = int(found[1]) if found is not None else 0
         if _BEGIN.match(self._rest) is None:
             return len(self._rest) >= _JUNK_BYTES + len(b"HTTP")
         return len(self._rest) > _MAX_LINE_BYTES or _LINE.match(self._rest) is not None

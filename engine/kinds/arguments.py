@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from engine.model import addresses
 from engine.model.addresses import Credentials, address_of, credentials_of, is_blank_in_front
 from engine.model.errors import InvalidArguments, Problem
+from engine.model.proxies import NONE, ProxyChoice, bypass_text, proxy_text
 
 if TYPE_CHECKING:
     from engine.secrets.given_secrets import Hidden
@@ -268,6 +269,14 @@ class SecretText:
         return given
 
 
+PASSWORDS: Final = ("password", "proxy_password")  # `env:NAME` alone names where one is
+REFERENCED: Final = ("username", "password", "proxy_username", "proxy_password")
+
+
+def _bypasses(given: object) -> tuple[str, ...]:
+    return tuple(map(bypass_text, entries(given)))
+
+
 PASSWORD_HINT: Final = 'Not kept. Or where it is: {"secret": "env:NAME"}'
 CREDENTIALS: Final[Table] = {
     "username": Argument(
@@ -281,6 +290,71 @@ CREDENTIALS: Final[Table] = {
         help="env:NAME, the variable that holds the password; never the password itself.",
     ),
 }
+
+
+PROXY: Final[Table] = {
+    "proxy": Argument(
+        optional(proxy_text),
+        FormField(
+            "Proxy",
+            editor="line",
+            shade="socks5://host:1080",
+            hint="http, https, socks5 or socks5h; env for that of the environment, none for no"
+            " proxy. Empty: as in the settings.",
+        ),
+        help="Proxy of all connections: http://, https://, socks5:// or socks5h://HOST:PORT, env"
+        " (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), or none (default: OC_PROXY).",
+    ),
+    "proxy_username": Argument(
+        optional(text),
+        FormField("User of the proxy", editor="line"),
+        help="User name for the proxy.",
+    ),
+    "proxy_password": Argument(
+        Maybe(SecretText()),
+        FormField("Password of the proxy", editor="line", hint=PASSWORD_HINT),
+        help="env:NAME, the variable that holds the proxy's password; never the password itself.",
+    ),
+    "proxy_bypass": Argument(
+        _bypasses,
+        FormField(
+            "Hosts without the proxy",
+            editor="lines",
+            hint="One per line: a host, .example.com, a host with a port, or a network.",
+        ),
+        help="Connect to this host directly: HOST, .DOMAIN, HOST:PORT or a network.",
+        option="repeated",
+    ),
+}
+
+
+def proxy_problems(fields: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems of a proxy's user, password and exceptions."""
+    given = [name for name in PROXY if fields.get(name)]
+    if "proxy" not in given:
+        return [Problem(name, "not_together", "needs proxy") for name in given]
+    if fields["proxy"] == NONE and len(given) > 1:
+        return [Problem(name, "not_together", "does not go with proxy none") for name in given[1:]]
+    if "proxy_password" in given and "proxy_username" not in given:
+        return [Problem("proxy_password", "not_together", "needs proxy_username")]
+    return []
+
+
+def proxy_from(fields: dict[str, Any]) -> ProxyChoice | None:
+    """Remove the proxy from `fields` and return it; None: as in the settings."""
+    proxy, username, password, bypass = (fields.pop(name, None) for name in PROXY)
+    if not proxy:
+        return None
+    return ProxyChoice(proxy, username or "", password or "", tuple(bypass or ()))
+
+
+def proxy_secrets(proxy: ProxyChoice | None) -> tuple[Hidden, ...]:
+    """Return the secrets of a proxy, which its own error pages may repeat."""
+    from engine.secrets.given_secrets import of_credentials
+
+    if proxy is None or not proxy.password:
+        return ()
+    return tuple(of_credentials(Credentials("", proxy.username, proxy.password)))
 
 
 def credential_problems(fields: Mapping[str, Any], typed: str | None) -> list[Problem]:

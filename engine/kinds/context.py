@@ -13,10 +13,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+import msgspec
+
+from engine.budgets import DOMAINS
 from engine.egress.egress_policy import Policy, Refusal
+from engine.egress.upstream import check_proxy
 from engine.ledger.machine import wall_ms
 from engine.model.config import Settings
-from engine.model.errors import UnitTimeout
+from engine.model.errors import ProxyNotAllowed, UnitTimeout
+from engine.model.proxies import ENV, ProxyChoice, UpstreamProxy
 from engine.model.records import Units
 from engine.secrets.given_secrets import Hidden
 
@@ -207,33 +212,73 @@ def missing_secret(environ: Mapping[str, str], name: str) -> str:
     return f"the environment holds no {name}"
 
 
-def reach(settings: Settings, *urls: str) -> Policy:
+def reach(settings: Settings, *urls: str, proxy: ProxyChoice | None = None) -> Policy:
     """Return the policy for these addresses; the first one is the start address.
 
     Their own private host and port are allowed, unless the request came over MCP or HTTP: then
-    only the operator's allowlist applies.
+    only the operator's allowlist applies. `proxy` is the one that the request asks for.
 
     Raises:
         AddressBlocked: one of them is not an http or https address.
+        ProxyUnusable, ProxyNotAllowed: see `upstream_proxy`.
     """
+    upstream = upstream_proxy(settings, proxy)
     if settings.route in FROM_OUTSIDE:
-        return Policy(None, settings.allow_private)
+        return Policy(None, settings.allow_private, proxy=upstream)
     if not urls:
-        return Policy(None)
+        return Policy(None, proxy=upstream)
     first, *others = urls
-    return Policy.for_start(first, named=others)
+    return Policy.for_start(first, named=others, proxy=upstream)
+
+
+def upstream_proxy(settings: Settings, asked: ProxyChoice | None) -> UpstreamProxy | None:
+    """Return the proxy of a task: the requested one, else the one of the settings.
+
+    Over MCP and HTTP a request may choose a proxy only where the settings have none, and its
+    address is checked as those of pages are.
+
+    Raises:
+        ProxyUnusable: the proxy is not usable as it is written.
+        ProxyNotAllowed: a request from outside asks for another proxy than the settings.
+    """
+    if asked is None:
+        return settings.proxy.upstream()
+    if settings.route not in FROM_OUTSIDE:
+        return asked.upstream(settings.environ)
+    if settings.proxy or asked.proxy == ENV:
+        raise ProxyNotAllowed
+    upstream = asked.upstream({})
+    return upstream and msgspec.structs.replace(upstream, allowed=settings.allow_private)
 
 
 PHASE = "egress"
+
+
+PROXY_PHASE = "proxy"  # phase of the `log` event that names the task's proxy
+
+
+async def _tell_proxy(context: Context, policy: Policy) -> None:
+    """Check the policy's proxy, and write a `log` event about it."""
+    if policy.proxy is None:
+        return
+    await check_proxy(policy, with_start=DOMAINS not in context.budgets)
+    note = f"Connections go through the proxy {policy.proxy}; names are resolved here"
+    if policy.proxy.resolves_names:
+        note = f"Connections go through the proxy {policy.proxy}, which resolves names"
+    await context.log(PROXY_PHASE, note, proxy=str(policy.proxy))
 
 
 @asynccontextmanager
 async def telling(context: Context, policy: Policy) -> AsyncIterator[None]:
     """Write one `log` event of the task for each request that `policy` refuses.
 
+    Before that, its proxy is checked and written down, so that a wrong one ends the task at once.
+
     Raises:
+        ProxyUnreachable, ProxyRefusedUser: the proxy does not work.
         EngineError: an event could not be written, and the block itself succeeded.
     """
+    await _tell_proxy(context, policy)
     loop = asyncio.get_running_loop()
     heard: asyncio.Queue[Refusal | None] = asyncio.Queue()
 

@@ -15,6 +15,7 @@ from engine.kinds.arguments import (
     COUNTED_KEYS_HINT,
     CREDENTIALS,
     PAGE_TIMEOUT,
+    PROXY,
     WAIT_FOR,
     Argument,
     FormField,
@@ -26,6 +27,9 @@ from engine.kinds.arguments import (
     missing,
     one_of,
     optional,
+    proxy_from,
+    proxy_problems,
+    proxy_secrets,
     read_all,
     redact_content,
     text,
@@ -40,6 +44,7 @@ from engine.model import redact
 from engine.model.addresses import Credentials, address_of
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem, TaskFailed
+from engine.model.proxies import ProxyChoice
 from engine.model.records import ARTIFACTS_NAME, Units
 from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Hidden
@@ -73,6 +78,7 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
     redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
     profile: str | None = None
+    proxy: ProxyChoice | None = None
 
 
 def _include(given: object) -> tuple[str, ...]:
@@ -128,6 +134,7 @@ ARGUMENTS: Table = {
         flag, FormField("Full-page screenshot"), help="Take a screenshot of the full page."
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
+    **PROXY,
 }
 
 
@@ -146,14 +153,21 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
     if fields.get("profile") and not has_url:
         problems.append(Problem("profile", "not_together", "needs url"))
     problems.extend(credential_problems(fields, fields.get("url")))
+    problems.extend(proxy_problems(fields))
+    if fields.get("proxy") and has_tab:
+        problems.append(Problem("proxy", "not_together", "does not go with tab"))
     if problems:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url", None)
     address = address_of(typed) if typed else None
     credentials, secrets = credentials_from(fields, typed or "")
+    proxy = proxy_from(fields)
     if address is None:
         return EvidenceArgs(**fields)
-    return EvidenceArgs(url=address.url, credentials=credentials, secrets=secrets, **fields)
+    secrets = (*secrets, *proxy_secrets(proxy))
+    return EvidenceArgs(
+        url=address.url, credentials=credentials, secrets=secrets, proxy=proxy, **fields
+    )
 
 
 FILES: Final[Mapping[Part, str]] = {
@@ -361,7 +375,7 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
         async with _held(args.tab or "", tools).locked(OPEN_S) as tab:
             yield tab
         return
-    policy = reach(tools.settings, args.url)
+    policy = reach(tools.settings, args.url, proxy=args.proxy)
     async with (
         using_profile(args.profile, context, tools) as sign_in,
         tools.browser.instance(

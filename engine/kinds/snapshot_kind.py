@@ -19,6 +19,7 @@ from engine.egress.egress_policy import Policy
 from engine.kinds.arguments import (
     KEYS_HINT,
     PAGE_TIMEOUT,
+    PROXY,
     Argument,
     FormField,
     Table,
@@ -27,6 +28,9 @@ from engine.kinds.arguments import (
     long_text,
     missing,
     optional,
+    proxy_from,
+    proxy_problems,
+    proxy_secrets,
     read_all,
     redact_content,
     text,
@@ -40,6 +44,7 @@ from engine.model import redact
 from engine.model.addresses import address_of
 from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, Problem
+from engine.model.proxies import ProxyChoice
 from engine.model.records import Units
 from engine.model.tally import StoppedBy
 from engine.secrets.given_secrets import Hidden, of_address
@@ -85,6 +90,7 @@ class SnapshotArgs(msgspec.Struct, frozen=True):
     timeout_ms: int = 30_000
     redact_content: bool = True
     profile: str | None = None
+    proxy: ProxyChoice | None = None
 
     @property
     def wants_state(self) -> bool:
@@ -178,6 +184,7 @@ ARGUMENTS: Table = {
     "includeCookies": Argument(flag, field="include_cookies"),
     "includeStorage": Argument(flag, field="include_storage"),
     "redact_content": redact_content(KEYS_HINT),
+    **PROXY,
 }
 
 
@@ -198,9 +205,13 @@ def parse_snapshot(given: Mapping[str, Any]) -> SnapshotArgs:
         asked = [name for name in ("include_cookies", "include_storage") if fields.get(name)]
         needs = "needs living tabs: leave tabs out, or visit them"
         problems.extend(Problem(name, "not_together", needs) for name in asked)
+    problems.extend(proxy_problems(fields))
+    if fields.get("proxy") and not fields.get("visit"):
+        problems.append(Problem("proxy", "not_together", "needs visit"))
     if problems:
         raise InvalidArguments(tuple(problems))
-    return SnapshotArgs(**fields)
+    proxy = proxy_from(fields)
+    return SnapshotArgs(proxy=proxy, **fields)
 
 
 LOOK_S: Final = 30.0
@@ -433,7 +444,7 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
         if not args.visit:
             yield _living(tools)
             return
-        policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()))
+        policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()), proxy=args.proxy)
         async with using_profile(args.profile, context, tools) as sign_in:
             secrets = (*_secrets(args), *secrets_of(sign_in))
             options = InstanceOptions(
@@ -467,7 +478,8 @@ def _partial(
 
 
 def _secrets(args: SnapshotArgs) -> list[Hidden]:
-    return [one for tab in args.tabs or () for one in tab.secrets]
+    given = [one for tab in args.tabs or () for one in tab.secrets]
+    return [*given, *proxy_secrets(args.proxy)]
 
 
 SNAPSHOT = KindSpec(

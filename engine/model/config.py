@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.model.errors import LedgerUnusable
+from engine.model.proxies import DefaultProxy
 
 VERSION = "0.1.0"
 
@@ -32,6 +33,7 @@ class Settings:
     list).
     `detached` runs each task in a worker process, which outlives this one.
     `allow_files` is the folder whose files command tasks may upload; without it none may.
+    `proxy` is the upstream proxy of tasks that ask for none.
     `environ` is the environment from which tasks resolve secrets; it is never written. Of it,
     requests over MCP and HTTP get only the names in `allow_secrets` (the operator's list): a page
     that persuades an agent must not read every variable.
@@ -50,6 +52,7 @@ class Settings:
     allow_files: Path | None = None
     allow_secrets: tuple[str, ...] = ()
     detached: bool = False
+    proxy: DefaultProxy = field(default_factory=DefaultProxy)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -89,6 +92,7 @@ class Settings:
             browser_path=environ.get("OC_BROWSER") or None,
             away_s=_seconds(environ.get("OC_LEDGER_AWAY_S"), settings.away_s),
             agent_id=environ.get("COMET_AGENT_ID") or None,
+            proxy=DefaultProxy.of_environment(environ),
             environ=environ,
         )
 

@@ -507,6 +507,85 @@ class AddressBlocked(PageError):
         super().__init__("blocked", f"blocked: {reason}")
 
 
+class ProxyFailed(PageError):
+    """The task's proxy failed for one page; `kind` is `proxy`, or `proxy_refused` for good.
+
+    `reply` is the number by which a SOCKS proxy refused, if it did.
+    """
+
+    code = "proxy_failed"
+    title = "The proxy failed"
+
+    def __init__(self, message: str, *, final: bool = False, reply: int = 0) -> None:
+        self.reply = reply
+        super().__init__("proxy_refused" if final else "proxy", message)
+
+
+class ProxyCut(ProxyFailed):
+    """No connection to the proxy could be made, or it does not speak the protocol."""
+
+    code = "proxy_cut"
+    title = "The proxy cannot be reached"
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the proxy cannot be reached: {reason}")
+
+
+class ProxyDenied(ProxyFailed):
+    """The proxy refused the user or the password, or demands them."""
+
+    code = "proxy_denied"
+    title = "The proxy refused the user or the password"
+
+    def __init__(self) -> None:
+        super().__init__("the proxy refused the user or the password", final=True)
+
+
+class ProxyUnusable(EngineError):
+    """The proxy of a task or of the settings is not usable as it is written."""
+
+    code = "proxy_unusable"
+    title = "The proxy cannot be used"
+    sentence = (
+        "The proxy cannot be used ({reason}). Correct it (--proxy, or OC_PROXY), or connect "
+        "directly with --proxy none."
+    )
+
+
+class ProxyNotAllowed(EngineError):
+    """A request over MCP or HTTP asks for another proxy than the operator's."""
+
+    code = "proxy_not_allowed"
+    title = "The proxy is the operator's choice"
+    sentence = (
+        "This task may not choose its proxy: the operator does, with --proxy, OC_PROXY or the "
+        "settings of the window."
+    )
+
+
+class ProxyUnreachable(EngineError):
+    """The proxy of a task could not be reached when the task began."""
+
+    code = "proxy_unreachable"
+    title = "The proxy cannot be reached"
+    sentence = (
+        "The proxy {proxy} cannot be reached: {reason}. Check its scheme, host and port, or "
+        "connect directly with --proxy none."
+    )
+
+
+class ProxyRefusedUser(EngineError):
+    """The proxy of a task refused the user or the password when the task began."""
+
+    code = "proxy_refused_user"
+    title = "The proxy refused the user or the password"
+    sentence = (
+        "The proxy {proxy} refused the user or the password. Give both with "
+        "--proxy-username NAME and --proxy-password env:NAME."
+    )
+
+
 class NothingTaken(EngineError):
     """Every page of a crawl failed, so the crawl must not end as COMPLETED."""
 

@@ -246,7 +246,9 @@ ROBOTS: Final = "robots.txt"  # label of a unit that waits for robots.txt instea
 
 # Network failures that may not recur on the next attempt; a sleep of the machine causes the same
 # failures.
-PASSING: Final = frozenset({"timeout", "connection", "network", "dns", "protocol", "open_files"})
+PASSING: Final = frozenset(
+    {"timeout", "connection", "network", "dns", "protocol", "open_files", "proxy"}
+)
 _ASKS_FOR_LATER: Final = frozenset({408, 429})  # in addition to every 5xx
 _SEEN_TO_DO_IT: Final = frozenset({"flood", "memory"})
 _PAUSE_S: Final = 0.25  # before the first retry, doubled for each later one

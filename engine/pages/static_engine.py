@@ -14,11 +14,12 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
-from engine.egress.egress_policy import Policy, without_credentials
+from engine.egress.egress_policy import Policy, place_of, without_credentials
+from engine.egress.proxy import Proxy
 from engine.model import addresses
 from engine.model.addresses import Address, Credentials, address_of, in_charset, link_address
 from engine.model.errors import AddressBlocked, EngineError, PageError, PageOutOfFiles
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
     from yarl import URL as YarlURL
 
+    from engine.egress.proxy_listener import ProxyListener
     from engine.profiles.profile import State
     from engine.profiles.sign_in import SignIn
 
@@ -167,13 +169,23 @@ async def open_static(
     """
     # Takes 0.5 s, too long for the loop.
     await asyncio.to_thread(importlib.import_module, "aiohttp")
-    fetcher = StaticFetcher(
-        policy, credentials, judge=judge, agent=agent, sign_in=sign_in, monotonic=monotonic
-    )
-    try:
+    async with AsyncExitStack() as stack:
+        listener = None
+        if policy.proxy is not None:  # the browser's way out is the only one that knows proxies
+            proxy = Proxy()
+            stack.push_async_callback(proxy.close)
+            listener = await proxy.open_listener((policy.root,))
+        fetcher = StaticFetcher(
+            policy,
+            credentials,
+            judge=judge,
+            agent=agent,
+            sign_in=sign_in,
+            monotonic=monotonic,
+            listener=listener,
+        )
+        stack.push_async_callback(fetcher.close)
         yield fetcher
-    finally:
-        await fetcher.close()
 
 
 class Judged(NamedTuple):
@@ -205,7 +217,10 @@ class _Body(NamedTuple):
 
 
 class StaticFetcher:
-    """See `fetch.Fetcher`. The client starts with the first page."""
+    """See `fetch.Fetcher`. The client starts with the first page.
+
+    With an upstream proxy all connections go through `listener`.
+    """
 
     def __init__(
         self,
@@ -216,10 +231,12 @@ class StaticFetcher:
         agent: str = USER_AGENT,
         sign_in: SignIn | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        listener: ProxyListener | None = None,
     ) -> None:
         self._policy = policy
         self._sign_in = sign_in
         self._began: State = {}  # of the sign-in, when the session was opened
+        self._listener = listener
         self._credentials = credentials
         self._judge = judge
         self._agent = agent
@@ -360,10 +377,19 @@ class StaticFetcher:
         session = self._session or self._open()
         try:
             return await session.get(
-                _target(address), allow_redirects=False, headers=self._auth(address)
+                _target(address),
+                allow_redirects=False,
+                headers=self._auth(address),
+                proxy=None if self._listener is None else self._listener.server,
             )
         except (aiohttp.ClientError, ValueError, OSError) as failed:
-            raise _page_error(failed) from failed
+            raise self._failure(address) or _page_error(failed) from failed
+
+    def _failure(self, address: Address) -> PageError | None:
+        """Return why the listener made no connection, if there is one."""
+        if self._listener is None:
+            return None
+        return self._listener.last_failure(place_of(address.url))
 
     def _auth(self, address: Address) -> dict[str, str] | None:
         given = self._credentials

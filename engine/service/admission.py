@@ -13,7 +13,7 @@ from engine import budgets
 from engine.budgets.envelopes import PHASES, EnvelopeRequest, envelope_request
 from engine.contracts import run_store
 from engine.contracts.crawl_contract import contract_problems
-from engine.kinds.arguments import CREDENTIALS
+from engine.kinds.arguments import REFERENCED
 from engine.kinds.commands.command_table import is_reference, reference_name
 from engine.kinds.context import missing_secret
 from engine.kinds.profile_use import profile_problems
@@ -27,7 +27,7 @@ from engine.model.records import ENVELOPE, EngineFields
 
 MAX_REQUEST_BYTES = 1024 * 1024  # limit of all parsed input, including task files
 ADDRESSES = ("url", "urls", "sitemap_url", "tabs")
-BY_REFERENCE = (*ADDRESSES, *CREDENTIALS)
+BY_REFERENCE = (*ADDRESSES, *REFERENCED)
 UNKNOWN_ADDRESS = "https://address.invalid/"
 MAX_NAME = 200  # characters of a task's own name
 MAX_CLIENT = 80  # characters of a client's name; the rest is cut
@@ -96,7 +96,7 @@ def admit(
             problems.extend(profile_problems(args, tools))
         if kind != COMMANDS_TRAITS.name:  # command tasks resolve their own references, in any text
             environ = tools.settings.environ if tools is not None else None
-            named = {name: args[name] for name in CREDENTIALS if is_reference(args.get(name))}
+            named = {name: args[name] for name in REFERENCED if is_reference(args.get(name))}
             args = resolved(args, environ, problems)
         try:
             here = spec.parse_here if tools is not None else None

@@ -25,8 +25,13 @@ def private_place(typed: str) -> str | None:
         return None
 
 
+def is_variable(typed: str) -> bool:
+    """Return whether `typed` can be the name of an environment variable."""
+    return NAME.fullmatch(typed) is not None
+
+
 def is_allowed_secret(typed: str) -> bool:
     """Return whether `typed` names an environment variable, or a profile as `profile:NAME`."""
     if typed.startswith(ALLOWED):
         return PROFILE_NAME.fullmatch(typed.removeprefix(ALLOWED)) is not None
-    return NAME.fullmatch(typed) is not None
+    return is_variable(typed)

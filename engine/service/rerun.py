@@ -377,6 +377,7 @@ _PAGE_OPTIONS: Final = frozenset(
     | {"screenshot", "settle_ms", "wait_for", "timeout_ms", "retries", "fragments", "keep_links"}
     | {"redact_content", "max_elements", "max_text_kb"}
     | {"scroll", "load_more", "max_loads", "fields", "profile"}
+    | {"proxy", "proxy_username", "proxy_password", "proxy_bypass"}
 )
 
 

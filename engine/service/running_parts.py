@@ -47,7 +47,9 @@ class RunningParts:
         self._context, self._tasks = context, tasks
         self._clock = clock or Clock()
         self.browser = BrowserSession(settings.browser_path)
-        self.agents = Agents(self.browser, allow_private=settings.allow_private)
+        self.agents = Agents(
+            self.browser, allow_private=settings.allow_private, proxy=settings.proxy
+        )
         self.tools = Tools(settings, self.browser, self.agents.sessions.living)
         self.reading = TaskFileReader(root, router)
         self.exports = Exports(root, router)

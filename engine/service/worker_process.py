@@ -50,6 +50,7 @@ def detach(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
         "files": str(settings.allow_files) if settings.allow_files else None,
         "private": [*settings.allow_private],
         "secrets": [*settings.allow_secrets],
+        "proxy": settings.proxy.words,
     }
     worker = subprocess.Popen(
         worker_command(),

@@ -545,6 +545,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "doctor.watches.advice": (
         "Raise fs.inotify.max_user_watches and max_user_instances; until then: polling."
     ),
+    "doctor.proxy.here": "tasks go through {proxy}, which answers; names are resolved here",
+    "doctor.proxy.there": "tasks go through {proxy}, which answers and resolves names",
     "doctor.proxies": "{proxies} (users and passwords are not shown)",
     "subject.browser": "browser",
     "subject.ledger": "ledger",
@@ -555,6 +557,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "subject.open files": "open files",
     "subject.watches": "watches",
     "subject.variables": "variables",
+    "subject.proxy": "proxy",
     "subject.proxies": "proxies",
     "subject.program": "program",
     "subject.libraries": "libraries",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from engine.kinds.arguments import PASSWORDS
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model.errors import EngineError, InvalidArguments, Problem
 from engine.model.records import ARTIFACTS_NAME, ENVELOPE, TaskRecord, TaskView
@@ -67,6 +68,15 @@ _OWN_PATHS: Final = frozenset({"kind", "args", *(param.name for param in TERMS)}
 SECRET_NAME: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
+def with_references(args: dict[str, Any]) -> dict[str, Any]:
+    """Convert passwords `env:NAME` to references, as `octask start --password env:NAME`."""
+    found = dict(args)
+    for name in PASSWORDS:
+        if isinstance(secret := args.get(name), str) and SECRET_NAME.fullmatch(secret):
+            found[name] = {"secret": secret}
+    return found
+
+
 async def _start(engine: Engine, given: Given) -> TaskRecord:
     kind = given["kind"] or (ENVELOPE if given["objective"] else None)
     if kind is None:
@@ -74,8 +84,7 @@ async def _start(engine: Engine, given: Given) -> TaskRecord:
         raise InvalidArguments((wrong,))
     args = {} if given["args"] is None else object_of("args", given["args"])
     terms = _terms(given)
-    if isinstance(secret := args.get("password"), str) and SECRET_NAME.fullmatch(secret):
-        args["password"] = {"secret": secret}  # as `octask start --password env:NAME`
+    args = with_references(args)
     if kind == schemas.SNAPSHOT and terms.objective is not None:
         args.setdefault("objective", terms.objective)
     try:

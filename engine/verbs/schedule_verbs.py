@@ -22,7 +22,7 @@ from engine.service.schedules import MISSED, ScheduleView, Started
 from engine.verbs import schemas
 from engine.verbs.json_answers import view_data
 from engine.verbs.model import BY_CALLER, CALLER, Caller, Param, Verb, object_of
-from engine.verbs.program_verbs import SECRET_NAME
+from engine.verbs.program_verbs import with_references
 
 if TYPE_CHECKING:
     from engine.service.engine import Engine
@@ -123,11 +123,8 @@ def _placed(problem: Problem) -> Problem:
 
 
 def _with_reference(asked: Asked) -> Asked:
-    """Convert a password `env:NAME` to a reference, as a start does."""
-    secret = asked.args.get("password")
-    if not isinstance(secret, str) or not SECRET_NAME.fullmatch(secret):
-        return asked
-    return replace(asked, args={**asked.args, "password": {"secret": secret}})
+    """Convert passwords `env:NAME` to references, as a start does."""
+    return replace(asked, args=with_references(asked.args))
 
 
 async def _change(engine: Engine, given: Given) -> Data:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QDialog
 
 from engine.model.config import Settings
+from engine.model.proxies import DefaultProxy, is_bypass
 from gui.commands.bulk_work import Reports
 from gui.context.preferences import Preferences
 from gui.context.window_context import WindowContext
@@ -22,11 +23,20 @@ def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
     slots = preferences.get("engine.slots", int)
     path = settings.browser_path or preferences.get("browser.path", str) or None
     files = preferences.get("commands.allow_files", str)
+    bypass = (text for text in preferences.get("proxy.bypass", list) if isinstance(text, str))
+    proxy = DefaultProxy(
+        proxy=preferences.get("proxy.address", str),
+        username=preferences.get("proxy.username", str),
+        password=preferences.get("proxy.password", str),
+        bypass=tuple(filter(is_bypass, bypass)),
+        environ=settings.environ,
+    )
     return replace(
         settings,
         away_s=float(preferences.get("engine.away_s", int)),
         slots=slots if slots > 0 else settings.slots,
         browser_path=path,
+        proxy=settings.proxy if settings.proxy.proxy else proxy,
         allow_files=settings.allow_files or (Path(files) if files else None),
     )
 

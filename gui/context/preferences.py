@@ -114,6 +114,10 @@ DEFAULTS: dict[str, object] = {
     "engine.slots": 0,  # concurrent tasks; 0: by the number of cores
     "engine.away_s": 60,  # seconds that a run waits for a missing folder
     "browser.path": "",  # the browser program; empty: search
+    "proxy.address": "",  # the upstream proxy of all tasks; empty: none
+    "proxy.username": "",
+    "proxy.password": "",  # env:NAME, the variable that holds it
+    "proxy.bypass": [],  # hosts that are connected to directly
     "commands.allow_files": "",  # the folder whose files command tasks may upload; empty: none
     "programs.serve": False,  # MCP and HTTP for other programs of this machine
     # Fixed, so that the configuration of a host stays valid. Below the ports of outgoing

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QFile, QIODevice, QObject, QRegularExpression, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QHideEvent, QRegularExpressionValidator
+from PySide6.QtGui import QFocusEvent, QHideEvent, QRegularExpressionValidator, QValidator
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -264,6 +264,18 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """One text, or empty; `wrong` is the message for one that `is_valid` refuses.
+
+    A refused text is not kept, since it may hold a password.
+    """
+
+    empty: str
+    wrong: str
+    is_valid: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Lines:
     """A list of words, one a line; `wrong` is the message for those that `is_valid` refuses.
 
@@ -284,7 +296,7 @@ class File:
     is_folder: bool = False
 
 
-Control = Switch | Choice | Number | Clock | Lines | File
+Control = Switch | Choice | Number | Clock | Word | Lines | File
 
 
 def control_for(control: Control, key: str, preferences: Preferences, parent: QWidget) -> QWidget:
@@ -294,6 +306,7 @@ def control_for(control: Control, key: str, preferences: Preferences, parent: QW
         Choice: _choice,
         Number: _number,
         Clock: _clock,
+        Word: _word,
         Lines: _lines,
         File: _file,
     }
@@ -367,12 +380,41 @@ def _beside_beyond(box: QSpinBox, control: Number, key: str, preferences: Prefer
 
 
 def _clock(control: Clock, key: str, preferences: Preferences, parent: QWidget) -> QWidget:
+    return _checked(control, key, preferences, parent, QRegularExpressionValidator(CLOCK))
+
+
+class _Accepts(QValidator):
+    """Validator by a function, for texts that are typed whole."""
+
+    def __init__(self, is_valid: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._is_valid = is_valid
+
+    def validate(self, text: str, at: int) -> tuple[QValidator.State, str, int]:
+        states = QValidator.State
+        is_valid = not text.strip() or self._is_valid(text.strip())
+        return states.Acceptable if is_valid else states.Intermediate, text, at
+
+
+def _word(control: Word, key: str, preferences: Preferences, parent: QWidget) -> QWidget:
+    return _checked(control, key, preferences, parent, _Accepts(control.is_valid))
+
+
+def _checked(
+    control: Clock | Word,
+    key: str,
+    preferences: Preferences,
+    parent: QWidget,
+    validator: QValidator,
+) -> QWidget:
+    """Return a field that keeps only what `validator` accepts, and says so beside it."""
     both = QWidget(parent)
     row = QHBoxLayout(both)
     row.setContentsMargins(0, 0, 0, 0)
     field = _field(key, preferences, both)
     field.setPlaceholderText(control.empty)
-    field.setValidator(QRegularExpressionValidator(CLOCK, field))
+    validator.setParent(field)
+    field.setValidator(validator)
     wrong = TonedLabel(control.wrong, "bad", both)
     keeps = wrong.sizePolicy()
     keeps.setRetainSizeWhenHidden(True)  # The field keeps its place while the message is hidden

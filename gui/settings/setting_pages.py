@@ -22,7 +22,8 @@ from PySide6.QtWidgets import (
 from engine.model.build_info import build_info
 from engine.model.display import display
 from engine.model.errors import EngineError
-from engine.service.allowlists import is_allowed_secret, private_place
+from engine.model.proxies import is_bypass, is_proxy
+from engine.service.allowlists import is_allowed_secret, is_variable, private_place
 from engine.service.pruning import Preview, Pruned, Rules
 from engine.service.router.ledger_paths import Beside, LedgerState
 from engine.text import words
@@ -49,6 +50,7 @@ from gui.settings.setting_controls import (
     SpeakNow,
     Switch,
     WidePart,
+    Word,
 )
 from gui.style.editors import Roomy
 from gui.style.questions import TaskList
@@ -561,9 +563,52 @@ class SettingPages(QObject):
                 File(tr("No folder: tasks upload nothing"), tr("Browse…"), is_folder=True),
                 tr("The folder whose files command tasks may upload."),
             ),
+            *self._proxy(),
             Item("", "", OpenAgain),
         )
-        return Page(tr("Engine and browser"), ("engine.", "browser.", "commands."), items)
+        return Page(tr("Engine and browser"), ("engine.", "browser.", "commands.", "proxy."), items)
+
+    def _proxy(self) -> tuple[Item, ...]:
+        tr = self.tr
+        address = Word(
+            tr("None, or as socks5://host:1080"),
+            tr("Not kept: no http, https or socks5 address without a user."),
+            is_proxy,
+        )
+        secret = Word(
+            tr("None, or as env:PROXY_PASSWORD"),
+            tr("Not kept: name the variable that holds it."),
+            lambda text: text.startswith("env:") and is_variable(text[len("env:") :]),
+        )
+        passed = Lines(
+            tr("None, or as .example.com"),
+            tr("Not used: {0}. Each line is a host, a domain or a network."),
+            is_bypass,
+        )
+        return (
+            Item(
+                "proxy.address",
+                tr("Proxy"),
+                address,
+                tr(
+                    "All connections of tasks go through it: http, https, socks5 or socks5h; env "
+                    "for the proxy of the environment. A task may name another."
+                ),
+            ),
+            Item("proxy.username", tr("User of the proxy"), Word("", "", bool)),
+            Item(
+                "proxy.password",
+                tr("Password of the proxy"),
+                secret,
+                tr("The environment variable that holds it; it is never stored."),
+            ),
+            Item(
+                "proxy.bypass",
+                tr("Hosts without the proxy"),
+                passed,
+                tr("They are connected to directly; one per line."),
+            ),
+        )
 
     def _programs(self) -> Page:
         tr = self.tr

@@ -33,6 +33,7 @@ from gui.settings.setting_controls import (
     Switch,
     TallPart,
     WidePart,
+    Word,
     control_for,
 )
 from gui.settings.setting_pages import Item, Page, SettingPages
@@ -256,7 +257,7 @@ class _Line(QWidget):
     def __init__(self, item: Item, ctx: WindowContext, parent: QWidget) -> None:
         super().__init__(parent)
         control, preferences = item.control, ctx.preferences
-        if isinstance(control, Switch | Choice | Number | Clock | Lines | File):
+        if isinstance(control, Switch | Choice | Number | Clock | Word | Lines | File):
             self._editor = control_for(control, item.key, preferences, self)
             field = self._editor.focusProxy() or self._editor
             field.setAccessibleName(item.label or getattr(control, "words", ""))

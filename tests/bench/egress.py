@@ -2,7 +2,8 @@
 
 Three ways to the same site: `open`, the browser without any proxy; `start`, as a crawl of
 this machine is (its own place lies in the bypass); `fenced`, everything through the proxy,
-as from a public site. Each page brings a style sheet and three scripts of its own and asks
+as from a public site. A fourth way, `proxied`, goes through a tinyproxy of this machine, where it
+is installed. Each page brings a style sheet and three scripts of its own and asks
 for one more thing. The site answers after `--delay-ms`, as one does that is not far away.
 With `--tls` all of it is https with a throw-away certificate. CPU is user + system of the
 whole process tree; `own` is the engine's process, the proxy's thread included.
@@ -13,12 +14,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shutil
+import socket
 import ssl
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +31,8 @@ from tests.bench.crawl import CONCURRENCY, SIDE_LIMIT_S, cpu_s
 from tests.bench.report import report
 from tests.bench.sides import Race
 
-SIDES = ("open", "start", "fenced")
+SIDES = ("open", "start", "fenced", "proxied")
+TINYPROXY = shutil.which("tinyproxy")
 PACE_FENCED, PACE_START = 0.90, 0.98  # of the pages per second without a fence
 PARTS = ("a.css", "b.js", "c.js", "d.js", "e.json")
 _HEAD = (
@@ -78,6 +84,11 @@ def _certified(folder: Path) -> ssl.SSLContext:
     return context
 
 
+def sides() -> tuple[str, ...]:
+    """The ways that can be measured here."""
+    return SIDES if TINYPROXY else SIDES[:-1]
+
+
 def prepare(side: str) -> None:
     """Change the engine of this process so that it goes this way."""
     import engine.browser.chromium.tab_pool as pool_module
@@ -99,7 +110,30 @@ def prepare(side: str) -> None:
         Policy.loopback_places = lambda self: ()
 
 
-async def crawl(url: str, pages: int) -> dict[str, float]:
+@contextmanager
+def tinyproxy() -> Iterator[str]:
+    """The address of a running tinyproxy."""
+    with socket.socket() as free, tempfile.TemporaryDirectory() as folder:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        setting = Path(folder, "tinyproxy.conf")
+        setting.write_text(f"Port {port}\nListen 127.0.0.1\nTimeout 60\nMaxClients 300\n")
+        free.close()
+        program = subprocess.Popen(
+            [str(TINYPROXY), "-d", "-c", str(setting)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while socket.socket().connect_ex(("127.0.0.1", port)):
+                time.sleep(0.01)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            program.terminate()
+            program.wait()
+
+
+async def crawl(url: str, pages: int, proxy: str = "none") -> dict[str, float]:
     """Crawl that many pages with the engine and its ledger."""
     from engine.model.config import Settings
     from engine.service.engine import Engine
@@ -111,7 +145,12 @@ async def crawl(url: str, pages: int) -> dict[str, float]:
             await engine.warm()
             began, cpu, own = time.perf_counter(), cpu_s(), time.process_time()
             args = {"url": f"{url}/", "engine": "browser", "max_pages": pages, "max_depth": 100}
-            args |= {"delay_ms": 0, "concurrency": CONCURRENCY, "respect_robots": False}
+            args |= {
+                "proxy": proxy,
+                "delay_ms": 0,
+                "concurrency": CONCURRENCY,
+                "respect_robots": False,
+            }
             task = await engine.requests.start("crawl", args)
             ended = await engine.tasks.wait(task.task_id, SIDE_LIMIT_S * 1000)
             kept = Path(home, "tasks", task.task_id, "pages.jsonl").read_bytes().splitlines()
@@ -143,11 +182,12 @@ def main(argv: list[str]) -> int:
             asyncio.run(serve(given.delay_ms / 1000, given.tls, Path(folder)))
     elif given.side:
         prepare(given.side)
-        print(json.dumps(asyncio.run(crawl(given.url, given.pages))))
+        with tinyproxy() if given.side == "proxied" else nullcontext("none") as proxy:
+            print(json.dumps(asyncio.run(crawl(given.url, given.pages, proxy))))
     else:
         words = [sys.executable, "-m", "tests.bench", "egress", "--serve"]
         words += ["--delay-ms", str(given.delay_ms), *(["--tls"] if given.tls else [])]
-        race = Race("egress", SIDES, SIDE_LIMIT_S)
+        race = Race("egress", sides(), SIDE_LIMIT_S)
         return _tell(race.run(words, given.rounds, given.pages), given)
     return 0
 
@@ -160,7 +200,7 @@ def _tell(measured: dict[str, list[dict[str, float]]], given: argparse.Namespace
     keys = ("pages_s", "cpu_ms", "own_ms", "whole")
     rows = [
         (side, *(statistics.median(told[key] for told in measured[side]) for key in keys))
-        for side in SIDES
+        for side in sides()
     ]
     facts = {
         **{name: getattr(given, name) for name in ("rounds", "pages", "delay_ms", "tls")},
@@ -168,6 +208,7 @@ def _tell(measured: dict[str, list[dict[str, float]]], given: argparse.Namespace
         "pace_start": ratio("start", "pages_s"),
         "cpu_fenced": ratio("fenced", "cpu_ms"),
         "cpu_start": ratio("start", "cpu_ms"),
+        "pace_proxied": ratio("proxied", "pages_s") if TINYPROXY else None,
         "pace_fenced_target": PACE_FENCED,
         "pace_start_target": PACE_START,
     }

@@ -381,3 +381,37 @@ def test_what_was_asked_for_at_the_start_wins_over_what_was_chosen(tmp_path: Pat
     preferences.set("engine.slots", 0)
     given = Settings(home=tmp_path, root=tmp_path, slots=3, browser_path="/mine")
     assert as_chosen(given, preferences) == given
+
+
+async def test_a_proxy_with_a_password_in_it_is_not_kept(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as session:
+        dialog, preferences = settings_of(session), session.window.preferences
+        field = editor(dialog, "Proxy")
+        assert isinstance(field, QLineEdit)
+        for typed, kept in (
+            ("http://ann:s3cret@h:8080", ""),
+            ("socks5://h:1080", "socks5://h:1080"),
+            ("ftp://h:1", "socks5://h:1080"),
+            ("", ""),
+        ):
+            field.setText(typed)
+            field.editingFinished.emit()
+            assert preferences.get("proxy.address", str) == kept
+
+
+def test_the_chosen_proxy_is_the_engines_unless_the_environment_names_one(tmp_path: Path) -> None:
+    preferences = Preferences()
+    for key, value in (
+        ("proxy.address", "http://h:8080"),
+        ("proxy.username", "ann"),
+        ("proxy.password", "env:WORD"),
+        ("proxy.bypass", [".example.com", "not a host"]),
+    ):
+        preferences.set(key, value)
+    environ = {"WORD": "of the proxy"}
+    upstream = as_chosen(Settings(home=tmp_path, environ=environ), preferences).proxy.upstream()
+    assert upstream is not None
+    assert (str(upstream), upstream.password) == ("http://h:8080", "of the proxy")
+    assert upstream.is_bypassed("a.example.com", 80)
+    named = Settings.chosen({"OC_PROXY": "socks5://other:1"}, home=tmp_path)
+    assert str(as_chosen(named, preferences).proxy.upstream()) == "socks5://other:1"

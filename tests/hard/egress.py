@@ -5,6 +5,9 @@ the browser and by the static engine; its canary must not hear of it. Then 50 sp
 private addresses, as addresses to open and as what a page asks for, and a name that turns
 inwards again and again. The long form also lets `strace` tell every connection of the whole
 process tree. `--work` is the part that it looks at.
+
+Then the same traps through an upstream proxy of another process (`--proxied`): its listeners and
+that proxy are all that the tree connects to.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,8 +26,11 @@ from pathlib import Path
 from typing import Any
 
 from engine.browser.chromium.browser_options import FetcherOptions
+from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import KEPT_S, Policy
+from engine.egress.proxy_listener import ProxyListener
 from engine.model.errors import EngineError
+from engine.model.proxies import ProxyChoice
 from engine.pages.fetch import Fetcher, PageOptions
 from engine.pages.static_engine import open_static
 from fixtures.hostile import moving, reaching
@@ -31,12 +38,18 @@ from fixtures.hostile.site import HostileSite
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
 from tests.egress.conftest import PUBLIC, START, World
 from tests.hard.figures import Figures
+from tests.support.upstream_proxy import upstream
 
 SPELLINGS = [*LOOPBACK_SPELLINGS, *PRIVATE, *METADATA]
 SHORT = ("fetch", "websocket", "img", "frame", "worker", "metadata", "names", "redirect-img", "rtc")
 TRAPS = [trap.path for trap in (*reaching.TRAPS, *moving.TRAPS) if "/chain/" not in trap.path]
 FLIPS = 40
 WORK_LIMIT_S = 900
+PROXIED = "http://trap.invalid"  # resolves nowhere here
+DNS = 53
+# Chromium makes a UDP socket for this address, and sends nothing, to learn whether there is IPv6.
+IPV6_TEST = "2001:4860:4860::8888"
+_IS_UDP = "<UDP"
 _CONNECT = re.compile(
     r'sin_port=htons\((\d+)\), sin_addr=inet_addr\("([0-9.]+)"\)'
     r'|sin6_port=htons\((\d+)\).*?inet_pton\(AF_INET6, "([0-9a-f:.]+)"'
@@ -147,6 +160,89 @@ def _watched(*, short: bool) -> dict[str, Any]:
         return {**told, "addresses connected to": _outside(trace.read_text(errors="replace"))}
 
 
+async def _through(proxy_url: str, start: str, *, short: bool) -> dict[str, Any]:
+    """Every trap by both engines through the proxy; the ports of our own listeners."""
+    ports: list[int] = []
+    opening = ProxyListener.open
+
+    async def noted(listener: ProxyListener) -> None:
+        await opening(listener)
+        ports.append(listener.port)
+
+    ProxyListener.open = noted  # type: ignore[method-assign, assignment]
+    paths = [f"/reach/{way}" for way in SHORT] if short else TRAPS
+    paths += ["/", *(f"/redirect/{name}" for name in ("canary", "number", "metadata"))]
+    policy = Policy.for_start(start, proxy=ProxyChoice(proxy_url).upstream({}))
+    options = FetcherOptions(policy, pages=4, block_resources=False)
+    told: list[str] = []
+    session = BrowserSession(os.environ.get("OC_BROWSER"))
+    try:
+        async with session.fetcher(options) as browser, open_static(policy) as static:
+            for door in (browser, static):
+                pages = (_open(door, f"{start}{path}", settle_ms=200) for path in paths)
+                told += await asyncio.gather(*pages)
+    finally:
+        await session.aclose()
+    loaded = sum(text.startswith(start) for text in told)
+    return {"pages": len(told), "loaded": loaded, "ports": ports}
+
+
+def proxied(scheme: str, *, short: bool) -> dict[str, Any]:
+    """The traps through a proxy, each connection of the process tree written down.
+
+    The start is on this machine, which a browser without a proxy connects to directly; for a
+    proxy that resolves names it is a name that resolves nowhere here.
+    """
+    strace = shutil.which("strace")
+    with HostileSite() as site, tempfile.TemporaryDirectory() as folder:
+        own = int(site.url.rpartition(":")[2])
+        start = PROXIED if scheme == "socks5h" else site.url
+        with upstream(scheme, routes={PROXIED.rpartition("/")[2]: own}) as proxy:
+            trace = Path(folder, "connects")
+            words = [sys.executable, "-m", "tests.hard.egress", "--proxied", proxy.url, start]
+            words += ["--short"] if short else []
+            if strace:
+                words = [
+                    strace,
+                    "-f",
+                    "-qq",
+                    "-yy",
+                    "-e",
+                    "trace=connect",
+                    "-o",
+                    str(trace),
+                    *words,
+                ]
+            done = subprocess.run(
+                words, capture_output=True, text=True, timeout=WORK_LIMIT_S, check=False
+            )
+            if done.returncode:
+                raise SystemExit(done.stderr[-2_000:])
+            told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+            ours = {*told.pop("ports"), proxy.port}
+            beside = _beside(trace.read_text(errors="replace"), ours) if strace else []
+            wanted = {f"{one.host}:{one.port}" for one in proxy.wanted}
+            allowed = {site.url.removeprefix("http://"), PROXIED.removeprefix("http://") + ":80"}
+        hits = [f"{hit.how}: {hit.line}" for hit in site.canary_hits]
+    return {
+        **told,
+        "canary hits": hits,
+        "beside the proxy": beside,
+        "asked of the proxy": sorted(wanted - allowed),
+    }
+
+
+def _beside(trace: str, ours: set[int]) -> list[str]:
+    """Every place that was connected to but our listeners, the proxy and name servers."""
+    found = set()
+    lines = [line for line in trace.splitlines() if not (_IS_UDP in line and IPV6_TEST in line)]
+    for said in filter(None, map(_CONNECT.search, lines)):
+        address, port = said.group(2) or said.group(4), int(said.group(1) or said.group(3))
+        if port not in (0, DNS) and not (address == "127.0.0.1" and port in ours):
+            found.add(f"{address} {port}")
+    return sorted(found)
+
+
 def _outside(trace: str) -> list[str]:
     """Every address but 127.0.0.1 that a process of the tree called connect() for."""
     found = set()
@@ -167,12 +263,23 @@ def measure(*, short: bool) -> Figures:
     ]
     local = [each for each in told.get("addresses connected to", ()) if each.startswith("169.254.")]
     misses += [f"169.254/16 was connected to: {local}"] if local else []
+    for scheme in ("http",) if short else ("http", "socks5", "socks5h"):
+        through = proxied(scheme, short=short)
+        told[f"through {scheme}"] = through
+        for name in ("canary hits", "beside the proxy", "asked of the proxy"):
+            misses += [f"through {scheme}, {name}: {through[name]}"] if through[name] else []
     return Figures("G9", told, misses)
 
 
 def main(argv: Sequence[str]) -> int:
     """The part that is looked at from outside: its findings as one line of JSON."""
-    print(json.dumps(asyncio.run(_work(short="--short" in argv))))
+    short = "--short" in argv
+    if "--proxied" in argv:
+        at = argv.index("--proxied")
+        work = _through(argv[at + 1], argv[at + 2], short=short)
+    else:
+        work = _work(short=short)
+    print(json.dumps(asyncio.run(work)))
     return 0
 
 

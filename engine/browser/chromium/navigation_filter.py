@@ -139,24 +139,34 @@ class NavigationFilter:
     async def _check_unknown_frame(self, frame_id: str, url: str) -> PageError | None:
         """Check a frame or new window: public addresses are open, private ones only to their tab.
 
-        The tab of a frame is looked up only then, so that public sites cost nothing.
+        The tab of a frame is looked up only then, so that public sites cost nothing. Behind a proxy
+        names may resolve nowhere here, so that its tab comes first.
         """
         if url.startswith(_NEEDS_NO_CONNECTION):
             return None
-        refused = await _refusal(self._public, url)
-        if refused is None:
+        tab_filters = list(self._tab_filters.values())
+        is_proxied = any(each.policy.proxy is not None for each in tab_filters)
+        refused = None if is_proxied else await _refusal(self._public, url)
+        if refused is None and not is_proxied:
             return None
+        if await self._is_allowed_by_its_tab(tab_filters, frame_id, url):
+            return None
+        return await _refusal(self._public, url) if is_proxied else refused
+
+    async def _is_allowed_by_its_tab(
+        self, tab_filters: list[TabFilter], frame_id: str, url: str
+    ) -> bool:
         context: str | None = None
-        for tab_filter in list(self._tab_filters.values()):
+        for tab_filter in tab_filters:
             if await _refusal(tab_filter.policy, url) is not None:
                 continue
             if frame_id in await tab_filter.frames():
-                return None
+                return True
             if tab_filter.context:
                 context = await self._context_of(frame_id) if context is None else context
                 if context == tab_filter.context:
-                    return None
-        return refused
+                    return True
+        return False
 
     async def _context_of(self, frame_id: str) -> str:
         """Return the browser context of the window with this main frame, or ""."""

@@ -18,7 +18,7 @@ import msgspec
 from engine.browser.interact.command_keys import QUOTED, WrongValue
 from engine.browser.interact.command_uploads import UploadRefused, Uploads
 from engine.egress.egress_policy import place_of
-from engine.kinds.arguments import flag
+from engine.kinds.arguments import PROXY, flag, proxy_from, proxy_problems
 from engine.kinds.commands import command_table as values
 from engine.kinds.commands.command_document import Task, TaskCommand, command_id
 from engine.kinds.commands.command_table import (
@@ -37,6 +37,7 @@ from engine.kinds.context import missing_secret
 from engine.model import redact
 from engine.model.addresses import Credentials, credentials_of
 from engine.model.errors import AddressBlocked, InvalidArguments, Problem
+from engine.model.proxies import ProxyChoice
 from engine.profiles.profile import profile_name
 from engine.secrets.given_secrets import Hidden, Scrub, of_address
 
@@ -73,6 +74,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
     redact_content: bool = True  # redact strict key shapes in page content
     profile: str | None = None  # the sign-in with which its browser begins
     save_profile: str | None = None  # the profile that its sign-in is stored as at the end
+    proxy: ProxyChoice | None = None
 
     def __repr__(self) -> str:
         return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"
@@ -153,8 +155,9 @@ MAX_WORDS: Final = 2_000  # characters of a name or an intention
 _PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
 _TASK_FIELDS = (
     *("task_name", "task_intention", "commands", "instanceId", "metadata", "variables"),
-    *("redact_content", "dialogs", "profile", "save_profile"),
+    *("redact_content", "dialogs", "profile", "save_profile", *PROXY),
 )
+UNKNOWN_SECRET: Final = "?"  # where a secret is not looked up
 LEAVING: Final = ("leave", "stay")
 _COMMAND_FIELDS = ("tool_name", "intention", "args")
 _ARGUMENT = "an argument of {}"
@@ -241,6 +244,7 @@ class _Reader:
         stays = self._stays(given)
         profile = self._profile(given, "profile", instance_id)
         save_profile = self._profile(given, "save_profile", instance_id)
+        proxy = self._proxy(given)
         steps = self._commands(given)
         if self.problems:
             return None
@@ -258,6 +262,7 @@ class _Reader:
             stays=stays,
             profile=profile,
             save_profile=save_profile,
+            proxy=proxy,
         )
 
     def _profile(self, given: Mapping[str, Any], name: str, instance_id: str | None) -> str | None:
@@ -272,6 +277,30 @@ class _Reader:
         if instance_id is not None:
             self.wrong(name, "contradiction", "does not go with instanceId, whose browser is open")
         return found
+
+    def _proxy(self, given: Mapping[str, Any]) -> ProxyChoice | None:
+        """Read the proxy of the task's own browser; its password is a reference."""
+        fields: dict[str, Any] = {}
+        for name, row in PROXY.items():
+            value = given.get(name)
+            if value is None:
+                continue
+            if values.is_reference(value):
+                value = self._secret(value, name) or UNKNOWN_SECRET
+            elif name == "proxy_password":
+                self.wrong(
+                    name, "invalid_value", "must be a reference: env:NAME under the name secret"
+                )
+                continue
+            try:
+                fields[name] = row.read(value)
+            except ValueError as wrong:
+                self.wrong(name, "invalid_value", str(wrong))
+        for problem in proxy_problems(fields):
+            self.wrong(problem.path, problem.code, problem.message)
+        if fields.get("proxy") and given.get("instanceId") is not None:
+            self.wrong("proxy", "not_together", "does not go with instanceId")
+        return proxy_from(fields)
 
     def _stays(self, given: Mapping[str, Any]) -> bool:
         """Read whether the task stays on pages that ask before they unload."""

@@ -30,7 +30,7 @@ from engine.kinds.commands.command_document import (
     finished,
     new_task_id,
 )
-from engine.kinds.context import FROM_OUTSIDE, Clock, Context, UnitStopped, telling
+from engine.kinds.context import FROM_OUTSIDE, Clock, Context, UnitStopped, telling, upstream_proxy
 from engine.kinds.profile_use import secrets_of, using_profile
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Placing, Tools
 from engine.kinds.traits import COMMANDS_TRAITS
@@ -155,7 +155,8 @@ class _CommandRun:
 
         settings, typed = self._tools.settings, self._plan.places
         outside = settings.route in FROM_OUTSIDE
-        policy = Policy(None, settings.allow_private if outside else typed)
+        proxy = upstream_proxy(settings, self._plan.proxy)
+        policy = Policy(None, settings.allow_private if outside else typed, proxy=proxy)
         hidden = [value for value, _ in self._plan.secrets]
         stage = Stage(
             self._tools.instances,

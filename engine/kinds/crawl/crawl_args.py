@@ -12,6 +12,7 @@ from engine.kinds.arguments import (
     COUNTED_KEYS_HINT,
     CREDENTIALS,
     PAGE_TIMEOUT,
+    PROXY,
     WAIT_FOR,
     Argument,
     FormField,
@@ -23,6 +24,9 @@ from engine.kinds.arguments import (
     missing,
     one_of,
     optional,
+    proxy_from,
+    proxy_problems,
+    proxy_secrets,
     read_all,
     redact_content,
     text,
@@ -35,6 +39,7 @@ from engine.kinds.crawl.signed_out import PASSWORD_FIELD
 from engine.kinds.profile_use import PROFILE
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
+from engine.model.proxies import ProxyChoice
 from engine.pages.custom_fields import FieldRule, field_rules, is_selector
 from engine.pages.fetch import (
     MAX_ELEMENTS,
@@ -87,6 +92,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     max_loads: int = 50
     fields: tuple[FieldRule, ...] = ()
     profile: str | None = None
+    proxy: ProxyChoice | None = None
 
     @property
     def address(self) -> Address:
@@ -264,6 +270,7 @@ PAGE_ARGUMENTS: Table = {
         flag, FormField("Block images, fonts and media"), help="Block images, fonts and media."
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
+    **PROXY,
     "failOnPage": Argument(optional(whole(1, 1_000_000)), field="fail_on_page"),
 }
 ARGUMENTS: Table = {
@@ -326,6 +333,7 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     problems.extend(route_problems(fields, fields.get("url", "")))
     problems.extend(loading_problems(fields))
     problems.extend(credential_problems(fields, fields.get("url")))
+    problems.extend(proxy_problems(fields))
     if problems:
         raise InvalidArguments(tuple(problems))
     if not fields.pop("same_origin", True) and not fields.get("scope"):
@@ -334,10 +342,16 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     address = address_of(typed)
     assert address is not None
     credentials, secrets = credentials_from(fields, typed)
+    proxy = proxy_from(fields)
     return CrawlArgs(
         url=address.url,
         credentials=credentials,
-        secrets=(*secrets, *(secret for one in urls for secret in of_address(one))),
+        secrets=(
+            *secrets,
+            *(secret for one in urls for secret in of_address(one)),
+            *proxy_secrets(proxy),
+        ),
+        proxy=proxy,
         **fields,
     )
 

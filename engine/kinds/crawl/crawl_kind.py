@@ -64,7 +64,7 @@ def fetchers(
 
 
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
-    policy = reach(tools.settings, args.url)
+    policy = reach(tools.settings, args.url, proxy=args.proxy)
     async with telling(context, policy), using_profile(args.profile, context, tools) as sign_in:
         args = with_secrets(args, sign_in)
         open_fetcher = fetchers(policy, context, tools, sign_in)

@@ -18,6 +18,7 @@ from engine.kinds.arguments import (
     ADDRESS_HINT,
     CREDENTIALS,
     KEYS_HINT,
+    PROXY,
     Argument,
     FormField,
     Table,
@@ -27,6 +28,9 @@ from engine.kinds.arguments import (
     missing,
     one_of,
     optional,
+    proxy_from,
+    proxy_problems,
+    proxy_secrets,
     read_all,
     redact_content,
     text,
@@ -45,6 +49,7 @@ from engine.model import redact
 from engine.model.addresses import Credentials, address_of
 from engine.model.errors import BrowserFailed, EngineError, InvalidArguments, Problem, UnitTimeout
 from engine.model.kind_traits import traits_of
+from engine.model.proxies import ProxyChoice
 from engine.model.records import Status, TaskRecord, Units, Unreadable
 from engine.model.tally import StoppedBy
 from engine.profiles.sign_in import SignIn
@@ -72,6 +77,7 @@ class RecordingArgs(msgspec.Struct, frozen=True):
     redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
     profile: str | None = None
+    proxy: ProxyChoice | None = None
 
 
 ARGUMENTS: Table = {
@@ -122,6 +128,7 @@ ARGUMENTS: Table = {
         option="switch",
     ),
     "redact_content": redact_content(KEYS_HINT),
+    **PROXY,
 }
 
 
@@ -138,13 +145,18 @@ def parse_recording(given: Mapping[str, Any]) -> RecordingArgs:
     if headed is not None and fields.setdefault("headless", not headed) == headed:
         problems.append(Problem("headed", "given_twice", "contradicts headless"))
     problems.extend(credential_problems(fields, fields.get("url")))
+    problems.extend(proxy_problems(fields))
     if problems:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url")
     address = address_of(typed)
     assert address is not None  # validated by web_address
     credentials, secrets = credentials_from(fields, typed)
-    return RecordingArgs(url=address.url, credentials=credentials, secrets=secrets, **fields)
+    proxy = proxy_from(fields)
+    secrets = (*secrets, *proxy_secrets(proxy))
+    return RecordingArgs(
+        url=address.url, credentials=credentials, secrets=secrets, proxy=proxy, **fields
+    )
 
 
 OPEN_S: Final = 60.0
@@ -303,7 +315,7 @@ CLOSE_S = 0.5  # a stopped task must be settled within 2 s; the rest closes in t
 
 
 async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
-    policy = reach(tools.settings, args.url)
+    policy = reach(tools.settings, args.url, proxy=args.proxy)
     try:
         async with (
             telling(context, policy),

@@ -23,6 +23,9 @@ from engine.kinds.arguments import (
     flag,
     missing,
     optional,
+    proxy_from,
+    proxy_problems,
+    proxy_secrets,
     read_all,
     text,
     web_address,
@@ -120,6 +123,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     problems.extend(loading_problems(fields))
     typed = fields.get("url") or fields.get("sitemap_url")
     problems.extend(credential_problems(fields, typed))
+    problems.extend(proxy_problems(fields))
     if problems:
         raise InvalidArguments(tuple(problems))
     url, sitemap_url = fields.pop("url", None), fields.pop("sitemap_url", None)
@@ -128,10 +132,12 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     assert site is not None
     fields.setdefault("max_pages", MAX_PAGES)
     credentials, secrets = credentials_from(fields, url or sitemap_url)
+    proxy = proxy_from(fields)
     pages = CrawlArgs(
         url=site.url,
         credentials=credentials,
-        secrets=(*secrets, *of_address(url), *of_address(sitemap_url)),
+        secrets=(*secrets, *of_address(url), *of_address(sitemap_url), *proxy_secrets(proxy)),
+        proxy=proxy,
         max_depth=0,  # links of the pages are not followed: the sitemap is the list
         scope="**" if own.get("other_origins") else f"{site.origin}/**",
         **fields,
@@ -458,7 +464,7 @@ def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:
 
 
 async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
-    policy = reach(tools.settings, args.pages.url, *_named_private(args))
+    policy = reach(tools.settings, args.pages.url, *_named_private(args), proxy=args.pages.proxy)
     profile = args.pages.profile
     async with telling(context, policy), using_profile(profile, context, tools) as sign_in:
         args = msgspec.structs.replace(args, pages=with_secrets(args.pages, sign_in))

@@ -1,0 +1,107 @@
+"""Proxies that people run, where they are installed: tinyproxy and microsocks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.egress.test_upstream_tasks import FAST, code_of, run, shop
+from tests.support.engines import opened
+from tests.support.serving import served
+from tests.trust.test_given_credentials import PART, leaks
+
+WORD: Final = f"{PART}7"
+START_S: Final = 20.0
+ENGINES: Final = ("static", "browser")
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextmanager
+def running(words: Sequence[str], port: int) -> Iterator[None]:
+    """A proxy program that accepts connections on `port`."""
+    program = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(int(START_S / 0.05)):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            with suppress(subprocess.TimeoutExpired):
+                program.wait(0.05)
+        yield
+    finally:
+        program.terminate()
+        program.wait()
+
+
+@pytest.fixture
+def tinyproxy(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """Its address, and its log; CONNECT is for port 443 only, as Debian has it."""
+    program = shutil.which("tinyproxy")
+    if program is None:
+        pytest.skip("tinyproxy is not installed")
+    port, log = free_port(), tmp_path / "tinyproxy.log"
+    setting = tmp_path / "tinyproxy.conf"
+    lines = (f"Port {port}", "Listen 127.0.0.1", "Timeout 60", f'LogFile "{log}"', "LogLevel Info")
+    rest = ("MaxClients 50", f"BasicAuth ann {WORD}", "ConnectPort 443")
+    setting.write_text("\n".join((*lines, *rest)) + "\n")
+    with running([program, "-d", "-c", str(setting)], port):
+        yield f"http://127.0.0.1:{port}", log
+
+
+@pytest.fixture
+def microsocks() -> Iterator[str]:
+    program = shutil.which("microsocks")
+    if program is None:
+        pytest.skip("microsocks is not installed")
+    port = free_port()
+    words = [program, "-i", "127.0.0.1", "-p", str(port), "-u", "ann", "-P", WORD]
+    with running(words, port):
+        yield f"socks5://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("engine_name", ENGINES)
+async def test_a_crawl_through_tinyproxy(
+    home: Path, kept_browser: object, tinyproxy: tuple[str, Path], engine_name: str
+) -> None:
+    url, log = tinyproxy
+    given = {"proxy": url, "proxy_username": "ann", "proxy_password": {"secret": "env:WORD"}}
+    environ, browser = {"WORD": WORD}, os.environ.get("OC_BROWSER")
+    with served(shop) as front:
+        async with opened(home, environ=environ, browser_path=browser) as engine:
+            args = {"url": f"{front}/", "engine": engine_name, **FAST}
+            record = await run(engine, "crawl", {**args, **given})
+            wrong = await run(engine, "crawl", {**args, **given, "proxy_username": "bob"})
+    assert record.status == "COMPLETED", record
+    assert f"GET {front}/" in log.read_text()
+    assert code_of(wrong) == "proxy_refused_user"
+    assert leaks(home) == []
+
+
+@pytest.mark.parametrize("engine_name", ENGINES)
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+async def test_a_crawl_through_microsocks(
+    home: Path, kept_browser: object, microsocks: str, scheme: str, engine_name: str
+) -> None:
+    url = microsocks.replace("socks5", scheme)
+    given = {"proxy": url, "proxy_username": "ann", "proxy_password": {"secret": "env:WORD"}}
+    environ, browser = {"WORD": WORD}, os.environ.get("OC_BROWSER")
+    with served(shop) as front:
+        async with opened(home, environ=environ, browser_path=browser) as engine:
+            args = {"url": f"{front}/", "engine": engine_name, **FAST}
+            record = await run(engine, "crawl", {**args, **given})
+            wrong = await run(engine, "crawl", {**args, **given, "proxy_username": "bob"})
+    assert record.status == "COMPLETED", record
+    assert code_of(wrong) == "proxy_refused_user"
+    assert leaks(home) == []
