@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from engine.archive.exchange import Archive
 from engine.egress.egress_policy import Policy
 from engine.model.addresses import Credentials
 from engine.secrets.given_secrets import Hidden
@@ -22,6 +23,7 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     user_agent: str | None = None  # None: Chromium's own
     secrets: tuple[Hidden, ...] = ()  # masked in screenshots
     task_id: str = ""  # task to which the live view belongs
+    archive: Archive | None = None  # records what the pages receive
 
 
 class InstanceOptions(msgspec.Struct, frozen=True):

@@ -25,6 +25,7 @@ from engine.browser.page.failures import (
     Withheld,
     no_answer,
 )
+from engine.browser.page.network_capture import NetworkCapture
 from engine.egress.egress_policy import Place, place_of
 from engine.egress.proxy_listener import STALL_S
 from engine.model.errors import BrowserGone, PageError, PageOutOfFiles
@@ -35,6 +36,7 @@ from engine.secrets.value_search import Echoes
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+    from engine.archive.exchange import Archive
     from engine.browser.chromium.browser_options import FetcherOptions
     from engine.browser.chromium.launch import Chromium
 
@@ -99,6 +101,8 @@ class CrawlContext:
         self._held = held
         self._doubts = doubts
         self._echoes = echoes
+        self.archive: Archive | None = None
+        self._captures: list[NetworkCapture] = []
         self._doomed: list[Tab] = []
         self._bounded_s = 0.0  # time of the last deletion of cookies
         self._outliving: list[tuple[float, int]] = []  # when, and how many requests a page left
@@ -171,6 +175,7 @@ class CrawlContext:
         self.free, self._doomed = [], []
         if self.lives:
             await close_context(self.chromium, self.context, CLOSE_S)
+        await asyncio.gather(*(capture.close() for capture in self._captures))
 
     async def _doubt(
         self, tab: Tab, fetched: Fetched, options: PageOptions, began_s: float
@@ -313,6 +318,9 @@ class CrawlContext:
         tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held)
         tab.tab_filter = self._make_tab_filter(tab.frames)
         tab.echoes = self._echoes
+        if self.archive is not None:
+            tab.capture = NetworkCapture(page, self.archive)
+            self._captures = [*(one for one in self._captures if one.busy), tab.capture]
         self.chromium.navigation_filter.admit(tab.frame_id, tab.tab_filter)
         return tab
 
@@ -414,7 +422,7 @@ class TabPool:
                 user_agent=options.user_agent,
             )
         known = self._options.credentials
-        return CrawlContext(
+        crawl_context = CrawlContext(
             chromium,
             (context, listener),
             lambda frames: TabFilter(policy, known, frames, listener=listener),
@@ -422,3 +430,5 @@ class TabPool:
             self._doubts,
             self._echoes,
         )
+        crawl_context.archive = self._options.archive
+        return crawl_context

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
+from engine.archive.task_archive import FILE_NAME, TaskArchive
+from engine.archive.warc_members import whole_size
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.budgets import DOMAINS
 from engine.egress.egress_policy import DomainAllowlist, Policy
@@ -18,12 +20,35 @@ from engine.model.errors import NothingTaken, OnlyErrorAnswers
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.fetch import EngineName, Fetcher
 from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, open_static
+from engine.secrets.given_secrets import Scrub
 
 
-def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
+async def open_archive(args: CrawlArgs, context: Context) -> TaskArchive | None:
+    """Return the web archive of a task, if it was requested.
+
+    That of a resumed task goes on in a copy, as its pages do.
+    """
+    if args.archive == "none":
+        return None
+    carried = 0
+    if context.resumes:
+        carried = await context.carry_artifact(FILE_NAME, whole_size)
+    return TaskArchive(context.append_artifact, Scrub(args.secrets), size_bytes=carried)
+
+
+def with_archive(head: Head, archive: TaskArchive | None) -> Head:
+    """Add the archive's numbers to the summary of a result."""
+    if archive is None:
+        return head
+    return {**head, "summary": {**head["summary"], "archive": archive.summary()}}
+
+
+def fetchers(
+    policy: Policy, context: Context, tools: Tools, archive: TaskArchive | None = None
+) -> OpenFetcher:
     """Return the fetchers of one task, static or the engine's browser, both under `policy`.
 
-    With `allowedDomains`, only these domains are allowed.
+    With `allowedDomains`, only these domains are allowed. `archive` records what they receive.
     """
     if DOMAINS in context.budgets:
         allowlist = DomainAllowlist(policy)
@@ -34,7 +59,14 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
         both, clock = args.engine == "auto", context.monotonic
         if engine == "static":
             agent = SHARED_AGENT if both else USER_AGENT
-            return open_static(policy, args.credentials, judge=both, agent=agent, monotonic=clock)
+            return open_static(
+                policy,
+                args.credentials,
+                judge=both,
+                agent=agent,
+                monotonic=clock,
+                archive=archive,
+            )
         options = FetcherOptions(
             policy=policy,
             pages=args.concurrency,
@@ -43,6 +75,7 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
             user_agent=SHARED_AGENT if both else None,
             secrets=args.secrets,
             task_id=context.task_id,
+            archive=archive,
         )
         return tools.browser.fetcher(options)
 
@@ -51,10 +84,11 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
 
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.url)
+    archive = await open_archive(args, context)
     async with telling(context, policy):
-        outcome = await crawl(args, context, fetchers(policy, context, tools))
+        outcome = await crawl(args, context, fetchers(policy, context, tools, archive))
     expect_a_page(outcome, context)
-    return {"summary": outcome.summary()}
+    return with_archive({"summary": outcome.summary()}, archive)
 
 
 def expect_a_page(outcome: CrawlOutcome, context: Context) -> None:

@@ -32,10 +32,17 @@ from engine.kinds.crawl.crawl import Give, OpenFetcher, crawl_from
 from engine.kinds.crawl.crawl_args import (
     PAGE_ARGUMENTS,
     CrawlArgs,
+    archive_problems,
     loading_problems,
     route_problems,
 )
-from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS, expect_a_page, fetchers
+from engine.kinds.crawl.crawl_kind import (
+    PAGE_COLUMNS,
+    expect_a_page,
+    fetchers,
+    open_archive,
+    with_archive,
+)
 from engine.kinds.crawl.frontier import SPARE, Pace, SeenKeys, Visit
 from engine.kinds.sitemap.sitemap_file import MAX_BYTES, Listing, NotASitemap, read_sitemap
 from engine.kinds.spec import Head, KindForm, KindSpec, Tools, defaults_of
@@ -111,6 +118,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
         problems.append(missing("url", "the address of the site, or sitemap_url"))
     problems.extend(route_problems(fields, ""))
     problems.extend(loading_problems(fields))
+    problems.extend(archive_problems(fields))
     typed = fields.get("url") or fields.get("sitemap_url")
     problems.extend(credential_problems(fields, typed))
     if problems:
@@ -450,10 +458,12 @@ def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:
 
 async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.pages.url, *_named_private(args))
+    archive = await open_archive(args.pages, context)
     async with telling(context, policy):
-        outcome, found = await crawl_sitemap(args, context, fetchers(policy, context, tools))
+        open_fetcher = fetchers(policy, context, tools, archive)
+        outcome, found = await crawl_sitemap(args, context, open_fetcher)
     expect_a_page(outcome, context)
-    return head(outcome, found)
+    return with_archive(head(outcome, found), archive)
 
 
 def _named_private(args: SitemapArgs) -> tuple[str, ...]:
