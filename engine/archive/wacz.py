@@ -70,11 +70,13 @@ def write_wacz(
     listed, missing = _listed(pages, dates)
     with zipfile.ZipFile(out, "w", allowZip64=True) as archive:
         files = _Files(archive)
-        files.add(f"archive/{WARC}", _blocks(warc, size, lambda done: tell(size + done, total)))
+        blocks = _blocks(warc, size, lambda done: tell(size + done, total))
+        files.add(f"archive/{WARC}", blocks, size)
         index, parts = _index(lines)
-        files.add(f"indexes/{INDEX}", index)
-        files.add("indexes/index.idx", ["".join(parts).encode()])
-        files.add("pages/pages.jsonl", ["".join(_page_lines(listed)).encode()], packed=True)
+        files.add(f"indexes/{INDEX}", [index], len(index))
+        places, told = "".join(parts).encode(), "".join(_page_lines(listed)).encode()
+        files.add("indexes/index.idx", [places], len(places))
+        files.add("pages/pages.jsonl", [told], len(told), packed=True)
         files.finish(about, listed)
     return Packed(len(lines), len(listed), missing)
 
@@ -117,8 +119,8 @@ def _page_lines(pages: Iterable[_Listed]) -> Iterator[str]:
         yield json.dumps(told) + "\n"
 
 
-def _index(lines: list[str]) -> tuple[list[bytes], list[str]]:
-    """Return the parts of the compressed index, and the lines by which a reader finds them."""
+def _index(lines: list[str]) -> tuple[bytes, list[str]]:
+    """Return the compressed index, and the lines by which a reader finds its parts."""
     parts: list[bytes] = []
     told = [f"!meta 0 {json.dumps({'format': 'cdxj-gzip-1.0', 'filename': INDEX})}\n"]
     offset = 0
@@ -130,7 +132,7 @@ def _index(lines: list[str]) -> tuple[list[bytes], list[str]]:
         told.append(f"{key} {json.dumps(place)}\n")
         parts.append(part)
         offset += len(part)
-    return parts, told
+    return b"".join(parts), told
 
 
 def _digest(data: bytes) -> str:
@@ -153,13 +155,15 @@ class _Files:
         self._archive = archive
         self._resources: list[dict[str, Any]] = []
 
-    def add(self, path: str, blocks: Iterable[bytes], *, packed: bool = False) -> None:
-        size, digest = 0, sha256()
-        with self._archive.open(_entry(path, packed), "w", force_zip64=True) as inside:
+    def add(self, path: str, blocks: Iterable[bytes], size: int, *, packed: bool = False) -> None:
+        digest = sha256()
+        entry = _entry(path, packed)
+        # Readers miss the data behind the longer head that an entry of unknown size has.
+        entry.file_size = size
+        with self._archive.open(entry, "w") as inside:
             for block in blocks:
                 inside.write(block)
                 digest.update(block)
-                size += len(block)
         told = {"name": path.rpartition("/")[2], "path": path}
         told["hash"] = f"sha256:{digest.hexdigest()}"
         self._resources.append({**told, "bytes": size})

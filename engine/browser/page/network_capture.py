@@ -112,6 +112,7 @@ async def _exchange(request: Request) -> Exchange | None:
 
 
 async def _body(request: Request, response: Response) -> bytes:
-    if request.redirected_to is not None or request.method == "HEAD":
+    redirects = 300 <= response.status < 400 and "location" in response.headers
+    if redirects or request.method == "HEAD" or response.status in _BODILESS:
         return b""  # Chromium keeps no body of a redirect
-    return b"" if response.status in _BODILESS else await response.body()
+    return await response.body()
