@@ -19,6 +19,7 @@ _DIGITS: Final = re.compile(r"\D")
 _WWW: Final = re.compile(r"www\d*\.")
 _STAMP: Final = 14  # digits of an index's time, down to seconds
 MOST_QUERY: Final = 4_096  # characters of a request's body in a key, as in pywb
+_NOT_MODIFIED: Final = "304"
 REVISIT: Final = "warc/revisit"
 
 
@@ -57,6 +58,8 @@ def captures(file: BinaryIO, name: str, tell: Callable[[int], None]) -> Iterator
                 yield waiting
             place = {"length": member.length, "offset": member.offset, "filename": name}
             waiting = _capture(record, {key: str(value) for key, value in place.items()})
+            if kind == "response" and waiting.fields["status"] == _NOT_MODIFIED:
+                waiting = None  # its address has an earlier record, which a replay shows
     if waiting is not None:
         yield waiting
 

@@ -102,7 +102,8 @@ FORMATS: Final[Mapping[str, Format]] = {
     "xlsx": Format(write_xlsx, text=False),
     "html": Format(write_html, bulky=False),
 }
-PACKED: Final = ("zip", "wacz")  # no tables: the task's whole folder, and its web archive
+WACZ: Final = "wacz"
+PACKED: Final = ("zip", WACZ)  # no tables: the task's whole folder, and its web archive
 LOOKED_AT: Final = 1_000  # rows that are searched for columns that are not in the table
 MOST: Final = 200  # columns of one export
 # End every row: files are joined, and cut apart.

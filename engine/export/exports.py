@@ -16,6 +16,7 @@ from engine.export.exporter import (
     FORMATS,
     PACKED,
     PROGRESS_S,
+    WACZ,
     ExportProgress,
     Order,
     export_file,
@@ -25,7 +26,7 @@ from engine.export.exporter import (
 from engine.export.output import Exported, ExportStopped, new_file
 from engine.export.recordings import ExportedRecording, export_recording, replay_task
 from engine.export.table import About, Row, Table, Tally, iso, write_csv_with_bom
-from engine.export.web_archive import WACZ, export_wacz
+from engine.export.web_archive import export_wacz
 from engine.kinds.spec import Column
 from engine.ledger import holes
 from engine.ledger.reader import LedgerReader, TaskAliases

@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from engine.archive.task_archive import FILE_PATH
 from engine.archive.wacz import About, Page, write_wacz
 from engine.export import table
-from engine.export.exporter import ExportProgress
+from engine.export.exporter import WACZ, ExportProgress
 from engine.export.output import Exported, ExportStopped, new_file
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import EngineError
 from engine.text.messages import ENGLISH
-
-WACZ: Final = "wacz"
 
 
 class NoWebArchive(EngineError):

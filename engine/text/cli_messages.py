@@ -128,6 +128,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "watch.back": "The ledger folder is back: {root}",
     "export.done": "{rows} rows in {path}",
     "export.done.one": "1 row in {path}",
+    "export.done.wacz": "{rows} pages in {path}",
+    "export.done.wacz.one": "1 page in {path}",
     "export.so_far": "{n} rows",
     "prune.preview.trash": "Would go to the trash: {number} ({size}).",
     "prune.preview.delete": "Would be deleted permanently: {number} ({size}).",

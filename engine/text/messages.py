@@ -210,6 +210,10 @@ DETAILS: Final[dict[str, str]] = {
     "left_out.windows_refused": (
         "{count} windows did not open: a recording without a window opens none"
     ),
+    "archive.kept.one": "1 record",
+    "archive.kept": "{count} records",
+    "archive.left_out.one": "1 answer left out",
+    "archive.left_out": "{count} answers left out",
     "page.empty": "shows neither text nor link nor picture",
     "page.unsettled": "taken before it came to rest",
     "page.unloaded": "may have more than was loaded",

@@ -26,10 +26,8 @@ def png(width: int, height: int, colour: tuple[int, int, int]) -> bytes:
 
     rows = (b"\0" + bytes(colour) * width) * height
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"".join(
-        (b"\x89PNG\r\n\x1a\n", chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows)))
-        + (chunk(b"IEND", b""),)
-    )
+    parts = chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
 CSS = b"body{background:rgb(1,120,60);color:#fff} @font-face{font-family:F;src:url(/font.woff2)}"
@@ -90,7 +88,11 @@ class Rich:
             "/moved": (302, {"Location": "/target"}, b"moved away"),
             "/target": (200, {"Content-Type": html}, page("Target", "<p>Text of the target.</p>")),
             "/frame": (200, {"Content-Type": html}, page("Frame", "<p>Text of the frame.</p>")),
-            "/site.css": (200, {"Content-Type": "text/css", "Content-Encoding": "gzip", **kept}, CSS),
+            "/site.css": (
+                200,
+                {"Content-Type": "text/css", "Content-Encoding": "gzip", **kept},
+                CSS,
+            ),
             "/picture.png": (200, {"Content-Type": "image/png", **kept}, png(64, 48, (200, 0, 0))),
             "/font.woff2": (200, {"Content-Type": "font/woff2"}, b"wOF2" + bytes(200)),
             "/app.js": (200, {"Content-Type": "text/javascript"}, SCRIPT),
