@@ -17,7 +17,7 @@ LeftOut = Literal["unfinished", "unread", "unreadable"]
 """Why an answer has no record.
 
 It was not received to its end, the engine does not read answers of its type, or the browser did not
-give its body out (above its limit of about 10 MB, or the page was left).
+give its body out (above its limit of about 20 MB, or the page was left).
 """
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from engine.archive.exchange import MAX_BODY_BYTES, Exchange, LeftOut
 from engine.model.config import VERSION
+from engine.model.errors import EngineError
 from engine.model.records import ARTIFACTS_NAME
 from engine.secrets.given_secrets import Scrub
 
@@ -44,13 +45,15 @@ class TaskArchive:
         self._left_out: Counter[LeftOut] = Counter()
         self._known: dict[str, Known] = {}  # by digest
         self._order = asyncio.Lock()
+        self._failed: EngineError | None = None
 
     async def record(self, exchange: Exchange) -> None:
         """Append the records of an exchange.
 
         Raises:
-            EngineError: the file could not be written.
+            EngineError: the file could not be written, now or before.
         """
+        self.check()
         if len(exchange.body) > MAX_BODY_BYTES:
             body = exchange.body[:MAX_BODY_BYTES]
             exchange = replace(exchange, body=body, truncated="length")
@@ -61,10 +64,18 @@ class TaskArchive:
                 begun = True  # from here on the records are written, and later ones may refer to it
                 self._note(encoded)
                 await self._append(FILE_NAME, encoded.data)
+        except EngineError as failed:
+            self._failed = self._failed or failed
+            raise
         except asyncio.CancelledError:
             if not begun:
                 self.leave_out("unfinished")
             raise
+
+    def check(self) -> None:
+        """Raise the error of the first write that failed, after which records are missing."""
+        if self._failed is not None:
+            raise self._failed
 
     def leave_out(self, reason: LeftOut) -> None:
         """Count an answer that has no record."""

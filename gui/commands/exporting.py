@@ -194,7 +194,7 @@ def _is_recording(view: TaskView) -> bool:
 
 def _has_archive(view: TaskView) -> bool:
     summary = getattr(view.entry, "args_summary", {})
-    return summary.get("archive", "none") != "none"
+    return bool(summary.get("archive", "none") != "none")
 
 
 class Exporting(QObject):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 SECRET = "s3cr3t-Pass-phrase"
-BIG_BYTES = 12 * 1024 * 1024  # above what Chromium keeps of one body
+BIG_BYTES = 24 * 1024 * 1024  # above what Chromium keeps of one body
 
 
 def png(width: int, height: int, colour: tuple[int, int, int]) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.archive.warc_members import members, whole_size
 from engine.export.exporter import Order
-from engine.sample.server import Server
+from fixtures.site.site import Site
 from tests.archive.conftest import archive_of, records
 from tests.hard.kill_program import ENDLESS, REPO, wait_for
 from tests.support.engines import opened
@@ -43,7 +43,7 @@ def killed_crawl(home: Path, url: str, bytes_written: int) -> str:
 
 
 async def test_a_killed_crawl_leaves_a_file_that_can_be_packed(
-    home: Path, tmp_path: Path, site: Server
+    home: Path, tmp_path: Path, site: Site
 ) -> None:
     task_id = killed_crawl(home, site.url, 30_000)
     file = archive_of(home, task_id)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from engine.archive.exchange import Archive
 
-READ_S: Final = 5.0  # for one body; the driver answers within milliseconds, or never
+READ_S: Final = 20.0  # for one body; 20 MB of text take some seconds
 DRAIN_S: Final = 5.0  # for the bodies of a page that is at rest
 AT_ONCE: Final = 4  # bodies of one tab in memory
 _WEB: Final = ("http://", "https://")

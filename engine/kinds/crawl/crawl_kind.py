@@ -37,9 +37,14 @@ async def open_archive(args: CrawlArgs, context: Context) -> TaskArchive | None:
 
 
 def with_archive(head: Head, archive: TaskArchive | None) -> Head:
-    """Add the archive's numbers to the summary of a result."""
+    """Add the archive's numbers to the summary of a result.
+
+    Raises:
+        EngineError: a record could not be written.
+    """
     if archive is None:
         return head
+    archive.check()
     return {**head, "summary": {**head["summary"], "archive": archive.summary()}}
 
 
