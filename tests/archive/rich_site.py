@@ -16,6 +16,8 @@ from typing import Any
 SECRET = "s3cr3t-Pass-phrase"
 BIG_BYTES = 24 * 1024 * 1024  # above what Chromium keeps of one body
 
+RED = (200, 0, 0)
+
 
 def png(width: int, height: int, colour: tuple[int, int, int]) -> bytes:
     """A picture in one colour."""
@@ -93,7 +95,7 @@ class Rich:
                 {"Content-Type": "text/css", "Content-Encoding": "gzip", **kept},
                 CSS,
             ),
-            "/picture.png": (200, {"Content-Type": "image/png", **kept}, png(64, 48, (200, 0, 0))),
+            "/picture.png": (200, {"Content-Type": "image/png", **kept}, png(64, 48, RED)),
             "/font.woff2": (200, {"Content-Type": "font/woff2"}, b"wOF2" + bytes(200)),
             "/app.js": (200, {"Content-Type": "text/javascript"}, SCRIPT),
             "/worker.js": (200, {"Content-Type": "text/javascript"}, WORKER),
@@ -128,7 +130,9 @@ def rich_site() -> Iterator[Rich]:
             for name, value in headers.items():
                 self.send_header(name, value)
             if status != 304:
-                self.send_header("Content-Length", str(len(body)))
+                size = len(body) + int(headers.get("X-Lacks", "0"))
+                self.send_header("Content-Length", str(size))
+                self.close_connection = size > len(body)
             self.end_headers()
             self.wfile.write(body)
 

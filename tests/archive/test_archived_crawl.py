@@ -15,7 +15,7 @@ from engine.model.errors import InvalidArguments, LedgerWriteFailed
 from engine.model.records import Status, TaskRecord
 from engine.service.engine import Engine
 from tests.archive.conftest import Kept, archive_of, records
-from tests.archive.rich_site import BIG_BYTES, CSS, HOME, SECRET, Rich, png
+from tests.archive.rich_site import BIG_BYTES, CSS, HOME, RED, SECRET, Rich, png
 from tests.support.engines import opened, until
 
 CRAWL: dict[str, Any] = {"delay_ms": 0, "archive": "warc", "retries": 0, "max_pages": 20}
@@ -45,7 +45,7 @@ async def test_the_browser_keeps_documents_and_all_that_they_load(home: Path, ri
     assert (document.status, document.body) == ("200", HOME)
     assert "set-cookie" not in document.http
     bodies = {
-        "/picture.png": png(64, 48, (200, 0, 0)),
+        "/picture.png": png(64, 48, RED),
         "/site.css": CSS,
         "/font.woff2": b"wOF2" + bytes(200),
         "/data.json": b'{"words": "words that a script loaded"}',
@@ -157,6 +157,16 @@ async def test_a_body_that_the_browser_does_not_give_out_is_counted(home: Path, 
     assert (told["left_out"], told["unreadable"]) == (1, 1)
     assert not responses(kept, "/big.bin")
     assert responses(kept, "/")[-1].body.startswith(b"<p>Text")
+
+
+async def test_an_answer_that_breaks_off_is_counted(home: Path, rich: Rich) -> None:
+    rich.extra["/tagged.png"] = (200, {"Content-Type": "image/png", "X-Lacks": "9"}, png(9, 9, RED))
+    async with opened(home) as engine:
+        task = await crawled(engine, f"{rich.url}/second", max_pages=1)
+    told = summary(home, task.task_id)["archive"]
+    assert (told["left_out"], told["unfinished"]) == (1, 1)
+    kept = records(archive_of(home, task.task_id))
+    assert not responses(kept, "/tagged.png")
 
 
 async def test_what_a_worker_loads_is_kept(home: Path, rich: Rich) -> None:
