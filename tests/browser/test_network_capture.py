@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 from engine.archive.exchange import Exchange, LeftOut
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
@@ -45,3 +48,25 @@ async def test_frames_of_other_sites_are_kept_with_all_that_they_load() -> None:
     assert b"Text of the second page" in bodies[f"{elsewhere}/second"]
     assert bodies[f"{elsewhere}/tagged.png"].startswith(b"\x89PNG")
     assert kept.left_out == []
+
+
+class Slow(Kept):
+    """An archive on a slow disk."""
+
+    async def record(self, exchange: Exchange) -> None:
+        await asyncio.to_thread(time.sleep, 1.0)
+        await super().record(exchange)
+
+
+async def test_a_page_is_left_only_when_its_bodies_are_stored() -> None:
+    kept, session = Slow(), BrowserSession()
+    with rich_site() as rich:
+        policy = Policy.for_start(rich.url)
+        options = FetcherOptions(policy, block_resources=False, archive=kept)
+        try:
+            async with session.fetcher(options) as fetcher:
+                await fetcher.fetch(f"{rich.url}/second", PageOptions(block_resources=False))
+                there = set(kept.bodies())
+        finally:
+            await session.aclose()
+    assert there >= {f"{rich.url}{path}" for path in ("/second", "/site.css", "/tagged.png")}
