@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from playwright.async_api import Error
@@ -25,7 +26,7 @@ from engine.browser.page.failures import (
     Withheld,
     no_answer,
 )
-from engine.browser.page.network_capture import NetworkCapture
+from engine.browser.page.network_capture import AT_ONCE, NetworkCapture
 from engine.egress.egress_policy import Place, place_of
 from engine.egress.proxy_listener import STALL_S
 from engine.model.errors import BrowserGone, PageError, PageOutOfFiles
@@ -36,7 +37,6 @@ from engine.secrets.value_search import Echoes
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-    from engine.archive.exchange import Archive
     from engine.browser.chromium.browser_options import FetcherOptions
     from engine.browser.chromium.launch import Chromium
 
@@ -101,7 +101,7 @@ class CrawlContext:
         self._held = held
         self._doubts = doubts
         self._echoes = echoes
-        self.archive: Archive | None = None
+        self.make_capture: Callable[[Page], NetworkCapture] | None = None  # for a web archive
         self._captures: list[NetworkCapture] = []
         self._doomed: list[Tab] = []
         self._bounded_s = 0.0  # time of the last deletion of cookies
@@ -318,9 +318,9 @@ class CrawlContext:
         tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held)
         tab.tab_filter = self._make_tab_filter(tab.frames)
         tab.echoes = self._echoes
-        if self.archive is not None:
-            tab.capture = NetworkCapture(page, self.archive)
-            self._captures = [*(one for one in self._captures if one.busy), tab.capture]
+        if self.make_capture is not None:
+            tab.capture = self.make_capture(page)
+            self._captures = [one for one in self._captures if not one.ended] + [tab.capture]
         self.chromium.navigation_filter.admit(tab.frame_id, tab.tab_filter)
         return tab
 
@@ -344,6 +344,7 @@ class TabPool:
         self._options = options
         self._browser = browser
         self._room = asyncio.Semaphore(options.pages)
+        self._bodies = asyncio.Semaphore(AT_ONCE)
         self._opening = asyncio.Lock()
         self._held = HeldOpen()
         self._doubts = Doubts()
@@ -430,5 +431,8 @@ class TabPool:
             self._doubts,
             self._echoes,
         )
-        crawl_context.archive = self._options.archive
+        if options.archive is not None:
+            crawl_context.make_capture = partial(
+                NetworkCapture, archive=options.archive, room=self._bodies
+            )
         return crawl_context

@@ -24,25 +24,27 @@ if TYPE_CHECKING:
 
 READ_S: Final = 20.0  # for one body; 20 MB of text take some seconds
 DRAIN_S: Final = 5.0  # for the bodies of a page that is at rest
-AT_ONCE: Final = 4  # bodies of one tab in memory
+AT_ONCE: Final = 6  # bodies of one crawl in memory, each up to 20 MB
 _WEB: Final = ("http://", "https://")
 _BODILESS: Final = frozenset({204, 205, 304})
 
 
 class NetworkCapture:
-    """Records the finished requests of `page` in `archive`."""
+    """Records the finished requests of `page` in `archive`; `room` limits the bodies in memory."""
 
-    def __init__(self, page: Page, archive: Archive) -> None:
+    def __init__(self, page: Page, archive: Archive, room: asyncio.Semaphore) -> None:
+        self._page = page
         self._archive = archive
         self._reading: set[asyncio.Task[None]] = set()
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = room
         self._failed: EngineError | None = None
         page.on("requestfinished", self._on_finished)
         page.on("requestfailed", self._on_failed)
 
     @property
-    def busy(self) -> bool:
-        return bool(self._reading)
+    def ended(self) -> bool:
+        """Whether its tab is closed, and everything stored."""
+        return not self._reading and self._page.is_closed()
 
     async def drain(self) -> None:
         """Wait until the bodies of the page are stored, before the page is left.
@@ -62,14 +64,14 @@ class NetworkCapture:
 
     def _on_finished(self, request: Request) -> None:
         if request.url.startswith(_WEB):
-            self._start(self._record(request), request)
+            self._start(self._record(request))
 
     def _on_failed(self, request: Request) -> None:
         if request.url.startswith(_WEB) and request.existing_response is not None:
             self._archive.leave_out("unfinished")
 
-    def _start(self, work: Coroutine[None, None, None], request: Request) -> None:
-        task = asyncio.create_task(work, name=f"record {request.url[:100]}")
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work, name="record a request")
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
