@@ -21,7 +21,7 @@ from engine.browser.chromium.locate import locate
 from tests.recording.trap_pages import listening
 
 FILES = ("ui.js", "sw.js")
-WAIT_MS = 30_000
+WAIT_MS = 90_000
 
 
 def missing() -> str:
