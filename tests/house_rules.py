@@ -29,6 +29,7 @@ SEAMS = {
     "PySide6": ("gui/",),
     "shiboken6": ("gui/",),
     "click": ("engine/cli/",),
+    "warcio": ("engine/archive/",),
     "cronsim": ("engine/schedules/rules.py",),
     "tzlocal": ("engine/schedules/rules.py",),
     "send2trash": ("engine/service/pruning.py",),
@@ -158,6 +159,9 @@ SPAWNERS = {
     "engine/browser/chromium/browser_instance.py": (
         "a context's closing, given up at its limit, and its opening, closed when nobody waits for "
         "it any more; windows that pages open, closed or adopted and ended by close()"
+    ),
+    "engine/browser/page/network_capture.py": (
+        "reading bodies for an archive, awaited with their page, and closed with its context"
     ),
     "engine/browser/chromium/launch.py": (
         "small work aside, kept by the browser and ended with it"

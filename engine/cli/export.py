@@ -22,7 +22,7 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.progress import Progress as Bars
 
 from engine.cli.calls import Interrupts, call, print_json
-from engine.export.exporter import ExportProgress
+from engine.export.exporter import WACZ, ExportProgress
 from engine.export.output import Exported, remove_staged
 from engine.kinds.traits import RECORDING_TRAITS
 from engine.model.config import Settings
@@ -57,7 +57,8 @@ def export(_: Verb, settings: Settings, given: Mapping[str, Any], as_json: bool)
 
 def _print_outcome(made: Exported) -> None:
     if made.path != "-":
-        message = "export.done.one" if made.rows == 1 else "export.done"
+        message = "export.done.wacz" if made.format == WACZ else "export.done"
+        message += ".one" if made.rows == 1 else ""
         click.echo(say(message, rows=made.rows, path=made.path))
     if made.partial:
         click.echo(display(made.note), err=True)

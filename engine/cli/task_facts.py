@@ -157,6 +157,8 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
     if isinstance(left, int) and left:
         message = "crawl.routes.one" if left == 1 else "crawl.routes"
         lines.append(_fact_line("left out", say(message, count=words.count(left))))
+    if archive := words.archive_text(summary):
+        lines.append(_fact_line("archive", archive))
     others = {**summary, "links_fragments": 0}  # printed above, with the option that follows them
     return lines + [_fact_line("noticed", remark) for remark in words.remarks(others)]
 

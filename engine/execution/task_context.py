@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, BinaryIO, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -211,6 +211,16 @@ class TaskContext:
     async def artifact(self, name: str, data: bytes) -> str:
         """Store `data` under the task's `artifacts/`; returns the path inside the task's folder."""
         return await self._write(partial(self._ledger.write_artifact, self.task_id, name, data))
+
+    async def append_artifact(self, name: str, data: bytes) -> None:
+        await self._write(partial(self._ledger.append_artifact, self.task_id, name, data))
+
+    async def carry_artifact(self, name: str, whole: Callable[[BinaryIO], int]) -> int:
+        assert self.resumed is not None
+        source, check = self.resumed, self._refuse_if_stopping
+        return await self._write(
+            partial(self._ledger.carry_artifact, self.task_id, source, name, whole, check)
+        )
 
     async def document(self, name: str, data: bytes) -> None:
         """Replace the task's own document, such as `commands.json`."""

@@ -102,6 +102,8 @@ FORMATS: Final[Mapping[str, Format]] = {
     "xlsx": Format(write_xlsx, text=False),
     "html": Format(write_html, bulky=False),
 }
+WACZ: Final = "wacz"
+PACKED: Final = ("zip", WACZ)  # no tables: the task's whole folder, and its web archive
 LOOKED_AT: Final = 1_000  # rows that are searched for columns that are not in the table
 MOST: Final = 200  # columns of one export
 # End every row: files are joined, and cut apart.
@@ -139,7 +141,10 @@ def order_problems(order: Order, to_file: bool) -> tuple[Problem, ...]:
     """Collect the mistakes in an order before anything is read."""
     found: list[Problem] = []
     form = FORMATS.get(order.format)
-    if form is None:
+    if order.format in PACKED and not to_file:
+        message = f"{order.format} needs the name of a file (-o FILE)"
+        found.append(Problem("output", "missing", message))
+    elif form is None:
         known = ", ".join(FORMATS)
         message = f"'{order.format}' is no format (there are: {known})"
         found.append(Problem("format", "unknown_format", message))

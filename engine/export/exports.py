@@ -14,7 +14,9 @@ from msgspec.structs import replace
 
 from engine.export.exporter import (
     FORMATS,
+    PACKED,
     PROGRESS_S,
+    WACZ,
     ExportProgress,
     Order,
     export_file,
@@ -24,6 +26,7 @@ from engine.export.exporter import (
 from engine.export.output import Exported, ExportStopped, new_file
 from engine.export.recordings import ExportedRecording, export_recording, replay_task
 from engine.export.table import About, Row, Table, Tally, iso, write_csv_with_bom
+from engine.export.web_archive import export_wacz
 from engine.kinds.spec import Column
 from engine.ledger import holes
 from engine.ledger.reader import LedgerReader, TaskAliases
@@ -207,9 +210,6 @@ def _links(engine: EngineFields) -> Mapping[str, Any]:
     }
 
 
-ZIP: Final = "zip"  # no table but the task's whole folder
-
-
 class Exports:
     """Exports of every ledger's tasks to files outside of all ledgers."""
 
@@ -237,8 +237,10 @@ class Exports:
         def work() -> Exported:
             reader = LedgerReader(self._root)
             named = self._named(reader, order)
-            if order.format != ZIP:
+            if order.format not in PACKED:
                 return export_file(reader, named, place, active_watch, force=force)
+            if named.format == WACZ:
+                return export_wacz(reader, named.task_id, place, active_watch, force=force)
             with new_file(place, reader.root, force=force) as out:
                 done = zip_folder(reader, named.task_id, out, active_watch)
             return replace(done, path=str(place))

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, BinaryIO, Literal, Protocol
 
 import msgspec
 
@@ -125,6 +125,20 @@ class Context(Protocol):
 
     def conceal(self, hidden: Iterable[Hidden]) -> None:
         """Mask these values, too, in everything that the task stores from now on."""
+        ...
+
+    async def append_artifact(self, name: str, data: bytes) -> None:
+        """Append to a file of the task; a write that has begun ends also after a cancellation."""
+        ...
+
+    async def carry_artifact(self, name: str, whole: Callable[[BinaryIO], int]) -> int:
+        """Copy a file of the continued task, which `append_artifact` continues; return its size.
+
+        `whole` returns how much of the file is whole. Returns 0 if there is none.
+
+        Raises:
+            UnitStopped: a stop was requested meanwhile.
+        """
         ...
 
     async def document(self, name: str, data: bytes) -> None:

@@ -304,6 +304,24 @@ class Folder:
         finally:
             os.close(fd)
 
+    def append_whole(self, name: str, data: bytes, size: int) -> int:
+        """Write `data` behind the first `size` bytes, over the part of an interrupted write.
+
+        Returns the new size. Raises Unusable, also for a file that is shorter; OSError.
+        """
+        fd = self.open(name, LOCK_FLAGS)
+        try:
+            found = os.fstat(fd).st_size
+            if found < size:
+                raise Unusable("another program has shortened it")
+            if found > size:
+                os.ftruncate(fd, size)
+            os.lseek(fd, size, os.SEEK_SET)
+            write_fully(fd, data)
+        finally:
+            os.close(fd)
+        return size + len(data)
+
     def make_folder(self, name: str, mode: int = 0o700) -> None:
         os.mkdir(self._at(name), mode, dir_fd=self._fd)
 

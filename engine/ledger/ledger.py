@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from engine.ledger import changes, journal, meta, task_files
 from engine.ledger.files import Folder, Unflushed, Unusable, writing
@@ -76,6 +77,8 @@ class Ledger(LedgerReader):
         self.on_state_change: Callable[[TaskRecord], None] = lambda record: None
         self._commits = Commits()
         self._healed: set[tuple[str, str]] = set()  # line files that are known to end in a line end
+        self._sizes: dict[tuple[str, str], int] = {}  # of artifacts that grow
+        self._appending = threading.Lock()
         if lease is not None:
             with writing(str(self.root)):
                 task_files.sweep(self.root)
@@ -206,6 +209,8 @@ class Ledger(LedgerReader):
         data = {"error": {"message": error.message, "code": error.code}} if error else None
         self.note(task_id, [(_ENDINGS[Status(record.status)], data)], durable=True)
         self._healed -= {(task_id, EVENTS_NAME), (task_id, PAGES_NAME)}
+        for mark in [mark for mark in self._sizes if mark[0] == task_id]:
+            del self._sizes[mark]
         return record
 
     def append_event(self, task_id: str, kind: str, data: Mapping[str, Any] | None = None) -> None:
@@ -272,6 +277,44 @@ class Ledger(LedgerReader):
             writing(folder.path),
         ):
             return task_files.write_artifact(folder, name, data, lease)
+
+    def append_artifact(self, task_id: str, name: str, data: bytes) -> None:
+        """Append to a file of the task that this process began; a failed write leaves no part."""
+        mark = (task_id, name)
+        with (
+            self._appending,
+            self._task(task_id) as folder,
+            self._writable(folder, task_id),
+        ):
+            known = self._sizes.get(mark, 0)
+            self._sizes[mark] = task_files.append_artifact(folder, name, data, known)
+
+    def carry_artifact(
+        self,
+        task_id: str,
+        source: str,
+        name: str,
+        whole: Callable[[BinaryIO], int],
+        check: Callable[[], None],
+    ) -> int:
+        """Copy an artifact of `source`, which `append_artifact` continues; return its size.
+
+        `whole` returns the number of bytes to copy. `check` may raise to leave everything as it
+        was. Returns 0 if the task has no such file.
+        """
+        path = f"{ARTIFACTS_NAME}/{name}"
+        if path not in {found for found, *_ in self.files(source)}:
+            return 0
+        with (
+            self.open_file(source, path) as file,
+            self._task(task_id) as folder,
+            temporary_lease(self.root, self.lease) as lease,
+            self._writable(folder, task_id),
+        ):
+            size = whole(file)
+            task_files.copy_artifact(folder, name, file, size, lease, check)
+            self._sizes[task_id, name] = size
+        return size
 
     def carry_pages(
         self,

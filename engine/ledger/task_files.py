@@ -6,13 +6,13 @@ import os
 import re
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from engine.ledger import lease
-from engine.ledger.files import READ_FLAGS, Folder, Unusable, unusable
+from engine.ledger.files import MIB, READ_FLAGS, Folder, Unusable, unusable
 from engine.ledger.lease import Lease
 from engine.ledger.listing import task_ids
 from engine.ledger.lock import PEERS, TaskLock
@@ -189,6 +189,34 @@ def write_artifact(folder: Folder, name: str, data: bytes, lease: Lease) -> str:
     with folder.enter(ARTIFACTS_NAME) as artifacts:
         artifacts.replace(safe, [data], temp=lease.temp_name(safe), durable=False)
     return f"{ARTIFACTS_NAME}/{safe}"
+
+
+def append_artifact(folder: Folder, name: str, data: bytes, size: int) -> int:
+    """Append to an artifact of which `size` bytes are known; return the new size."""
+    with suppress(FileExistsError):
+        folder.make_folder(ARTIFACTS_NAME)
+    with folder.enter(ARTIFACTS_NAME) as artifacts:
+        return artifacts.append_whole(safe_name(name), data, size)
+
+
+def copy_artifact(
+    folder: Folder, name: str, file: BinaryIO, size: int, lease: Lease, check: Callable[[], None]
+) -> None:
+    """Write the first `size` bytes of `file` as an artifact, atomically."""
+    safe = safe_name(name)
+    with suppress(FileExistsError):
+        folder.make_folder(ARTIFACTS_NAME)
+    with folder.enter(ARTIFACTS_NAME) as artifacts:
+        temp = lease.temp_name(safe)
+        artifacts.replace(safe, _first(file, size, check), temp=temp, durable=False)
+
+
+def _first(file: BinaryIO, size: int, check: Callable[[], None]) -> Iterator[bytes]:
+    file.seek(0)
+    while size and (block := file.read(min(size, MIB))):
+        check()
+        size -= len(block)
+        yield block
 
 
 def read_artifact(folder: Folder, name: str) -> bytes | None:

@@ -18,6 +18,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
+from engine.archive.exchange import Archive, Exchange, Truncated
 from engine.egress.egress_policy import Policy, place_of, without_credentials
 from engine.egress.proxy import Proxy
 from engine.model import addresses
@@ -161,11 +162,12 @@ async def open_static(
     agent: str = USER_AGENT,
     sign_in: SignIn | None = None,
     monotonic: Callable[[], float] = time.monotonic,
+    archive: Archive | None = None,
 ) -> AsyncIterator[StaticFetcher]:
     """Open a static engine for one crawl; `judge` makes it decide whether a page needs a browser.
 
     `agent` is its user agent; of `sign_in` it sends the cookies. `monotonic` (seconds) is the clock
-    for page durations.
+    for page durations. `archive` records what it receives.
     """
     # Takes 0.5 s, too long for the loop.
     await asyncio.to_thread(importlib.import_module, "aiohttp")
@@ -184,6 +186,7 @@ async def open_static(
             monotonic=monotonic,
             listener=listener,
         )
+        fetcher.archive = archive
         stack.push_async_callback(fetcher.close)
         yield fetcher
 
@@ -243,6 +246,7 @@ class StaticFetcher:
         self._monotonic = monotonic
         # Numeric hosts never change, and names are checked again at each connection (resolver).
         self._judged: set[str] = set()
+        self.archive: Archive | None = None  # records what is received
         self._session: ClientSession | None = None
         self._sheets = SheetLoader(functools.partial(self._asset, _CSS))
         self._scripts = ScriptLoader(functools.partial(self._asset, _SCRIPTS))
@@ -365,6 +369,7 @@ class StaticFetcher:
             if response.status not in _REDIRECTS or not location:
                 return response, address
             response.release()
+            await self._record(response)
             if hops is not None:
                 hops.append(Redirect(address.url, response.status))
             url = _redirect_target(address.asked, location)
@@ -415,7 +420,14 @@ class StaticFetcher:
                 response.close()
                 return b""
             deadline = asyncio.get_running_loop().time() + ASSET_S
-            return bytes((await _body(response, limit, deadline)).data)
+            body = await _body(response, limit, deadline)
+            await self._record(response, body)
+            return bytes(body.data)
+
+    async def _record(self, response: ClientResponse, body: _Body | None = None) -> None:
+        """Store an answer in the archive, if there is one. Raises EngineError."""
+        if self.archive is not None:
+            await self.archive.record(_exchange(response, body))
 
     async def _read(
         self, response: ClientResponse, options: PageOptions, deadline: float
@@ -435,8 +447,11 @@ class StaticFetcher:
         kind = fetched.content_type
         if not (options.raw or documents.is_text(kind) or documents.is_html(kind)):
             response.close()  # unread, so the connection cannot be reused
+            if self.archive is not None:
+                self.archive.leave_out("unread")
             return fetched, None
         body = await _body(response, options.max_bytes, deadline)
+        await self._record(response, body)
         fetched.bytes, fetched.truncated = len(body.data), body.truncated
         # An answer without a body (204, 304) has no count.
         if body.data and body.complete and not body.truncated:
@@ -468,6 +483,27 @@ class StaticFetcher:
         found = judge(fetched.html)
         fetched.needs_browser, fetched.runs = found.needs_browser, found.runs
         return found
+
+
+def _exchange(response: ClientResponse, body: _Body | None) -> Exchange:
+    truncated: Truncated = ""
+    if body is not None and body.truncated:
+        truncated = "disconnect" if body.cut_off else "length" if body.complete else "time"
+    asked = response.request_info
+    return Exchange(
+        url=str(response.url),
+        method=asked.method,
+        request_headers=list(asked.headers.items()),
+        status=response.status,
+        headers=[
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in response.raw_headers
+        ],
+        at_ms=round(time.time() * 1000),
+        body=bytes(body.data) if body is not None else b"",
+        reason=response.reason or "",
+        truncated=truncated,
+    )
 
 
 async def _body(response: ClientResponse, limit: int, deadline: float) -> _Body:

@@ -376,7 +376,7 @@ _PAGE_OPTIONS: Final = frozenset(
     {"output_format", "respect_robots", "delay_ms", "concurrency", "engine", "block_resources"}
     | {"screenshot", "settle_ms", "wait_for", "timeout_ms", "retries", "fragments", "keep_links"}
     | {"redact_content", "max_elements", "max_text_kb"}
-    | {"scroll", "load_more", "max_loads", "fields", "profile"}
+    | {"scroll", "load_more", "max_loads", "fields", "profile", "archive"}
     | {"proxy", "proxy_username", "proxy_password", "proxy_bypass"}
 )
 

@@ -128,6 +128,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "watch.back": "The ledger folder is back: {root}",
     "export.done": "{rows} rows in {path}",
     "export.done.one": "1 row in {path}",
+    "export.done.wacz": "{rows} pages in {path}",
+    "export.done.wacz.one": "1 page in {path}",
     "export.so_far": "{n} rows",
     "profile.none": "No profile yet. `octask profile new NAME URL` makes one.",
     "profile.line": "{name}  {sites}  kept {age} ago, {state}",

@@ -212,6 +212,10 @@ DETAILS: Final[dict[str, str]] = {
     "left_out.windows_refused": (
         "{count} windows did not open: a recording without a window opens none"
     ),
+    "archive.kept.one": "1 record",
+    "archive.kept": "{count} records",
+    "archive.left_out.one": "1 answer left out",
+    "archive.left_out": "{count} answers left out",
     "page.empty": "shows neither text nor link nor picture",
     "page.unsettled": "taken before it came to rest",
     "page.unloaded": "may have more than was loaded",
@@ -269,6 +273,8 @@ DETAILS: Final[dict[str, str]] = {
     "export.cut.one": "1 cell was longer than a cell may be and ends in …",
     "export.cut": "{count} cells were longer than a cell may be and end in …",
     "export.sheets": "The rows go on over {count} sheets: one holds 1,048,576 at most.",
+    "export.wacz.missing.one": "1 page has no record in the archive.",
+    "export.wacz.missing": "{count} pages have no record in the archive.",
     "export.holes": "Parts of {names} were never written (holes) and are left out.",
     "export.fields": "Fields without a column were left out: {names} (they are in jsonl).",
     "ground.owner.subject": "ledger owner",

@@ -142,6 +142,23 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def archive_text(summary: Mapping[str, Any]) -> str:
+    """Format `69 records, 38 KB, 1 answer left out` of a web archive; "" without one."""
+    known = summary.get("archive")
+    if not isinstance(known, Mapping):
+        return ""
+    records, size, left = (known.get(name) for name in ("records", "bytes", "left_out"))
+    if not (isinstance(records, int) and isinstance(size, int)):
+        return ""
+    message = "archive.kept.one" if records == 1 else "archive.kept"
+    told = [say(message, count=count(records)), size_words(size)]
+    if isinstance(left, int) and left > 0:
+        told.append(
+            say("archive.left_out.one" if left == 1 else "archive.left_out", count=count(left))
+        )
+    return ", ".join(told)
+
+
 def kind_name(kind: str) -> str:
     """Return the name of a kind for people; an unknown kind is shown as on disk."""
     message = f"kind.{kind}"

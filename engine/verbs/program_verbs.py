@@ -39,6 +39,7 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "jpeg": "image/jpeg",
     "webp": "image/webp",
     "json": "application/json",
+    "gz": "application/gzip",
     "zip": "application/zip",
 }
 SETTLE_MS: Final = 2_000

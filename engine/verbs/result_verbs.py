@@ -100,7 +100,7 @@ VERBS: tuple[Verb, ...] = (
         "Write what a task found as a table or report: pages, actions, commands.",
         (
             Param("task_id", "the task's id: 16 hex digits", positional=True, required=True),
-            Param("format", f"one of {_FORMATS} (or what the file's name ends in)"),
+            Param("format", f"one of {_FORMATS}, wacz (or what the file's name ends in)"),
             Param("output", "the file to write; - or nothing: standard output", "path", short="o"),
             Param("columns", "only these columns, with commas between (repeatable)", "many"),
             Param("report", f"instead of the pages of a crawl a report: {_REPORTS}"),

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.export.exporter import FORMATS, ExportProgress, Keep, Order
+from engine.export.exporter import FORMATS, PACKED, WACZ, ExportProgress, Keep, Order
 from engine.export.output import Exported
 from engine.export.table import iso
 from engine.model.display import display
@@ -43,7 +43,7 @@ from gui.style.widgets import arrange
 MOST_LOOKED_AT = 500  # Tasks examined to enable the action; with more it is enabled
 # Formats of a recording, which are no tables.
 RECORDING_ENDINGS = {"task": ".task.json", "variables": ".variables.json", "trace": ".trace.zip"}
-ENDINGS = {**{name: f".{name}" for name in (*FORMATS, "zip")}, **RECORDING_ENDINGS}
+ENDINGS = {**{name: f".{name}" for name in (*FORMATS, *PACKED)}, **RECORDING_ENDINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +192,11 @@ def _is_recording(view: TaskView) -> bool:
     return traits_of(getattr(view.entry, "kind", "")).replayable
 
 
+def _has_archive(view: TaskView) -> bool:
+    summary = getattr(view.entry, "args_summary", {})
+    return bool(summary.get("archive", "none") != "none")
+
+
 class Exporting(QObject):
     """The window's export actions, each of which opens a dialog."""
 
@@ -311,6 +316,8 @@ class ExportDialog(InOrder, QDialog):
         }
         if self._wanted.as_list or self._wanted.keep is not None or self._wanted.report:
             del words["zip"]
+        elif all(map(_has_archive, self._wanted.views)):
+            words[WACZ] = self.tr("Web archive (WACZ), for ReplayWeb.page")
         elif all(map(_is_recording, self._wanted.views)):
             words |= {
                 "task": self.tr("Task that replays it, for octask run (JSON)"),
@@ -429,7 +436,7 @@ class ExportDialog(InOrder, QDialog):
         if not outcome.files:
             return self.tr("Nothing was exported")
         number, rows = count(len(outcome.files)), count(outcome.rows)
-        if outcome.files[0].format in RECORDING_ENDINGS:
+        if outcome.files[0].format in (*RECORDING_ENDINGS, WACZ):
             one = len(outcome.files) == 1
             return self.tr("Exported") if one else self.tr("Exported: {0} files").format(number)
         if outcome.files[0].format == "zip":  # A zip counts its files as rows

@@ -15,7 +15,7 @@ from engine.model.kind_traits import traits_of
 from engine.model.records import ENVELOPE, RESULT_NAME, TaskRecord, TaskView
 from engine.model.status import moment
 from engine.service.engine import Engine
-from engine.text.words import clock, count, size_words, took
+from engine.text.words import archive_text, clock, count, size_words, took
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES, DetailTab
 from gui.details.facts import ended_by
@@ -157,6 +157,8 @@ def summary_text(head: Mapping[str, Any], kind: str = "") -> str:
     line = " · ".join(told[:_MOST])
     if facts.get("links_fragments"):
         line += f"\n{_tr('As pages of their own, addresses with #/ or #! are followed too.')}"
+    if archive := archive_text(facts):
+        line += f"\n{_tr('Web archive: {0}').format(archive)}"
     if head.get("pages_file"):
         line += f"\n{_tr('The pages are under Items, and in the file pages.jsonl.')}"
     return line

@@ -4,21 +4,25 @@ import asyncio
 import json
 import socket
 import zipfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
+from engine.archive.task_archive import FILE_PATH
 from engine.model.redact import MARK
 from gui.commands.exporting import ExportDialog, file_name
 from gui.details.unit_list import Items
 from gui.start.start_dialog import StartDialog
 from gui.startup.session import Session
 from gui.style.questions import documents
+from tests.archive.test_wacz import ONE, Written
 from tests.gui.result_ledgers import page, put_pages, put_task
 from tests.gui.task_views import a_view
 from tests.gui.test_result_tabs import settled, tab_of
@@ -90,6 +94,31 @@ async def test_a_folder_as_a_zip_is_told_by_the_files_in_it(home: Path, tmp_path
         with zipfile.ZipFile(tmp_path / "all.zip") as packed:
             names = packed.namelist()
         assert f"1 zip with {len(names)} files" in dialog._headline.text()
+
+
+async def test_a_web_archive_is_offered_where_the_task_kept_one(home: Path, tmp_path: Path) -> None:
+    asked = {"url": "http://site.test/", "archive": "warc"}
+    folder = put_task(home, 1, args_summary=asked)
+    put_pages(folder, page(0))
+    written = Written()
+    await written.archive.record(structs.replace(ONE, url=str(page(0)["url"])))
+    (folder / "artifacts").mkdir()
+    (folder / FILE_PATH).write_bytes(written.data)
+    put_pages(put_task(home, 2), page(0))
+    async with opened(home) as session:
+        choose_rows(session, 1)
+        QTest.keyClick(session.window.table, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+        dialog = await export_dialog(session)
+        assert "wacz" in dialog._words()
+        dialog.choose("wacz")
+        dialog.export_to(tmp_path / "site.wacz")
+        await settled(dialog.folder.isVisible)
+        assert dialog._headline.text() == "Exported"
+        with zipfile.ZipFile(tmp_path / "site.wacz") as packed:
+            assert page(0)["url"] in packed.read("pages/pages.jsonl").decode()
+        both = replace(dialog._wanted, views=(a_view(1, args=asked), a_view(2)))
+        other = ExportDialog(session.window.desk, both, session.window)
+        assert "wacz" not in other._words()
 
 
 async def test_each_result_is_exported_to_its_own_file(home: Path, tmp_path: Path) -> None:

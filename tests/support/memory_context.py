@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, BinaryIO
 
 from engine.kinds.context import Scopes, Span, StopReason
 from engine.kinds.spec import Head, KindSpec
@@ -95,6 +95,12 @@ class MemoryContext:
 
     def conceal(self, hidden: Iterable[Hidden]) -> None:
         self.concealed.extend(hidden)
+
+    async def append_artifact(self, name: str, data: bytes) -> None:
+        self.artifacts[name] = self.artifacts.get(name, b"") + data
+
+    async def carry_artifact(self, name: str, whole: Callable[[BinaryIO], int]) -> int:
+        raise AssertionError("a direct call resumes nothing")
 
     async def document(self, name: str, data: bytes) -> None:
         self.documents[name] = data

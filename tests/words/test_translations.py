@@ -27,6 +27,7 @@ SAME = {
         "−",
         "1:1",
         "URL",
+        "WARC",
         "Audit",
         "H1",
         "Links",

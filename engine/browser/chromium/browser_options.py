@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from engine.archive.exchange import Archive
 from engine.egress.egress_policy import Policy
 from engine.model.addresses import Credentials
 from engine.profiles.sign_in import SignIn
@@ -24,6 +25,7 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     secrets: tuple[Hidden, ...] = ()  # masked in screenshots
     task_id: str = ""  # task to which the live view belongs
     sign_in: SignIn | None = None
+    archive: Archive | None = None  # records what the pages receive
 
 
 class InstanceOptions(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from playwright.async_api import Error
@@ -25,6 +26,7 @@ from engine.browser.page.failures import (
     Withheld,
     no_answer,
 )
+from engine.browser.page.network_capture import AT_ONCE, NetworkCapture
 from engine.egress.egress_policy import Place, place_of
 from engine.egress.proxy_listener import STALL_S
 from engine.model.errors import BrowserGone, PageError, PageOutOfFiles
@@ -101,6 +103,8 @@ class CrawlContext:
         self._held = held
         self._doubts = doubts
         self._echoes = echoes
+        self.make_capture: Callable[[Page], NetworkCapture] | None = None  # for a web archive
+        self._captures: list[NetworkCapture] = []
         self._doomed: list[Tab] = []
         self._bounded_s = 0.0  # time of the last deletion of cookies
         self._outliving: list[tuple[float, int]] = []  # when, and how many requests a page left
@@ -173,6 +177,7 @@ class CrawlContext:
         self.free, self._doomed = [], []
         if self.lives:
             await close_context(self.chromium, self.context, CLOSE_S)
+        await asyncio.gather(*(capture.close() for capture in self._captures))
 
     async def _doubt(
         self, tab: Tab, fetched: Fetched, options: PageOptions, began_s: float
@@ -315,6 +320,9 @@ class CrawlContext:
         tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held)
         tab.tab_filter = self._make_tab_filter(tab.frames)
         tab.echoes = self._echoes
+        if self.make_capture is not None:
+            tab.capture = self.make_capture(page)
+            self._captures = [one for one in self._captures if not one.ended] + [tab.capture]
         self.chromium.navigation_filter.admit(tab.frame_id, tab.tab_filter)
         return tab
 
@@ -339,6 +347,7 @@ class TabPool:
         self._options = options
         self._browser = browser
         self._room = asyncio.Semaphore(options.pages)
+        self._bodies = asyncio.Semaphore(AT_ONCE)
         self._opening = asyncio.Lock()
         self._held = HeldOpen()
         self._doubts = Doubts()
@@ -432,7 +441,7 @@ class TabPool:
                 user_agent=options.user_agent,
             )
         known = self._options.credentials
-        made = CrawlContext(
+        crawl_context = CrawlContext(
             chromium,
             (context, listener),
             lambda frames: TabFilter(policy, known, frames, listener=listener),
@@ -440,5 +449,9 @@ class TabPool:
             self._doubts,
             self._echoes,
         )
-        made.began = began
-        return made
+        crawl_context.began = began
+        if options.archive is not None:
+            crawl_context.make_capture = partial(
+                NetworkCapture, archive=options.archive, room=self._bodies
+            )
+        return crawl_context

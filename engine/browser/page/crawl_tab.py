@@ -44,6 +44,8 @@ from engine.secrets.value_search import Echoes
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Dialog, Frame, Page, Request, Response
 
+    from engine.browser.page.network_capture import NetworkCapture
+
 
 PAGES = 2
 MOST = 200  # names; a site that invents new names for ever cannot be recognised anyway
@@ -199,6 +201,7 @@ class Tab:
         self.tab_filter: TabFilter | None = None
         self.echoes = Echoes(())  # texts to mask in screenshots
         self.jar = CookieJar(wire)
+        self.capture: NetworkCapture | None = None  # for a web archive
         self.begun = False  # the current document has begun to arrive
         self.left_open: list[str] = []  # names of the requests that the last page left open
         self.outliving = 0  # number of its requests that continue without it
@@ -233,7 +236,10 @@ class Tab:
         limit_s = options.timeout_ms / 1000
         try:
             async with asyncio.timeout(limit_s + GRACE_S) as self._scope:
-                return await self._take(without_credentials(url), url, options)
+                fetched = await self._take(without_credentials(url), url, options)
+            if self.capture is not None:
+                await self.capture.drain()
+            return fetched
         except (TimeoutError, PlaywrightTimeout) as slow:
             self._spoil("timeout")
             if self.spoiled == "crash":

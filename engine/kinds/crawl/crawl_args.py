@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -51,6 +51,8 @@ from engine.pages.fetch import (
 )
 from engine.secrets.given_secrets import Hidden, of_address
 
+ArchiveFormat = Literal["none", "warc"]
+
 
 class CrawlArgs(msgspec.Struct, frozen=True):
     """Validated arguments of a crawl. `url` is without credentials.
@@ -93,6 +95,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     fields: tuple[FieldRule, ...] = ()
     profile: str | None = None
     proxy: ProxyChoice | None = None
+    archive: ArchiveFormat = "none"
 
     @property
     def address(self) -> Address:
@@ -265,6 +268,15 @@ PAGE_ARGUMENTS: Table = {
         option="repeated",
     ),
     "profile": PROFILE,
+    "archive": Argument(
+        one_of("none", "warc"),
+        FormField(
+            "Web archive",
+            hint="What the pages receive, for a replay. Images, fonts and media are loaded, too.",
+            options=(("none", "None"), ("warc", "WARC")),
+        ),
+        help="Keep what the pages receive as a web archive: warc.",
+    ),
     "respect_robots": Argument(flag, FormField("Obey robots.txt"), help="Obey robots.txt."),
     "block_resources": Argument(
         flag, FormField("Block images, fonts and media"), help="Block images, fonts and media."
@@ -332,6 +344,7 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
         problems.append(missing("url", "the address to start at"))
     problems.extend(route_problems(fields, fields.get("url", "")))
     problems.extend(loading_problems(fields))
+    problems.extend(archive_problems(fields))
     problems.extend(credential_problems(fields, fields.get("url")))
     problems.extend(proxy_problems(fields))
     if problems:
@@ -363,6 +376,16 @@ def loading_problems(fields: Mapping[str, Any]) -> list[Problem]:
     needs = "needs the browser engine"
     names = [name for name in ("scroll", "load_more") if fields.get(name)]
     return [Problem(name, "not_together", needs) for name in names]
+
+
+def archive_problems(fields: dict[str, Any]) -> list[Problem]:
+    """Return the problem of an archive without images, fonts and media; load them by default."""
+    if fields.get("archive", "none") == "none":
+        return []
+    if fields.setdefault("block_resources", False):
+        why = "does not go with archive, which keeps images, fonts and media as well"
+        return [Problem("block_resources", "not_together", why)]
+    return []
 
 
 def route_problems(fields: Mapping[str, Any], url: str) -> list[Problem]:

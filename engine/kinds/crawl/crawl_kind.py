@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from engine.archive.task_archive import FILE_NAME, TaskArchive
+from engine.archive.warc_members import whole_size
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.budgets import DOMAINS
 from engine.egress.egress_policy import DomainAllowlist, Policy
@@ -22,14 +24,46 @@ from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.fetch import EngineName, Fetcher
 from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, open_static
 from engine.profiles.sign_in import SignIn
+from engine.secrets.given_secrets import Scrub
+
+
+async def open_archive(args: CrawlArgs, context: Context) -> TaskArchive | None:
+    """Return the web archive of a task, if it was requested.
+
+    That of a resumed task goes on in a copy, as its pages do.
+    """
+    if args.archive == "none":
+        return None
+    carried = 0
+    if context.resumes:
+        carried = await context.carry_artifact(FILE_NAME, whole_size)
+    return TaskArchive(context.append_artifact, Scrub(args.secrets), size_bytes=carried)
+
+
+def with_archive(head: Head, archive: TaskArchive | None) -> Head:
+    """Add the archive's numbers to the summary of a result.
+
+    Raises:
+        EngineError: a record could not be written.
+    """
+    if archive is None:
+        return head
+    archive.check()
+    return {**head, "summary": {**head["summary"], "archive": archive.summary()}}
 
 
 def fetchers(
-    policy: Policy, context: Context, tools: Tools, sign_in: SignIn | None = None
+    policy: Policy,
+    context: Context,
+    tools: Tools,
+    *,
+    sign_in: SignIn | None = None,
+    archive: TaskArchive | None = None,
 ) -> OpenFetcher:
     """Return the fetchers of one task, static or the engine's browser, both under `policy`.
 
-    With `allowedDomains`, only these domains are allowed. Both send the cookies of `sign_in`.
+    With `allowedDomains`, only these domains are allowed. Both send the cookies of `sign_in`, and
+    `archive` records what they receive.
     """
     if DOMAINS in context.budgets:
         allowlist = DomainAllowlist(policy)
@@ -47,6 +81,7 @@ def fetchers(
                 agent=agent,
                 sign_in=sign_in,
                 monotonic=clock,
+                archive=archive,
             )
         options = FetcherOptions(
             policy=policy,
@@ -57,6 +92,7 @@ def fetchers(
             secrets=args.secrets,
             task_id=context.task_id,
             sign_in=sign_in,
+            archive=archive,
         )
         return tools.browser.fetcher(options)
 
@@ -67,10 +103,11 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.url, proxy=args.proxy)
     async with telling(context, policy), using_profile(args.profile, context, tools) as sign_in:
         args = with_secrets(args, sign_in)
-        open_fetcher = fetchers(policy, context, tools, sign_in)
+        archive = await open_archive(args, context)
+        open_fetcher = fetchers(policy, context, tools, sign_in=sign_in, archive=archive)
         outcome = await crawl(args, context, open_fetcher, sign_in)
     expect_a_page(outcome, context)
-    return {"summary": outcome.summary()}
+    return with_archive({"summary": outcome.summary()}, archive)
 
 
 def with_secrets(args: CrawlArgs, sign_in: SignIn | None) -> CrawlArgs:

@@ -35,6 +35,7 @@ from engine.kinds.crawl.crawl import Give, OpenFetcher, crawl_from
 from engine.kinds.crawl.crawl_args import (
     PAGE_ARGUMENTS,
     CrawlArgs,
+    archive_problems,
     loading_problems,
     route_problems,
 )
@@ -42,6 +43,8 @@ from engine.kinds.crawl.crawl_kind import (
     PAGE_COLUMNS,
     expect_a_page,
     fetchers,
+    open_archive,
+    with_archive,
     with_secrets,
 )
 from engine.kinds.crawl.frontier import SPARE, Pace, SeenKeys, Visit
@@ -121,6 +124,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
         problems.append(missing("url", "the address of the site, or sitemap_url"))
     problems.extend(route_problems(fields, ""))
     problems.extend(loading_problems(fields))
+    problems.extend(archive_problems(fields))
     typed = fields.get("url") or fields.get("sitemap_url")
     problems.extend(credential_problems(fields, typed))
     problems.extend(proxy_problems(fields))
@@ -468,10 +472,11 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
     profile = args.pages.profile
     async with telling(context, policy), using_profile(profile, context, tools) as sign_in:
         args = msgspec.structs.replace(args, pages=with_secrets(args.pages, sign_in))
-        open_fetcher = fetchers(policy, context, tools, sign_in)
+        archive = await open_archive(args.pages, context)
+        open_fetcher = fetchers(policy, context, tools, sign_in=sign_in, archive=archive)
         outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in)
     expect_a_page(outcome, context)
-    return head(outcome, found)
+    return with_archive(head(outcome, found), archive)
 
 
 def _named_private(args: SitemapArgs) -> tuple[str, ...]:
