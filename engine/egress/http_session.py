@@ -56,15 +56,20 @@ class PolicyResolver(AbstractResolver):
         """Do nothing: there are no resources."""
 
 
-def open_session(policy: Policy, agent: str) -> aiohttp.ClientSession:
+def open_session(policy: Policy, agent: str, language: str | None = None) -> aiohttp.ClientSession:
     """Return a session with the user agent `agent`, which keeps no connection past the policy.
+
+    `language` is its Accept-Language, if any.
 
     aiohttp calls no resolver for a numeric host: call `Policy.check` for every hop as well.
     """
+    headers = {"User-Agent": agent, "Accept": _ACCEPT}
+    if language is not None:
+        headers["Accept-Language"] = language
     connector = aiohttp.TCPConnector(resolver=PolicyResolver(policy), use_dns_cache=False, limit=32)
     return aiohttp.ClientSession(
         connector=connector,
-        headers={"User-Agent": agent, "Accept": _ACCEPT},
+        headers=headers,
         timeout=aiohttp.ClientTimeout(total=None),  # the page's deadline applies instead
         max_line_size=MAX_HEADER_CHARS,
         max_field_size=MAX_HEADER_CHARS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import msgspec
 
-from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook, InstanceOptions
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     COUNTED_KEYS_HINT,
@@ -33,6 +33,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.look_arguments import LOOK, look_from, look_given, look_problems
 from engine.kinds.spec import Column, Head, HeldTab, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import EVIDENCE_TRAITS
 from engine.model import redact
@@ -71,6 +72,7 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
     label: str | None = None
     redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
+    look: BrowserLook = PLAIN
 
 
 def _include(given: object) -> tuple[str, ...]:
@@ -125,6 +127,7 @@ ARGUMENTS: Table = {
         flag, FormField("Full-page screenshot"), help="Take a screenshot of the full page."
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
+    **LOOK,
 }
 
 
@@ -140,15 +143,22 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
         problems.append(missing("url", "the address of the page, or tab"))
     if has_url and has_tab:
         problems.append(Problem("tab", "not_together", "does not go with url"))
+    if has_tab:
+        problems.extend(look_given(fields, "does not go with tab"))
+    problems.extend(look_problems(fields))
     problems.extend(credential_problems(fields, fields.get("url")))
     if problems:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url", None)
     address = address_of(typed) if typed else None
     credentials, secrets = credentials_from(fields, typed or "")
+    look, hidden = look_from(fields, () if address is None else (address.url,))
     if address is None:
         return EvidenceArgs(**fields)
-    return EvidenceArgs(url=address.url, credentials=credentials, secrets=secrets, **fields)
+    secrets = (*secrets, *hidden)
+    return EvidenceArgs(
+        url=address.url, credentials=credentials, secrets=secrets, look=look, **fields
+    )
 
 
 FILES: Final[Mapping[Part, str]] = {
@@ -358,7 +368,11 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
         return
     policy = reach(tools.settings, args.url)
     options = InstanceOptions(
-        policy, credentials=args.credentials, secrets=args.secrets, task_id=context.task_id
+        policy,
+        credentials=args.credentials,
+        look=args.look,
+        secrets=args.secrets,
+        task_id=context.task_id,
     )
     async with tools.browser.instance(options) as instance:
         from engine.browser.interact.agent_tab import (

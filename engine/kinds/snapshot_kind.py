@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook, InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.kinds.arguments import (
     KEYS_HINT,
@@ -33,6 +33,7 @@ from engine.kinds.arguments import (
     web_address,
 )
 from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.look_arguments import LOOK, look_from, look_given, look_problems
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import SNAPSHOT_TRAITS
 from engine.model import redact
@@ -83,6 +84,8 @@ class SnapshotArgs(msgspec.Struct, frozen=True):
     include_storage: bool = False
     timeout_ms: int = 30_000
     redact_content: bool = True
+    look: BrowserLook = PLAIN
+    secrets: tuple[Hidden, ...] = ()
 
     @property
     def wants_state(self) -> bool:
@@ -175,6 +178,7 @@ ARGUMENTS: Table = {
     "includeCookies": Argument(flag, field="include_cookies"),
     "includeStorage": Argument(flag, field="include_storage"),
     "redact_content": redact_content(KEYS_HINT),
+    **LOOK,
 }
 
 
@@ -193,9 +197,13 @@ def parse_snapshot(given: Mapping[str, Any]) -> SnapshotArgs:
         asked = [name for name in ("include_cookies", "include_storage") if fields.get(name)]
         needs = "needs living tabs: leave tabs out, or visit them"
         problems.extend(Problem(name, "not_together", needs) for name in asked)
+    if not fields.get("visit"):
+        problems.extend(look_given(fields, "needs tabs that are visited"))
+    problems.extend(look_problems(fields))
     if problems:
         raise InvalidArguments(tuple(problems))
-    return SnapshotArgs(**fields)
+    look, hidden = look_from(fields, [tab.url for tab in fields.get("tabs") or ()])
+    return SnapshotArgs(look=look, secrets=hidden, **fields)
 
 
 LOOK_S: Final = 30.0
@@ -407,8 +415,7 @@ async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> Ope
     from engine.browser.interact.agent_tab import open_tab  # imports Playwright
 
     tab = await open_tab(1, instance, policy)
-    for given in args.tabs or ():
-        tab.mask.add_given(given.secrets)
+    tab.mask.add_given(_secrets(args))
 
     @asynccontextmanager
     async def acquire(_: float) -> AsyncIterator[AgentTab]:
@@ -428,7 +435,9 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
             yield _living(tools)
             return
         policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()))
-        options = InstanceOptions(policy, secrets=tuple(_secrets(args)), task_id=context.task_id)
+        options = InstanceOptions(
+            policy, look=args.look, secrets=tuple(_secrets(args)), task_id=context.task_id
+        )
         opened = tools.browser.instance(options)
         async with opened as instance, telling(context, policy):
             yield [await visited(instance, policy, args)]
@@ -457,7 +466,7 @@ def _partial(
 
 
 def _secrets(args: SnapshotArgs) -> list[Hidden]:
-    return [one for tab in args.tabs or () for one in tab.secrets]
+    return [*args.secrets, *(one for tab in args.tabs or () for one in tab.secrets)]
 
 
 SNAPSHOT = KindSpec(

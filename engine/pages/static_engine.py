@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
 from engine.egress.egress_policy import Policy, without_credentials
+from engine.egress.own_headers import NO_HEADERS, OwnHeaders
 from engine.model import addresses
 from engine.model.addresses import Address, Credentials, address_of, in_charset, link_address
 from engine.model.errors import AddressBlocked, EngineError, PageError, PageOutOfFiles
@@ -147,22 +148,36 @@ _SCRIPT_LINK = re.compile(
 )
 
 
+class Sender(NamedTuple):
+    """What the static engine shows of itself; `language` is its Accept-Language, if any."""
+
+    agent: str = USER_AGENT
+    language: str | None = None
+    headers: OwnHeaders = NO_HEADERS
+
+
 @asynccontextmanager
 async def open_static(
     policy: Policy,
     credentials: Credentials | None = None,
     *,
     judge: bool = False,
-    agent: str = USER_AGENT,
+    sender: Sender | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[StaticFetcher]:
     """Open a static engine for one crawl; `judge` makes it decide whether a page needs a browser.
 
-    `agent` is its user agent. `monotonic` (seconds) is the clock for page durations.
+    `sender` is what it shows of itself. `monotonic` (seconds) is the clock for page durations.
     """
     # Takes 0.5 s, too long for the loop.
     await asyncio.to_thread(importlib.import_module, "aiohttp")
-    fetcher = StaticFetcher(policy, credentials, judge=judge, agent=agent, monotonic=monotonic)
+    fetcher = StaticFetcher(
+        policy,
+        credentials,
+        judge=judge,
+        sender=sender,
+        monotonic=monotonic,
+    )
     try:
         yield fetcher
     finally:
@@ -206,13 +221,13 @@ class StaticFetcher:
         credentials: Credentials | None,
         *,
         judge: bool,
-        agent: str = USER_AGENT,
+        sender: Sender | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._policy = policy
+        self._sender = sender or Sender()
         self._credentials = credentials
         self._judge = judge
-        self._agent = agent
         self._monotonic = monotonic
         # Numeric hosts never change, and names are checked again at each connection (resolver).
         self._judged: set[str] = set()
@@ -346,22 +361,24 @@ class StaticFetcher:
         session = self._session or self._open()
         try:
             return await session.get(
-                _target(address), allow_redirects=False, headers=self._auth(address)
+                _target(address), allow_redirects=False, headers=self._headers_for(address)
             )
         except (aiohttp.ClientError, ValueError, OSError) as failed:
             raise _page_error(failed) from failed
 
-    def _auth(self, address: Address) -> dict[str, str] | None:
+    def _headers_for(self, address: Address) -> dict[str, str]:
+        """Return what this address gets beside the session's headers; each hop asks anew."""
+        found = dict(self._sender.headers.for_origin(address.origin))
         given = self._credentials
         if given is None or given.origin != address.origin:
-            return None
+            return found
         pair = f"{given.username}:{given.password}".encode()
-        return {"Authorization": "Basic " + b64encode(pair).decode("ascii")}
+        return found | {"Authorization": "Basic " + b64encode(pair).decode("ascii")}
 
     def _open(self) -> ClientSession:
         from engine.egress.http_session import open_session
 
-        self._session = open_session(self._policy, self._agent)
+        self._session = open_session(self._policy, self._sender.agent, self._sender.language)
         return self._session
 
     async def _asset(self, kinds: frozenset[str], url: str, limit: int) -> bytes:

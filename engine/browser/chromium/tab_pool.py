@@ -17,6 +17,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.browser_instance import Opened, close_context, open_context
 from engine.browser.chromium.cookie_jar import CUT, is_suspect, unproved
 from engine.browser.chromium.navigation_filter import TabFilter
+from engine.browser.chromium.user_agent import present
 from engine.browser.page.crawl_tab import HeldOpen, Tab, first_script
 from engine.browser.page.failures import (
     LeftByOthers,
@@ -314,6 +315,7 @@ class CrawlContext:
         tab.tab_filter = self._make_tab_filter(tab.frames)
         tab.echoes = self._echoes
         self.chromium.navigation_filter.admit(tab.frame_id, tab.tab_filter)
+        await present(wire, tab.tab_filter.look)
         return tab
 
     async def _bury(self) -> None:
@@ -410,14 +412,14 @@ class TabPool:
                 chromium,
                 policy,
                 script=first_script(),
-                locale=options.locale,
-                user_agent=options.user_agent,
+                look=options.look,
+                **options.look.context_options(),
             )
         known = self._options.credentials
         return CrawlContext(
             chromium,
             (context, listener),
-            lambda frames: TabFilter(policy, known, frames, listener=listener),
+            lambda frames: TabFilter(policy, known, frames, listener=listener, look=options.look),
             self._held,
             self._doubts,
             self._echoes,

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     COUNTED_KEYS_HINT,
@@ -31,6 +32,7 @@ from engine.kinds.arguments import (
     web_addresses,
     whole,
 )
+from engine.kinds.look_arguments import LOOK, look_from, look_problems
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
 from engine.pages.custom_fields import FieldRule, field_rules, is_selector
@@ -84,6 +86,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     load_more: str | None = None
     max_loads: int = 50
     fields: tuple[FieldRule, ...] = ()
+    look: BrowserLook = PLAIN
 
     @property
     def address(self) -> Address:
@@ -260,6 +263,7 @@ PAGE_ARGUMENTS: Table = {
         flag, FormField("Block images, fonts and media"), help="Block images, fonts and media."
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
+    **LOOK,
     "failOnPage": Argument(optional(whole(1, 1_000_000)), field="fail_on_page"),
 }
 ARGUMENTS: Table = {
@@ -320,7 +324,7 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     if "url" not in given:
         problems.append(missing("url", "the address to start at"))
     problems.extend(route_problems(fields, fields.get("url", "")))
-    problems.extend(loading_problems(fields))
+    problems.extend([*loading_problems(fields), *look_problems(fields)])
     problems.extend(credential_problems(fields, fields.get("url")))
     if problems:
         raise InvalidArguments(tuple(problems))
@@ -330,10 +334,12 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     address = address_of(typed)
     assert address is not None
     credentials, secrets = credentials_from(fields, typed)
+    look, hidden = look_from(fields, (address.url, *urls))
     return CrawlArgs(
         url=address.url,
         credentials=credentials,
-        secrets=(*secrets, *(secret for one in urls for secret in of_address(one))),
+        look=look,
+        secrets=(*secrets, *hidden, *(secret for one in urls for secret in of_address(one))),
         **fields,
     )
 

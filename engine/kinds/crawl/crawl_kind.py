@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
+import msgspec
+
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.budgets import DOMAINS
 from engine.egress.egress_policy import DomainAllowlist, Policy
@@ -17,7 +19,7 @@ from engine.kinds.traits import CRAWL_TRAITS
 from engine.model.errors import NothingTaken, OnlyErrorAnswers
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.fetch import EngineName, Fetcher
-from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, open_static
+from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, Sender, open_static
 
 
 def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
@@ -31,16 +33,19 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
         policy = allowlist
 
     def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
-        both, clock = args.engine == "auto", context.monotonic
+        both, clock, look = args.engine == "auto", context.monotonic, args.look
         if engine == "static":
-            agent = SHARED_AGENT if both else USER_AGENT
-            return open_static(policy, args.credentials, judge=both, agent=agent, monotonic=clock)
+            agent = look.agent or (SHARED_AGENT if both else USER_AGENT)
+            sender = Sender(agent, look.locale, look.headers)
+            return open_static(policy, args.credentials, judge=both, sender=sender, monotonic=clock)
+        if both and look.agent is None:
+            look = msgspec.structs.replace(look, user_agent=SHARED_AGENT)
         options = FetcherOptions(
             policy=policy,
             pages=args.concurrency,
             credentials=args.credentials,
             block_resources=args.block_resources,
-            user_agent=SHARED_AGENT if both else None,
+            look=look,
             secrets=args.secrets,
             task_id=context.task_id,
         )

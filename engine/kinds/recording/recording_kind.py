@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook, InstanceOptions
 from engine.browser.chromium.browser_session import TooManyInstances
 from engine.browser.page.failures import NoScreen
 from engine.browser.recording.recorder_messages import Closed, Happening, OpenRecorder, Recorder
@@ -34,6 +34,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.look_arguments import LOOK, look_from, look_problems
 from engine.kinds.recording.recording_actions import Action, Masks, Scribe
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import RECORDING_TRAITS
@@ -69,6 +70,7 @@ class RecordingArgs(msgspec.Struct, frozen=True):
     height: int = 800
     redact_content: bool = True
     secrets: tuple[Hidden, ...] = ()
+    look: BrowserLook = PLAIN
 
 
 ARGUMENTS: Table = {
@@ -118,6 +120,7 @@ ARGUMENTS: Table = {
         option="switch",
     ),
     "redact_content": redact_content(KEYS_HINT),
+    **LOOK,
 }
 
 
@@ -134,13 +137,20 @@ def parse_recording(given: Mapping[str, Any]) -> RecordingArgs:
     if headed is not None and fields.setdefault("headless", not headed) == headed:
         problems.append(Problem("headed", "given_twice", "contradicts headless"))
     problems.extend(credential_problems(fields, fields.get("url")))
+    problems.extend(look_problems(fields))
     if problems:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url")
     address = address_of(typed)
     assert address is not None  # validated by web_address
     credentials, secrets = credentials_from(fields, typed)
-    return RecordingArgs(url=address.url, credentials=credentials, secrets=secrets, **fields)
+    look, hidden = look_from(fields, (address.url,))
+    if look.size is not None:
+        fields["width"], fields["height"] = look.size
+    secrets = (*secrets, *hidden)
+    return RecordingArgs(
+        url=address.url, credentials=credentials, secrets=secrets, look=look, **fields
+    )
 
 
 OPEN_S: Final = 60.0
@@ -318,6 +328,7 @@ async def _opened(
         headed=not args.headless,
         asks_person=not args.headless,
         credentials=args.credentials,
+        look=args.look,
         secrets=args.secrets,
         width=args.width,
         height=args.height,

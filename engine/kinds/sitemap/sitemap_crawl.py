@@ -37,6 +37,7 @@ from engine.kinds.crawl.crawl_args import (
 )
 from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS, expect_a_page, fetchers
 from engine.kinds.crawl.frontier import SPARE, Pace, SeenKeys, Visit
+from engine.kinds.look_arguments import look_from, look_problems
 from engine.kinds.sitemap.sitemap_file import MAX_BYTES, Listing, NotASitemap, read_sitemap
 from engine.kinds.spec import Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import SITEMAP_TRAITS
@@ -110,7 +111,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     if given.get("url") is None and given.get("sitemap_url") is None:
         problems.append(missing("url", "the address of the site, or sitemap_url"))
     problems.extend(route_problems(fields, ""))
-    problems.extend(loading_problems(fields))
+    problems.extend([*loading_problems(fields), *look_problems(fields)])
     typed = fields.get("url") or fields.get("sitemap_url")
     problems.extend(credential_problems(fields, typed))
     if problems:
@@ -121,10 +122,12 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     assert site is not None
     fields.setdefault("max_pages", MAX_PAGES)
     credentials, secrets = credentials_from(fields, url or sitemap_url)
+    look, hidden = look_from(fields, filter(None, (url, sitemap_url)))
     pages = CrawlArgs(
         url=site.url,
         credentials=credentials,
-        secrets=(*secrets, *of_address(url), *of_address(sitemap_url)),
+        look=look,
+        secrets=(*secrets, *hidden, *of_address(url), *of_address(sitemap_url)),
         max_depth=0,  # links of the pages are not followed: the sitemap is the list
         scope="**" if own.get("other_origins") else f"{site.origin}/**",
         **fields,
