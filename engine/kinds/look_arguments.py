@@ -69,8 +69,8 @@ def device(given: object) -> Device:
     name = text(given)
     found = device_named(name[:200])
     if found is None:
-        near = names_near(name[:200])
-        raise ValueError("is no known device" + (f"; near are: {', '.join(near)}" if near else ""))
+        near = ", ".join(names_near(name[:200]))
+        raise ValueError(f"is no known device; near are {near}" if near else "is no known device")
     return found
 
 
@@ -106,8 +106,9 @@ def timezone(given: object) -> str:
         return level[name.casefold()]
     ends = {one.rpartition("/")[2].casefold(): one for one in sorted(known)}
     near = difflib.get_close_matches(name.casefold()[:64], [*level, *ends], n=1)
-    told = f"; did you mean {(level | ends)[near[0]]}?" if near else ""
-    raise ValueError(f"is no time zone, such as Europe/Berlin{told}")
+    if near:
+        raise ValueError(f"is no time zone; did you mean {(level | ends)[near[0]]}?")
+    raise ValueError("is no time zone; give a name such as Europe/Berlin")
 
 
 def headers(given: object) -> tuple[tuple[str, str], ...]:

@@ -95,7 +95,9 @@ async def test_a_device_that_zooms_out_shows_no_value_either(site: Any, head: st
             await page.set_content(head + space + shown + space)
             await page.evaluate("scrollTo(0, 900)")
             bare.append(await page.screenshot())
-            hidden.append(await masked_screenshot(page, wire, Echoes([ONE, OTHER]), page.screenshot))
+            hidden.append(
+                await masked_screenshot(page, wire, Echoes([ONE, OTHER]), page.screenshot)
+            )
         assert bare[0] != bare[1]
         assert hidden[0] == hidden[1]
 

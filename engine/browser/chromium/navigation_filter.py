@@ -92,6 +92,7 @@ class NavigationFilter:
         self._without_media = without_media
         self._origins: dict[BrowserContext, frozenset[str]] = {}  # that get headers of a task
         self._owners: dict[str, TabFilter] = {}  # by the id of a frame with headers
+        self._outdated = False  # requests are paused that no task needs any more
         self._enabling = asyncio.Lock()
         self._tab_filters: dict[str, TabFilter] = {}  # by the id of the tab's main frame
         self._public = Policy(None)  # for frames and windows of an unknown tab
@@ -115,15 +116,15 @@ class NavigationFilter:
             playwright.Error: the browser died.
         """
         self._origins[context] = headers.origins
-
-        async def end(_: object) -> None:
-            if self._origins.pop(context, None) is not None:
-                await self._send_patterns()
-
-        context.on("close", end)
+        context.on("close", self._end_headers)
         await self._enable()
 
-    async def _send_patterns(self) -> None:
+    def _end_headers(self, context: BrowserContext) -> None:
+        """Pause the requests to these origins no longer, from the next one on."""
+        self._outdated |= self._origins.pop(context, None) is not None
+
+    async def _update(self) -> None:
+        self._outdated = False
         try:
             async with asyncio.timeout(SEND_S):
                 await self._enable()
@@ -160,6 +161,8 @@ class NavigationFilter:
         if refused or (kind == "Document" and not await self._may_open(event)):
             await self._send("Fetch.failRequest", {**request, "errorReason": "BlockedByClient"})
             return
+        if self._outdated and kind != "Document":
+            await self._update()
         changed = await self._changed_headers(event)
         headers = {"headers": [{"name": name, "value": one} for name, one in changed.items()]}
         await self._send("Fetch.continueRequest", {**request, **(headers if changed else {})})

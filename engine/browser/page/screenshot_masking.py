@@ -166,9 +166,7 @@ async def masked_screenshot(
     raise MaskingFailed
 
 
-async def _boxes(
-    page: Page, wire: CDPSession, echoes: Echoes, fields: Sequence[str]
-) -> list[Box]:
+async def _boxes(page: Page, wire: CDPSession, echoes: Echoes, fields: Sequence[str]) -> list[Box]:
     return await echo_boxes(page, wire, echoes) + await _field_boxes(page, fields)
 
 
