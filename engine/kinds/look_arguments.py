@@ -130,9 +130,9 @@ def _header(given: object) -> tuple[str, str]:
         raise ValueError(_FORM)
     level = name.lower()
     if level in _BY_ENGINE or level.startswith(_ENGINE_PREFIXES):
-        raise ValueError(f"must not have {name}: the engine sets it")
+        raise ValueError(f"must not have the header {name}, which the engine sets")
     if level in _OWN_ARGUMENT:
-        raise ValueError(f"must not have {name}: give {_OWN_ARGUMENT[level]} instead")
+        raise ValueError(f"must have {_OWN_ARGUMENT[level]} instead of the header {name}")
     if not value:
         raise ValueError(f"must have a value for {name}")
     if not _PRINTABLE.fullmatch(value):
@@ -273,6 +273,6 @@ def literal_secrets(given: object) -> list[Problem]:
     for at, one in enumerate(given if isinstance(given, list | tuple) else ()):
         name = one.partition(":")[0] if isinstance(one, str) else ""
         if redact.is_secret_key(name) and not redact.HEADER_REFERENCE.fullmatch(str(one)):
-            why = f"give the variable that holds it, such as {name.strip()}: env:NAME"
+            why = f"give the value of {name.strip()} as env:NAME, the variable that holds it"
             found.append(Problem(f"headers[{at}]", "literal_secret", why))
     return found
