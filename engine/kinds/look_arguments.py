@@ -189,6 +189,9 @@ LOOK: Final[Table] = {
 }
 
 
+SHOWN: Final = ("device", "viewport", "user_agent", "locale", "timezone")  # without headers
+
+
 def look_problems(fields: Mapping[str, Any]) -> list[Problem]:
     """Return the problems of `fields` that concern several arguments."""
     found: list[Problem] = []

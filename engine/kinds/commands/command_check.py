@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook
 from engine.browser.interact.command_keys import QUOTED, WrongValue
 from engine.browser.interact.command_uploads import UploadRefused, Uploads
 from engine.egress.egress_policy import place_of
@@ -34,6 +35,7 @@ from engine.kinds.commands.command_table import (
     default_timeout_ms,
 )
 from engine.kinds.context import missing_secret
+from engine.kinds.look_arguments import LOOK, SHOWN
 from engine.model import redact
 from engine.model.addresses import Credentials, credentials_of
 from engine.model.errors import AddressBlocked, InvalidArguments, Problem
@@ -70,6 +72,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
     accepted_at: int = 0  # ms since 1970
     stays: bool = False  # stay on pages that ask before they unload
     redact_content: bool = True  # redact strict key shapes in page content
+    look: BrowserLook = PLAIN
 
     def __repr__(self) -> str:
         return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"
@@ -150,7 +153,7 @@ MAX_WORDS: Final = 2_000  # characters of a name or an intention
 _PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
 _TASK_FIELDS = (
     *("task_name", "task_intention", "commands", "instanceId", "metadata", "variables"),
-    *("redact_content", "dialogs"),
+    *("redact_content", "dialogs", *SHOWN),
 )
 LEAVING: Final = ("leave", "stay")
 _COMMAND_FIELDS = ("tool_name", "intention", "args")
@@ -236,6 +239,7 @@ class _Reader:
         metadata = self._metadata(given)
         redact_content = self._flag(given, "redact_content", default=True)
         stays = self._stays(given)
+        look = self._look(given)
         steps = self._commands(given)
         if self.problems:
             return None
@@ -251,7 +255,21 @@ class _Reader:
             metadata,
             redact_content=redact_content,
             stays=stays,
+            look=look,
         )
+
+    def _look(self, given: Mapping[str, Any]) -> BrowserLook:
+        """Read what the task's own instance shows of itself."""
+        found: dict[str, Any] = {}
+        for name in SHOWN:
+            try:
+                found[name] = LOOK[name].read(given.get(name))
+            except ValueError as wrong:
+                self.wrong(name, "invalid_value", str(wrong))
+                continue
+            if found[name] is not None and given.get("instanceId") is not None:
+                self.wrong(name, "not_together", "does not go with instanceId")
+        return BrowserLook(**found)
 
     def _stays(self, given: Mapping[str, Any]) -> bool:
         """Read whether the task stays on pages that ask before they unload."""

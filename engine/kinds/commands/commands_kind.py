@@ -232,7 +232,7 @@ class _CommandRun:
             return
         plan = self._plan
         options = InstanceOptions(
-            stage.policy, windows=plan.uses_tabs, credentials=plan.credentials
+            stage.policy, windows=plan.uses_tabs, credentials=plan.credentials, look=plan.look
         )
         try:
             async with self._context.unit("open the browser", OPEN_S):
