@@ -52,14 +52,16 @@ def sites(world: World) -> Iterator[tuple[Listener, Listener]]:
 def fill(own: Listener, other: Listener) -> None:
     """A page with requests of every type to both sites, directly and by redirects."""
     own["/"] = f"""
-      <img src=/picture><img src={OTHER}/picture><img src=/moved-picture>
+      <img src={OTHER}/picture><img src=/moved-picture>
       <link rel=stylesheet href=/sheet><script src=/script></script>
       <iframe src=/frame></iframe><iframe src={OTHER}/frame></iframe>
       <iframe src=/moved-frame></iframe>
       <script>
+        document.cookie = "seen=1";
         fetch("/xhr"); fetch("{OTHER}/xhr"); fetch("/moved-xhr");
         navigator.sendBeacon("/beacon", "x");
         new Worker("/worker");
+        new Image().src = "/picture";
       </script>"""
     own["/frame"] = "<img src=/picture-in-frame>"
     own["/worker"] = Answer(b"fetch('/xhr-of-worker')", content_type="text/javascript")
@@ -103,6 +105,8 @@ async def test_a_browser_sends_them_to_its_own_site_alone(
     assert own.paths - own.with_header("x-key") - {"/favicon.ico"} == {"/xhr-of-others"}
     assert own.header("/xhr", "x-key") == "k3y-of-own"
     assert own.header("/picture", "accept") == "text/special"
+    assert own.header("/picture", "cookie") == "seen=1"
+    assert own.header("/beacon", "content-length") == "1"
     assert other.header("/picture", "accept") != "text/special"
 
 

@@ -67,6 +67,7 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     credentials: Credentials | None = None
     block_resources: bool = True
     look: BrowserLook = PLAIN
+    user_agent: str | None = None  # without one in the look; its client hints are Chromium's
     secrets: tuple[Hidden, ...] = ()  # masked in screenshots
     task_id: str = ""  # task to which the live view belongs
 

@@ -408,12 +408,15 @@ class TabPool:
         chromium = await self._browser()
         async with chromium.within(OPEN_S):
             policy, options = self._options.policy, self._options
+            shown = options.look.context_options()
+            if options.user_agent is not None:
+                shown.setdefault("user_agent", options.user_agent)
             context, listener = await open_context(
                 chromium,
                 policy,
                 script=first_script(),
                 look=options.look,
-                **options.look.context_options(),
+                **shown,
             )
         known = self._options.credentials
         return CrawlContext(

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-import msgspec
-
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.budgets import DOMAINS
 from engine.egress.egress_policy import DomainAllowlist, Policy
@@ -38,14 +36,13 @@ def fetchers(policy: Policy, context: Context, tools: Tools) -> OpenFetcher:
             agent = look.agent or (SHARED_AGENT if both else USER_AGENT)
             sender = Sender(agent, look.locale, look.headers)
             return open_static(policy, args.credentials, judge=both, sender=sender, monotonic=clock)
-        if both and look.agent is None:
-            look = msgspec.structs.replace(look, user_agent=SHARED_AGENT)
         options = FetcherOptions(
             policy=policy,
             pages=args.concurrency,
             credentials=args.credentials,
             block_resources=args.block_resources,
             look=look,
+            user_agent=SHARED_AGENT if both else None,
             secrets=args.secrets,
             task_id=context.task_id,
         )
