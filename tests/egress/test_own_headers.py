@@ -158,10 +158,11 @@ async def test_another_task_in_the_same_browser_sends_none(
         session.instance(InstanceOptions(world.policy(OWN))) as second,
     ):
         assert first.chromium is second.chromium
+        mine = await first.page()
         await (await second.page()).goto(f"{OWN}/", wait_until="networkidle")
         assert own.with_header("x-key") == set()
         await settled(own, "/inner")
-        await (await first.page()).goto(f"{OWN}/", wait_until="networkidle")
+        await mine.goto(f"{OWN}/", wait_until="networkidle")
         assert own.with_header("x-key") >= {"/", "/picture", "/frame", "/inner"}
 
 
