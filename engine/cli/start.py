@@ -34,6 +34,7 @@ from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.streams import keep_task_without_reader
 from engine.kinds.arguments import PASSWORDS, REFERENCED, Argument
 from engine.kinds.commands.command_file import MAX_BYTES
+from engine.kinds.look_arguments import literal_secrets
 from engine.kinds.registry import KINDS
 from engine.model.config import Settings
 from engine.model.display import display
@@ -427,7 +428,7 @@ def gather(
 ) -> dict[str, Any]:
     """Merge the arguments of a start: JSON, then options, then the URL.
 
-    `--args` that is no JSON object is added to `problems`.
+    `--args` that is no JSON object is added to `problems`, and so is a header with a secret.
 
     Raises:
         InvalidArguments: the file of `--args` cannot be read.
@@ -435,6 +436,7 @@ def gather(
     args: dict[str, Any] = {}
     if args_json is not None:
         args.update(_json_option("args", _read(args_json), problems) or {})
+    problems.extend(literal_secrets(options.get("headers")))  # others can read a command line
     args.update(given_options(options))
     if url is not None:
         args["url"] = url

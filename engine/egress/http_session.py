@@ -62,18 +62,26 @@ class PolicyResolver(AbstractResolver):
 
 
 def open_session(
-    policy: Policy, agent: str, cookies: Iterable[Mapping[str, Any]] | None = None
+    policy: Policy,
+    agent: str,
+    language: str | None = None,
+    cookies: Iterable[Mapping[str, Any]] | None = None,
 ) -> aiohttp.ClientSession:
     """Return a session with the user agent `agent`, which keeps no connection past the policy.
 
-    It sends `cookies` (in the form of a browser's storage state) to the hosts that they are for.
+    `language` is its Accept-Language, if any. It sends `cookies` (in the form of a storage
+    state) to the hosts that they are for.
+
     aiohttp calls no resolver for a numeric host: call `Policy.check` for every hop as well.
     """
+    headers = {"User-Agent": agent, "Accept": _ACCEPT}
+    if language is not None:
+        headers["Accept-Language"] = language
     connector = aiohttp.TCPConnector(resolver=PolicyResolver(policy), use_dns_cache=False, limit=32)
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=None if cookies is None else _jar(cookies),
-        headers={"User-Agent": agent, "Accept": _ACCEPT},
+        headers=headers,
         timeout=aiohttp.ClientTimeout(total=None),  # the page's deadline applies instead
         max_line_size=MAX_HEADER_CHARS,
         max_field_size=MAX_HEADER_CHARS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import msgspec
 
-from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook, InstanceOptions
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     COUNTED_KEYS_HINT,
@@ -37,6 +37,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.look_arguments import LOOK, look_from, look_given, look_problems
 from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.spec import Column, Head, HeldTab, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import EVIDENCE_TRAITS
@@ -79,6 +80,7 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
     secrets: tuple[Hidden, ...] = ()
     profile: str | None = None
     proxy: ProxyChoice | None = None
+    look: BrowserLook = PLAIN
 
 
 def _include(given: object) -> tuple[str, ...]:
@@ -135,6 +137,7 @@ ARGUMENTS: Table = {
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
     **PROXY,
+    **LOOK,
 }
 
 
@@ -152,6 +155,9 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
         problems.append(Problem("tab", "not_together", "does not go with url"))
     if fields.get("profile") and not has_url:
         problems.append(Problem("profile", "not_together", "needs url"))
+    if has_tab:
+        problems.extend(look_given(fields, "does not go with tab"))
+    problems.extend(look_problems(fields))
     problems.extend(credential_problems(fields, fields.get("url")))
     problems.extend(proxy_problems(fields))
     if fields.get("proxy") and has_tab:
@@ -162,11 +168,17 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
     address = address_of(typed) if typed else None
     credentials, secrets = credentials_from(fields, typed or "")
     proxy = proxy_from(fields)
+    look, hidden = look_from(fields, () if address is None else (address.url,))
     if address is None:
         return EvidenceArgs(**fields)
-    secrets = (*secrets, *proxy_secrets(proxy))
+    secrets = (*secrets, *hidden, *proxy_secrets(proxy))
     return EvidenceArgs(
-        url=address.url, credentials=credentials, secrets=secrets, proxy=proxy, **fields
+        url=address.url,
+        credentials=credentials,
+        secrets=secrets,
+        look=look,
+        proxy=proxy,
+        **fields,
     )
 
 
@@ -382,6 +394,7 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
             InstanceOptions(
                 policy,
                 credentials=args.credentials,
+                look=args.look,
                 secrets=(*args.secrets, *secrets_of(sign_in)),
                 task_id=context.task_id,
                 sign_in=sign_in,

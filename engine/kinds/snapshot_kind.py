@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
-from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook, InstanceOptions
 from engine.egress.egress_policy import Policy
 from engine.kinds.arguments import (
     KEYS_HINT,
@@ -37,6 +37,7 @@ from engine.kinds.arguments import (
     web_address,
 )
 from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.look_arguments import LOOK, look_from, look_given, look_problems
 from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import SNAPSHOT_TRAITS
@@ -91,6 +92,8 @@ class SnapshotArgs(msgspec.Struct, frozen=True):
     redact_content: bool = True
     profile: str | None = None
     proxy: ProxyChoice | None = None
+    look: BrowserLook = PLAIN
+    secrets: tuple[Hidden, ...] = ()
 
     @property
     def wants_state(self) -> bool:
@@ -185,6 +188,7 @@ ARGUMENTS: Table = {
     "includeStorage": Argument(flag, field="include_storage"),
     "redact_content": redact_content(KEYS_HINT),
     **PROXY,
+    **LOOK,
 }
 
 
@@ -208,10 +212,14 @@ def parse_snapshot(given: Mapping[str, Any]) -> SnapshotArgs:
     problems.extend(proxy_problems(fields))
     if fields.get("proxy") and not fields.get("visit"):
         problems.append(Problem("proxy", "not_together", "needs visit"))
+    if not fields.get("visit"):
+        problems.extend(look_given(fields, "needs tabs that are visited"))
+    problems.extend(look_problems(fields))
     if problems:
         raise InvalidArguments(tuple(problems))
+    look, hidden = look_from(fields, [tab.url for tab in fields.get("tabs") or ()])
     proxy = proxy_from(fields)
-    return SnapshotArgs(proxy=proxy, **fields)
+    return SnapshotArgs(look=look, secrets=hidden, proxy=proxy, **fields)
 
 
 LOOK_S: Final = 30.0
@@ -423,9 +431,7 @@ async def visited(instance: Instance, policy: Policy, args: SnapshotArgs) -> Ope
     from engine.browser.interact.agent_tab import open_tab  # imports Playwright
 
     tab = await open_tab(1, instance, policy)
-    for given in args.tabs or ():
-        tab.mask.add_given(given.secrets)
-    tab.mask.add_given(instance.options.secrets)
+    tab.mask.add_given((*_secrets(args), *instance.options.secrets))
 
     @asynccontextmanager
     async def acquire(_: float) -> AsyncIterator[AgentTab]:
@@ -448,7 +454,11 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
         async with using_profile(args.profile, context, tools) as sign_in:
             secrets = (*_secrets(args), *secrets_of(sign_in))
             options = InstanceOptions(
-                policy, secrets=secrets, task_id=context.task_id, sign_in=sign_in
+                policy,
+                look=args.look,
+                secrets=secrets,
+                task_id=context.task_id,
+                sign_in=sign_in,
             )
             opened = tools.browser.instance(options)
             async with opened as instance, telling(context, policy):
@@ -479,7 +489,7 @@ def _partial(
 
 def _secrets(args: SnapshotArgs) -> list[Hidden]:
     given = [one for tab in args.tabs or () for one in tab.secrets]
-    return [*given, *proxy_secrets(args.proxy)]
+    return [*args.secrets, *given, *proxy_secrets(args.proxy)]
 
 
 SNAPSHOT = KindSpec(

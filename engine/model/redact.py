@@ -45,6 +45,13 @@ _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 
 _NOT_WORD = re.compile(r"[\W_]+")
 _REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
+# A header whose value an environment variable holds: `Authorization: Bearer env:TOKEN`.
+HEADER_REFERENCE: Final = re.compile(
+    r"\s*(?P<lead>[^:\s]{1,200}:[ \t]*(?:(?:bearer|basic|token|apikey|key)[ \t]+)?)"
+    r"env:(?P<variable>[A-Za-z_][A-Za-z0-9_]*)\s*",
+    re.ASCII | re.IGNORECASE,
+)
+_HEADERS: Final = "headers"  # the argument with a task's own headers
 _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~%+/=-]{20,}")
 # Browsers accept no, one or two slashes after these schemes, of either kind.
 _USER = re.compile(
@@ -186,14 +193,23 @@ def value(given: Any, key: str = "", depth: int = 0) -> Any:
     if key and is_secret_key(key) and not _holds_nothing(given):
         return MARK
     if isinstance(given, str):
-        return text(given)
+        return _header(given) if key == _HEADERS else text(given)
     if not isinstance(given, Mapping | list | tuple):
         return given
     if depth > _MAX_DEPTH:
         return MARK  # deeper values are never read again and could hide a secret
     if isinstance(given, Mapping):
         return {text(str(name)): value(item, str(name), depth + 1) for name, item in given.items()}
-    return [value(item, "", depth + 1) for item in given]
+    inner = key if key == _HEADERS else ""
+    return [value(item, inner, depth + 1) for item in given]
+
+
+def _header(given: str) -> str:
+    """Return a header of a request with its name alone, or with the reference to its value."""
+    name, colon, rest = given.partition(":")
+    if HEADER_REFERENCE.fullmatch(given) or not (colon and rest.strip()):
+        return given if colon else text(given)
+    return f"{text(name)}: {MARK}"
 
 
 def is_secret_key(key: str) -> bool:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from engine.archive.exchange import Archive, Exchange, Truncated
 from engine.egress.egress_policy import Policy, place_of, without_credentials
+from engine.egress.own_headers import NO_HEADERS, OwnHeaders
 from engine.egress.proxy import Proxy
 from engine.model import addresses
 from engine.model.addresses import Address, Credentials, address_of, in_charset, link_address
@@ -153,21 +154,32 @@ _SCRIPT_LINK = re.compile(
 )
 
 
+class Sender(NamedTuple):
+    """What the static engine shows of itself; `language` is its Accept-Language, if any.
+
+    It sends the cookies of `sign_in`, and renews them.
+    """
+
+    agent: str = USER_AGENT
+    language: str | None = None
+    headers: OwnHeaders = NO_HEADERS
+    sign_in: SignIn | None = None
+
+
 @asynccontextmanager
 async def open_static(
     policy: Policy,
     credentials: Credentials | None = None,
     *,
     judge: bool = False,
-    agent: str = USER_AGENT,
-    sign_in: SignIn | None = None,
+    sender: Sender | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     archive: Archive | None = None,
 ) -> AsyncIterator[StaticFetcher]:
     """Open a static engine for one crawl; `judge` makes it decide whether a page needs a browser.
 
-    `agent` is its user agent; of `sign_in` it sends the cookies. `monotonic` (seconds) is the clock
-    for page durations. `archive` records what it receives.
+    `sender` is what it shows of itself. `monotonic` (seconds) is the clock for page durations.
+    `archive` records what it receives.
     """
     # Takes 0.5 s, too long for the loop.
     await asyncio.to_thread(importlib.import_module, "aiohttp")
@@ -181,8 +193,7 @@ async def open_static(
             policy,
             credentials,
             judge=judge,
-            agent=agent,
-            sign_in=sign_in,
+            sender=sender,
             monotonic=monotonic,
             listener=listener,
         )
@@ -231,18 +242,16 @@ class StaticFetcher:
         credentials: Credentials | None,
         *,
         judge: bool,
-        agent: str = USER_AGENT,
-        sign_in: SignIn | None = None,
+        sender: Sender | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         listener: ProxyListener | None = None,
     ) -> None:
         self._policy = policy
-        self._sign_in = sign_in
+        self._sender = sender or Sender()
         self._began: State = {}  # of the sign-in, when the session was opened
         self._listener = listener
         self._credentials = credentials
         self._judge = judge
-        self._agent = agent
         self._monotonic = monotonic
         # Numeric hosts never change, and names are checked again at each connection (resolver).
         self._judged: set[str] = set()
@@ -341,10 +350,10 @@ class StaticFetcher:
         await self._scripts.close()
         session, self._session = self._session, None
         if session is not None:
-            if self._sign_in is not None:
+            if self._sender.sign_in is not None:
                 from engine.egress.http_session import session_cookies
 
-                self._sign_in.renew(session_cookies(session), self._began)
+                self._sender.sign_in.renew(session_cookies(session), self._began)
             await session.close()
 
     async def _follow(
@@ -384,7 +393,7 @@ class StaticFetcher:
             return await session.get(
                 _target(address),
                 allow_redirects=False,
-                headers=self._auth(address),
+                headers=self._headers_for(address),
                 proxy=None if self._listener is None else self._listener.server,
             )
         except (aiohttp.ClientError, ValueError, OSError) as failed:
@@ -396,19 +405,22 @@ class StaticFetcher:
             return None
         return self._listener.last_failure(place_of(address.url))
 
-    def _auth(self, address: Address) -> dict[str, str] | None:
+    def _headers_for(self, address: Address) -> dict[str, str]:
+        """Return what this address gets beside the session's headers; each hop asks anew."""
+        found = dict(self._sender.headers.for_origin(address.origin))
         given = self._credentials
         if given is None or given.origin != address.origin:
-            return None
+            return found
         pair = f"{given.username}:{given.password}".encode()
-        return {"Authorization": "Basic " + b64encode(pair).decode("ascii")}
+        return found | {"Authorization": "Basic " + b64encode(pair).decode("ascii")}
 
     def _open(self) -> ClientSession:
         from engine.egress.http_session import open_session
 
-        self._began = self._sign_in.state if self._sign_in is not None else {}
-        cookies = self._sign_in.cookies if self._sign_in is not None else None
-        self._session = open_session(self._policy, self._agent, cookies)
+        sender, sign_in = self._sender, self._sender.sign_in
+        self._began = sign_in.state if sign_in is not None else {}
+        cookies = sign_in.cookies if sign_in is not None else None
+        self._session = open_session(self._policy, sender.agent, sender.language, cookies)
         return self._session
 
     async def _asset(self, kinds: frozenset[str], url: str, limit: int) -> bytes:

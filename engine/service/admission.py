@@ -16,6 +16,7 @@ from engine.contracts.crawl_contract import contract_problems
 from engine.kinds.arguments import REFERENCED
 from engine.kinds.commands.command_table import is_reference, reference_name
 from engine.kinds.context import missing_secret
+from engine.kinds.look_arguments import resolved_headers
 from engine.kinds.profile_use import profile_problems
 from engine.kinds.registry import kind_of
 from engine.kinds.spec import KindSpec, Tools
@@ -97,6 +98,7 @@ def admit(
         if kind != COMMANDS_TRAITS.name:  # command tasks resolve their own references, in any text
             environ = tools.settings.environ if tools is not None else None
             named = {name: args[name] for name in REFERENCED if is_reference(args.get(name))}
+            named |= {name: args[name] for name in ("headers",) if name in args}
             args = resolved(args, environ, problems)
         try:
             here = spec.parse_here if tools is not None else None
@@ -113,7 +115,7 @@ def admit(
 def resolved(
     args: Mapping[str, Any], environ: Mapping[str, str] | None, problems: list[Problem]
 ) -> dict[str, Any]:
-    """Resolve addresses and credentials given as `{"secret": "env:NAME"}`.
+    """Resolve addresses and credentials given as `{"secret": "env:NAME"}`, and headers.
 
     Without `environ`, only the form of each reference is checked.
     """
@@ -132,6 +134,8 @@ def resolved(
         return (environ or {}).get(variable) or UNKNOWN_ADDRESS
 
     found = dict(args)
+    if "headers" in args:
+        found["headers"] = resolved_headers(args["headers"], environ, problems)
     for name in BY_REFERENCE:
         given = args.get(name)
         if isinstance(given, list | tuple):

@@ -275,7 +275,7 @@ def abilities(asked: Asked) -> Abilities:
         scripts=kinds.count("scripts"),
         typing=kinds.count("typing"),
         clicks=kinds.count("clicks"),
-        secrets=tuple(dict.fromkeys(_secrets(_resolved(asked)))),
+        secrets=tuple(dict.fromkeys([*_secrets(_resolved(asked)), *_in_headers(args)])),
         headed=_is_headed(asked, commands),
         cookies=bool(args.get("include_cookies") or args.get("include_storage")),
         instance=isinstance(args.get("instanceId"), str) or isinstance(args.get("tab"), str),
@@ -370,6 +370,14 @@ def _secrets(given: Any) -> Iterator[str]:
         yield from (name for value in given.values() for name in _secrets(value))
     elif isinstance(given, list | tuple):
         yield from (name for value in given for name in _secrets(value))
+
+
+def _in_headers(args: Mapping[str, Any]) -> Iterator[str]:
+    given = args.get("headers")
+    for one in given if isinstance(given, list | tuple) else ():
+        found = redact.HEADER_REFERENCE.fullmatch(one) if isinstance(one, str) else None
+        if found is not None:
+            yield found["variable"]
 
 
 def _is_headed(asked: Asked, commands: list[Mapping[str, Any]]) -> bool:

@@ -378,6 +378,7 @@ _PAGE_OPTIONS: Final = frozenset(
     | {"redact_content", "max_elements", "max_text_kb"}
     | {"scroll", "load_more", "max_loads", "fields", "profile", "archive"}
     | {"proxy", "proxy_username", "proxy_password", "proxy_bypass"}
+    | {"user_agent", "device", "viewport", "locale", "timezone", "headers", "header_origins"}
 )
 
 
@@ -466,10 +467,18 @@ def remaining_pages(task_id: str, asked: Asked, urls: Sequence[str]) -> Remainde
     if not taken:
         return Remainder(task_id, asked.kind)
     options = {name: value for name, value in asked.args.items() if name in _PAGE_OPTIONS}
+    if "headers" in options:  # the pages may be of other sites, which get none
+        options.setdefault("header_origins", start_addresses(asked.args))
     pages = {"url": taken[0], "max_depth": 0, "max_pages": len(taken)}
     further = {"urls": taken[1:]} if taken[1:] else {}
     request = Asked(link_follower(), {**options, **pages, **further}, asked.name)
     return Remainder(task_id, asked.kind, request, len(urls), len(taken))
+
+
+def start_addresses(args: Mapping[str, Any]) -> list[str]:
+    """Return the start addresses of a crawl."""
+    first = [args[name] for name in ("url", "sitemap_url") if isinstance(args.get(name), str)]
+    return [*first, *(one for one in args.get("urls") or () if isinstance(one, str))]
 
 
 def remaining_commands(asked: Asked, states: Sequence[object]) -> Asked | None:

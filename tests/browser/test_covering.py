@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook, InstanceOptions
+from engine.browser.chromium.devices import device_named
 from engine.browser.page import screenshot_masking
 from engine.browser.page.screenshot_masking import TRIES, MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import Policy
@@ -51,11 +52,12 @@ WAYS = [
 
 
 @asynccontextmanager
-async def one_page(site: Any) -> AsyncIterator[tuple[Any, Any]]:
+async def one_page(site: Any, look: BrowserLook = PLAIN) -> AsyncIterator[tuple[Any, Any]]:
     """A page of an instance, and its DevTools session."""
     session = KeptSession()
     try:
-        options = InstanceOptions(policy=Policy.for_start(site.url), width=900, height=400)
+        policy = Policy.for_start(site.url)
+        options = InstanceOptions(policy=policy, width=900, height=400, look=look)
         async with session.instance(options) as instance:
             page = await instance.new_page()
             yield page, instance.wire(page)
@@ -80,6 +82,24 @@ async def test_two_pictures_that_differ_in_a_value_alone_are_the_same_picture(si
                 hidden.append(await masked_screenshot(page, wire, echoes, page.screenshot))
             assert bare[0] != bare[1], way
             assert hidden[0] == hidden[1], way
+
+
+@pytest.mark.parametrize("head", ["", "<meta name=viewport content='width=device-width'>"])
+async def test_a_device_that_zooms_out_shows_no_value_either(site: Any, head: str) -> None:
+    phone = BrowserLook(device=device_named("Pixel 7"))
+    async with one_page(site, phone) as (page, wire):
+        bare, hidden = [], []
+        for value in (ONE, OTHER):
+            space = "<div style='width:900px;height:1200px'></div>"
+            shown = f"<p style='margin-left:500px;font:40px monospace'>{value}</p>"
+            await page.set_content(head + space + shown + space)
+            await page.evaluate("scrollTo(0, 900)")
+            bare.append(await page.screenshot())
+            hidden.append(
+                await masked_screenshot(page, wire, Echoes([ONE, OTHER]), page.screenshot)
+            )
+        assert bare[0] != bare[1]
+        assert hidden[0] == hidden[1]
 
 
 async def test_a_frame_of_another_site_is_looked_into_and_painted_over(site: Any) -> None:

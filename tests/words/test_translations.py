@@ -40,6 +40,8 @@ SAME = {
     *("Browser", "Browser (Chromium)", "Budget", "Budgets"),
     *("&Details", "Host", "Live", "● Live", "Name", "&Name", "Normal", "Phase: {0}", "Sitemap"),
     *("Port", "Server", "Status", "Text", "Version", "✖ Problem"),
+    *("390x844", "de-DE", "Europe/Berlin", "iPhone 15, Pixel 7, iPad Mini"),
+    "Authorization: Bearer env:TOKEN",
 }
 SAME_MESSAGES = {
     "subject.proxy",

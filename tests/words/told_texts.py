@@ -51,6 +51,7 @@ NAMES = frozenset(
         *("while parsing css selector", "SyntaxError: Failed to execute", "key {0}"),
         *("Element is not attached", " subtree", "waiting for element to be visible"),
         "performing click action",
+        *("Linux armv81", "Linux x86_64"),  # values of navigator.platform
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; compatible; "
         "OpenChromeMonitor/0.1) Chrome/140.0.0.0 Safari/537.36",
         *("Open a tab", "Go to tab {0}", "{0} {1} with the {2} button"),

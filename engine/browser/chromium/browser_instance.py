@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook
 from engine.browser.chromium.launch import Chromium
 from engine.browser.chromium.navigation_filter import TabFilter, frames_of
+from engine.browser.chromium.user_agent import present
 from engine.browser.page.failures import PageTooHeavy
 from engine.model.errors import BrowserGone, PageError
 
@@ -71,13 +73,15 @@ async def open_context(
     *,
     script: str = "",
     sign_in: SignIn | None = None,
+    look: BrowserLook = PLAIN,
     **options: Any,
 ) -> Opened:
     """Open a context with a fresh profile that reaches only what `policy` allows.
 
     Downloads and service workers (which would outlive their page) are blocked; `options` are
-    Playwright's. `script` runs first in every document. With `sign_in` the context has its cookies
-    and stored data. After a cancellation the context is closed as soon as it has opened.
+    Playwright's, those of `look` included. `script` runs first in every document. With `sign_in`
+    the context has its cookies and stored data. After a cancellation it is closed as soon as
+    it has opened.
 
     Raises:
         BrowserFailed: the proxy has no port for it.
@@ -85,7 +89,8 @@ async def open_context(
     """
     if sign_in is not None:
         options["storage_state"] = sign_in.state
-    opening = asyncio.create_task(_open(chromium, policy, script, options), name="open a context")
+    opened = _open(chromium, policy, script, look, options)
+    opening = asyncio.create_task(opened, name="open a context")
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
@@ -94,7 +99,9 @@ async def open_context(
         raise
 
 
-async def _open(chromium: Chromium, policy: Policy, script: str, options: dict[str, Any]) -> Opened:
+async def _open(
+    chromium: Chromium, policy: Policy, script: str, look: BrowserLook, options: dict[str, Any]
+) -> Opened:
     proxy = chromium.proxy
     listener = await proxy.open_listener((policy.root,), lambda: chromium.alive, chromium.ports)
     context: BrowserContext | None = None
@@ -109,6 +116,8 @@ async def _open(chromium: Chromium, policy: Policy, script: str, options: dict[s
         if context is None:
             proxy.end(listener)
     context.on("close", lambda _: proxy.end(listener))
+    if look.headers:
+        await chromium.navigation_filter.add_headers(context, look.headers)
     if script:
         await context.add_init_script(script)
     return context, listener
@@ -379,13 +388,16 @@ class Instance:
         frame_id = str(info["targetInfo"]["targetId"])
         # A window that a page opens requests its document before it can be admitted.
         context = str(info["targetInfo"].get("browserContextId", "")) if self.keeps_windows else ""
-        policy, known = self.options.policy, self.options.credentials
-        tab_filter = TabFilter(policy, known, lambda: frames_of(wire), context, self._listener)
+        policy, known, look = self.options.policy, self.options.credentials, self.options.look
+        tab_filter = TabFilter(
+            policy, known, lambda: frames_of(wire), context, self._listener, look=look
+        )
         self._tabs[page] = _Tab(page, wire, frame_id, tab_filter)
         self.chromium.navigation_filter.admit(frame_id, tab_filter)
         page.on("dialog", self._on_dialog)
         page.on("close", self._on_closed)
         page.on("crash", self._on_crash)
+        await present(wire, look)
 
     def _on_page(self, page: Page) -> None:
         """Handle a new tab: of `new_page`, of a person, or opened by a page."""
@@ -443,9 +455,13 @@ async def open_instance(
         chromium = await browser()
         try:
             async with chromium.within(OPEN_S):
-                size = {"width": options.width, "height": options.height}
+                size = options.look.context_options((options.width, options.height))
                 context, listener = await open_context(
-                    chromium, options.policy, sign_in=options.sign_in, viewport=size
+                    chromium,
+                    options.policy,
+                    look=options.look,
+                    sign_in=options.sign_in,
+                    **size,
                 )
         except (Error, TimeoutError) as gone:
             failed = gone

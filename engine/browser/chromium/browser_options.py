@@ -2,15 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from engine.archive.exchange import Archive
+from engine.browser.chromium.devices import Device
 from engine.egress.egress_policy import Policy
+from engine.egress.own_headers import NO_HEADERS, OwnHeaders
 from engine.model.addresses import Credentials
 from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import Hidden
+
+
+class BrowserLook(msgspec.Struct, frozen=True):
+    """What a task shows of itself to sites; by default what Chromium shows.
+
+    `viewport` and `user_agent` take precedence over those of the `device`. `headers` go to the
+    origins of the start addresses only.
+    """
+
+    user_agent: str | None = None
+    device: Device | None = None
+    viewport: tuple[int, int] | None = None
+    locale: str | None = None
+    timezone: str | None = None
+    headers: OwnHeaders = NO_HEADERS
+
+    @property
+    def agent(self) -> str | None:
+        """The user agent; None for that of the engine."""
+        return self.user_agent or (self.device.user_agent if self.device else None)
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """The size of a page's window in CSS pixels; None for that of the kind."""
+        return self.viewport or (self.device.size if self.device else None)
+
+    def context_options(self, size: tuple[int, int] | None = None) -> dict[str, Any]:
+        """Return Playwright's options of a context; `size` is that of the kind.
+
+        One CSS pixel is one pixel of a picture, also on devices that draw more finely.
+        """
+        found: dict[str, Any] = {}
+        if (shown := self.size or size) is not None:
+            found["viewport"] = _size(shown)
+        if self.device is not None:
+            found |= {"is_mobile": self.device.mobile, "has_touch": self.device.touch}
+            found |= {"screen": _size(self.device.screen), "device_scale_factor": 1}
+        named = {"user_agent": self.agent, "locale": self.locale, "timezone_id": self.timezone}
+        return found | {name: value for name, value in named.items() if value is not None}
+
+
+def _size(size: tuple[int, int]) -> dict[str, int]:
+    return {"width": size[0], "height": size[1]}
+
+
+PLAIN: Final = BrowserLook()
 
 
 class FetcherOptions(msgspec.Struct, frozen=True):
@@ -20,8 +68,8 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     pages: int = 3
     credentials: Credentials | None = None
     block_resources: bool = True
-    locale: str | None = None
-    user_agent: str | None = None  # None: Chromium's own
+    look: BrowserLook = PLAIN
+    user_agent: str | None = None  # without one in the look; its client hints are Chromium's
     secrets: tuple[Hidden, ...] = ()  # masked in screenshots
     task_id: str = ""  # task to which the live view belongs
     sign_in: SignIn | None = None
@@ -38,6 +86,7 @@ class InstanceOptions(msgspec.Struct, frozen=True):
     credentials: Credentials | None = None
     width: int = 1280
     height: int = 800
+    look: BrowserLook = PLAIN
     secrets: tuple[Hidden, ...] = ()  # masked in screenshots
     task_id: str = ""  # task to which the live view belongs
     sign_in: SignIn | None = None

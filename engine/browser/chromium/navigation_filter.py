@@ -6,27 +6,37 @@ requests of the type Document only: it receives the first address, each redirect
 refresh, script navigation, frames (also out-of-process ones) and windows that a page opens.
 Requests of other types are left to the proxy, except audio and video if a crawl excludes them:
 those are few, and no browser flag stops them.
+
+While a task has headers of its own, its requests to their origins are paused as well: Chromium
+drops headers that were added here at each redirect, so every hop is decided anew, and no other
+site receives one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
 
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook
+from engine.browser.chromium.user_agent import present_window, request_headers
 from engine.egress.egress_policy import Policy, place_of, place_or_scheme
+from engine.egress.own_headers import OwnHeaders
+from engine.model import addresses
 from engine.model.addresses import Credentials
 from engine.model.errors import AddressBlocked, PageError
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, CDPSession
+    from playwright.async_api import Browser, BrowserContext, CDPSession
 
     from engine.egress.proxy_listener import ProxyListener
 
 _DOCUMENTS = {"resourceType": "Document"}
 _MEDIA = {"resourceType": "Media"}
+_EVERYTHING = {"urlPattern": "*"}
+MOST_PATTERNS: Final = 50  # origins; Chromium compares each request with each pattern
 FRAMES_S = 2.0
 SEND_S = 10.0
 _NEEDS_NO_CONNECTION = ("about:", "data:", "blob:")
@@ -42,8 +52,11 @@ class TabFilter:
         frames: Callable[[], Awaitable[frozenset[str]]],
         context: str = "",
         listener: ProxyListener | None = None,
+        *,
+        look: BrowserLook = PLAIN,
     ) -> None:
         self.policy = policy
+        self.look = look
         self.credentials = credentials
         self.frames = frames
         self.context = context  # windows opened in this context use the same policy
@@ -74,8 +87,13 @@ class TabFilter:
 class NavigationFilter:
     """Allows document requests, or fails them before they leave the machine."""
 
-    def __init__(self, session: CDPSession) -> None:
+    def __init__(self, session: CDPSession, *, without_media: bool) -> None:
         self._session = session
+        self._without_media = without_media
+        self._origins: dict[BrowserContext, frozenset[str]] = {}  # that get headers of a task
+        self._owners: dict[str, TabFilter] = {}  # by the id of a frame with headers
+        self._outdated = False  # requests are paused that no task needs any more
+        self._enabling = asyncio.Lock()
         self._tab_filters: dict[str, TabFilter] = {}  # by the id of the tab's main frame
         self._public = Policy(None)  # for frames and windows of an unknown tab
 
@@ -83,12 +101,48 @@ class NavigationFilter:
     async def open(cls, browser: Browser, *, without_media: bool) -> NavigationFilter:
         """Filter every document of `browser` from now on, optionally also audio and video."""
         session = await browser.new_browser_cdp_session()
-        navigation_filter = cls(session)
+        navigation_filter = cls(session, without_media=without_media)
         session.on("Fetch.requestPaused", navigation_filter._on_paused)
         session.on("Fetch.authRequired", navigation_filter._on_challenge)
-        patterns = [_DOCUMENTS, _MEDIA] if without_media else [_DOCUMENTS]
-        await session.send("Fetch.enable", {"patterns": patterns, "handleAuthRequests": True})
+        await navigation_filter._enable()
         return navigation_filter
+
+    async def add_headers(self, context: BrowserContext, headers: OwnHeaders) -> None:
+        """Add a task's headers to the requests of `context` to their origins, until it is closed.
+
+        The tabs that send them are admitted with their look.
+
+        Raises:
+            playwright.Error: the browser died.
+        """
+        self._origins[context] = headers.origins
+        context.on("close", self._end_headers)
+        await self._enable()
+
+    def _end_headers(self, context: BrowserContext) -> None:
+        """Pause the requests to these origins no longer, from the next one on."""
+        self._outdated |= self._origins.pop(context, None) is not None
+
+    async def _update(self) -> None:
+        self._outdated = False
+        try:
+            async with asyncio.timeout(SEND_S):
+                await self._enable()
+        except (TimeoutError, Error):
+            return  # the browser ended
+
+    async def _enable(self) -> None:
+        """Tell Chromium which requests to pause; one call at a time: the last one counts."""
+        async with self._enabling:
+            patterns: list[dict[str, str]] = [_DOCUMENTS]
+            patterns += [_MEDIA] * self._without_media
+            origins = sorted(frozenset().union(*self._origins.values()))
+            if len(origins) > MOST_PATTERNS:
+                patterns = [_EVERYTHING]
+            else:
+                patterns += [{"urlPattern": f"{origin}/*"} for origin in origins]
+            params = {"patterns": patterns, "handleAuthRequests": True}
+            await self._session.send("Fetch.enable", params)
 
     def admit(self, frame_id: str, tab_filter: TabFilter) -> None:
         """Check the documents of this tab with `tab_filter` until `dismiss`."""
@@ -96,14 +150,83 @@ class NavigationFilter:
 
     def dismiss(self, frame_id: str) -> None:
         """Remove a closed tab."""
-        self._tab_filters.pop(frame_id, None)
+        gone = self._tab_filters.pop(frame_id, None)
+        for frame in [frame for frame, owner in self._owners.items() if owner is gone]:
+            del self._owners[frame]
 
     async def _on_paused(self, event: dict[str, Any]) -> None:
         request = {"requestId": event["requestId"]}
-        if event["resourceType"] == "Document" and await self._may_open(event):
-            await self._send("Fetch.continueRequest", request)
-        else:
+        kind = event["resourceType"]
+        refused = self._without_media and kind == "Media"
+        if refused or (kind == "Document" and not await self._may_open(event)):
             await self._send("Fetch.failRequest", {**request, "errorReason": "BlockedByClient"})
+            return
+        if self._outdated and kind != "Document":
+            await self._update()
+        changed = await self._changed_headers(event)
+        headers = {"headers": [{"name": name, "value": one} for name, one in changed.items()]}
+        await self._send("Fetch.continueRequest", {**request, **(headers if changed else {})})
+
+    async def _changed_headers(self, event: dict[str, Any]) -> dict[str, str]:
+        """Return all headers of a request that gets other ones than Chromium's; else {}."""
+        given: dict[str, str] = event["request"]["headers"]
+        changed = await self._as_window(event, given)
+        own = await self._own_headers(event) if self._origins else {}
+        if changed is given and not own:
+            return {}
+        names = {name.lower() for name in own}
+        return {name: one for name, one in changed.items() if name.lower() not in names} | own
+
+    async def _as_window(self, event: dict[str, Any], given: dict[str, str]) -> dict[str, str]:
+        """Give a window that a page opens its look, before its first document arrives."""
+        frame_id = str(event.get("frameId", ""))
+        if event["resourceType"] != "Document" or frame_id in self._tab_filters:
+            return given
+        looks = {
+            one.context: one.look
+            for one in self._tab_filters.values()
+            if one.context and one.look.agent is not None
+        }
+        look = looks.get(await self._context_of(frame_id)) if looks else None
+        if look is None:
+            return given
+        await present_window(self._session, frame_id, look)
+        return request_headers(look, given)
+
+    async def _own_headers(self, event: dict[str, Any]) -> dict[str, str]:
+        """Return the headers of the task whose page sends this request, if it is for its origins.
+
+        A script of another site does not get them: it could read what they open.
+        """
+        address = addresses.parse(str(event["request"]["url"]))
+        if address is None or event["resourceType"] == "Preflight":
+            return {}
+        origin = address.origin
+        owners = [one for one in self._tab_filters.values() if origin in one.look.headers.origins]
+        owner = await self._owner(str(event.get("frameId", "")), owners) if owners else None
+        if owner is None or _sent_by_others(event["request"]["headers"], owner.look.headers):
+            return {}
+        return dict(owner.look.headers.for_origin(origin))
+
+    async def _owner(self, frame_id: str, owners: list[TabFilter]) -> TabFilter | None:
+        """Return which of the tabs a frame, or a window that a page opens, belongs to."""
+        known = self._tab_filters.get(frame_id) or self._owners.get(frame_id)
+        if known is not None:
+            return known
+        found = [one for one in owners if frame_id in await one.frames()]
+        found = found or await self._opened_by(frame_id, owners)
+        if not found:
+            return None
+        if found[0] in self._tab_filters.values():  # not closed meanwhile
+            self._owners[frame_id] = found[0]
+        return found[0]
+
+    async def _opened_by(self, frame_id: str, owners: list[TabFilter]) -> list[TabFilter]:
+        """Return the tabs in the context of a window, or of a frame in a process of its own."""
+        contexts = await self._contexts()
+        own = contexts.get(frame_id)
+        tabs = [frame for frame, one in self._tab_filters.items() if one in owners]
+        return [self._tab_filters[frame] for frame in tabs if own and contexts.get(frame) == own]
 
     async def _may_open(self, event: dict[str, Any]) -> bool:
         url, frame_id = str(event["request"]["url"]), str(event.get("frameId", ""))
@@ -170,13 +293,17 @@ class NavigationFilter:
 
     async def _context_of(self, frame_id: str) -> str:
         """Return the browser context of the window with this main frame, or ""."""
+        return (await self._contexts()).get(frame_id, "")
+
+    async def _contexts(self) -> Mapping[str, str]:
+        """Return the browser context of each window, and of each frame with its own process."""
         try:
             async with asyncio.timeout(FRAMES_S):
                 targets = await self._session.send("Target.getTargets")
         except (TimeoutError, Error):
-            return ""
-        found = (each for each in targets["targetInfos"] if each["targetId"] == frame_id)
-        return next((str(each.get("browserContextId", "")) for each in found), "")
+            return {}
+        found = targets["targetInfos"]
+        return {str(each["targetId"]): str(each.get("browserContextId", "")) for each in found}
 
     async def _on_challenge(self, event: dict[str, Any]) -> None:
         tab_filter = self._tab_filters.get(str(event.get("frameId", "")))
@@ -227,6 +354,12 @@ async def _refusal(policy: Policy, url: str) -> PageError | None:
     except PageError as refused:
         return refused
     return None
+
+
+def _sent_by_others(headers: Mapping[str, str], own: OwnHeaders) -> bool:
+    """Return whether a page of another site asks to read the answer (CORS), or posts to it."""
+    sender = next((one for name, one in headers.items() if name.lower() == "origin"), None)
+    return sender is not None and sender not in own.origins
 
 
 def _is_for(known: Credentials, challenge: dict[str, Any]) -> bool:

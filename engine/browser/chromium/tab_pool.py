@@ -18,6 +18,7 @@ from playwright.async_api import Error
 from engine.browser.chromium.browser_instance import Opened, close_context, open_context
 from engine.browser.chromium.cookie_jar import CUT, is_suspect, unproved
 from engine.browser.chromium.navigation_filter import TabFilter
+from engine.browser.chromium.user_agent import present
 from engine.browser.page.crawl_tab import HeldOpen, Tab, first_script
 from engine.browser.page.failures import (
     LeftByOthers,
@@ -324,6 +325,7 @@ class CrawlContext:
             tab.capture = self.make_capture(page)
             self._captures = [one for one in self._captures if not one.ended] + [tab.capture]
         self.chromium.navigation_filter.admit(tab.frame_id, tab.tab_filter)
+        await present(wire, tab.tab_filter.look)
         return tab
 
     async def _bury(self) -> None:
@@ -432,19 +434,22 @@ class TabPool:
         async with chromium.within(OPEN_S):
             policy, options = self._options.policy, self._options
             began = options.sign_in.state if options.sign_in is not None else {}
+            shown = options.look.context_options()
+            if options.user_agent is not None:
+                shown.setdefault("user_agent", options.user_agent)
             context, listener = await open_context(
                 chromium,
                 policy,
                 script=first_script(),
                 sign_in=options.sign_in,
-                locale=options.locale,
-                user_agent=options.user_agent,
+                look=options.look,
+                **shown,
             )
         known = self._options.credentials
         crawl_context = CrawlContext(
             chromium,
             (context, listener),
-            lambda frames: TabFilter(policy, known, frames, listener=listener),
+            lambda frames: TabFilter(policy, known, frames, listener=listener, look=options.look),
             self._held,
             self._doubts,
             self._echoes,

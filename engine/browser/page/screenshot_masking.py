@@ -38,6 +38,17 @@ class Box(NamedTuple):
     height: float
 
 
+class Zoom(NamedTuple):
+    """The part of the window in the picture: its scale, and its corner in CSS pixels.
+
+    A phone shows a page that is wider than its screen at a smaller scale.
+    """
+
+    scale: float = 1.0
+    left: float = 0.0
+    top: float = 0.0
+
+
 class Layout:
     """One result of `DOMSnapshot.captureSnapshot`."""
 
@@ -113,6 +124,9 @@ MOST_FIELDS: Final = 100
 LOOK_S: Final = 5.0
 EDGE: Final = 3  # pixels around a text, because letters exceed their box
 _SIZE: Final = "document.documentElement ? document.documentElement.outerHTML.length : 0"
+_ZOOM: Final = """[
+  visualViewport.scale, visualViewport.offsetLeft, visualViewport.offsetTop,
+]"""
 Shoot = Callable[[], Awaitable[bytes]]
 Clip = Callable[[], Awaitable[Box]]
 
@@ -143,13 +157,26 @@ async def masked_screenshot(
     if not echoes and not fields:
         return await shoot()
     for _ in range(TRIES):
-        before = await echo_boxes(page, wire, echoes) + await _field_boxes(page, fields)
+        before = await _zoom(wire), await _boxes(page, wire, echoes, fields)
         png = await shoot()
-        after = await echo_boxes(page, wire, echoes) + await _field_boxes(page, fields)
+        zoom, boxes = after = await _zoom(wire), await _boxes(page, wire, echoes, fields)
         if before == after:
-            shown = await clip() if clip and after else None
-            return await _paint(wire, png, _to_picture(after, shown))
+            shown = await clip() if clip and boxes else None
+            return await _paint(wire, png, _to_picture(boxes, shown, zoom))
     raise MaskingFailed
+
+
+async def _boxes(page: Page, wire: CDPSession, echoes: Echoes, fields: Sequence[str]) -> list[Box]:
+    return await echo_boxes(page, wire, echoes) + await _field_boxes(page, fields)
+
+
+async def _zoom(wire: CDPSession) -> Zoom:
+    """Return the zoom of the window. Raises MaskingFailed."""
+    try:
+        async with asyncio.timeout(LOOK_S):
+            return Zoom(*map(float, await _evaluate_isolated(wire, _ZOOM)))
+    except (Error, TimeoutError, KeyError, TypeError, ValueError) as failed:
+        raise MaskingFailed from failed
 
 
 async def echo_boxes(page: Page, wire: CDPSession, echoes: Echoes) -> list[Box]:
@@ -220,13 +247,14 @@ async def box_of(element: Locator) -> Box:
     return Box(box["x"], box["y"], box["width"], box["height"])
 
 
-def _to_picture(boxes: list[Box], clip: Box | None) -> list[Box]:
-    """Convert boxes to whole pixels of the picture, with a margin."""
-    left, above = (clip.x, clip.y) if clip else (0.0, 0.0)
+def _to_picture(boxes: list[Box], clip: Box | None, zoom: Zoom) -> list[Box]:
+    """Convert boxes to whole pixels of the picture, with a margin; a `clip` is never zoomed."""
+    scale, left, above = (1.0, clip.x, clip.y) if clip else zoom
     found = []
     for x, y, width, height in boxes:
-        at = math.floor(x - left) - EDGE, math.floor(y - above) - EDGE
-        found.append(Box(*at, math.ceil(width) + 2 * EDGE + 1, math.ceil(height) + 2 * EDGE + 1))
+        at = math.floor((x - left) * scale) - EDGE, math.floor((y - above) * scale) - EDGE
+        wide, high = math.ceil(width * scale), math.ceil(height * scale)
+        found.append(Box(*at, wide + 2 * EDGE + 1, high + 2 * EDGE + 1))
     return found
 
 

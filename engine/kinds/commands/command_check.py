@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook
 from engine.browser.interact.command_keys import QUOTED, WrongValue
 from engine.browser.interact.command_uploads import UploadRefused, Uploads
 from engine.egress.egress_policy import place_of
@@ -34,6 +35,7 @@ from engine.kinds.commands.command_table import (
     default_timeout_ms,
 )
 from engine.kinds.context import missing_secret
+from engine.kinds.look_arguments import LOOK, SHOWN
 from engine.model import redact
 from engine.model.addresses import Credentials, credentials_of
 from engine.model.errors import AddressBlocked, InvalidArguments, Problem
@@ -75,6 +77,7 @@ class CommandPlan(msgspec.Struct, frozen=True):
     profile: str | None = None  # the sign-in with which its browser begins
     save_profile: str | None = None  # the profile that its sign-in is stored as at the end
     proxy: ProxyChoice | None = None
+    look: BrowserLook = PLAIN
 
     def __repr__(self) -> str:
         return f"CommandPlan({self.task_id or 'new'}, {len(self.steps)} commands)"
@@ -155,7 +158,7 @@ MAX_WORDS: Final = 2_000  # characters of a name or an intention
 _PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
 _TASK_FIELDS = (
     *("task_name", "task_intention", "commands", "instanceId", "metadata", "variables"),
-    *("redact_content", "dialogs", "profile", "save_profile", *PROXY),
+    *("redact_content", "dialogs", "profile", "save_profile", *PROXY, *SHOWN),
 )
 UNKNOWN_SECRET: Final = "?"  # where a secret is not looked up
 LEAVING: Final = ("leave", "stay")
@@ -245,6 +248,7 @@ class _Reader:
         profile = self._profile(given, "profile", instance_id)
         save_profile = self._profile(given, "save_profile", instance_id)
         proxy = self._proxy(given)
+        look = self._look(given)
         steps = self._commands(given)
         if self.problems:
             return None
@@ -263,6 +267,7 @@ class _Reader:
             profile=profile,
             save_profile=save_profile,
             proxy=proxy,
+            look=look,
         )
 
     def _profile(self, given: Mapping[str, Any], name: str, instance_id: str | None) -> str | None:
@@ -301,6 +306,19 @@ class _Reader:
         if fields.get("proxy") and given.get("instanceId") is not None:
             self.wrong("proxy", "not_together", "does not go with instanceId")
         return proxy_from(fields)
+
+    def _look(self, given: Mapping[str, Any]) -> BrowserLook:
+        """Read what the task's own instance shows of itself."""
+        found: dict[str, Any] = {}
+        for name in SHOWN:
+            try:
+                found[name] = LOOK[name].read(given.get(name))
+            except ValueError as wrong:
+                self.wrong(name, "invalid_value", str(wrong))
+                continue
+            if found[name] is not None and given.get("instanceId") is not None:
+                self.wrong(name, "not_together", "does not go with instanceId")
+        return BrowserLook(**found)
 
     def _stays(self, given: Mapping[str, Any]) -> bool:
         """Read whether the task stays on pages that ask before they unload."""

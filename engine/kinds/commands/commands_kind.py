@@ -255,6 +255,7 @@ class _CommandRun:
             credentials=plan.credentials,
             secrets=secrets_of(self._sign_in),
             sign_in=self._sign_in,
+            look=plan.look,
         )
         try:
             async with self._context.unit("open the browser", OPEN_S):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     COUNTED_KEYS_HINT,
@@ -36,6 +37,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.kinds.crawl.signed_out import PASSWORD_FIELD
+from engine.kinds.look_arguments import LOOK, look_from, look_problems
 from engine.kinds.profile_use import PROFILE
 from engine.model.addresses import Address, Credentials, Fragments, address_of
 from engine.model.errors import InvalidArguments, Problem
@@ -96,6 +98,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     profile: str | None = None
     proxy: ProxyChoice | None = None
     archive: ArchiveFormat = "none"
+    look: BrowserLook = PLAIN
 
     @property
     def address(self) -> Address:
@@ -283,6 +286,7 @@ PAGE_ARGUMENTS: Table = {
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
     **PROXY,
+    **LOOK,
     "failOnPage": Argument(optional(whole(1, 1_000_000)), field="fail_on_page"),
 }
 ARGUMENTS: Table = {
@@ -343,7 +347,7 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     if "url" not in given:
         problems.append(missing("url", "the address to start at"))
     problems.extend(route_problems(fields, fields.get("url", "")))
-    problems.extend(loading_problems(fields))
+    problems.extend([*loading_problems(fields), *look_problems(fields)])
     problems.extend(archive_problems(fields))
     problems.extend(credential_problems(fields, fields.get("url")))
     problems.extend(proxy_problems(fields))
@@ -356,11 +360,14 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     assert address is not None
     credentials, secrets = credentials_from(fields, typed)
     proxy = proxy_from(fields)
+    look, hidden = look_from(fields, (address.url, *urls))
     return CrawlArgs(
         url=address.url,
         credentials=credentials,
+        look=look,
         secrets=(
             *secrets,
+            *hidden,
             *(secret for one in urls for secret in of_address(one)),
             *proxy_secrets(proxy),
         ),

@@ -22,7 +22,7 @@ from engine.kinds.traits import CRAWL_TRAITS
 from engine.model.errors import NothingTaken, OnlyErrorAnswers
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.fetch import EngineName, Fetcher
-from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, open_static
+from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, Sender, open_static
 from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import Scrub
 
@@ -71,15 +71,15 @@ def fetchers(
         policy = allowlist
 
     def open_fetcher(engine: EngineName, args: CrawlArgs) -> AbstractAsyncContextManager[Fetcher]:
-        both, clock = args.engine == "auto", context.monotonic
+        both, clock, look = args.engine == "auto", context.monotonic, args.look
         if engine == "static":
-            agent = SHARED_AGENT if both else USER_AGENT
+            agent = look.agent or (SHARED_AGENT if both else USER_AGENT)
+            sender = Sender(agent, look.locale, look.headers, sign_in)
             return open_static(
                 policy,
                 args.credentials,
                 judge=both,
-                agent=agent,
-                sign_in=sign_in,
+                sender=sender,
                 monotonic=clock,
                 archive=archive,
             )
@@ -88,6 +88,7 @@ def fetchers(
             pages=args.concurrency,
             credentials=args.credentials,
             block_resources=args.block_resources,
+            look=look,
             user_agent=SHARED_AGENT if both else None,
             secrets=args.secrets,
             task_id=context.task_id,

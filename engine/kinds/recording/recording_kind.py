@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from engine.browser.chromium.browser_options import InstanceOptions
+from engine.browser.chromium.browser_options import PLAIN, BrowserLook, InstanceOptions
 from engine.browser.chromium.browser_session import TooManyInstances
 from engine.browser.page.failures import NoScreen
 from engine.browser.recording.recorder_messages import Closed, Happening, OpenRecorder, Recorder
@@ -38,6 +38,7 @@ from engine.kinds.arguments import (
     whole,
 )
 from engine.kinds.context import Context, UnitStopped, reach, telling
+from engine.kinds.look_arguments import LOOK, look_from, look_problems
 from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
 from engine.kinds.recording.recording_actions import Action, Masks, Scribe
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
@@ -78,6 +79,7 @@ class RecordingArgs(msgspec.Struct, frozen=True):
     secrets: tuple[Hidden, ...] = ()
     profile: str | None = None
     proxy: ProxyChoice | None = None
+    look: BrowserLook = PLAIN
 
 
 ARGUMENTS: Table = {
@@ -129,6 +131,7 @@ ARGUMENTS: Table = {
     ),
     "redact_content": redact_content(KEYS_HINT),
     **PROXY,
+    **LOOK,
 }
 
 
@@ -146,6 +149,7 @@ def parse_recording(given: Mapping[str, Any]) -> RecordingArgs:
         problems.append(Problem("headed", "given_twice", "contradicts headless"))
     problems.extend(credential_problems(fields, fields.get("url")))
     problems.extend(proxy_problems(fields))
+    problems.extend(look_problems(fields))
     if problems:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url")
@@ -153,9 +157,17 @@ def parse_recording(given: Mapping[str, Any]) -> RecordingArgs:
     assert address is not None  # validated by web_address
     credentials, secrets = credentials_from(fields, typed)
     proxy = proxy_from(fields)
-    secrets = (*secrets, *proxy_secrets(proxy))
+    look, hidden = look_from(fields, (address.url,))
+    if look.size is not None:
+        fields["width"], fields["height"] = look.size
+    secrets = (*secrets, *hidden, *proxy_secrets(proxy))
     return RecordingArgs(
-        url=address.url, credentials=credentials, secrets=secrets, proxy=proxy, **fields
+        url=address.url,
+        credentials=credentials,
+        secrets=secrets,
+        look=look,
+        proxy=proxy,
+        **fields,
     )
 
 
@@ -342,6 +354,7 @@ async def _opened(
         headed=not args.headless,
         asks_person=not args.headless,
         credentials=args.credentials,
+        look=args.look,
         secrets=args.secrets,
         width=args.width,
         height=args.height,

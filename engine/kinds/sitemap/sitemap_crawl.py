@@ -48,6 +48,7 @@ from engine.kinds.crawl.crawl_kind import (
     with_secrets,
 )
 from engine.kinds.crawl.frontier import SPARE, Pace, SeenKeys, Visit
+from engine.kinds.look_arguments import look_from, look_problems
 from engine.kinds.profile_use import using_profile
 from engine.kinds.sitemap.sitemap_file import MAX_BYTES, Listing, NotASitemap, read_sitemap
 from engine.kinds.spec import Head, KindForm, KindSpec, Tools, defaults_of
@@ -123,7 +124,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     if given.get("url") is None and given.get("sitemap_url") is None:
         problems.append(missing("url", "the address of the site, or sitemap_url"))
     problems.extend(route_problems(fields, ""))
-    problems.extend(loading_problems(fields))
+    problems.extend([*loading_problems(fields), *look_problems(fields)])
     problems.extend(archive_problems(fields))
     typed = fields.get("url") or fields.get("sitemap_url")
     problems.extend(credential_problems(fields, typed))
@@ -137,10 +138,18 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     fields.setdefault("max_pages", MAX_PAGES)
     credentials, secrets = credentials_from(fields, url or sitemap_url)
     proxy = proxy_from(fields)
+    look, hidden = look_from(fields, filter(None, (url, sitemap_url)))
     pages = CrawlArgs(
         url=site.url,
         credentials=credentials,
-        secrets=(*secrets, *of_address(url), *of_address(sitemap_url), *proxy_secrets(proxy)),
+        look=look,
+        secrets=(
+            *secrets,
+            *hidden,
+            *of_address(url),
+            *of_address(sitemap_url),
+            *proxy_secrets(proxy),
+        ),
         proxy=proxy,
         max_depth=0,  # links of the pages are not followed: the sitemap is the list
         scope="**" if own.get("other_origins") else f"{site.origin}/**",
