@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -286,3 +287,21 @@ async def test_data_that_a_site_has_stored_is_there_in_every_page_and_its_tokens
             assert len(pages) == 5
             assert all("Ann, users, token [redacted]" in page["content"] for page in pages)
             assert token.encode() not in held(home)
+
+
+@pytest.mark.parametrize("engine_name", ["browser", "static"])
+async def test_a_web_archive_of_signed_in_pages_holds_none_of_the_secrets(
+    home: Path, login_site: LoginSite, kept_browser: Any, engine_name: str
+) -> None:
+    login_site.pages = 5
+    login_site.links_session = True
+    async with opened(home) as engine:
+        await signed_in(engine, login_site)
+        args = {**ARGS, "archive": "warc", "engine": engine_name}
+        record = await run(engine, "crawl", url=f"{login_site.url}/page/0", **args)
+        assert record.status == Status.COMPLETED
+        packed = home / "tasks" / record.task_id / "artifacts" / "archive.warc.gz"
+        content = gzip.decompress(packed.read_bytes())
+        assert f"Hello {USER}".encode() in content
+        for secret in login_site.secrets:
+            assert secret.encode() not in content
