@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from engine.egress import public_addresses
 from engine.egress.connecting import Connect, dial
 from engine.egress.egress_policy import Place, Policy, Route
 from engine.egress.proxy_request import (
@@ -274,8 +275,10 @@ class ProxyListener:
                 route.found, place.port, lambda: Upstream(place), Upstream.leave, self._connect
             )
         asks_proxy = None if tunnel or route.proxy.is_socks else route.proxy
+        # The proxy gets the checked address, where it may not resolve the name itself.
+        asked = Place(public_addresses.host(route.found[0]), place.port) if route.found else place
         return await self._dialer.connect(
-            place, route, lambda: Upstream(place, asks_proxy), tunnel=tunnel
+            place, route, lambda: Upstream(place, asks_proxy, asked), tunnel=tunnel
         )
 
     def _known(self, place: Place) -> Route | None:
@@ -355,13 +358,16 @@ def _as_page(failed: OSError) -> PageError:
 class Upstream(asyncio.Protocol):
     """The server's side of a connection; paused until the client side attaches.
 
-    `proxy` gets requests of plain http in absolute form.
+    `proxy` gets requests of plain http in absolute form, for the place `asked` there.
     """
 
     transport: asyncio.Transport
 
-    def __init__(self, place: Place, proxy: UpstreamProxy | None = None) -> None:
+    def __init__(
+        self, place: Place, proxy: UpstreamProxy | None = None, asked: Place | None = None
+    ) -> None:
         self.place = place
+        self._asked = asked or place
         self.early = b""  # arrived before the connection was handed over
         self.is_over = False  # nothing follows the early bytes
         self._proxy = proxy
@@ -390,7 +396,7 @@ class Upstream(asyncio.Protocol):
         """Send the head of a request, and expect its answer."""
         self._start = AnswerStart()
         if self._proxy is not None:
-            head = absolute(head, self.place, authorization(self._proxy))
+            head = absolute(head, self._asked, authorization(self._proxy))
         self.transport.write(head)
 
     def leave(self) -> None:

@@ -87,6 +87,11 @@ def literal(host: str) -> IPAddress | None:
     return ipaddress.IPv4Address(host) if _IPV4.fullmatch(host) else None
 
 
+def host(address: IPAddress) -> str:
+    """Return an address in the canonical form of a host."""
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
 def canonical_host(host: str) -> str:
     """Return the canonical form of `host`: lower case, ASCII, no trailing dot.
 

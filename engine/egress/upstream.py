@@ -16,7 +16,6 @@ import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from ipaddress import IPv6Address
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
@@ -325,7 +324,7 @@ def authorization(proxy: UpstreamProxy) -> bytes:
 
 async def _tunnel(pipe: _Pipe, proxy: UpstreamProxy, target: Target, port: int) -> None:
     """Request a tunnel of an HTTP proxy. Raises ProxyFailed."""
-    host = f"[{target}]" if isinstance(target, IPv6Address) else str(target)
+    host = target if isinstance(target, str) else public_addresses.host(target)
     place = f"{host}:{port}".encode("ascii")
     head = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (place, place, authorization(proxy))
     pipe.transport.write(head)

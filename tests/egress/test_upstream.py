@@ -170,7 +170,10 @@ async def test_of_a_public_start_with_a_private_address_the_proxy_gets_the_publi
     with upstream(routes={PUBLIC: 9}) as proxy:
         async with laned(world, world.policy(proxy=chosen(proxy))) as (listener, _):
             await said(listener, CONNECT % b"trap.example:80")
-    assert proxy.wanted == [Wanted("CONNECT", PUBLIC, 80)]
+            async with client(listener) as (reader, writer):
+                writer.write(GET % b"a")
+                await reader.readuntil(b"\r\n\r\n")
+    assert proxy.wanted == [Wanted("CONNECT", PUBLIC, 80), Wanted("absolute", PUBLIC, 80)]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -231,6 +232,29 @@ async def test_a_mistake_in_the_proxy_is_named(
     found = {problem.path: problem.message for problem in refused.value.problems}
     assert words in found[path]
     assert PART not in str(refused.value)
+
+
+class Once(dict[str, int]):
+    """A refusal that is given one time."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.pop(key, default)
+
+
+@pytest.mark.parametrize("engine_name", ["static", "browser"])
+async def test_a_page_is_tried_again_after_a_failure_of_the_proxy(
+    home: Path, kept_browser: object, shop_port: int, engine_name: str
+) -> None:
+    args = {**FAST, "url": FRONT, "engine": engine_name, "respect_robots": False, "max_pages": 1}
+    with upstream("socks5h", routes={HOST: shop_port, FRAME: shop_port}) as proxy:
+        proxy.refusals = Once({HOST: 5})
+        async with opened(home, environ={}, browser_path=browser()) as engine:
+            record = await run(engine, "crawl", {**args, "retries": 1, "proxy": proxy.url})
+            lines = (home / "tasks" / record.task_id / "pages.jsonl").read_text("utf-8")
+    assert record.status == "COMPLETED", record
+    (page,) = map(json.loads, lines.splitlines())
+    if engine_name == "browser":  # aiohttp itself sends a request again
+        assert "connection refused" in page["earlier_errors"][0], page
 
 
 async def test_a_retry_keeps_the_proxy(home: Path, shop_port: int) -> None:
