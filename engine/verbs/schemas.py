@@ -14,7 +14,6 @@ from engine.budgets.envelopes import PHASES
 from engine.kinds import arguments
 from engine.kinds.arguments import Argument, Maybe, OneOf, Reading, SecretText, Whole
 from engine.kinds.commands.command_table import TOOLS
-from engine.kinds.look_arguments import LOOK, SHOWN
 from engine.kinds.registry import KINDS
 from engine.kinds.snapshot_kind import SNAPSHOT as SNAPSHOT_KIND
 from engine.model.records import ENVELOPE
@@ -216,7 +215,6 @@ def command_task_schema() -> Schema:
             "variables": {"type": "object", "description": "values of {{name}} in the commands"},
             "redact_content": {"type": "boolean", "description": "redact keys in page content"},
             "dialogs": {"description": "leave or stay, when a page asks before it is left"},
-            **{name: {**TEXT, "description": LOOK[name].help} for name in SHOWN},
         },
         "required": ["task_name", "task_intention", "commands"],
     }
