@@ -151,22 +151,22 @@ LOOK: Final[Table] = {
             shade="iPhone 15, Pixel 7, iPad Mini",
             hint="Its size, user agent and touch input, as far as Chromium can imitate them.",
         ),
-        help="Name of a device, such as iPhone 15 or Pixel 7: its size, user agent and touch.",
+        help="Device, such as iPhone 15 or Pixel 7: its size, user agent and touch.",
     ),
     "viewport": Argument(
         optional(viewport),
         FormField("Window size of pages", editor="line", shade="390x844"),
-        help="Window size of pages in CSS pixels, such as 390x844.",
+        help="Window size of pages, such as 390x844.",
     ),
     "user_agent": Argument(
         optional(user_agent),
         FormField("User agent", editor="line", shade="that of the engine"),
-        help="User agent (default: that of the device, else of the engine).",
+        help="User agent (default: that of the device or engine).",
     ),
     "locale": Argument(
         optional(locale),
         FormField("Language of pages", editor="line", shade="de-DE"),
-        help="Language that pages are asked for, such as de-DE (Accept-Language).",
+        help="Language of pages, such as de-DE.",
     ),
     "timezone": Argument(
         optional(timezone),
@@ -182,10 +182,11 @@ LOOK: Final[Table] = {
             hint="One per line: Name: value. Sent to the site of the address only; values are not"
             " kept. Or the variable that holds it: Authorization: Bearer env:TOKEN",
         ),
-        help="Header for the site of URL only: Name: value, or Name: env:VARIABLE for a secret.",
+        help="Header for the site of URL only: Name: value, or Name: env:VARIABLE.",
         option="repeated",
     ),
-    "header_origins": Argument(web_addresses),  # set by a retry, whose pages may be of other sites
+    # Set by a retry, whose pages may be of other sites; with `field`, schemas do not offer it.
+    "header_origins": Argument(web_addresses, field="header_origins"),
 }
 
 

@@ -14,7 +14,6 @@ from engine.budgets.envelopes import PHASES
 from engine.kinds import arguments
 from engine.kinds.arguments import Argument, Maybe, OneOf, Reading, SecretText, Whole
 from engine.kinds.commands.command_table import TOOLS
-from engine.kinds.look_arguments import LOOK, SHOWN
 from engine.kinds.registry import KINDS
 from engine.kinds.snapshot_kind import SNAPSHOT as SNAPSHOT_KIND
 from engine.model.records import ENVELOPE
@@ -218,7 +217,6 @@ def command_task_schema() -> Schema:
             "profile": {**TEXT, "description": "the profile with which its browser begins"},
             "save_profile": {**TEXT, "description": "store its sign-in as this profile at the end"},
             "dialogs": {"description": "leave or stay, when a page asks before it is left"},
-            **{name: {**TEXT, "description": LOOK[name].help} for name in SHOWN},
         },
         "required": ["task_name", "task_intention", "commands"],
     }
