@@ -92,6 +92,10 @@ def _argument_schema(row: Argument) -> Schema:
     return {**found, "description": said} if said else found
 
 
+# Arguments that a program may give only if the operator allows it: no model needs to know them.
+BY_OPERATOR: Final = frozenset({"profile", *arguments.PROXY})
+
+
 def kind_schema(kind: str) -> Schema:
     """Return the schema of a kind's arguments."""
     if kind == ENVELOPE:
@@ -102,7 +106,7 @@ def kind_schema(kind: str) -> Schema:
     properties = {
         name: {**_argument_schema(row), **_default(spec.defaults.get(name))}
         for name, row in spec.arguments.items()
-        if not row.field
+        if not row.field and name not in BY_OPERATOR
     }
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
@@ -133,7 +137,9 @@ def _shared(by_kind: Mapping[str, Schema]) -> Schema:
         if key != "default" and all(other.get(key) == value for other in others)
     }
     said = next((str(one["description"]) for one in by_kind.values() if "description" in one), "")
-    kinds = ", ".join(by_kind)
+    others_of = [kind for kind in startable() if kind not in by_kind]
+    all_but = f"all but {', '.join(others_of)}" if 0 < len(others_of) < len(by_kind) else ""
+    kinds = all_but or ", ".join(by_kind)
     defaults = {kind: one["default"] for kind, one in by_kind.items() if "default" in one}
     spelled = {kind: _spelled(value) for kind, value in defaults.items()}
     if len({*spelled.values()}) == 1:  # no `default`: a host may send it to the other kinds
@@ -214,8 +220,6 @@ def command_task_schema() -> Schema:
             "metadata": {"type": "object", "description": "returned unchanged"},
             "variables": {"type": "object", "description": "values of {{name}} in the commands"},
             "redact_content": {"type": "boolean", "description": "redact keys in page content"},
-            "profile": {**TEXT, "description": "the profile with which its browser begins"},
-            "save_profile": {**TEXT, "description": "store its sign-in as this profile at the end"},
             "dialogs": {"description": "leave or stay, when a page asks before it is left"},
         },
         "required": ["task_name", "task_intention", "commands"],
