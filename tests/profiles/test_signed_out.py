@@ -40,7 +40,7 @@ class Site:
         self.loads = 0
         given: dict[str, Any] = {
             "sites": ("shop.example", "login.example"),
-            "login_pages": ("https://login.example/in",),
+            "login_pages": ("https://login.example/in", f"{SITE}/login"),
             "check_url": f"{SITE}/home",
         }
         self.profile = Profile(
@@ -67,6 +67,7 @@ class Site:
         fetched("/a", 401),
         fetched("https://login.example/in?next=%2Fa"),
         fetched("https://login.example/choose"),
+        fetched("/login?next=%2Fa"),  # of a site that asks for the name first
         Fetched(
             f"{SITE}/a", f"{SITE}/a", 200, html="<INPUT name=p TYPE='password'>", engine="static"
         ),
