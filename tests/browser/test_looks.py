@@ -204,6 +204,7 @@ async def test_a_crawls_pages_look_alike_in_a_fresh_context_too(
     assert first.screenshot[16:24] == (390).to_bytes(4, "big") + (844).to_bytes(4, "big")
     for path in ("/", "/again"):
         assert own.header(path, "user-agent") == "Phone/1"
+        assert own.header(path, "sec-ch-ua") is None  # Playwright alone would send Chromium's
         assert own.header(path, "accept-language") == "fr"
 
 
