@@ -94,7 +94,7 @@ VERBS: Final = {
     "profile": (
         "profile_verbs",
         "profile_command",
-        "Keep sign-ins of sites under a name, for tasks; alone it lists them.",
+        "Manage profiles: named sign-ins for tasks; without a command, list them.",
     ),
     "prune": (
         "result_verbs",

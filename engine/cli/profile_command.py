@@ -40,12 +40,14 @@ def _options(command: Any) -> Any:
                 "sites",
                 multiple=True,
                 metavar="HOST",
-                help="A host that the profile is for (repeatable; default: those that are opened).",
+                help="A host that the profile is for (repeatable; default: those that are opened, "
+                "or that of URL for a file).",
             ),
             click.option(
                 "--check-url",
                 metavar="URL",
-                help="A page that tells whether the profile is signed in (default: the last one).",
+                help="A page that tells whether the profile is signed in (default: the last one, "
+                "or that of the profile).",
             ),
             click.option(
                 "--check-selector",

@@ -101,7 +101,8 @@ def trust_options(command: F) -> F:
             "--allow-secret",
             multiple=True,
             metavar="NAME",
-            help="An environment variable that its tasks may use as a secret (repeatable).",
+            help="An environment variable that its tasks may use as a secret, or profile:NAME "
+            "(repeatable).",
         ),
         click.option(
             "--allow-private",

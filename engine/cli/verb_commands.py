@@ -62,7 +62,8 @@ SINCE_HELP = "created since: 1d or 2h ago, 2026-03-01, 2026-03-01T08:30, or ms s
 def _param(param: Param) -> click.Parameter:
     many = param.shape in ("many", "items")
     if param.positional:
-        nargs, shown = (-1, "ID...") if many else (1, "ID")
+        name = "NAME" if param.name == "name" else "ID"
+        nargs, shown = (-1, f"{name}...") if many else (1, name)
         return click.Argument(
             [param.name],
             nargs=nargs,

@@ -299,26 +299,26 @@ PROXY: Final[Table] = {
             "Proxy",
             editor="line",
             shade="socks5://host:1080",
-            hint="http, https, socks5 or socks5h; env for that of the environment, none for no"
-            " proxy. Empty: as in the settings.",
+            hint="http, https, socks5 or socks5h address; env: HTTPS_PROXY; none: direct."
+            " Empty: the default.",
         ),
         help="Proxy of all connections: http://, https://, socks5:// or socks5h://HOST:PORT, env"
         " (HTTPS_PROXY, HTTP_PROXY, NO_PROXY), or none (default: OC_PROXY).",
     ),
     "proxy_username": Argument(
         optional(text),
-        FormField("User of the proxy", editor="line"),
+        FormField("Proxy user", editor="line"),
         help="User name for the proxy.",
     ),
     "proxy_password": Argument(
         Maybe(SecretText()),
-        FormField("Password of the proxy", editor="line", hint=PASSWORD_HINT),
+        FormField("Proxy password", editor="line", hint=PASSWORD_HINT),
         help="env:NAME, the variable that holds the proxy's password; never the password itself.",
     ),
     "proxy_bypass": Argument(
         _bypasses,
         FormField(
-            "Hosts without the proxy",
+            "Proxy exceptions",
             editor="lines",
             hint="One per line: a host, .example.com, a host with a port, or a network.",
         ),

@@ -155,34 +155,34 @@ LOOK: Final[Table] = {
     ),
     "viewport": Argument(
         optional(viewport),
-        FormField("Window size of pages", editor="line", shade="390x844"),
-        help="Window size of pages, such as 390x844.",
+        FormField("Viewport", editor="line", shade="390x844"),
+        help="Viewport, such as 390x844.",
     ),
     "user_agent": Argument(
         optional(user_agent),
-        FormField("User agent", editor="line", shade="that of the engine"),
+        FormField("User agent", editor="line", shade="that of the device or engine"),
         help="User agent (default: that of the device or engine).",
     ),
     "locale": Argument(
         optional(locale),
-        FormField("Language of pages", editor="line", shade="de-DE"),
-        help="Language of pages, such as de-DE.",
+        FormField("Locale", editor="line", shade="de-DE"),
+        help="Locale, such as de-DE.",
     ),
     "timezone": Argument(
         optional(timezone),
-        FormField("Time zone of pages", editor="line", shade="Europe/Berlin"),
-        help="Time zone of pages, such as Europe/Berlin.",
+        FormField("Time zone", editor="line", shade="Europe/Berlin"),
+        help="Time zone, such as Europe/Berlin.",
     ),
     "headers": Argument(
         headers,
         FormField(
-            "Headers",
+            "HTTP headers",
             editor="lines",
             shade="Authorization: Bearer env:TOKEN",
-            hint="One per line: Name: value. Sent to the site of the address only; values are not"
-            " kept. Or the variable that holds it: Authorization: Bearer env:TOKEN",
+            hint="One per line: Name: value, or Name: env:VARIABLE. Sent to the origin of the"
+            " address only; not stored.",
         ),
-        help="Header for the site of URL only: Name: value, or Name: env:VARIABLE.",
+        help="HTTP header for the origin of URL only: Name: value, or Name: env:VARIABLE.",
         option="repeated",
     ),
     # Set by a retry, whose pages may be of other sites; with `field`, schemas do not offer it.

@@ -18,11 +18,11 @@ from engine.profiles.profile_store import ProfileStore
 from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import Hidden
 
-PROFILE_HINT: Final = "A named sign-in; see Profiles."
+PROFILE_HINT: Final = "The name of a profile (Tools → Profiles…)."
 PROFILE: Final = Argument(
     optional(profile_name),
     FormField("Profile", editor="line", hint=PROFILE_HINT, shade="none"),
-    help="Name of the profile with which the site is signed in.",
+    help="Profile to sign in with; see octask profile.",
 )
 ALLOWED: Final = "profile:"  # in the operator's list of secrets for programs, before the name
 _FIELDS: Final = ("profile", "save_profile")

@@ -203,6 +203,11 @@ def parse_snapshot(given: Mapping[str, Any]) -> SnapshotArgs:
         problems.append(missing("objective", "what the session is for"))
     if fields.get("visit") and not fields.get("tabs"):
         problems.append(Problem("visit", "not_together", "needs tabs with addresses to open"))
+    if fields.get("profile"):
+        # They would leave the profile, and its encryption.
+        asked = [name for name in ("include_cookies", "include_storage") if fields.get(name)]
+        why = "does not go with profile, whose cookies no task folder holds"
+        problems.extend(Problem(name, "not_together", why) for name in asked)
     if fields.get("profile") and not fields.get("visit"):
         problems.append(Problem("profile", "not_together", "needs addresses to open (visit)"))
     if fields.get("tabs") is not None and not fields.get("visit"):

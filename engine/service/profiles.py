@@ -12,7 +12,7 @@ import msgspec
 
 from engine.browser.chromium.browser_options import FetcherOptions, InstanceOptions
 from engine.egress.egress_policy import Policy
-from engine.kinds.context import Clock
+from engine.kinds.context import Clock, upstream_proxy
 from engine.kinds.crawl.signed_out import is_signed_in
 from engine.kinds.spec import Tools
 from engine.model.addresses import Address, address_of
@@ -49,7 +49,9 @@ class ProfileExists(EngineError):
     code = "profile_exists"
     title = "There is such a profile already"
     sentence = "The profile {profile} exists already."
-    advice_text = "Sign in again with `octask profile renew {profile}`, or choose another name."
+    advice_text = (
+        "Sign in again with `octask profile renew {profile}`, remove it, or choose another name."
+    )
 
 
 class SignInNeedsScreen(EngineError):
@@ -186,7 +188,8 @@ class Profiles:
         # Imported here, because it imports Playwright.
         from engine.browser.page.failures import NoScreen
 
-        policy = Policy.for_start(request.url, named=request.named)
+        proxy = upstream_proxy(self._tools.settings, None)
+        policy = Policy.for_start(request.url, named=request.named, proxy=proxy)
         sign_in = await self._earlier(request)
         options = InstanceOptions(policy, headed=True, asks_person=True, sign_in=sign_in)
         try:
@@ -253,9 +256,9 @@ class Profiles:
         )
         sign_in = SignIn(profile, state)
         url = profile.check_url or profile.url
-        options = FetcherOptions(
-            Policy.for_start(url), pages=1, secrets=tuple(sign_in.secrets), sign_in=sign_in
-        )
+        proxy = upstream_proxy(self._tools.settings, None)
+        policy = Policy.for_start(url, proxy=proxy)
+        options = FetcherOptions(policy, pages=1, secrets=tuple(sign_in.secrets), sign_in=sign_in)
         try:
             async with self._tools.browser.fetcher(options) as fetcher:
 

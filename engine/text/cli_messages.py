@@ -133,8 +133,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "export.so_far": "{n} rows",
     "profile.none": "No profile yet. `octask profile new NAME URL` makes one.",
     "profile.line": "{name}  {sites}  kept {age} ago, {state}",
-    "profile.state.in": "signed in at the last look",
-    "profile.state.out": "SIGNED OUT at the last look",
+    "profile.state.in": "signed in at the last check",
+    "profile.state.out": "SIGNED OUT at the last check",
     "profile.state.unknown": "not checked",
     "profile.unreadable": "{name}  unreadable: {reason}",
     "profile.check": "  check: {url}  element: {selector}",
@@ -146,8 +146,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "profile.wait.window": "Sign in in the window, then close it.",
     "profile.unchecked": "The profile is stored. {reason}",
     "profile.not_signed_in": (
-        "The profile is stored, but {url} does not show a visitor who is signed in. Sign in "
-        "again, or say how to tell with --check-url and --check-selector."
+        "The profile is stored, but {url} does not show that you are signed in. Sign in again, or "
+        "name another page and an element to check: --check-url, --check-selector."
     ),
     "prune.preview.trash": "Would go to the trash: {number} ({size}).",
     "prune.preview.delete": "Would be deleted permanently: {number} ({size}).",

@@ -47,7 +47,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("profile show", "Show one profile, without its cookies.", (NAME,), _show, faces=("cli",)),
     Verb(
         "profile check",
-        "Load the profile's page, and say whether the site takes it for signed in.",
+        "Check whether the profile is signed in, by its page.",
         (NAME,),
         _check,
         faces=("cli",),

@@ -325,8 +325,8 @@ class ProfilesDialog(InOrder, QDialog):
             return
         title = self.tr("“{0}” is not signed in").format(found.name)
         text = self.tr(
-            "{0} does not show a visitor who is signed in. Sign in again, or make the profile "
-            "anew with another page and an element that tell it."
+            "{0} does not show that you are signed in. Sign in again, or make a new profile with "
+            "another page and an element to check."
         )
         url = display(found.check_url, CELL_CHARS)
         self.banner.tell(title, text.format(url), tone_name="warning")

@@ -595,16 +595,16 @@ class SettingPages(QObject):
                     "for the proxy of the environment. A task may name another."
                 ),
             ),
-            Item("proxy.username", tr("User of the proxy"), Word("", "", bool)),
+            Item("proxy.username", tr("Proxy user"), Word("", "", bool)),
             Item(
                 "proxy.password",
-                tr("Password of the proxy"),
+                tr("Proxy password"),
                 secret,
                 tr("The environment variable that holds it; it is never stored."),
             ),
             Item(
                 "proxy.bypass",
-                tr("Hosts without the proxy"),
+                tr("Proxy exceptions"),
                 passed,
                 tr("They are connected to directly; one per line."),
             ),

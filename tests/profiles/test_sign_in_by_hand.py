@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from engine.model.errors import InvalidArguments
+from engine.model.proxies import DefaultProxy
 from engine.profiles.profile_store import ProfileEmpty, ProfileStore
 from engine.service.engine import Engine
-from engine.service.profiles import ProfileExists
+from engine.service.profiles import ProfileExists, ProfileUnchecked
 from tests.support.engines import opened
 from tests.support.login_site import PASSWORD, USER, LoginSite
 from tests.support.octask import Octask
@@ -91,7 +92,7 @@ def test_octask_imports_cookies_and_tells_whether_they_sign_in(
     file = tmp_path / "cookies.txt"
     file.write_text(f"127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\t{session}\n")
     said = octask("profile", "import", "shop", str(file), f"{login_site.url}/home")
-    assert "signed in at the last look" in said
+    assert "signed in at the last check" in said
     assert session not in said
     octask("profile", "import", "shop", str(file), login_site.url, code=1)
     (found,) = json.loads(octask("profile", "list", "--json"))
@@ -115,3 +116,16 @@ def test_a_window_to_sign_in_needs_a_screen(
     said = octask("profile", "new", "shop", login_site.url, code=1)
     assert "screen" in said
     assert "recording" not in said.lower()
+
+
+async def test_a_check_goes_through_the_proxy_of_all_tasks(
+    home: Path, login_site: LoginSite, tmp_path: Path
+) -> None:
+    file = tmp_path / "cookies.txt"
+    file.write_text(f"127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\t{login_site.new_session()}\n")
+    async with opened(home, proxy=DefaultProxy("http://127.0.0.1:1")) as engine:
+        request = await engine.profiles.request("shop", f"{login_site.url}/home")
+        await engine.profiles.take_from_file(request, file)
+        with pytest.raises(ProfileUnchecked, match="proxy"):
+            await engine.profiles.check("shop")
+    assert not login_site.requests

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.kinds.snapshot_kind import parse_snapshot
 from engine.ledger.reader import LedgerReader
 from engine.model.errors import InvalidArguments
 from engine.model.records import Status, TaskRecord
@@ -219,6 +220,14 @@ async def test_a_profile_that_is_missing_or_for_another_site_is_refused(
         with pytest.raises(InvalidArguments) as other:
             await engine.requests.start("crawl", {"url": "https://example.com", "profile": "shop"})
         assert [one.code for one in other.value.problems] == ["other_site"]
+
+
+@pytest.mark.parametrize("name", ["include_cookies", "include_storage"])
+def test_a_snapshot_takes_no_cookies_out_of_a_profile(name: str) -> None:
+    args = {"objective": "x", "tabs": ["https://shop.example"], "visit": True, "profile": "shop"}
+    with pytest.raises(InvalidArguments) as refused:
+        parse_snapshot({**args, name: True})
+    assert [one.path for one in refused.value.problems] == [name]
 
 
 async def test_programs_may_use_a_profile_only_if_the_operator_allows_it(

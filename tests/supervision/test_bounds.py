@@ -34,6 +34,7 @@ BOUNDED_BY = {
     "screenshot_masking": "whoever takes the picture: `AgentTab.within`, `run_command`, `Recorder`",
     "evidence._lumas": "`TabCamera._phash`",
     "navigation_filter.open": "`launch`",
+    "navigation_filter._enable": "`launch`, `_update`, and who opens a context",
     "extraction_options.is_importing": "`Tab.take`, and `AgentTab.within`",
     "browser_instance.page": "`new_page` bounds itself",
     "browser_instance._adopt": "`new_page`; of a stray window, the end of its instance",
@@ -49,6 +50,8 @@ BOUNDED_BY = {
     "screencast": "`watch`: a pane that is shown; called off when it is not",
     "browser_session": "pools, instances, drivers and the proxy bound their own ends",
     "isolated_world.open": "`open_tab`",
+    "user_agent.present": "`CrawlContext._tab`, and `Instance.new_page`",
+    "user_agent._send": "`_prepare`",
     "isolated_world._ask": "`AgentTab.within`",
 }
 

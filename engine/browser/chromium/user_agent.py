@@ -156,6 +156,7 @@ async def present(wire: CDPSession, look: BrowserLook) -> None:
 
 
 # Without `flatten`, messages to a frame pass through its tab's session: Playwright has no other.
+SEND_S: Final = 10.0
 _AUTO_ATTACH: Final = {
     "autoAttach": True,
     "waitForDebuggerOnStart": True,
@@ -189,10 +190,11 @@ class _Frames:
             await self._prepare((*path, str(message["params"]["sessionId"])))
 
     async def _prepare(self, path: tuple[str, ...]) -> None:
-        with suppress(Error):  # the frame or the tab is gone
-            await self._send(path, "Emulation.setUserAgentOverride", self._override)
-            await self._send(path, "Target.setAutoAttach", _AUTO_ATTACH)
-            await self._send(path, "Runtime.runIfWaitingForDebugger", {})
+        with suppress(Error, TimeoutError):  # the frame, the tab or the browser is gone
+            async with asyncio.timeout(SEND_S):
+                await self._send(path, "Emulation.setUserAgentOverride", self._override)
+                await self._send(path, "Target.setAutoAttach", _AUTO_ATTACH)
+                await self._send(path, "Runtime.runIfWaitingForDebugger", {})
 
     async def _send(self, path: tuple[str, ...], method: str, params: Mapping[str, Any]) -> None:
         for session in reversed(path):

@@ -50,9 +50,10 @@ class SignInWatch:
         name = f"_{secrets.token_hex(8)}"
         context = self._instance.context
         try:
-            await context.expose_binding(name, self._on_password)
-            await context.add_init_script(_ON_PASSWORD % name)
-        except Error as gone:
+            async with self._instance.within(READ_S):
+                await context.expose_binding(name, self._on_password)
+                await context.add_init_script(_ON_PASSWORD % name)
+        except (Error, TimeoutError) as gone:
             raise BrowserGone(url="a window to sign in") from gone
         context.on("page", self._follow)
         for page in context.pages:

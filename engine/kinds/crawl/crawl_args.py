@@ -275,14 +275,16 @@ PAGE_ARGUMENTS: Table = {
         one_of("none", "warc"),
         FormField(
             "Web archive",
-            hint="What the pages receive, for a replay. Images, fonts and media are loaded, too.",
+            hint="Records what the pages receive, for a replay. Uncheck the blocking of images.",
             options=(("none", "None"), ("warc", "WARC")),
         ),
-        help="Keep what the pages receive as a web archive: warc.",
+        help="Keep a web archive of what the pages receive.",
     ),
     "respect_robots": Argument(flag, FormField("Obey robots.txt"), help="Obey robots.txt."),
     "block_resources": Argument(
-        flag, FormField("Block images, fonts and media"), help="Block images, fonts and media."
+        flag,
+        FormField("Block images, fonts and media"),
+        help="Block images, fonts and media (false with --archive).",
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
     **PROXY,
