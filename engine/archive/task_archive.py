@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from engine.archive.exchange import MAX_BODY_BYTES, Exchange, LeftOut
 from engine.model.config import VERSION
 from engine.model.errors import EngineError
 from engine.model.records import ARTIFACTS_NAME
-from engine.secrets.given_secrets import Scrub
+from engine.secrets.given_secrets import Hidden, Scrub
 
 if TYPE_CHECKING:
     from engine.archive.warc_records import Encoded, Known
@@ -67,10 +67,16 @@ class TaskArchive:
         except EngineError as failed:
             self._failed = self._failed or failed
             raise
+        except (UnicodeError, ValueError):  # an answer that no record can hold
+            self.leave_out("unreadable")
         except asyncio.CancelledError:
             if not begun:
                 self.leave_out("unfinished")
             raise
+
+    def conceal(self, hidden: Iterable[Hidden]) -> None:
+        """Mask these values, too, in later records."""
+        self._scrub = self._scrub.with_more(hidden)
 
     def check(self) -> None:
         """Raise the error of the first write that failed, after which records are missing."""

@@ -82,8 +82,9 @@ def write_wacz(
 
 
 def _note(dates: dict[str, str], capture: Capture) -> None:
+    """Note the last capture of an address: a page that was tried again is the last one."""
     if "method" not in capture.fields:
-        dates.setdefault(str(capture.fields["url"]), capture.date)
+        dates[str(capture.fields["url"])] = capture.date
 
 
 class _Listed(NamedTuple):

@@ -7,6 +7,7 @@ are removed. HTTP/2 and HTTP/3 are written as HTTP/1.1.
 
 from __future__ import annotations
 
+import codecs
 import re
 import zlib
 from base64 import b32encode
@@ -33,6 +34,9 @@ _LENGTH: Final = "content-length"
 _TEXTS: Final = re.compile(
     r"text/|[^;]*(?:json|xml|javascript|ecmascript|x-www-form-urlencoded|svg|mpegurl)",
     re.IGNORECASE,
+)
+_WEB_CODECS = re.compile(
+    r"utf-(?:8|16|32)|ascii|iso8859-|latin|cp\d|koi8-|gb|big5|euc_|shift_jis|iso2022_jp|mac-", re.I
 )
 _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 _BREAKS: Final = re.compile(r"[\r\n\0]+")
@@ -124,6 +128,7 @@ def _response_head(exchange: Exchange, scrub: Scrub) -> Any:
     if exchange.body or any(name.lower() == _LENGTH for name, _ in given):
         headers.append(("Content-Length", size))
     line = f"{exchange.status} {exchange.reason or _phrase(exchange.status)}"
+    line = line.encode("ascii", "replace").decode("ascii")  # the only one that a record takes
     return StatusAndHeaders(_plain(line, scrub), _clean(headers, scrub), protocol=_PROTOCOL)
 
 
@@ -195,12 +200,20 @@ def cleaned(body: bytes, headers: Sequence[Header], scrub: Scrub) -> bytes:
     if not (body and scrub and is_text_type(content_type)):
         return body
     named = _CHARSET.search(content_type)
-    charset = named[1] if named else "utf-8"
+    charset = named[1] if named and _is_of_the_web(named[1]) else "utf-8"
     if body.startswith((b"\xff\xfe", b"\xfe\xff")):
         charset = "utf-16"
     for encoding in dict.fromkeys((charset, "utf-8", "latin-1")):
         body = _hidden(body, encoding, scrub)
     return body
+
+
+def _is_of_the_web(charset: str) -> bool:
+    """Return whether a site may name this codec: some of Python's take quadratic time."""
+    try:
+        return _WEB_CODECS.match(codecs.lookup(charset).name) is not None
+    except LookupError:
+        return False
 
 
 def _hidden(body: bytes, encoding: str, scrub: Scrub) -> bytes:

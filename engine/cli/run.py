@@ -27,7 +27,7 @@ from engine.cli.progress import CommandLines, lines_for
 from engine.cli.run_files import TaskFile, allow_files_option, check_folder, read_task_files
 from engine.cli.start import print_obstacle, print_refusal
 from engine.cli.streams import keep_task_without_reader
-from engine.cli.trust_options import default_proxy, proxy_arguments, proxy_options
+from engine.cli.trust_options import default_proxy, proxy_arguments, proxy_options, with_proxy
 from engine.egress.egress_policy import Policy
 from engine.ledger.files import Folder, Unusable
 from engine.model.config import Settings
@@ -266,7 +266,7 @@ def _detach(
 ) -> None:
     proxy, name = proxy_arguments(given), given["name"]
     records = [
-        detach(settings, {"kind": KIND, "args": {**task.document, **proxy}, "name": name})
+        detach(settings, {"kind": KIND, "args": with_proxy(task.document, proxy), "name": name})
         for task in tasks
     ]
     note_hold(settings)
@@ -323,7 +323,7 @@ async def _start(
         )
         shared = {"instanceId": (await engine.instances.launch(options)).id}
     return [
-        await engine.requests.start(KIND, {**task.document, **shared}, name=given["name"])
+        await engine.requests.start(KIND, with_proxy(task.document, shared), name=given["name"])
         for task in tasks
     ]
 

@@ -32,6 +32,7 @@ from engine.cli.options import place_options
 from engine.cli.progress import Progress, progress_for
 from engine.cli.run_files import STANDARD_INPUT, read_bytes
 from engine.cli.streams import keep_task_without_reader
+from engine.cli.trust_options import with_proxy
 from engine.kinds.arguments import PASSWORDS, REFERENCED, Argument
 from engine.kinds.commands.command_file import MAX_BYTES
 from engine.kinds.look_arguments import literal_secrets
@@ -437,7 +438,7 @@ def gather(
     if args_json is not None:
         args.update(_json_option("args", _read(args_json), problems) or {})
     problems.extend(literal_secrets(options.get("headers")))  # others can read a command line
-    args.update(given_options(options))
+    args = with_proxy(args, given_options(options))
     if url is not None:
         args["url"] = url
     return args

@@ -93,6 +93,12 @@ def proxy_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
+def with_proxy(args: Mapping[str, Any], proxy: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments with the proxy of the options, instead of all that they say of theirs."""
+    kept = {name: value for name, value in args.items() if name not in PROXY}
+    return {**kept, **proxy} if "proxy" in proxy else {**args, **proxy}
+
+
 def trust_options(command: F) -> F:
     """Add the options to a command."""
     for option in (

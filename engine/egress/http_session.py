@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from http.cookies import CookieError, Morsel
 from typing import Any
 
@@ -110,8 +111,9 @@ def _jar(cookies: Iterable[Mapping[str, Any]]) -> aiohttp.CookieJar:
             morsel["secure"] = True
         if expires >= 0:
             morsel["max-age"] = str(int(expires - time.time()))
-        host = domain.removeprefix(".")
-        jar.update_cookies({morsel.key: morsel}, URL.build(scheme="https", host=host, path="/"))
+        host = domain.removeprefix(".").strip("[]")
+        with suppress(ValueError):  # no host: a browser does not send it either
+            jar.update_cookies({morsel.key: morsel}, URL.build(scheme="https", host=host, path="/"))
     return jar
 
 

@@ -16,7 +16,7 @@ import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 from weakref import WeakSet
 
 from engine.egress import public_addresses
@@ -47,6 +47,7 @@ _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 DENIED = 407
 _DENIED_ALSO = 401  # tinyproxy's answer to a wrong password; a tunnel has no other 401
 _IPV4, _NAME, _IPV6 = 1, 3, 4  # kinds of addresses in SOCKS
+MAX_NAME: Final = 255  # characters, as its length is one byte
 _NO_METHOD = 0xFF
 _USER_METHOD = 2
 # RFC 1928, section 6; `True`: for good.
@@ -344,6 +345,9 @@ async def _socks(pipe: _Pipe, proxy: UpstreamProxy, target: Target, port: int) -
     await _greet(pipe, proxy)
     if isinstance(target, str):
         name = target.encode("ascii")
+        if len(name) > MAX_NAME:
+            words = "the name is too long for a SOCKS proxy"
+            raise ProxyFailed(_refusal(words, final=True), final=True)
         place = bytes([_NAME, len(name)]) + name
     else:
         place = bytes([_IPV4 if target.version == 4 else _IPV6]) + target.packed

@@ -33,6 +33,7 @@ from engine.secrets.given_secrets import Hidden, of_credentials
 
 Engine = Literal["browser", "static", "auto"]
 MOST_HEADERS: Final = 50
+_IS_A_TOKEN: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{12,}").fullmatch
 MOST_NAME: Final = 200  # characters of a header's name
 MOST_VALUE: Final = 4_096
 MOST_AGENT: Final = 512
@@ -111,6 +112,10 @@ def timezone(given: object) -> str:
     raise ValueError("is no time zone; give a name such as Europe/Berlin")
 
 
+class Referenced(str):
+    """A header whose value came from a variable: it is a secret, whatever it looks like."""
+
+
 def headers(given: object) -> tuple[tuple[str, str], ...]:
     """Read a list of headers, each `Name: value`; a message never has the value."""
     found = [_header(one) for one in entries(given)]
@@ -139,7 +144,7 @@ def _header(given: object) -> tuple[str, str]:
         raise ValueError(f"must have printable ASCII on one line as the value of {name}")
     if len(value) > MOST_VALUE:
         raise ValueError(f"must not have more than {MOST_VALUE:,} characters in {name}")
-    return name, value
+    return name, Referenced(value) if isinstance(given, Referenced) else value
 
 
 LOOK: Final[Table] = {
@@ -221,14 +226,21 @@ def look_from(
     """
     given = {name: fields.pop(name) for name in LOOK if name in fields}
     pairs, starts = given.pop("headers", ()), tuple(starts)
-    origins = given.pop("header_origins", ()) or starts
+    origins = given.pop("header_origins", None)
+    origins = starts if origins is None else origins
     look = BrowserLook(**given, headers=own_headers(pairs, origins))
     hidden = [one for name, value in pairs for one in _hidden(name, value)]
     return look, tuple(one for one in hidden if not any(one.value in url for url in starts))
 
 
 def _hidden(name: str, value: str) -> list[Hidden]:
-    """Return the secrets in a header: its value, a token behind its scheme, and a password."""
+    """Return the secrets in a header: its value, a token behind its scheme, and a password.
+
+    A value such as `1` or `staging` is part of many texts, and would be masked in all of them.
+    """
+    is_named = redact.is_secret_key(name) or name.lower().endswith("authorization")
+    if not (isinstance(value, Referenced) or is_named or _IS_A_TOKEN(value)):
+        return []
     scheme, blank, token = value.partition(" ")
     found = [value, token.strip()] if blank and name.lower().endswith("authorization") else [value]
     hidden = [Hidden(one, redact.MARK) for one in found if one]
@@ -265,7 +277,7 @@ def _resolved(
     if not value:
         message = missing_secret(environ, variable)
         problems.append(Problem(f"headers[{at}]", "missing_secret", message))
-    return found["lead"] + (value or "x")
+    return Referenced(found["lead"] + (value or "x"))
 
 
 def literal_secrets(given: object) -> list[Problem]:

@@ -46,6 +46,7 @@ async def using_profile(
     store = ProfileStore(tools.settings.home)
     sign_in = await asyncio.to_thread(lambda: SignIn(store.read(name), store.state(name)))
     context.conceal(sign_in.secrets)
+    sign_in.on_secrets.append(context.conceal)
     try:
         yield sign_in
     finally:
@@ -63,9 +64,9 @@ async def _keep(store: ProfileStore, sign_in: SignIn, context: Context) -> None:
 
     def keep() -> None:
         if sign_in.lost:
-            store.note_check(name, now_ms, signed_in=False)
+            store.note_check(sign_in.profile, now_ms, signed_in=False)
         elif sign_in.has_changed:
-            store.renew(name, sign_in.cookies)
+            store.renew(name, sign_in.cookies, sign_in.stored)
 
     try:
         await asyncio.to_thread(keep)

@@ -299,6 +299,8 @@ class StaticFetcher:
             fetched.script_names = await self._scripts.named(
                 judged.names, judged.scripts, place, deadline, fetched.charset
             )
+        if self._session is not None:
+            self._renew_sign_in(self._session)
         fetched.url, fetched.final_url, fetched.redirects = url, final.url, hops
         fetched.response_ms = _ms(answered - started)
         fetched.render_ms = _ms(self._monotonic() - answered)
@@ -345,15 +347,22 @@ class StaticFetcher:
             if inner.html and len(around) < MAX_DEPTH:
                 await self._add_frames(page, inner, (*around, place), options, deadline)
 
+    def _renew_sign_in(self, session: ClientSession) -> None:
+        """Take the cookies that the site replaced, for the profile."""
+        sign_in = self._sender.sign_in
+        if sign_in is not None:
+            from engine.egress.http_session import session_cookies
+
+            cookies = session_cookies(session)
+            sign_in.renew(cookies, self._began)
+            self._began = {"cookies": cookies}
+
     async def close(self) -> None:
         await self._sheets.close()
         await self._scripts.close()
         session, self._session = self._session, None
         if session is not None:
-            if self._sender.sign_in is not None:
-                from engine.egress.http_session import session_cookies
-
-                self._sender.sign_in.renew(session_cookies(session), self._began)
+            self._renew_sign_in(session)
             await session.close()
 
     async def _follow(

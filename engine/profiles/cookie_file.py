@@ -3,6 +3,7 @@ Netscape form (`cookies.txt`) of curl and wget."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.ledger.files import MIB
+from engine.model.addresses import address_of, host_of
 from engine.model.errors import InvalidArguments, Problem
 from engine.profiles.profile import State
 
@@ -18,6 +20,9 @@ _FIELDS: Final = 7  # of a line in the Netscape form
 _HTTP_ONLY: Final = "#HttpOnly_"
 _SAME_SITE: Final = {"strict": "Strict", "lax": "Lax", "none": "None", "no_restriction": "None"}
 _DEFAULT_SAME_SITE: Final = "Lax"
+MAX_COOKIE: Final = 4_096  # characters of name and value, as in browsers
+LAST_EXPIRY: Final = 253_402_300_800.0  # the year 10000
+_NOT_SENT: Final = re.compile(r"[\x00-\x1f\x7f;]").search
 
 
 def read_cookie_file(file: Path) -> State:
@@ -50,13 +55,30 @@ def _wrong(code: str, message: str) -> InvalidArguments:
 def _of_json(text: str) -> State:
     try:
         given = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise _wrong("not_json", f"is no valid JSON: {error}") from error
     listed = given if isinstance(given, list) else given.get("cookies")
     origins = given.get("origins") if isinstance(given, Mapping) else None
-    cookies = [_cookie(one) for one in listed or () if isinstance(one, Mapping)]
-    kept = [one for one in origins or () if isinstance(one, Mapping) and "origin" in one]
+    cookies = [_cookie(one) for one in _mappings(listed)]
+    kept = [one for one in map(_origin, _mappings(origins)) if one is not None]
     return {"cookies": [one for one in cookies if one], "origins": kept}
+
+
+def _mappings(given: object) -> list[Mapping[str, Any]]:
+    return [one for one in given if isinstance(one, Mapping)] if isinstance(given, list) else []
+
+
+def _origin(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the stored data of a site: local storage; databases of a file are not taken over."""
+    address = address_of(given["origin"]) if isinstance(given.get("origin"), str) else None
+    if address is None:
+        return None
+    items = [
+        {"name": one["name"], "value": one["value"]}
+        for one in _mappings(given.get("localStorage"))
+        if isinstance(one.get("name"), str) and isinstance(one.get("value"), str)
+    ]
+    return {"origin": address.origin, "localStorage": items}
 
 
 def _cookie(given: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -69,24 +91,46 @@ def _cookie(given: Mapping[str, Any]) -> dict[str, Any] | None:
         domain = f".{domain}"
     same_site = _SAME_SITE.get(str(given.get("sameSite", "")).lower(), _DEFAULT_SAME_SITE)
     secure = given.get("secure") is True
-    return {
-        "name": name,
-        "value": value,
-        "domain": domain.lower(),
-        "path": str(given.get("path") or "/"),
-        "expires": float(expires) if isinstance(expires, int | float) and expires > 0 else -1,
-        "httpOnly": given.get("httpOnly") is True,
-        "secure": secure,
-        # A browser refuses the combination.
-        "sameSite": same_site if secure or same_site != "None" else _DEFAULT_SAME_SITE,
-    }
+    return _usable(
+        {
+            "name": name,
+            "value": value,
+            "domain": domain.lower(),
+            "path": str(given.get("path") or "/"),
+            "expires": _expiry(expires),
+            "httpOnly": given.get("httpOnly") is True,
+            "secure": secure,
+            # A browser refuses the combination.
+            "sameSite": same_site if secure or same_site != "None" else _DEFAULT_SAME_SITE,
+        }
+    )
+
+
+def _usable(cookie: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a cookie that browsers accept: one that they refuse would refuse all others."""
+    host = host_of(cookie["domain"].removeprefix("."))
+    texts = (cookie["name"], cookie["value"], cookie["path"])
+    if not host or not cookie["name"] or not cookie["path"].startswith("/"):
+        return None
+    if len(cookie["name"]) + len(cookie["value"]) > MAX_COOKIE or any(map(_NOT_SENT, texts)):
+        return None
+    return cookie
+
+
+def _expiry(given: object) -> float:
+    """Return the expiry in seconds since 1970, or -1 for the end of the session."""
+    try:
+        found = float(given) if isinstance(given, int | float | str) else -1.0
+    except (ValueError, OverflowError):
+        return -1
+    return found if 0 < found < LAST_EXPIRY else -1
 
 
 def _of_netscape(text: str) -> State:
-    return {"cookies": list(_lines(text)), "origins": []}
+    return {"cookies": [one for one in _lines(text) if one is not None], "origins": []}
 
 
-def _lines(text: str) -> Iterator[dict[str, Any]]:
+def _lines(text: str) -> Iterator[dict[str, Any] | None]:
     for line in text.splitlines():
         http_only = line.startswith(_HTTP_ONLY)
         parts = line.removeprefix(_HTTP_ONLY).split("\t")
@@ -94,13 +138,15 @@ def _lines(text: str) -> Iterator[dict[str, Any]]:
             continue
         domain, shared, path, secure, expires, name, value = parts
         host = domain.removeprefix(".").lower()
-        yield {
-            "name": name,
-            "value": value,
-            "domain": f".{host}" if shared.upper() == "TRUE" else host,
-            "path": path or "/",
-            "expires": float(expires) if expires.isdigit() and int(expires) else -1,
-            "httpOnly": http_only,
-            "secure": secure.upper() == "TRUE",
-            "sameSite": _DEFAULT_SAME_SITE,
-        }
+        yield _usable(
+            {
+                "name": name,
+                "value": value,
+                "domain": f".{host}" if shared.upper() == "TRUE" else host,
+                "path": path or "/",
+                "expires": _expiry(expires),
+                "httpOnly": http_only,
+                "secure": secure.upper() == "TRUE",
+                "sameSite": _DEFAULT_SAME_SITE,
+            }
+        )

@@ -29,8 +29,10 @@ MAX_HIDDEN: Final = 500
 LEAST_HIDDEN, MOST_HIDDEN = 12, 8_192  # characters of a value that is masked
 # Values such as `theme-dark` occur in pages as well; a token has digits and letters.
 _IS_A_TOKEN: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])\S+", re.DOTALL).fullmatch
+_RENEWED: Final = ("value", "expires")  # of a cookie that a site replaces
 _SIGN_OUT: Final = re.compile(
-    r"[/=](?:user[_-]?)?(?:log|sign)[_-]?(?:out|off)(?:$|[/.?&])|/abmelden(?:$|[/.?])",
+    r"[/=:](?:user[_-]?)?(?:log|sign)[_-]?(?:out|off)(?:-oidc)?(?:$|[/.?&;])"
+    r"|/abmelden(?:$|[/.?;])",
     re.IGNORECASE | re.ASCII,
 )
 
@@ -195,9 +197,7 @@ def has_nothing(state: Mapping[str, Any]) -> bool:
 
 
 def renewed(
-    state: Mapping[str, Any],
-    cookies: Iterable[Mapping[str, Any]],
-    began: Mapping[str, Any] | None = None,
+    state: Mapping[str, Any], cookies: Iterable[Mapping[str, Any]], began: Mapping[str, Any]
 ) -> State:
     """Return the state with the newest values of its own cookies; others are not added.
 
@@ -205,12 +205,24 @@ def renewed(
     Sites replace the cookie of a session from time to time, after which the old one is refused. A
     cookie that the site has deleted keeps its old value here.
     """
-    old = {_cookie_id(one): one.get("value") for one in (began or {}).get("cookies", ())}
-    newest = {
-        _cookie_id(one): one for one in cookies if old.get(_cookie_id(one)) != one.get("value")
-    }
-    kept = [_with_value_of(newest.get(_cookie_id(one)), one) for one in state.get("cookies", ())]
+    old = {_cookie_id(one): one for one in began.get("cookies", ())}
+    newest = {_cookie_id(one): one for one in cookies}
+    kept = []
+    for cookie in state.get("cookies", ()):
+        found, before = newest.get(_cookie_id(cookie)), old.get(_cookie_id(cookie), {})
+        taken = {} if found is None else {name: found[name] for name in _RENEWED if name in found}
+        changed = {name: value for name, value in taken.items() if before.get(name) != value}
+        kept.append({**cookie, **changed})
     return {**state, "cookies": kept}
+
+
+def unchanged_since(state: Mapping[str, Any], began: Mapping[str, Any]) -> State:
+    """Return the part of a state whose cookies have the values of `began`."""
+    old = {_cookie_id(one): one.get("value") for one in began.get("cookies", ())}
+    cookies = [
+        one for one in state.get("cookies", ()) if old.get(_cookie_id(one)) == one.get("value")
+    ]
+    return {**state, "cookies": cookies}
 
 
 def _cookie_id(cookie: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -219,24 +231,20 @@ def _cookie_id(cookie: Mapping[str, Any]) -> tuple[str, str, str]:
     return str(cookie.get("name")), domain, str(cookie.get("path", "/"))
 
 
-def _with_value_of(new: Mapping[str, Any] | None, old: Mapping[str, Any]) -> dict[str, Any]:
-    taken = {} if new is None else {name: new[name] for name in ("value", "expires") if name in new}
-    return {**old, **taken}
-
-
 def hidden_values(state: Mapping[str, Any]) -> list[Hidden]:
     """Return the values of a state that look like tokens, which no output may repeat."""
     found: dict[str, None] = {}
     for cookie in state.get("cookies", ()):
         found.update(dict.fromkeys(_tokens(cookie.get("value"))))
-    for origin in state.get("origins", ()):
-        for item in origin.get("localStorage", ()):
-            found.update(dict.fromkeys(_tokens(item.get("value"))))
-        for stored in _texts(origin.get("indexedDB", ())):
-            found.update(dict.fromkeys(_tokens(stored)))
+    for stored in _texts([_stored(origin) for origin in state.get("origins", ())]):
+        found.update(dict.fromkeys(_tokens(stored)))
     # The longest first: a session's key is longer than a name.
     longest = sorted(found, key=len, reverse=True)[:MAX_HIDDEN]
     return [Hidden(value, redact.MARK) for value in longest]
+
+
+def _stored(origin: Mapping[str, Any]) -> list[object]:
+    return [origin.get("localStorage"), origin.get("indexedDB")]
 
 
 def _tokens(value: object) -> list[str]:

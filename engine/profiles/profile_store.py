@@ -17,7 +17,7 @@ from engine.ledger.record_store import RecordNotFound, RecordStore, RecordUnread
 from engine.model.errors import EngineError
 from engine.model.records import Unreadable
 from engine.profiles import system_keyring
-from engine.profiles.profile import NAME, Profile, State, has_nothing, renewed
+from engine.profiles.profile import NAME, Profile, State, has_nothing, renewed, unchanged_since
 
 FOLDER: Final = "profiles"
 STATES: Final = "states"
@@ -110,12 +110,25 @@ class ProfileStore:
             self._records.put(folder, profile.name, raw, durable=True)
         return kept
 
-    def renew(self, name: str, cookies: list[dict[str, Any]]) -> None:
-        """Store the newest values of the profile's own cookies, if they differ."""
-        before = self.state(name)
-        after = renewed(before, cookies)
-        if after != before:
-            self._put_state(name, after)
+    def renew(self, name: str, cookies: list[dict[str, Any]], began: State) -> None:
+        """Store the cookies that a task, which `began` with this state, has renewed.
+
+        A cookie that a later sign-in or another task has replaced since stays as it is.
+        """
+        while True:
+            raw = self._states.read(name)
+            before = self.state(name)
+            current = unchanged_since(before, began)
+            fresh = {id(one) for one in current["cookies"]}
+            newest = iter(renewed(current, cookies, began)["cookies"])
+            merged = [next(newest) if id(one) in fresh else one for one in before["cookies"]]
+            if merged == before["cookies"]:
+                return
+            _, data = self._encoded(name, {**before, "cookies": merged})
+            with self._states.hold(name) as folder:
+                if self._states.read_in(folder, name) == raw:
+                    self._states.put(folder, name, data, durable=True)
+                    return
 
     def change(self, name: str, change: Callable[[Profile], Profile]) -> Profile:
         """Replace what is known of a profile by what `change` makes of it."""
@@ -125,12 +138,15 @@ class ProfileStore:
 
         return self._decoded(name, self._records.change(name, rewrite))
 
-    def note_check(self, name: str, now_ms: int, *, signed_in: bool) -> Profile:
-        """Record whether the site takes the profile for signed in."""
-        return self.change(
-            name,
-            lambda one: msgspec.structs.replace(one, checked_at=now_ms, signed_in=signed_in),
-        )
+    def note_check(self, checked: Profile, now_ms: int, *, signed_in: bool) -> Profile:
+        """Record whether the site takes a profile for signed in; not of one renewed since."""
+
+        def note(one: Profile) -> Profile:
+            if one.signed_in_at != checked.signed_in_at:
+                return one
+            return msgspec.structs.replace(one, checked_at=now_ms, signed_in=signed_in)
+
+        return self.change(checked.name, note)
 
     def remove(self, name: str) -> None:
         """Delete a profile, its state first."""
@@ -139,14 +155,18 @@ class ProfileStore:
         self._records.remove(name)
 
     def _put_state(self, name: str, state: State) -> bool:
+        token, raw = self._encoded(name, state)
+        with self._states.hold(name, make=True) as folder:
+            self._states.put(folder, name, raw, durable=True)
+        return token is not None
+
+    def _encoded(self, name: str, state: State) -> tuple[str | None, dict[str, Any]]:
+        """Return the encrypted state, None without a keyring, and the record of its file."""
         data = msgspec.json.encode(state)
         if len(data) > MAX_STATE:
             raise ProfileTooLarge(profile=name)
         token = system_keyring.encrypt(data)
-        raw = {"state": state} if token is None else {"encrypted": token}
-        with self._states.hold(name, make=True) as folder:
-            self._states.put(folder, name, raw, durable=True)
-        return token is not None
+        return token, {"state": state} if token is None else {"encrypted": token}
 
     def _decoded(self, name: str, raw: Mapping[str, Any]) -> Profile:
         try:

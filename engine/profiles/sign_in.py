@@ -6,7 +6,7 @@ the site replaced meanwhile are carried on, and stored in the profile at the end
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from engine.model.errors import EngineError
@@ -33,6 +33,7 @@ class SignIn:
         self.profile = profile
         self._stored = self._state = state
         self.secrets: list[Hidden] = hidden_values(state)
+        self.on_secrets: list[Callable[[list[Hidden]], object]] = []  # called with new tokens
         self.lost = False  # the site took it for signed out
 
     def __repr__(self) -> str:
@@ -48,10 +49,23 @@ class SignIn:
         return list(self._state.get("cookies", ()))
 
     @property
+    def stored(self) -> State:
+        """The state as it was read from the profile."""
+        return self._stored
+
+    @property
     def has_changed(self) -> bool:
         """Return whether the site replaced a cookie of the profile."""
         return self._state != self._stored
 
     def renew(self, cookies: Iterable[Mapping[str, Any]], began: State) -> None:
         """Take the cookies that a site replaced in a context that `began` with this state."""
-        self._state = renewed(self._state, cookies, began)
+        after = renewed(self._state, cookies, began)
+        if after == self._state:
+            return
+        self._state = after
+        known = {one.value for one in self.secrets}
+        new = [one for one in hidden_values(after) if one.value not in known]
+        self.secrets += new
+        for listener in self.on_secrets if new else ():
+            listener(new)

@@ -59,8 +59,9 @@ def encrypt(data: bytes) -> str | None:
 
     key = _get()
     if key is None:
-        key = Fernet.generate_key().decode("ascii")
-        _set(key)
+        made = Fernet.generate_key().decode("ascii")
+        _set(made)
+        key = _get() or made  # another process may have set one meanwhile
     return Fernet(key).encrypt(data).decode("ascii")
 
 

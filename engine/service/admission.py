@@ -27,7 +27,7 @@ from engine.model.errors import InvalidArguments, Problem
 from engine.model.records import ENVELOPE, EngineFields
 
 MAX_REQUEST_BYTES = 1024 * 1024  # limit of all parsed input, including task files
-ADDRESSES = ("url", "urls", "sitemap_url", "tabs")
+ADDRESSES = ("url", "urls", "sitemap_url", "tabs", "header_origins")
 BY_REFERENCE = (*ADDRESSES, *REFERENCED)
 UNKNOWN_ADDRESS = "https://address.invalid/"
 MAX_NAME = 200  # characters of a task's own name

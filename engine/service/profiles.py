@@ -257,7 +257,8 @@ class Profiles:
         sign_in = SignIn(profile, state)
         url = profile.check_url or profile.url
         proxy = upstream_proxy(self._tools.settings, None)
-        policy = Policy.for_start(url, proxy=proxy)
+        named = [address for site in profile.sites for address in _addresses(site)]
+        policy = Policy.for_start(url, named=named, proxy=proxy)
         options = FetcherOptions(policy, pages=1, secrets=tuple(sign_in.secrets), sign_in=sign_in)
         try:
             async with self._tools.browser.fetcher(options) as fetcher:
@@ -273,8 +274,8 @@ class Profiles:
 
         def note() -> Profile:
             if signed_in and sign_in.has_changed:
-                self._store.renew(name, cookies)
-            return self._store.note_check(name, now_ms, signed_in=signed_in)
+                self._store.renew(name, cookies, sign_in.stored)
+            return self._store.note_check(profile, now_ms, signed_in=signed_in)
 
         return await asyncio.to_thread(note)
 

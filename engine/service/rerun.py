@@ -475,10 +475,10 @@ def remaining_pages(task_id: str, asked: Asked, urls: Sequence[str]) -> Remainde
     return Remainder(task_id, asked.kind, request, len(urls), len(taken))
 
 
-def start_addresses(args: Mapping[str, Any]) -> list[str]:
-    """Return the start addresses of a crawl."""
-    first = [args[name] for name in ("url", "sitemap_url") if isinstance(args.get(name), str)]
-    return [*first, *(one for one in args.get("urls") or () if isinstance(one, str))]
+def start_addresses(args: Mapping[str, Any]) -> list[Any]:
+    """Return the start addresses of a crawl, references among them."""
+    given = [args.get("url"), args.get("sitemap_url"), *(args.get("urls") or ())]
+    return [one for one in given if one]
 
 
 def remaining_commands(asked: Asked, states: Sequence[object]) -> Asked | None:

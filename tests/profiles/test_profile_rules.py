@@ -77,6 +77,7 @@ def test_nothing_of_another_site_is_kept() -> None:
         ],
         *[("/index.php?action=logout&x=1", True), ("/abmelden", True), ("/user-logout?x", True)],
         *[("/docs/logouts", False), ("/how-to-log-out", False), ("/blog/outlook", False)],
+        *[("/logout;jsessionid=1", True), ("/signout-oidc", True), ("/Special:UserLogout", True)],
         *[("/logout-guide", False), ("/", False), ("/signup", False)],
     ],
 )
@@ -118,6 +119,8 @@ def test_only_cookies_of_the_profile_that_changed_in_a_context_are_renewed() -> 
     ]
     found = renewed(now, seen, began)["cookies"]
     assert [(one["name"], one["value"]) for one in found] == [("a", "2"), ("b", "3")]
+    longer = [cookie("a", ".x.example", "1", expires=99)]
+    assert renewed(began, longer, began)["cookies"][0]["expires"] == 99
     assert found[0]["domain"] == ".x.example"
 
 
@@ -205,7 +208,17 @@ def test_cookies_are_read_in_three_forms(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"{}", b"no cookies", b"\xff\xfe", b"[1, null]"]
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b"no cookies",
+        b"\xff\xfe",
+        b"[1, null]",
+        b'{"cookies": 5, "origins": 7}',
+    ],
 )
 def test_a_file_without_cookies_is_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "cookies"

@@ -87,7 +87,7 @@ def test_with_a_keyring_no_file_holds_a_cookie(home: Path, memory: MemoryKeyring
     files = [one.read_bytes() for one in home.rglob("*") if one.is_file()]
     assert not any(TOKEN.encode() in data for data in files)
     assert ProfileStore(home).state("shop") == STATE
-    store.renew("shop", [{**STATE["cookies"][0], "value": "other"}])
+    store.renew("shop", [{**STATE["cookies"][0], "value": "other"}], STATE)
     assert store.state("shop")["cookies"][0]["value"] == "other"
     assert len(memory.kept) == 1
 
@@ -136,7 +136,7 @@ def test_profiles_are_listed_changed_and_removed(home: Path, no_keyring: None) -
     assert store.all() == []
     store.save(shop(), STATE)
     store.save(shop(name="bank"), STATE)
-    store.note_check("shop", 7, signed_in=False)
+    store.note_check(shop(), 7, signed_in=False)
     (home / "profiles" / "bad.json").write_text("{")
     bad, bank, found = store.all()
     assert isinstance(bad, Unreadable)
@@ -149,3 +149,26 @@ def test_profiles_are_listed_changed_and_removed(home: Path, no_keyring: None) -
         store.read("shop")
     with pytest.raises(RecordUnreadable):
         store.read("bad")
+
+
+def test_a_task_that_began_before_a_new_sign_in_changes_nothing_of_it(
+    home: Path, no_keyring: None
+) -> None:
+    store = ProfileStore(home)
+    store.save(shop(), STATE)
+    new = {**STATE, "cookies": [{**STATE["cookies"][0], "value": "new"}]}
+    store.save(shop(signed_in_at=2), new)
+    store.renew("shop", [{**STATE["cookies"][0], "value": "old, rotated"}], STATE)
+    assert store.state("shop") == new
+    found = store.note_check(shop(), 9, signed_in=False)
+    assert (found.checked_at, found.signed_in) == (None, None)
+
+
+def test_two_tasks_renew_different_cookies_of_one_profile(home: Path, no_keyring: None) -> None:
+    store = ProfileStore(home)
+    first = STATE["cookies"][0]
+    state = {**STATE, "cookies": [first, {**first, "name": "other"}]}
+    store.save(shop(), state)
+    store.renew("shop", [{**first, "value": "1"}, {**first, "name": "other"}], state)
+    store.renew("shop", [first, {**first, "name": "other", "value": "2"}], state)
+    assert [one["value"] for one in store.state("shop")["cookies"]] == ["1", "2"]

@@ -94,7 +94,7 @@ async def test_a_crawl_sees_the_pages_behind_the_login_and_none_of_its_secrets_a
 
 
 @pytest.mark.parametrize("engine_name", ["static", "auto"])
-async def test_the_static_engine_sends_the_cookies_too(
+async def test_other_engines_are_signed_in_too(
     home: Path, login_site: LoginSite, kept_browser: Any, engine_name: str
 ) -> None:
     async with opened(home) as engine:
@@ -195,6 +195,57 @@ async def test_every_kind_begins_signed_in(
         assert login_site.requests["/login"] == 1  # of the sign-in itself
         for secret in login_site.secrets:
             assert secret.encode() not in held(home)
+
+
+async def test_a_session_that_an_evidence_bundle_renews_is_kept(
+    home: Path, login_site: LoginSite, kept_browser: Any
+) -> None:
+    async with opened(home) as engine:
+        await signed_in(engine, login_site)
+        login_site.rotates = 1
+        for number in range(3):
+            url = f"{login_site.url}/page/{number}"
+            bundle = await run(
+                engine, "oc_evidence_bundle", url=url, profile="shop", include=["dom"]
+            )
+            assert bundle.status == Status.COMPLETED
+            kept = home / "tasks" / bundle.task_id / "artifacts" / "dom.html"
+            assert f"Hello {USER}" in kept.read_text("utf-8")
+        for secret in login_site.secrets:
+            assert secret.encode() not in held(home)
+
+
+async def test_a_sitemap_that_names_the_sign_out_does_not_end_the_session(
+    home: Path, login_site: LoginSite, kept_browser: Any
+) -> None:
+    pages = "".join(
+        f"<url><loc>{login_site.url}{path}</loc></url>" for path in ("/logout", "/page/3")
+    )
+    login_site.sitemap = (
+        f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>{pages}</urlset>"
+    )
+    async with opened(home) as engine:
+        await signed_in(engine, login_site)
+        args = {"url": login_site.url, "profile": "shop", "delay_ms": 0}
+        record = await run(engine, "crawl_sitemap", **args)
+        assert record.status == Status.COMPLETED, record.error
+        assert [page["title"] for page in pages_of(engine, record)] == ["Page 3"]
+        assert login_site.requests["/logout"] == 0
+
+
+async def test_a_profile_that_cannot_be_saved_fails_its_task_with_the_reason(
+    home: Path, login_site: LoginSite, kept_browser: Any
+) -> None:
+    async with opened(home) as engine:
+        document = sign_in_commands(login_site)
+        document["commands"] = document["commands"][:1]
+        del document["variables"]
+        record = await run(engine, "commands", **document)
+        assert record.status == Status.FAILED
+        assert record.error is not None
+        assert record.error.code == "profile_empty"
+        kept = json.loads((home / "tasks" / record.task_id / "commands.json").read_text("utf-8"))
+        assert kept["status"] == "failed"
 
 
 async def test_a_page_for_others_stops_no_crawl(

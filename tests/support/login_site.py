@@ -32,6 +32,7 @@ class LoginSite:
         self.expires_after = 0
         self.inline = False
         self.links_session = False
+        self.sitemap = ""
         self.sessions: set[str] = set()
         self.requests: Counter[str] = Counter()
         self.cookies: list[str] = []  # the session cookies that were given out
@@ -91,6 +92,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._site.requests[path] += 1
         if path == "/robots.txt":
             return self._send(404, "none")
+        if path == "/sitemap.xml" and self._site.sitemap:
+            return self._send(200, self._site.sitemap, kind="application/xml")
         if path == "/login":
             return self._form()
         if path == "/logout":
@@ -176,10 +179,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _redirect(self, to: str, cookie: str = "") -> None:
         self._send(302, "", cookie, to)
 
-    def _send(self, status: int, body: str, cookie: str = "", to: str = "") -> None:
+    def _send(
+        self, status: int, body: str, cookie: str = "", to: str = "", kind: str = "text/html"
+    ) -> None:
         data = body.encode()
         self.send_response(status)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
         if cookie:
             self.send_header("Set-Cookie", cookie)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -233,6 +233,7 @@ class Instance:
         self.chromium = chromium
         self.context = context
         self._listener = listener
+        self._began = options.sign_in.state if options.sign_in is not None else {}
         self.gone = asyncio.Event()
         self._tabs: dict[Page, _Tab] = {}
         self._dead: set[Page] = set()
@@ -378,7 +379,16 @@ class Instance:
             self._closing = asyncio.create_task(self._close_context(), name=f"close {self.id}")
         await asyncio.wait({self._closing}, timeout=CLOSE_S)
 
+    async def _renew_sign_in(self) -> None:
+        """Take the cookies that a site replaced, for the profile."""
+        sign_in = self.options.sign_in
+        if sign_in is not None and self.chromium.alive:
+            with suppress(Error, TimeoutError):
+                async with self.within(CLOSE_S):
+                    sign_in.renew(map(dict, await self.context.cookies()), self._began)
+
     async def _close_context(self) -> None:
+        await self._renew_sign_in()
         await close_context(self.chromium, self.context, LATE_S)
         self.chromium.browser.remove_listener("disconnected", self._on_gone)
 

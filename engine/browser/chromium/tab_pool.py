@@ -363,7 +363,10 @@ class TabPool:
         async with self._room:
             for _ in range(TRIES):
                 with suppress(Error, TimeoutError, NoTab):
-                    return await (await self._ready(fresh=options.fresh)).take(url, options)
+                    crawl_context = await self._ready(fresh=options.fresh)
+                    fetched = await crawl_context.take(url, options)
+                    await self._renew_sign_in(crawl_context)
+                    return fetched
             raise BrowserGone(url=url)
 
     @property
@@ -381,7 +384,6 @@ class TabPool:
         """Close the contexts and their tabs within a limit; repeated calls do nothing."""
         crawl_contexts, self._leaving = self._leaving, []
         if self._crawl_context is not None:
-            await self._renew_sign_in(self._crawl_context)
             crawl_contexts.append(self._crawl_context)
             self._crawl_context = None
         await asyncio.gather(*(crawl_context.close() for crawl_context in crawl_contexts))
@@ -402,8 +404,6 @@ class TabPool:
             crawl_context = self._crawl_context
             if crawl_context is not None and crawl_context.lives and not crawl_context.worn:
                 return crawl_context
-            if crawl_context is not None:
-                await self._renew_sign_in(crawl_context)
             opened = await self._open()
             if crawl_context is not None:
                 self._leaving.append(crawl_context)
@@ -420,7 +420,10 @@ class TabPool:
             await asyncio.gather(*(crawl_context.close() for crawl_context in done))
 
     async def _renew_sign_in(self, crawl_context: CrawlContext) -> None:
-        """Take the cookies that the site replaced, for the next context and for the profile."""
+        """Take the cookies that the site replaced, for later contexts and for the profile.
+
+        After each page, so that a page that repeats the new token is masked.
+        """
         sign_in = self._options.sign_in
         if sign_in is None or not crawl_context.lives:
             return
@@ -428,6 +431,7 @@ class TabPool:
             async with crawl_context.chromium.within(COOKIES_S):
                 cookies = await crawl_context.context.cookies()
             sign_in.renew(map(dict, cookies), crawl_context.began)
+            crawl_context.began = {"cookies": [dict(one) for one in cookies]}
 
     async def _open(self) -> CrawlContext:
         chromium = await self._browser()

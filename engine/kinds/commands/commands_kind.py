@@ -137,9 +137,6 @@ class _CommandRun:
                     await self._one(number, step, stage)
                 if self._watch is not None and self._plan.save_profile:
                     await self._save_profile(self._watch, self._plan.save_profile)
-                if self._sign_in is not None and stage.instance is not None:
-                    cookies = await stage.instance.cookies(SLACK_S)
-                    self._sign_in.renew(cookies, self._sign_in.state)
             task.move("completed", context.now_ms())
             await self._tell()
             return _head(task)
@@ -286,8 +283,11 @@ class _CommandRun:
             asked = ProfileRequest(name=name, url=url, before=before)
             return store.save(*profile_of(seen, asked, now_ms))
 
-        async with self._context.unit("keep the sign-in", PROFILE_S):
-            saved = await asyncio.to_thread(save, await watch.read())
+        try:
+            async with self._context.unit("keep the sign-in", PROFILE_S):
+                saved = await asyncio.to_thread(save, await watch.read())
+        except EngineError as error:
+            raise await self._not_saved(error) from error
         sites = ", ".join(saved.sites)
         await self._context.log("profile", f"The sign-in is stored as profile {name}: {sites}")
 
@@ -329,6 +329,14 @@ class _CommandRun:
         task.move("failed", now_ms)
         await self._tell()
         return TaskFailed(failed.code, task.error.message, _head(task))
+
+    async def _not_saved(self, error: EngineError) -> TaskFailed:
+        """Return the failure of a task whose commands succeeded, without the profile."""
+        message = redact.text(f"{error} {error.advice}".strip())
+        self._task.error = TaskError(error.code, message)
+        self._task.move("failed", self._context.now_ms())
+        await self._tell()
+        return TaskFailed(error.code, message, _head(self._task))
 
     async def _skip_rest(self, now_ms: int) -> None:
         skipped = self._task.skip_rest(now_ms)

@@ -273,10 +273,16 @@ class _Crawl:
     def _wanted(self, address: Address) -> bool:
         if not self._in_scope(address) or self._excluded(address):
             return False
-        if self._sign_in_check is not None and is_sign_out(address):
-            self._frontier.left.add("sign_out", address.key)
+        if self._signs_out(address):
             return False
         return not self._args.include_patterns or self._included(address)
+
+    def _signs_out(self, address: Address) -> bool:
+        """Return whether the address ends the sign-in, and count it as left out."""
+        if self._sign_in_check is None or not is_sign_out(address):
+            return False
+        self._frontier.left.add("sign_out", address.key)
+        return True
 
     async def run(self, visits: Sequence[Visit], search: Search | None) -> CrawlOutcome:
         started = self._ctx.monotonic()
@@ -380,6 +386,7 @@ class _Crawl:
             self._changed.notify_all()
 
     async def _give(self, visits: Sequence[Visit]) -> None:
+        visits = [visit for visit in visits if not self._signs_out(visit.address)]
         for start in range(0, len(visits), MANY):
             self._frontier.start(visits[start : start + MANY])
             async with self._changed:

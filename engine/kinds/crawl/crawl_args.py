@@ -129,6 +129,15 @@ class CrawlArgs(msgspec.Struct, frozen=True):
         )
 
 
+def engine_with(fields: dict[str, Any]) -> None:
+    """Choose the browser engine for `auto` with a profile.
+
+    Two engines would renew one session against each other.
+    """
+    if fields.get("profile") and fields.get("engine") == "auto":
+        fields["engine"] = "browser"
+
+
 def selector(given: object) -> str:
     """Read a CSS selector."""
     found = text(given)
@@ -362,6 +371,7 @@ def parse_crawl(given: Mapping[str, Any]) -> CrawlArgs:
     assert address is not None
     credentials, secrets = credentials_from(fields, typed)
     proxy = proxy_from(fields)
+    engine_with(fields)
     look, hidden = look_from(fields, (address.url, *urls))
     return CrawlArgs(
         url=address.url,

@@ -27,7 +27,9 @@ from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import Scrub
 
 
-async def open_archive(args: CrawlArgs, context: Context) -> TaskArchive | None:
+async def open_archive(
+    args: CrawlArgs, context: Context, sign_in: SignIn | None
+) -> TaskArchive | None:
     """Return the web archive of a task, if it was requested.
 
     That of a resumed task goes on in a copy, as its pages do.
@@ -37,7 +39,10 @@ async def open_archive(args: CrawlArgs, context: Context) -> TaskArchive | None:
     carried = 0
     if context.resumes:
         carried = await context.carry_artifact(FILE_NAME, whole_size)
-    return TaskArchive(context.append_artifact, Scrub(args.secrets), size_bytes=carried)
+    archive = TaskArchive(context.append_artifact, Scrub(args.secrets), size_bytes=carried)
+    if sign_in is not None:
+        sign_in.on_secrets.append(archive.conceal)
+    return archive
 
 
 def with_archive(head: Head, archive: TaskArchive | None) -> Head:
@@ -104,7 +109,7 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
     policy = reach(tools.settings, args.url, proxy=args.proxy)
     async with telling(context, policy), using_profile(args.profile, context, tools) as sign_in:
         args = with_secrets(args, sign_in)
-        archive = await open_archive(args, context)
+        archive = await open_archive(args, context, sign_in)
         open_fetcher = fetchers(policy, context, tools, sign_in=sign_in, archive=archive)
         outcome = await crawl(args, context, open_fetcher, sign_in)
     expect_a_page(outcome, context)

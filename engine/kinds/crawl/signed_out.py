@@ -1,9 +1,8 @@
-"""Detection of pages that a site shows instead, because the profile is not signed in any more.
+"""Detection of the pages that a site shows to a visitor who is not signed in.
 
 A page is suspect if it asks for a password, answers 401, is a page where the profile signed in, or
-lies on another of its sites than the address that was asked for. Then the profile's own page is
-loaded: the site decides by it. A page that may be seen by nobody is no reason to stop, so the same
-page is not suspected twice.
+lies on another site than the address that was asked for. Then the profile's own page is loaded,
+which decides. The same address is not checked twice: some pages are not for this visitor either.
 """
 
 from __future__ import annotations
@@ -13,11 +12,12 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from engine.model.addresses import Address, address_of
+from engine.model.addresses import Address, address_of, same_site
+from engine.model.errors import PageError
 from engine.pages.custom_fields import FieldRule
 from engine.pages.extract import extract
-from engine.pages.fetch import Fetched
-from engine.profiles.profile import Profile, host_of, page_key
+from engine.pages.fetch import Fetched, is_passing_status
+from engine.profiles.profile import Profile, page_key
 from engine.profiles.sign_in import SignedOut, SignIn
 
 # Read of every page of a crawl with a profile; the name is no legal one of a custom field.
@@ -27,20 +27,19 @@ _UNAUTHORIZED: Final = 401
 # A document whose markup the static engine returned unchanged.
 _HAS_PASSWORD: Final = re.compile(r"<input\b[^>]*\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
 
-MOST_VAIN: Final = 20  # checks because of a field for a password, of a profile that is signed in
 
 LoadCheck = Callable[[Address, tuple[FieldRule, ...]], Awaitable[Fetched]]
 
 
 class SignInCheck:
-    """Tells for each page of a crawl whether the site still takes the profile for signed in."""
+    """Check that each page of a crawl is one for a signed-in visitor."""
 
     def __init__(self, sign_in: SignIn, load: LoadCheck) -> None:
         self._sign_in = sign_in
         self._load = load
         self._checking = asyncio.Lock()
-        self._known: set[str] = set()  # suspect pages of a profile that was signed in
-        self._vain = 0
+        # Each suspect page that was led to another one while the profile was signed in.
+        self._known: set[tuple[str, str]] = set()
 
     async def expect_signed_in(self, asked: Address, fetched: Fetched) -> None:
         """Return if the page is one for a visitor who is signed in.
@@ -54,13 +53,14 @@ class SignInCheck:
         if not self._is_suspect(asked, landed, fetched.status, asks=asks):
             return
         async with self._checking:
-            if page_key(landed) in self._known and not self._sign_in.lost:
+            # The same page for another address proves nothing: since then it may be shown instead.
+            pair = asked.key, page_key(landed)
+            if pair in self._known and not self._sign_in.lost:
                 return
             if self._sign_in.lost or not await is_signed_in(self._sign_in.profile, self._load):
                 self._sign_in.lost = True
                 raise SignedOut(url=asked.url, profile=self._sign_in.profile.name)
-            self._known.add(page_key(landed))
-            self._vain += asks
+            self._known.add(pair)
 
     def _is_suspect(self, asked: Address, landed: Address, status: int, *, asks: bool) -> bool:
         profile = self._sign_in.profile
@@ -68,16 +68,17 @@ class SignInCheck:
             return True
         if profile.is_login_page(landed) and page_key(asked) != page_key(landed):
             return True
-        if landed.origin != asked.origin and profile.covers(host_of(landed)):
+        # A site may sign in at another one, which asks for the name first.
+        if not same_site(asked, landed):
             return True
-        return asks and not profile.asks_always and self._vain < MOST_VAIN
+        return asks and not profile.asks_always
 
 
 async def is_signed_in(profile: Profile, load: LoadCheck) -> bool:
     """Load the profile's own page, and return whether it is shown to a visitor who is signed in.
 
     Raises:
-        PageError, BrowserGone, UnitTimeout: it could not be loaded.
+        PageError, BrowserGone, UnitTimeout: it could not be loaded, or not now.
     """
     address = address_of(profile.check_url or profile.url)
     if address is None:
@@ -85,6 +86,8 @@ async def is_signed_in(profile: Profile, load: LoadCheck) -> bool:
     selector = profile.check_selector
     rules = (FieldRule(_CHECK_FIELD, selector), PASSWORD_FIELD) if selector else (PASSWORD_FIELD,)
     fetched = await load(address, rules)
+    if is_passing_status(fetched.status):
+        raise PageError("http", f"HTTP {fetched.status}", fetched.status)
     asks = asks_for_password(fetched)
     landed = address_of(fetched.final_url)
     if not 200 <= fetched.status < 300 or landed is None:
@@ -93,7 +96,7 @@ async def is_signed_in(profile: Profile, load: LoadCheck) -> bool:
         return False
     if selector:
         return _CHECK_FIELD in (await extract(fetched, "text", rules=rules[:1])).values
-    return profile.asks_always or not asks
+    return same_site(landed, address) and (profile.asks_always or not asks)
 
 
 def asks_for_password(fetched: Fetched) -> bool:

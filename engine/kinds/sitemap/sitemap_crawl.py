@@ -36,6 +36,7 @@ from engine.kinds.crawl.crawl_args import (
     PAGE_ARGUMENTS,
     CrawlArgs,
     archive_problems,
+    engine_with,
     loading_problems,
     route_problems,
 )
@@ -138,6 +139,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
     fields.setdefault("max_pages", MAX_PAGES)
     credentials, secrets = credentials_from(fields, url or sitemap_url)
     proxy = proxy_from(fields)
+    engine_with(fields)
     look, hidden = look_from(fields, filter(None, (url, sitemap_url)))
     pages = CrawlArgs(
         url=site.url,
@@ -481,7 +483,7 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
     profile = args.pages.profile
     async with telling(context, policy), using_profile(profile, context, tools) as sign_in:
         args = msgspec.structs.replace(args, pages=with_secrets(args.pages, sign_in))
-        archive = await open_archive(args.pages, context)
+        archive = await open_archive(args.pages, context, sign_in)
         open_fetcher = fetchers(policy, context, tools, sign_in=sign_in, archive=archive)
         outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in)
     expect_a_page(outcome, context)
