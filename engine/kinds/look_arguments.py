@@ -33,6 +33,7 @@ from engine.secrets.given_secrets import Hidden, of_credentials
 
 Engine = Literal["browser", "static", "auto"]
 MOST_HEADERS: Final = 50
+_NAMES_A_SECRET: Final = re.compile(r"auth|cookie|key|pass|secret|session|token", re.I).search
 _IS_A_TOKEN: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{12,}").fullmatch
 MOST_NAME: Final = 200  # characters of a header's name
 MOST_VALUE: Final = 4_096
@@ -238,7 +239,7 @@ def _hidden(name: str, value: str) -> list[Hidden]:
 
     A value such as `1` or `staging` is part of many texts, and would be masked in all of them.
     """
-    is_named = redact.is_secret_key(name) or name.lower().endswith("authorization")
+    is_named = redact.is_secret_key(name) or _NAMES_A_SECRET(name)
     if not (isinstance(value, Referenced) or is_named or _IS_A_TOKEN(value)):
         return []
     scheme, blank, token = value.partition(" ")

@@ -232,3 +232,28 @@ async def test_a_post_is_found_by_its_body() -> None:
 )
 def test_keys_are_written_as_replay_programs_search_them(url: str, key: str) -> None:
     assert surt(url) == key
+
+
+async def test_a_reason_and_headers_that_no_record_can_hold_end_no_crawl() -> None:
+    made = await written(
+        replace(ONE, status=404, reason="N\u00e3o \udce9"),
+        replace(ONE, url="https://example.com/\udce9", headers=[("X-\udce9", "\udce9")]),
+    )
+    summary = made.archive.summary()
+    assert summary["records"] + 2 * summary["left_out"] >= 5
+    made.archive.check()
+
+
+@pytest.mark.parametrize("charset", ["punycode", "idna", "rot13", "nonsense", "hex"])
+def test_a_site_chooses_no_codec_beside_those_of_the_web(charset: str) -> None:
+    secret = Scrub([Hidden("s3cr3t-t0ken", "***")])
+    headers = [("Content-Type", f"text/html; charset={charset}")]
+    assert cleaned(b"a s3cr3t-t0ken b", headers, secret) == b"a *** b"
+
+
+async def test_a_page_that_was_tried_again_is_shown_as_it_was_the_last_time() -> None:
+    first = replace(ONE, url="https://example.com/a", status=503, at_ms=1_700_000_000_000)
+    made = await written(first, replace(first, status=200, at_ms=1_700_000_100_000, body=b"later"))
+    archive, _ = packed(made, [Page(("https://example.com/a",), "A", True)])
+    page = json.loads(archive.read("pages/pages.jsonl").splitlines()[1])
+    assert page["ts"].startswith("2023-11-14T22:15")

@@ -138,6 +138,16 @@ async def test_socks5_gets_addresses_and_no_name_is_left_to_it(world: World) -> 
     assert not proxy.connections
 
 
+async def test_a_name_that_socks_cannot_hold_is_refused(world: World) -> None:
+    host = ".".join(["a" * 60] * 5)
+    with upstream("socks5h") as proxy:
+        policy = world.policy(proxy=chosen(proxy))
+        async with laned(world, policy) as (listener, _):
+            answer = await said(listener, CONNECT % f"{host}:443".encode())
+    assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 403", b"HTTP/1.1 502"))
+    assert not proxy.wanted
+
+
 async def test_a_slow_name_server_leaves_the_name_to_the_proxy(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from engine.cli.trust_options import with_proxy
 from engine.model.errors import InvalidArguments
 from engine.model.proxies import DefaultProxy
 from engine.model.records import TaskRecord
@@ -304,3 +305,12 @@ def test_octask_takes_the_proxy_from_options_and_its_variables(
     assert PART not in told
     assert {HOST} <= proxy.hosts <= {HOST, FRAME}
     assert leaks(octask.home) == []
+
+
+def test_a_proxy_of_the_command_line_gets_no_user_of_another_one() -> None:
+    user = {"proxy_username": "ann", "proxy_password": {"secret": "env:WORD"}}
+    document = {"task_name": "x", "proxy": "http://a.example:1", **user, "proxy_bypass": ["b"]}
+    other = {"proxy": "http://b.example:2"}
+    assert with_proxy(document, other) == {"task_name": "x", **other}
+    assert with_proxy(document, {"proxy_bypass": ["c"]}) == {**document, "proxy_bypass": ["c"]}
+    assert with_proxy(document, {}) == document

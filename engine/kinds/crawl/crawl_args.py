@@ -279,7 +279,6 @@ PAGE_ARGUMENTS: Table = {
         help="A custom field of each page: NAME = SELECTOR @ATTRIBUTE; NAME[] for every match.",
         option="repeated",
     ),
-    "profile": PROFILE,
     "archive": Argument(
         one_of("none", "warc"),
         FormField(
@@ -296,10 +295,10 @@ PAGE_ARGUMENTS: Table = {
         help="Block images, fonts and media (false with --archive).",
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
-    **PROXY,
-    **LOOK,
     "failOnPage": Argument(optional(whole(1, 1_000_000)), field="fail_on_page"),
 }
+# How the site is asked, also shared by these kinds.
+ACCESS_ARGUMENTS: Table = {"profile": PROFILE, **CREDENTIALS, **LOOK, **PROXY}
 ARGUMENTS: Table = {
     "url": Argument(
         web_address, FormField("Address", "first", hint=ADDRESS_HINT, shade="example.com/docs")
@@ -344,7 +343,7 @@ ARGUMENTS: Table = {
         help="Scope: a pattern that every address must match (default: the origin of URL).",
     ),
     "sameOrigin": Argument(flag, field="same_origin"),
-    **CREDENTIALS,
+    **ACCESS_ARGUMENTS,
 }
 
 

@@ -14,7 +14,6 @@ from engine.egress.egress_policy import place_of
 from engine.egress.public_addresses import literal
 from engine.kinds.arguments import (
     ADDRESS_HINT,
-    CREDENTIALS,
     Argument,
     FormField,
     Table,
@@ -33,6 +32,7 @@ from engine.kinds.arguments import (
 from engine.kinds.context import Context, reach, telling
 from engine.kinds.crawl.crawl import Give, OpenFetcher, crawl_from
 from engine.kinds.crawl.crawl_args import (
+    ACCESS_ARGUMENTS,
     PAGE_ARGUMENTS,
     CrawlArgs,
     archive_problems,
@@ -93,7 +93,7 @@ ARGUMENTS: Table = {
     "other_origins": Argument(
         flag, FormField("Also addresses of other sites"), help="Also take pages of other sites."
     ),
-    **CREDENTIALS,
+    **ACCESS_ARGUMENTS,
 }
 
 
