@@ -22,6 +22,7 @@ from engine.browser.chromium.user_agent import metadata_of, system_of
 from engine.egress.egress_policy import Policy
 from engine.pages.fetch import PageOptions
 from tests.support.device_list import FILE, file_of, playwright_devices
+from tests.support.engines import until
 from tests.support.heard_requests import Listener, two_sites
 from tests.support.kept_browser import KeptSession
 
@@ -161,12 +162,13 @@ async def test_frames_in_processes_of_their_own_look_alike(
 
 
 @pytest.mark.parametrize("look", [PIXEL, IPHONE])
-async def test_a_window_that_a_page_opens_looks_alike_from_its_first_script_on(
+async def test_a_window_that_a_page_opens_looks_alike(
     sites: tuple[Listener, Listener], look: BrowserLook
 ) -> None:
+    """User agent and headers at once; scripts of its first page may see Chromium's brands."""
     own, _ = sites
     own["/"] = "<a href=/window target=_blank>open</a>"
-    own["/window"] = f"{HEAD}<script>early = ({SEEN})()</script>"
+    own["/window"] = own["/second"] = f"{HEAD}<script>early = ({SEEN})()</script>"
     async with looking(sites, look, windows=True) as instance:
         page = await instance.page()
         await page.goto(own.url)
@@ -175,13 +177,17 @@ async def test_a_window_that_a_page_opens_looks_alike_from_its_first_script_on(
         window = await opening.value
         await window.wait_for_load_state()
         early = await window.evaluate("early")
+        await until(lambda: window in instance.pages)
+        await window.goto(f"{own.url}/second")
+        second = await window.evaluate("early")
     hints = metadata_of(look.agent or "")
-    assert early["agent"] == look.agent
+    assert early["agent"] == second["agent"] == look.agent
     wanted = sorted(one["brand"] for one in hints["brands"]) if hints else []
-    assert early["brands"] == wanted
-    assert own.header("/window", "user-agent") == look.agent
-    assert own.header("/window", "sec-ch-ua-mobile") == ("?1" if hints else None)
-    assert "Headless" not in str(own.header("/window", "sec-ch-ua"))
+    assert second["brands"] == wanted
+    for path in ("/window", "/second"):
+        assert own.header(path, "user-agent") == look.agent
+        assert own.header(path, "sec-ch-ua-mobile") == ("?1" if hints else None)
+        assert "Headless" not in str(own.header(path, "sec-ch-ua"))
 
 
 async def test_a_crawls_pages_look_alike_in_a_fresh_context_too(

@@ -402,12 +402,13 @@ class Instance:
         tab_filter = TabFilter(
             policy, known, lambda: frames_of(wire), context, self._listener, look=look
         )
+        # Before it is admitted: until then the filter gives the look to a window's first request.
+        await present(wire, look)
         self._tabs[page] = _Tab(page, wire, frame_id, tab_filter)
         self.chromium.navigation_filter.admit(frame_id, tab_filter)
         page.on("dialog", self._on_dialog)
         page.on("close", self._on_closed)
         page.on("crash", self._on_crash)
-        await present(wire, look)
 
     def _on_page(self, page: Page) -> None:
         """Handle a new tab: of `new_page`, of a person, or opened by a page."""
