@@ -147,6 +147,7 @@ class _Pipe(asyncio.Protocol):
             raise ProxyCut(_CUT)
         self.transport.pause_reading()
         to.early, to.is_over = bytes(self.data), self._ended
+        # The bound of `Made` names what is used here; every protocol given is one of asyncio's.
         self.transport.set_protocol(to)  # type: ignore[arg-type]
         to.connection_made(self.transport)
         return to

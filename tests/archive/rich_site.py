@@ -123,7 +123,8 @@ def rich_site() -> Iterator[Rich]:
             path = self.path.partition("?")[0]
             site.asked[path] += 1
             size = int(self.headers.get("Content-Length") or 0)
-            status, headers, body = site.answer(path, self.headers, self.rfile.read(size))  # type: ignore[arg-type]
+            sent = self.rfile.read(size)
+            status, headers, body = site.answer(path, dict(self.headers.items()), sent)
             if headers.get("Content-Encoding") == "gzip":
                 body = gzip.compress(body)
             self.send_response(status)

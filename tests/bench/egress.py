@@ -110,6 +110,11 @@ def prepare(side: str) -> None:
         Policy.loopback_places = lambda self: ()
 
 
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def tinyproxy() -> Iterator[str]:
     """The address of a running tinyproxy."""
@@ -125,8 +130,8 @@ def tinyproxy() -> Iterator[str]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            while socket.socket().connect_ex(("127.0.0.1", port)):
-                time.sleep(0.01)
+            while not _listens(port):
+                time.sleep(0.01)  # no event to wait for: another process begins to listen
             yield f"http://127.0.0.1:{port}"
         finally:
             program.terminate()

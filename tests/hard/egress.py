@@ -169,6 +169,7 @@ async def _through(proxy_url: str, start: str, *, short: bool) -> dict[str, Any]
         await opening(listener)
         ports.append(listener.port)
 
+    # Each listener opens as before; the rig has to know its port in the trace.
     ProxyListener.open = noted  # type: ignore[method-assign, assignment]
     paths = [f"/reach/{way}" for way in SHORT] if short else TRAPS
     paths += ["/", *(f"/redirect/{name}" for name in ("canary", "number", "metadata"))]

@@ -30,6 +30,7 @@ STATE: dict[str, Any] = {
 class MemoryKeyring(KeyringBackend):
     """The keyring of a system, which is the outermost wire here."""
 
+    # The library has properties of the class here, which its own backends replace by values, too.
     priority = 9  # type: ignore[assignment]
     name = "Memory"  # type: ignore[assignment]
 
@@ -52,7 +53,7 @@ def no_keyring() -> Iterator[None]:
     before = keyring.get_keyring()
     from keyring.backends.fail import Keyring
 
-    keyring.set_keyring(Keyring())  # type: ignore[no-untyped-call]
+    keyring.set_keyring(Keyring())  # type: ignore[no-untyped-call] # the library has no type here
     yield
     keyring.set_keyring(before)
 
