@@ -132,7 +132,7 @@ MORE: Final = {
     "profile": (
         "profile_command:new",
         "profile_command:renew",
-        "profile_command:take_file",
+        "profile_command:import_profile",
     ),
     "schedules": ("schedules_command:add",),
 }

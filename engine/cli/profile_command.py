@@ -88,7 +88,7 @@ def renew(name: str, url: str | None, **given: Any) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("url")
 @_options
-def take_file(name: str, file: Path, url: str, **given: Any) -> None:
+def import_profile(name: str, file: Path, url: str, **given: Any) -> None:
     """Make the profile NAME from the cookies in FILE, for the site of URL.
 
     FILE is a storage state of Playwright, a JSON list of cookies, or a cookies.txt.

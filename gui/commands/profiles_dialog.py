@@ -11,11 +11,8 @@ from PySide6.QtWidgets import (
     QDialog,
     QFormLayout,
     QHBoxLayout,
-    QHeaderView,
     QLineEdit,
     QPushButton,
-    QTreeWidget,
-    QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
@@ -33,17 +30,16 @@ from gui.i18n import language
 from gui.start.address import complete
 from gui.style.accessibility import InOrder
 from gui.style.banners import Banner
-from gui.style.editors import Patterns, Roomy
+from gui.style.editors import Patterns
 from gui.style.questions import BUTTON, Question
-from gui.style.theme import TonedLabel, plain_label, plain_tip
+from gui.style.record_list import CELL_CHARS, RecordList
+from gui.style.theme import TonedLabel, plain_label
 from gui.style.widgets import arrange
 
 SIZE: Final = QSize(860, 400)
 FORM_WIDTH: Final = 480
 LOOK_MS: Final = 3_000  # tasks and other programs change profiles, too
-CELL_CHARS: Final = 120
 LINES_HEIGHT: Final = 64
-_ID: Final = int(Qt.ItemDataRole.UserRole)
 _LIST, _ACT, _SIGN_IN = "list the profiles", "change a profile", "sign in for a profile"
 
 
@@ -121,8 +117,7 @@ class ProfilesDialog(InOrder, QDialog):
     @property
     def chosen(self) -> Profile | None:
         """The selected profile, if it can be read."""
-        item = self.list.currentItem()
-        found = self._found.get(item.data(0, _ID)) if item is not None else None
+        found = self._found.get(self.list.chosen_id or "")
         return found if isinstance(found, Profile) else None
 
     def _end_all(self, _: int) -> None:
@@ -130,30 +125,15 @@ class ProfilesDialog(InOrder, QDialog):
         for name in (_SIGN_IN, _ACT, _LIST):
             self._bridge.call_off(name)
 
-    def _make_list(self) -> QTreeWidget:
-        made = QTreeWidget(self)
-        made.setRootIsDecorated(False)
-        made.setUniformRowHeights(True)
-        made.setTabKeyNavigation(False)
-        made.setAlternatingRowColors(True)
-        made.setItemDelegate(Roomy(made))
-        made.setHeaderLabels(
-            [
-                self.tr("Name"),
-                self.tr("Sites"),
-                self.tr("Age"),
-                self.tr("State"),
-                self.tr("Encrypted"),
-            ]
+    def _make_list(self) -> RecordList:
+        headers = (
+            self.tr("Name"),
+            self.tr("Sites"),
+            self.tr("Age"),
+            self.tr("State"),
+            self.tr("Encrypted"),
         )
-        made.setAccessibleName(self.tr("Profiles"))
-        modes = QHeaderView.ResizeMode
-        header = made.header()
-        header.setStretchLastSection(False)
-        for column in range(made.columnCount()):
-            header.setSectionResizeMode(column, modes.ResizeToContents)
-        header.setSectionResizeMode(1, modes.Stretch)
-        return made
+        return RecordList(self.tr("Profiles"), headers, self, stretched=1)
 
     def _lay_out(self) -> None:
         close = QPushButton(self.tr("Close"), self)
@@ -188,26 +168,7 @@ class ProfilesDialog(InOrder, QDialog):
     def _show(self, found: list[Profile | Unreadable]) -> None:
         """Show the profiles; rows whose profile is still there stay, with the selection."""
         self._found = {_name_of(one): one for one in found}
-        for row in reversed(range(self.list.topLevelItemCount())):
-            item = self.list.topLevelItem(row)
-            if item is not None and item.data(0, _ID) not in self._found:
-                self.list.takeTopLevelItem(row)
-        items = map(self.list.topLevelItem, range(self.list.topLevelItemCount()))
-        known = {item.data(0, _ID): item for item in items if item is not None}
-        for name, one in self._found.items():
-            item = known.get(name)
-            if item is None:
-                item = QTreeWidgetItem()
-                item.setData(0, _ID, name)
-                self.list.addTopLevelItem(item)
-            for column, cell in enumerate(self._cells(one)):
-                shown = display(cell, CELL_CHARS)
-                if item.text(column) != shown:
-                    item.setText(column, shown)
-                    item.setToolTip(column, plain_tip(cell))
-        first = self.list.topLevelItem(0)
-        if self.list.currentItem() is None and first is not None:
-            self.list.setCurrentItem(first)
+        self.list.show_rows({key: self._cells(one) for key, one in self._found.items()})
         self._allow()
 
     def _cells(self, one: Profile | Unreadable) -> tuple[str, ...]:
@@ -353,7 +314,7 @@ class ProfilesDialog(InOrder, QDialog):
         item = self.list.currentItem()
         if item is None:
             return
-        name = item.data(0, _ID)
+        name = self.list.chosen_id or ""
         question = Question(self)
         question.ask(self.tr("Delete profile"), self.tr("Delete the profile “{0}”?").format(name))
         question.add_text(

@@ -11,10 +11,7 @@ from PySide6.QtCore import QObject, QSize, Qt, QTimer
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
-    QHeaderView,
     QPushButton,
-    QTreeWidget,
-    QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
@@ -37,9 +34,9 @@ from gui.engine_link.bridge import Bridge
 from gui.i18n import language
 from gui.style.accessibility import InOrder
 from gui.style.banners import Banner
-from gui.style.editors import Roomy
 from gui.style.questions import BUTTON, Question
-from gui.style.theme import plain_label, plain_tip
+from gui.style.record_list import RecordList
+from gui.style.theme import plain_label
 from gui.style.widgets import arrange
 
 if TYPE_CHECKING:
@@ -48,9 +45,7 @@ if TYPE_CHECKING:
 
 SIZE: Final = QSize(900, 420)
 LOOK_MS: Final = 3_000  # other programs change schedules, too
-CELL_CHARS: Final = 120
 MOST_WHY: Final = 400
-_ID: Final = int(Qt.ItemDataRole.UserRole)
 _LIST, _ACT = "list the schedules", "change a schedule"
 
 
@@ -200,34 +195,18 @@ class SchedulesDialog(InOrder, QDialog):
     @property
     def chosen(self) -> ScheduleView | None:
         """The selected schedule, if it can be read."""
-        item = self.list.currentItem()
-        found = self._found.get(item.data(0, _ID)) if item is not None else None
+        found = self._found.get(self.list.chosen_id or "")
         return found if isinstance(found, ScheduleView) else None
 
-    def _make_list(self) -> QTreeWidget:
-        made = QTreeWidget(self)
-        made.setRootIsDecorated(False)
-        made.setUniformRowHeights(True)
-        made.setTabKeyNavigation(False)
-        made.setAlternatingRowColors(True)
-        made.setItemDelegate(Roomy(made))
-        made.setHeaderLabels(
-            [
-                self.tr("Name"),
-                self.tr("Repeats"),
-                self.tr("Next run"),
-                self.tr("Last run"),
-                self.tr("Changes"),
-            ]
+    def _make_list(self) -> RecordList:
+        headers = (
+            self.tr("Name"),
+            self.tr("Repeats"),
+            self.tr("Next run"),
+            self.tr("Last run"),
+            self.tr("Changes"),
         )
-        made.setAccessibleName(self.tr("Schedules"))
-        modes = QHeaderView.ResizeMode
-        header = made.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(0, modes.Stretch)
-        for column in range(1, made.columnCount()):
-            header.setSectionResizeMode(column, modes.ResizeToContents)
-        return made
+        return RecordList(self.tr("Schedules"), headers, self)
 
     def _lay_out(self) -> None:
         close = QPushButton(self.tr("Close"), self)
@@ -257,32 +236,9 @@ class SchedulesDialog(InOrder, QDialog):
     def _show(self, found: list[ScheduleView | Unreadable]) -> None:
         """Show the schedules; rows whose schedule is still there stay, with the selection."""
         self._found = {_id_of(one): one for one in found}
-        for row in reversed(range(self.list.topLevelItemCount())):
-            item = self.list.topLevelItem(row)
-            if item is not None and item.data(0, _ID) not in self._found:
-                self.list.takeTopLevelItem(row)
-        items = map(self.list.topLevelItem, range(self.list.topLevelItemCount()))
-        known = {item.data(0, _ID): item for item in items if item is not None}
-        for schedule_id, one in self._found.items():
-            item = known.get(schedule_id)
-            if item is None:
-                item = QTreeWidgetItem()
-                item.setData(0, _ID, schedule_id)
-                self.list.addTopLevelItem(item)
-            self._fill(item, one)
-        first = self.list.topLevelItem(0)
-        if self.list.currentItem() is None and first is not None:
-            self.list.setCurrentItem(first)
+        self.list.show_rows({key: self._cells(one) for key, one in self._found.items()})
         self.empty.setVisible(not found)
         self._show_chosen()
-
-    def _fill(self, item: QTreeWidgetItem, one: ScheduleView | Unreadable) -> None:
-        cells = self._cells(one)
-        for column, cell in enumerate(cells):
-            shown = display(cell, CELL_CHARS)
-            if item.text(column) != shown:
-                item.setText(column, shown)
-                item.setToolTip(column, plain_tip(cell))
 
     def _cells(self, one: ScheduleView | Unreadable) -> tuple[str, ...]:
         if isinstance(one, Unreadable):
@@ -307,8 +263,7 @@ class SchedulesDialog(InOrder, QDialog):
 
     def _show_chosen(self) -> None:
         """Show why the selected schedule did not run, and enable what can be done with it."""
-        view, item = self.chosen, self.list.currentItem()
-        found = self._found.get(item.data(0, _ID)) if item is not None else None
+        view, found = self.chosen, self._found.get(self.list.chosen_id or "")
         for button in (self.run, self.pause, self.edit, self.runs):
             button.setEnabled(view is not None)
         self.delete.setEnabled(found is not None)
@@ -388,7 +343,7 @@ class SchedulesDialog(InOrder, QDialog):
         item = self.list.currentItem()
         if item is None:
             return
-        schedule_id = item.data(0, _ID)
+        schedule_id = self.list.chosen_id or ""
         question = Question(self)
         headline = self.tr("Delete the schedule “{0}”?").format(item.text(0))
         question.ask(self.tr("Delete schedule"), headline)
