@@ -282,10 +282,29 @@
   window.navigation?.addEventListener("currententrychange", ({ from, navigationType }) => {
     if (navigationType && routeOf(from?.url) !== routeOf(location.href)) movedAt = now();
   });
+  // Windows are not opened; the last addresses are kept for who clicked.
+  const MOST_OPENED = 5;
   let windows = 0;
+  const opening = [];
+  const notes = (address) => {
+    try { opening.push(new Url(address, document.baseURI).href); } catch { /* no address */ }
+    if (opening.length > MOST_OPENED) opening.shift();
+  };
   window.open = new Proxy(window.open, {
     apply(target, self, given) {
       windows += 1;
+      if (given.length) notes(given[0]);
+      return apply(target, self, given);
+    },
+  });
+  const { HTMLAnchorElement: Anchor } = window;
+  const ofAnchor = (name) => Object.getOwnPropertyDescriptor(Anchor.prototype, name).get;
+  const [hrefOf, targetOf] = [ofAnchor("href"), ofAnchor("target")];
+  HTMLElement.prototype.click = new Proxy(HTMLElement.prototype.click, {
+    apply(target, self, given) {
+      if (self instanceof Anchor && !/^(?:|_self|_top|_parent)$/i.test(apply(targetOf, self, []))) {
+        notes(apply(hrefOf, self, []));
+      }
       return apply(target, self, given);
     },
   });
@@ -365,11 +384,12 @@
     const ago = { ended: endedAt, news: newsAt, left: leftAt, moved: movedAt, shadow: shadowAt };
     for (const key in ago) ago[key] = ago[key] === -Infinity ? null : at - ago[key];
     const age = at - Math.max(loadedAt, 0);
-    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, stored, outliving: outliving.size, connections: open.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
+    return { open, ago, age, due: nextDue(at), again: comesAgain(), windows, opening, stored, outliving: outliving.size, connections: open.length + streams.filter(isStreaming).length, first, said: ask ? lettersSaid() : null };
   };
   const answer = (event) => {
     if (event.detail === "seen") { // later changes are new
       movedAt = -Infinity;
+      opening.length = 0;
       return read();
     }
     let told = "";

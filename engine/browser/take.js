@@ -43,7 +43,8 @@
     if (cutOff) return resolve(false);
     const end = (yes) => { clearTimeout(looking); resolve(yes); };
     const look = () => {
-      if (numb && page("readyState") === "complete") return end(true);
+      // `document.open` removes the listener below; without scripts no event arrives.
+      if (page("readyState") === "complete") return end(true);
       if (left() <= 0) return end(false);
       if (isTooLarge()) {
         stop();
@@ -60,9 +61,12 @@
   const there = () => new Promise((resolve) => {
     const end = (found) => { dom.disconnect(); clearTimeout(limit); resolve(found); };
     const look = () => { if (pageDoes("querySelector", ask.waitFor)) end(true); };
+    // In parts, because the limit of a running script may be changed.
+    const wait = () => setTimeout(tick, Math.max(Math.min(left(), LOOK_MS), 0));
+    const tick = () => { if (left() <= 0) end(false); else limit = wait(); };
     const dom = new MutationObserver(look);
     dom.observe(document, { subtree: true, childList: true, attributes: true });
-    const limit = setTimeout(() => end(false), Math.max(left(), 0));
+    let limit = wait();
     look();
   });
 
@@ -96,18 +100,29 @@
     return isFrame && found && new URL(found).hostname !== location.hostname ? null : found;
   };
 
+  // The named tokens of `rel` as bits, in the order of `page_facts.py`.
+  const relOf = (anchor) => {
+    const given = does(anchor, "getAttribute", "rel");
+    if (!given) return 0;
+    const tokens = given.toLowerCase().split(/\s+/);
+    return ask.rels.reduce((bits, name, at) => bits | (tokens.includes(name) << at), 0);
+  };
+
   let skipped = 0;
   const over = new Set();
+  const rels = new Map(); // of each address, those that all of its links have
   const links = (owners) => {
     const found = new Map();
     let chars = 0;
     const add = (anchor, address) => {
-      if (over.has(address) || found.get(address)) return;
-      if (!found.has(address)) {
+      if (over.has(address)) return;
+      const isNew = !found.has(address);
+      if (isNew) {
         chars += address.length;
         if (found.size >= ask.maxLinks || chars > ask.maxLinkChars) return over.add(address);
       }
-      found.set(address, nameOf(anchor));
+      if (isNew || rels.get(address)) rels.set(address, relOf(anchor) & (isNew ? -1 : rels.get(address)));
+      if (!found.get(address)) found.set(address, nameOf(anchor));
     };
     for (const owner of owners) {
       for (const anchor of shown.query(owner, "a[href], area[href], frame[src], iframe[src]")) {
@@ -367,6 +382,7 @@
   const rest = settle(ask, left, later);
   const unready = (settled) => ({ settled, held: [], written: false });
   if (ask.loadMore) named("load_more", () => pageDoes("querySelector", ask.loadMore));
+  if (ask.clickLinks) named("click_links", () => pageDoes("querySelector", ask.clickLinks));
   const came = await (ask.waitFor
     ? there().then(unready)
     : loaded().then((yes) => (yes ? rest.atRest() : unready(false))));
@@ -377,7 +393,7 @@
   const grownFor = performance.now() - grownFrom;
   const values = named("fields", () => Object.fromEntries(
     ask.fields.flatMap((rule) => valuesOf(rule).map((value) => [rule.name, value]))));
-  const isWhole = !cutOff && page("readyState") !== "loading";
+  const isWhole = !cutOff && !ask.cutOff && page("readyState") !== "loading";
   const [timing] = performance.getEntriesByType("navigation");
   const isShowing = rest.showing();
   const owners = [document, ...shown.framesOf(document)].map((owner) => [owner, shown.rootsOf(owner)]);
@@ -398,6 +414,7 @@
     // transfer.
     links: found.size ? [...found.keys()].join("\n") : null,
     linkTexts: [...found.values()].join("\n"),
+    linkRels: [...rels.values()].join(""),
     frames,
     skipped,
     over: over.size,

@@ -15,7 +15,8 @@ A browser opens few connections to one place. A page can hold all of them, also 
 (`fetch` with `keepalive`), and the requests of other pages then wait inside the browser. A listener
 notices that from outside: while all connections are in use, nothing is sent (`withheld`).
 
-With an upstream proxy (`Policy.proxy`) the listener connects to that instead (`upstream`).
+With an upstream proxy (`Policy.proxy`) the listener connects to that instead (`upstream`). An
+answer of plain http that may be a page of the proxy's own is held until the proxy was asked.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.egress import public_addresses
 from engine.egress.connecting import Connect, dial
-from engine.egress.egress_policy import Place, Policy, Route
+from engine.egress.egress_policy import Place, Policy, Route, place_of
 from engine.egress.proxy_request import (
+    END_OF_HEAD,
     MAX_HEAD_BYTES,
     AnswerStart,
     BadHead,
@@ -39,7 +41,7 @@ from engine.egress.proxy_request import (
     absolute,
     parse,
 )
-from engine.egress.upstream import DENIED, UpstreamDialer, authorization
+from engine.egress.upstream import DENIED, DOUBTFUL, UpstreamDialer, authorization
 from engine.model.errors import AddressBlocked, PageError, PageOutOfFiles, ProxyDenied
 from engine.model.listening import stop_accepting
 from engine.model.process_limits import is_shortage
@@ -56,6 +58,7 @@ CHECK_S = 0.5  # poll interval for the owners of connections
 IDLE_ROUNDS = 40  # ten minutes without a byte, because a WebSocket may be idle for long
 ANSWER_S = 15.0  # for the policy: more than its own limit
 MAX_PLACES = 256  # whose last failure or request is known
+MAX_PEERS = 5_000  # places whose address is known
 STALL_S = 3.0  # without a request to a place; a page sends its first one at once
 MOST_TO_PLACE = 6  # Chromium's limits of connections in one context
 MOST_IN_ALL = 32
@@ -113,6 +116,7 @@ class ProxyListener:
         self._ports = ports
         self._checking: asyncio.Task[None] | None = None
         self._failures: dict[Place, PageError] = {}
+        self._peers: dict[Place, str] = {}  # whom it connected to; "": to several
         self._sent_s: dict[Place, float] = {}  # when a request was last sent to a place
         self._stalls: deque[Stall] = deque(maxlen=MAX_STALLS)
         self._sweeping: asyncio.TimerHandle | None = None
@@ -266,19 +270,29 @@ class ProxyListener:
         except (PageError, OSError) as failed:
             self.store_failure(place, failed)
             raise
-        self._failures.pop(place, None)
+        if made.proxy is None:  # else the proxy was reached, and the answer decides
+            self.clear_failure(place)
         return made
 
     async def _dial(self, place: Place, route: Route, *, tunnel: bool) -> Upstream:
         if route.proxy is None:
-            return await dial(
+            made = await dial(
                 route.found, place.port, lambda: Upstream(place), Upstream.leave, self._connect
             )
+            self._note_peer(place, made.transport)
+            return made
         asks_proxy = None if tunnel or route.proxy.is_socks else route.proxy
         # The proxy gets the checked address, where it may not resolve the name itself.
         asked = Place(public_addresses.host(route.found[0]), place.port) if route.found else place
         return await self._dialer.connect(
             place, route, lambda: Upstream(place, asks_proxy, asked), tunnel=tunnel
+        )
+
+    async def own_failure(self, upstream: Upstream, answer: Answer) -> PageError | None:
+        """Return why an upstream proxy did not get a page; None: the answer is the site's."""
+        assert upstream.proxy is not None
+        return await self._dialer.own_failure(
+            upstream.proxy, upstream.asked, answer.head, answer.status
         )
 
     def _known(self, place: Place) -> Route | None:
@@ -334,6 +348,33 @@ class ProxyListener:
             del self._failures[next(iter(self._failures))]
         self._failures[place] = failed if isinstance(failed, PageError) else _as_page(failed)
 
+    def _note_peer(self, place: Place, transport: asyncio.Transport) -> None:
+        if place not in self._peers and len(self._peers) >= MAX_PEERS:
+            return  # of a place that was forgotten it would not be known whether it has moved
+        name = transport.get_extra_info("peername")
+        address = str(name[0]) if name else ""
+        if self._peers.get(place, address) != address:
+            address = ""
+        self._peers[place] = address
+
+    def peer(self, url: str) -> str:
+        """Return the address that all connections for `url` went to; "" if it is not known.
+
+        Through an upstream proxy it is not.
+        """
+        try:
+            place = place_of(url)
+        except AddressBlocked:
+            return ""
+        if self.is_bypassed(place):
+            number = public_addresses.literal(place.host)
+            return "" if number is None else str(number)
+        return self._peers.get(place, "")
+
+    def clear_failure(self, place: Place) -> None:
+        """Forget the last failure: `place` was reached."""
+        self._failures.pop(place, None)
+
     def _sweep(self) -> None:
         """Abort idle connections; one loop over all of them needs no timers."""
         for client, (before, rounds, headless_rounds) in list(self._clients.items()):
@@ -355,6 +396,13 @@ def _as_page(failed: OSError) -> PageError:
     return PageError("connection", "the server cannot be reached")
 
 
+class Answer(NamedTuple):
+    """Status and head of a whole answer."""
+
+    status: int
+    head: bytes
+
+
 class Upstream(asyncio.Protocol):
     """The server's side of a connection; paused until the client side attaches.
 
@@ -367,11 +415,12 @@ class Upstream(asyncio.Protocol):
         self, place: Place, proxy: UpstreamProxy | None = None, asked: Place | None = None
     ) -> None:
         self.place = place
-        self._asked = asked or place
+        self.asked = asked or place
+        self.proxy = proxy
         self.early = b""  # arrived before the connection was handed over
         self.is_over = False  # nothing follows the early bytes
-        self._proxy = proxy
-        self._held = bytearray()  # an answer of the proxy until its status is known
+        self._held = bytearray()  # an answer of the proxy until it is known to be the site's
+        self._is_doubted = False  # the proxy is asked about what is held
         self._client: Client | None = None
         self._start: AnswerStart | None = None  # while the final head has not begun
 
@@ -389,14 +438,14 @@ class Upstream(asyncio.Protocol):
         if self.is_over:
             self._client = None
             client.server_lost()
-        elif not self.transport.is_closing():
-            self.transport.resume_reading()
+        else:
+            self.resume_reading()
 
     def ask(self, head: bytes) -> None:
         """Send the head of a request, and expect its answer."""
         self._start = AnswerStart()
-        if self._proxy is not None:
-            head = absolute(head, self._asked, authorization(self._proxy))
+        if self.proxy is not None:
+            head = absolute(head, self.asked, authorization(self.proxy))
         self.transport.write(head)
 
     def leave(self) -> None:
@@ -409,35 +458,74 @@ class Upstream(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._client is None:
             return
+        if self._is_doubted:
+            self._held += data
+            return
         if self._start is not None:
             data = self._until_final(self._client, self._start, data)
             if not data:
                 return
-        self._client.moved += len(data)
-        self._client.waits = False
-        self._client.transport.write(data)
+        self._relay(self._client, data)
+
+    def _relay(self, client: Client, data: bytes) -> None:
+        client.moved += len(data)
+        client.waits = False
+        client.transport.write(data)
 
     def _until_final(self, client: Client, start: AnswerStart, data: bytes) -> bytes:
         """Look at the beginning of an answer; return what is relayed of it now."""
         try:
-            if start.is_final(data):
-                self._start = None
+            is_final = start.is_final(data)
         except TooManyInterim:
             client.transport.abort()
             self.leave()
             return b""
-        if self._proxy is None:
+        if self.proxy is None:
+            self._start = None if is_final else start
             return data
         self._held += data
-        if self._start is not None:
+        if not is_final:
             return b""
         if start.status == DENIED:  # a browser would show it as the page
             client.refuse(ProxyDenied())
             self.leave()
             return b""
+        if start.status in DOUBTFUL:
+            end = END_OF_HEAD.search(self._held, start.interim_bytes)
+            if end is not None:
+                self._is_doubted = True
+                self.transport.pause_reading()
+                head = bytes(self._held[start.interim_bytes : end.start()])
+                client.ask_about(self, Answer(start.status, head))
+                return b""
+            if len(self._held) <= start.interim_bytes + MAX_HEAD_BYTES:
+                return b""
+        return self._release(client)
+
+    def _release(self, client: Client) -> bytes:
+        """Return what was held; the rest of the answer is relayed as it comes."""
+        client.note_answer(self.place)
+        self._start, self._is_doubted = None, False
         held = bytes(self._held)
         self._held.clear()
         return held
+
+    def trust(self) -> None:
+        """Relay the answer that was doubted: it is the site's."""
+        client = self._client
+        if client is None:
+            return
+        self._relay(client, self._release(client))
+        if self.is_over:
+            self._client = None
+            client.server_lost()
+        else:
+            self.resume_reading()
+
+    def resume_reading(self) -> None:
+        """Go on reading, unless an answer is doubted."""
+        if not self._is_doubted and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def eof_received(self) -> bool:
         if not self.transport.can_write_eof():  # TLS has no half-close
@@ -453,8 +541,13 @@ class Upstream(asyncio.Protocol):
             self._client.go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._is_doubted:
+            self.is_over = True
+            return
         client, self._client = self._client, None
         if client is not None:
+            if self._held:  # an incomplete head
+                self._relay(client, self._release(client))
             client.server_lost()
 
 
@@ -475,6 +568,7 @@ class Client(asyncio.Protocol):
         self._upstream: Upstream | None = None
         self._tunnel: asyncio.Transport | None = None
         self._dialing: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None  # about an answer of a proxy
 
     @property
     def expects_head(self) -> bool:
@@ -517,12 +611,13 @@ class Client(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         if self._upstream is not None:
-            self._upstream.transport.resume_reading()
+            self._upstream.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._listener.remove(self)
-        if self._dialing is not None:
-            self._dialing.cancel()
+        for task in (self._dialing, self._asking):
+            if task is not None:
+                task.cancel()
         self._leave_upstream()
 
     def hold(self) -> None:
@@ -540,6 +635,26 @@ class Client(asyncio.Protocol):
             return False
         self.transport.write_eof()
         return True
+
+    def note_answer(self, place: Place) -> None:
+        """Note that the site of `place` has answered, through its proxy."""
+        self._listener.clear_failure(place)
+
+    def ask_about(self, upstream: Upstream, answer: Answer) -> None:
+        """Relay a held answer if it is the site's; else close for the proxy's reason."""
+        loop = asyncio.get_running_loop()
+        self._asking = loop.create_task(
+            self._judge(upstream, answer), name="ask a proxy about its answer"
+        )
+
+    async def _judge(self, upstream: Upstream, answer: Answer) -> None:
+        failed = await self._listener.own_failure(upstream, answer)
+        self._asking = None
+        if failed is None:
+            upstream.trust()
+        else:
+            self.refuse(failed)
+            upstream.leave()
 
     def refuse(self, failed: PageError) -> None:
         """Close without an answer, for this reason."""

@@ -182,7 +182,7 @@ _STATUS = re.compile(
     _BEGIN.pattern + rb"[^ \r\n]* +0*([0-9]{3})(?![0-9])", re.DOTALL | re.IGNORECASE
 )
 _SWITCHED = b"101"  # the rest belongs to another protocol
-_END = re.compile(rb"\n\r?\n")
+END_OF_HEAD = re.compile(rb"\n\r?\n")  # as leniently as Chromium reads an answer
 
 
 class TooManyInterim(Exception):
@@ -199,8 +199,8 @@ class AnswerStart:
 
     def __init__(self) -> None:
         self.status = 0  # of the final head, once its first line is complete
+        self.interim_bytes = 0  # of whole interim heads, after which the final one begins
         self._heads = 0
-        self._bytes = 0  # of whole interim heads
         self._rest = bytearray()  # of an incomplete interim head, or of a first line
         self._searched = 0  # bytes of it that contain no end
 
@@ -215,11 +215,11 @@ class AnswerStart:
         while (interim := _INTERIM.match(self._rest, at)) is not None:
             if interim[0].endswith(_SWITCHED):
                 return True
-            end = _END.search(self._rest, max(at, self._searched))
+            end = END_OF_HEAD.search(self._rest, max(at, self._searched))
             if end is None:
                 break
             self._heads += 1
-            self._bytes += end.end() - at
+            self.interim_bytes += end.end() - at
             self._check(0)
             at = self._searched = end.end()
         del self._rest[:at]
@@ -238,6 +238,6 @@ class AnswerStart:
         return len(self._rest) > _MAX_LINE_BYTES or _LINE.match(self._rest) is not None
 
     def _check(self, incomplete_bytes: int) -> None:
-        size = self._bytes + incomplete_bytes
+        size = self.interim_bytes + incomplete_bytes
         if self._heads > MAX_INTERIM_HEADS or size > MAX_INTERIM_BYTES:
             raise TooManyInterim

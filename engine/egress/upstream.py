@@ -1,8 +1,9 @@
 """Connections through an upstream proxy: HTTP, HTTPS (TLS to the proxy) and SOCKS5.
 
 Everything but plain http through an HTTP proxy is a tunnel: CONNECT, or SOCKS with an address or a
-name. Plain http goes to an HTTP proxy in absolute form, because many allow CONNECT to port 443
-only; then an error page of the proxy cannot be told from the site's, except for status 407.
+name. Plain http goes to an HTTP proxy in absolute form, as browsers send it, because many allow
+CONNECT to port 443 only. An error page of the proxy then looks like the site's, so the proxy is
+asked for a tunnel before one is relayed (`UpstreamDialer.own_failure`).
 Source: RFC 9110, sections 9.3.6 and 11.7; RFC 9112, section 3.2.2; RFC 1928; RFC 1929.
 """
 
@@ -16,7 +17,7 @@ import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 from weakref import WeakSet
 
 from engine.egress import public_addresses
@@ -44,7 +45,15 @@ MAX_TRIES = 3  # addresses of a name that a SOCKS proxy is given in turn
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?![0-9])")
 _END_OF_HEAD = b"\r\n\r\n"
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})
+# With which proxies answer a request of plain http that they filter, or cannot forward.
+DOUBTFUL: Final = frozenset({403, 500, 502, 503, 504})
+TUNNEL_KEPT_S: Final = 10.0  # how long a place's answer to CONNECT is used
+_TUNNEL_PLACES: Final = 256
+# Programs that are forward proxies and name themselves in the pages that they make.
+_PROGRAMS = re.compile(rb"(?:tinyproxy|squid|mitmproxy)(?![a-z])", re.IGNORECASE)
 DENIED = 407
+# With which proxies say that they did not reach the server of a tunnel. Others forbid it.
+_NOT_REACHED: Final = frozenset({502, 503, 504})
 _DENIED_ALSO = 401  # tinyproxy's answer to a wrong password; a tunnel has no other 401
 _IPV4, _NAME, _IPV6 = 1, 3, 4  # kinds of addresses in SOCKS
 MAX_NAME: Final = 255  # characters, as its length is one byte
@@ -153,6 +162,14 @@ class _Pipe(asyncio.Protocol):
         return to
 
 
+class _Asked(NamedTuple):
+    """What a proxy answered to CONNECT: the head of a refusal, and the statuses of pages of plain
+    http that are its own by that alone."""
+
+    refusal: bytes = b""
+    own: frozenset[int] = frozenset()
+
+
 class UpstreamDialer:
     """Connects to places through their upstream proxy, on one event loop."""
 
@@ -161,6 +178,8 @@ class UpstreamDialer:
         self._lookup = lookup
         self._kept: dict[str, Addresses] = {}
         self._encrypted: WeakSet[asyncio.Transport] = WeakSet()
+        # By place: what a proxy answered to CONNECT, and until when that is used.
+        self._asked: dict[Place, tuple[float, _Asked]] = {}
 
     async def connect(
         self, place: Place, route: Route, make: Callable[[], Made], *, tunnel: bool
@@ -208,6 +227,47 @@ class UpstreamDialer:
             return  # it refused this one address, in the language of a proxy
         finally:
             pipe.close()
+
+    async def own_failure(
+        self, proxy: UpstreamProxy, place: Place, answer: bytes, status: int
+    ) -> ProxyFailed | None:
+        """Return the failure of which `answer`, a head from `place`, tells; None: it is the site's.
+
+        The proxy is asked for a tunnel to the place. If it opens one, it reaches the site; if it
+        cannot connect, the answer was its own. If it allows no such tunnel, the answer is its own
+        where the same program made both; if it is silent, where the answer says the same.
+        """
+        final = status not in _PASSING
+        failed = ProxyFailed(_refusal(f"HTTP {status}", final=final), final=final)
+        until_s, asked = self._asked.get(place, (0.0, _Asked()))
+        if until_s < time.monotonic():
+            try:
+                asked = await self._ask(proxy, place)
+            except PageOutOfFiles:
+                return None
+            while len(self._asked) >= _TUNNEL_PLACES:
+                del self._asked[next(iter(self._asked))]
+            self._asked[place] = (time.monotonic() + TUNNEL_KEPT_S, asked)
+        is_own = status in asked.own or is_same_program(answer, asked.refusal)
+        return failed if is_own else None
+
+    async def _ask(self, proxy: UpstreamProxy, place: Place) -> _Asked:
+        """Ask the proxy for a tunnel to `place`. Raises PageOutOfFiles."""
+        try:
+            pipe = await self._reach(proxy)
+            try:
+                async with asyncio.timeout(PROBE_S):
+                    status, head = await _ask_for_tunnel(pipe, proxy, *place)
+            finally:
+                pipe.close()
+        except TimeoutError:
+            return _Asked(own=_NOT_REACHED)
+        except ProxyFailed as failed:
+            is_silent = isinstance(failed, ProxyCut) and failed.reason == _SILENT
+            return _Asked(own=_NOT_REACHED if is_silent else frozenset())
+        if status in _NOT_REACHED:
+            return _Asked(own=DOUBTFUL)
+        return _Asked() if 200 <= status < 300 else _Asked(head)
 
     async def _one(
         self,
@@ -324,21 +384,53 @@ def authorization(proxy: UpstreamProxy) -> bytes:
     return b"Proxy-Authorization: Basic " + b64encode(pair) + b"\r\n"
 
 
+def is_same_program(answer: bytes, refusal: bytes) -> bool:
+    """Return whether a forward proxy made both heads.
+
+    It names itself in both, and nothing stands between it and the first: an answer that it relays
+    has one `Via` more than its own pages.
+    """
+    own, other = _fields(answer), _fields(refusal)
+    server = own.get(b"server", [])
+    return (
+        any(map(_PROGRAMS.match, server))
+        and server == other.get(b"server")
+        and own.get(b"via") == other.get(b"via")
+    )
+
+
+def _fields(head: bytes) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for line in head.split(b"\n")[1:]:
+        name, _, value = line.partition(b":")
+        found.setdefault(name.strip().lower(), []).append(value.strip())
+    return found
+
+
 async def _tunnel(pipe: _Pipe, proxy: UpstreamProxy, target: Target, port: int) -> None:
     """Request a tunnel of an HTTP proxy. Raises ProxyFailed."""
+    status, _ = await _ask_for_tunnel(pipe, proxy, target, port)
+    if not 200 <= status < 300:
+        final = status not in _PASSING
+        raise ProxyFailed(_refusal(f"HTTP {status}", final=final), final=final)
+
+
+async def _ask_for_tunnel(
+    pipe: _Pipe, proxy: UpstreamProxy, target: Target, port: int
+) -> tuple[int, bytes]:
+    """Return status and head of the proxy's answer. Raises ProxyCut, ProxyDenied."""
     host = target if isinstance(target, str) else public_addresses.host(target)
     place = f"{host}:{port}".encode("ascii")
     head = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (place, place, authorization(proxy))
     pipe.transport.write(head)
-    found = _STATUS.match(await pipe.head())
+    told = await pipe.head()
+    found = _STATUS.match(told)
     if found is None:
         raise ProxyCut(_UNREADABLE)
     status = int(found[1])
     if status in (_DENIED_ALSO, DENIED):
         raise ProxyDenied
-    if not 200 <= status < 300:
-        final = status not in _PASSING
-        raise ProxyFailed(_refusal(f"HTTP {status}", final=final), final=final)
+    return status, told
 
 
 async def _socks(pipe: _Pipe, proxy: UpstreamProxy, target: Target, port: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from engine.browser import direct
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
@@ -61,6 +62,12 @@ class Made:
                 if late.kind != "timeout" or limit_ms == LIMITS_MS[-1]:
                     raise
         raise AssertionError(f"{holds} did not come")
+
+
+@pytest.fixture
+def through_playwright(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warming starts the browser through Playwright's driver, as where there is no pipe."""
+    monkeypatch.setattr(direct, "AVAILABLE", False)
 
 
 @pytest.fixture

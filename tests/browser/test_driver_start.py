@@ -28,6 +28,7 @@ from fixtures.site.site import Site
 from tests.browser.conftest import command
 from tests.support.engines import until
 
+pytestmark = pytest.mark.usefixtures("through_playwright")
 SHELL = pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
 # The driver's first message has no line's end: `read` waits for as long as the pipe is open.
 HANGS = "read line; read line"

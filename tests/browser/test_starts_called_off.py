@@ -9,6 +9,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from engine.browser import direct
 from engine.browser.chromium import browser_session as sessions
 from engine.browser.chromium import driver as driving
 from engine.browser.chromium.browser_session import BrowserSession
@@ -74,6 +75,7 @@ STAGES = (
     browser_runs,
     ready,
 )
+STAGES_OF_A_PIPE = (no_browser_yet, waits_for_its_turn, browser_runs, ready)
 Stage = Callable[[BrowserSession], bool]
 
 
@@ -94,9 +96,23 @@ async def gone(before: list[psutil.Process]) -> bool:
     return True
 
 
+@pytest.mark.skipif(not direct.AVAILABLE, reason="Playwright serves all crawls")
+@pytest.mark.parametrize("cancelled", [True, False], ids=["cancelled", "not cancelled"])
+@pytest.mark.parametrize("stage", STAGES_OF_A_PIPE, ids=lambda stage: stage.__name__)
+async def test_a_close_at_any_stage_of_a_direct_launch_leaves_nothing(
+    stage: Stage, cancelled: bool
+) -> None:
+    await expect_nothing_left(stage, cancelled)
+
+
+@pytest.mark.usefixtures("through_playwright")
 @pytest.mark.parametrize("cancelled", [True, False], ids=["cancelled", "not cancelled"])
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
 async def test_a_close_at_any_launch_stage_leaves_nothing(stage: Stage, cancelled: bool) -> None:
+    await expect_nothing_left(stage, cancelled)
+
+
+async def expect_nothing_left(stage: Stage, cancelled: bool) -> None:
     processes, tasks = children(), asyncio.all_tasks()
     browser = BrowserSession()
     start = asyncio.create_task(browser.warm())
@@ -113,6 +129,7 @@ async def test_a_close_at_any_launch_stage_leaves_nothing(stage: Stage, cancelle
     await asyncio.wait({start})
 
 
+@pytest.mark.usefixtures("through_playwright")
 async def test_a_browser_that_nobody_waits_for_any_more_is_taken_back() -> None:
     browser = BrowserSession()
     try:

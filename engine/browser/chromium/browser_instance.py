@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_options import PLAIN, BrowserLook
+from engine.browser.chromium.cookie_jar import hear_cookies
 from engine.browser.chromium.launch import Chromium
 from engine.browser.chromium.navigation_filter import TabFilter, frames_of
 from engine.browser.chromium.user_agent import present
@@ -394,6 +395,8 @@ class Instance:
 
     async def _adopt(self, page: Page) -> None:
         wire = await self.context.new_cdp_session(page)
+        if (sign_in := self.options.sign_in) is not None:
+            await hear_cookies(wire, lambda: page.url, sign_in.hear)
         info = await wire.send("Target.getTargetInfo")
         frame_id = str(info["targetInfo"]["targetId"])
         # A window that a page opens requests its document before it can be admitted.

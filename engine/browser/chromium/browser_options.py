@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from engine.archive.exchange import Archive
+from engine.browser.chromium.consent_rules import ConsentRules
 from engine.browser.chromium.devices import Device
 from engine.egress.egress_policy import Policy
 from engine.egress.own_headers import NO_HEADERS, OwnHeaders
@@ -74,6 +76,10 @@ class FetcherOptions(msgspec.Struct, frozen=True):
     task_id: str = ""  # task to which the live view belongs
     sign_in: SignIn | None = None
     archive: Archive | None = None  # records what the pages receive
+    consent: ConsentRules | None = None  # dismiss the consent banners of pages by these rules
+    direct: bool = False  # connect to the browser without Playwright
+    # Called with the reason when that fails, and Playwright is used; without it that is an error.
+    on_fallback: Callable[[str], Awaitable[None]] | None = None
 
 
 class InstanceOptions(msgspec.Struct, frozen=True):
@@ -98,6 +104,7 @@ class BrowserVariant(NamedTuple):
     lean: bool
     headed: bool = False
     windows: bool = False  # pages may open windows in a headless browser
+    direct: bool = False  # with a connection of its own, for crawls alone
 
 
 MIB: Final = 1024 * 1024

@@ -10,10 +10,11 @@ import asyncio
 import contextlib
 import importlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Literal
 
+from engine.browser import direct
 from engine.browser.chromium.browser_options import (
     DEFAULT,
     BrowserVariant,
@@ -45,6 +46,8 @@ _LATE_MODULES = (
     "playwright._impl.json_pipe",
 )
 FAILED_FOR_S = 10.0  # requests within this time of a failed start get the same error
+# Crawls that may use Playwright instead try the pipe no sooner: one that hangs costs `LAUNCH_S`.
+PIPE_FAILED_FOR_S = 1_800.0
 State = Literal["idle", "starting", "ready", "missing", "failed"]
 
 
@@ -65,6 +68,7 @@ class BrowserSession:
         self._name = ""
         self._reason = ""
         self._failures: dict[BrowserVariant, tuple[float, BrowserFailed]] = {}
+        self._pipe_failure: tuple[float, BrowserFailed] | None = None  # of any direct start
         self._closed = False
         self.starts = 0  # number of browser starts, restarts included
 
@@ -81,30 +85,69 @@ class BrowserSession:
         """Use another browser for new tasks; running ones keep theirs. None searches for one."""
         self._path = path
         self._failures.clear()
+        self._pipe_failure = None
         for running in self._running.values():
             self._recycler.retire(running)
         self._running.clear()
 
     async def warm(self) -> None:
-        """Start the browser now, so that the first page does not wait for it.
+        """Start the browser of plain crawls now, so that the first page does not wait for it.
 
         Raises:
             BrowserMissing, BrowserFailed: no browser was found, or it does not start.
         """
-        await self._chromium(BrowserVariant(lean=True))
+        driven = BrowserVariant(lean=True)
+        if direct.AVAILABLE:
+            with contextlib.suppress(BrowserFailed):  # as a crawl: then Playwright is tried
+                await self._over_the_pipe(driven._replace(direct=True))
+                return
+        await self._chromium(driven)
 
     @asynccontextmanager
     async def fetcher(self, options: FetcherOptions) -> AsyncIterator[Fetcher]:
         """Provide tabs for one crawl during the block; the browser starts with the first page."""
         from engine.browser.chromium.tab_pool import TabPool
 
-        variant = BrowserVariant(lean=options.block_resources)
-        pool = TabPool(options, lambda: self._chromium(variant))
+        pool = TabPool(options, self._chromium_for(options))
         self.live_views.show(options.task_id, pool, _masked_content(options))
         try:
             yield pool
         finally:
             await pool.close()
+
+    def _chromium_for(self, options: FetcherOptions) -> Callable[[], Awaitable[Chromium]]:
+        """Return what gets the browser of a crawl; it falls back to Playwright once and for all."""
+        driven = BrowserVariant(lean=options.block_resources)
+        variant = driven._replace(direct=options.direct)
+
+        async def running() -> Chromium:
+            nonlocal variant
+            wanted = variant
+            if not wanted.direct or options.on_fallback is None:
+                return await self._chromium(wanted)
+            try:
+                return await self._over_the_pipe(wanted)
+            except BrowserFailed as failed:
+                if variant.direct:  # not yet by another page
+                    variant = driven
+                    await options.on_fallback(str(failed.fields.get("reason", failed)))
+            return await self._chromium(driven)
+
+        return running
+
+    async def _over_the_pipe(self, variant: BrowserVariant) -> Chromium:
+        """Return a browser with a direct connection, where Playwright is the alternative.
+
+        Raises:
+            BrowserFailed: it does not start, or a start failed within the last 30 minutes.
+            BrowserMissing, ShuttingDown
+        """
+        running = self._running.get(variant)
+        if self._pipe_failure is not None and (running is None or not running.alive):
+            since_s, failure = self._pipe_failure
+            if time.monotonic() - since_s < PIPE_FAILED_FOR_S:
+                raise failure
+        return await self._chromium(variant)
 
     async def open_instance(self, options: InstanceOptions) -> Instance:
         """Open a dedicated browser context (see `browser_instance`); the caller closes it.
@@ -189,7 +232,7 @@ class BrowserSession:
         since_s, failure = self._failures.get(variant, (0.0, None))
         if failure and time.monotonic() - since_s < FAILED_FOR_S:
             raise failure
-        self._state = "starting"
+        self._state, path = "starting", self._path
         try:
             started = await self._launch_in_time(variant)
         except BrowserMissing as missing:
@@ -198,6 +241,8 @@ class BrowserSession:
         except BrowserFailed as failed:
             self._state, self._reason = "failed", str(failed)
             self._failures[variant] = (time.monotonic(), failed)
+            if variant.direct and path == self._path:  # else another browser was chosen meanwhile
+                self._pipe_failure = self._failures[variant]
             raise
         finally:
             if self._state == "starting":  # cancelled, or an unexpected error
@@ -205,6 +250,8 @@ class BrowserSession:
         self._expect_open()
         self._replace(variant, started)
         self._failures.pop(variant, None)
+        if variant.direct:
+            self._pipe_failure = None
         self._state, self._reason = "ready", ""
         if not variant.headed or not self._name:  # a recording's browser is another program
             self._name = f"{started.found.name} {started.browser.version}"
@@ -244,13 +291,17 @@ class BrowserSession:
         from engine.browser.chromium.driver import Driver
         from engine.browser.chromium.launch import launch
 
+        if variant.direct:
+            self._expect_open()
+            return await launch(None, found, self.proxy, variant)
         if self._driver is not None and self._recycler.is_worn(self._driver):
             self._recycler.retire_driver(self._driver)
             self._driver = None
         if self._driver is not None and not await self._driver.answers():
             self._recycler.retire_driver(self._driver)
             for one in self._running.values():
-                one.give_up()
+                if one.driver is self._driver:
+                    one.give_up()
             self._driver = None
         if self._driver is None:
             self._expect_open()
@@ -409,7 +460,8 @@ class BrowserRecycler:
 
     def retire(self, browser: Chromium) -> None:
         """Retire a browser: it gets no new work, and ends once it is idle."""
-        browser.driver.pages += browser.pages
+        if browser.driver is not None:
+            browser.driver.pages += browser.pages
         self._browsers.append(browser)
 
     def retire_driver(self, driver: Driver) -> None:
@@ -451,11 +503,10 @@ class BrowserRecycler:
     def _measure(self, browser: Chromium, family: Family) -> None:
         limits, driver = self._limits, browser.driver
         browser.load.weigh(family, limits)
-        driver.weigh()
-        full = (
-            browser.load.total_bytes > limits.browser_bytes
-            or driver.held_bytes > limits.driver_bytes
-        )
+        full = browser.load.total_bytes > limits.browser_bytes
+        if driver is not None:
+            driver.weigh()
+            full = full or driver.held_bytes > limits.driver_bytes
         browser.worn = browser.pages >= limits.browser_pages or (
             full and browser.pages >= limits.least_pages
         )

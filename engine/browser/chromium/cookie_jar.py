@@ -7,6 +7,7 @@ page would get an error.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from playwright.async_api import Error
@@ -23,6 +24,7 @@ TOO_LARGE: Final = 431
 # Status codes with which servers, balancers and caches reject a header that is too large.
 SUSPECT: Final = frozenset({400, 413, 414, 494, 500, 502, 503, 520})
 REFUSALS: Final = frozenset({400, 413, 414, TOO_LARGE, 494})  # without the codes of a busy server
+MOST_ASKED: Final = 1_000  # requests of one tab whose address is known
 CUT: Final = frozenset({"connection", "protocol"})  # some servers close the connection instead
 
 
@@ -82,15 +84,50 @@ class CookieJar:
             return {}
 
 
+async def hear_cookies(
+    wire: CDPSession, page_url: Callable[[], str], hear: Callable[[list[str], str, str], None]
+) -> None:
+    """Call `hear` with the Set-Cookie lines of each answer of a tab, before it arrives.
+
+    The other arguments are the address of the answer and that of the page.
+
+    Raises:
+        playwright.Error: the tab is gone.
+    """
+    asked: dict[str, list[str]] = {}  # the addresses of each request, which may be redirected
+
+    def on_request(event: dict[str, Any]) -> None:
+        url = str(event.get("request", {}).get("url", ""))
+        if not url.startswith(("http://", "https://")):  # such as a picture within its address
+            return
+        asked.setdefault(str(event.get("requestId")), []).append(url)
+        if len(asked) > MOST_ASKED:
+            del asked[next(iter(asked))]
+
+    def on_answer(event: dict[str, Any]) -> None:
+        headers: Mapping[str, str] = event.get("headers", {})
+        values = [value for name, value in headers.items() if name.lower() == "set-cookie"]
+        if values:
+            url = page_url()
+            lines = [line for value in values for line in value.split("\n")]
+            for answered in asked.get(str(event.get("requestId")), [url]):
+                hear(lines, answered, url)  # of several it is not known which one has answered
+
+    wire.on("Network.requestWillBeSent", on_request)
+    wire.on("Network.responseReceivedExtraInfo", on_answer)
+    # The browser keeps no bodies for this session.
+    await wire.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
+
+
 def is_suspect(status: int) -> bool:
     """Return whether servers reject cookies with this status, or (0) with no response."""
     return status in (0, TOO_LARGE) or status in SUSPECT
 
 
-def unproved(status: int) -> PageError:
+def unproved(status: int, retry_after_s: float | None = None) -> PageError:
     """Return the error for a page that another page's cookies may have caused."""
     failed = PageError("http", f"HTTP {status}", status)
-    failed.unproved = True
+    failed.unproved, failed.retry_after_s = True, retry_after_s
     return failed
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psutil
 from playwright.async_api import Error
@@ -119,7 +119,7 @@ LEAN_FLAGS = (
     f"--blink-settings=imagesEnabled=false,{_POINTER}",
 )
 _ROOMY_SHM_BYTES = 2 * 1024**3
-_EXIT = re.compile(r"exitCode=(\d+)")
+_EXIT = re.compile(r"exitCode=(-?\d+)")
 _SAID = re.compile(r"\[err\] (?:\[[^\]]*\] ?)?(.+)")  # without the log's own prefix
 _NO_SCREEN = re.compile(r"Missing X server|\$DISPLAY|ozone_platform|Wayland display")
 
@@ -135,9 +135,10 @@ class Chromium:
         browser: Browser,
         navigation_filter: NavigationFilter,
         found: Found,
-        driver: Driver,
+        driver: Driver | None,
         proxy: Proxy,
     ) -> None:
+        """Take a started browser; one with a connection of its own has no driver."""
         self.browser = browser
         self.navigation_filter = navigation_filter
         self.proxy = proxy
@@ -156,8 +157,14 @@ class Chromium:
 
     @property
     def alive(self) -> bool:
-        """Whether the browser and the driver are connected."""
-        return not self.dropped and self.browser.is_connected() and self.driver.alive
+        """Whether the browser and the driver, if it has one, are connected."""
+        driven = self.driver is None or self.driver.alive
+        return not self.dropped and self.browser.is_connected() and driven
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it is connected without Playwright."""
+        return self.driver is None
 
     @property
     def idle(self) -> bool:
@@ -199,7 +206,7 @@ class Chromium:
         told = await self._wire.send("SystemInfo.getProcessInfo")
         pids = (one["id"] for one in told["processInfo"] if one["type"] == "browser")
         self.family = Family.of(int(next(pids, 0)))
-        if self.family is not None:
+        if self.family is not None and self.driver is not None:
             self.driver.profiles.add(self.family.profile())
 
     async def answers(self, limit_s: float | None = None) -> bool:
@@ -266,15 +273,19 @@ class Chromium:
         return self.family is not None and await asyncio.to_thread(self.family.end_busiest)
 
 
-async def launch(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVariant) -> Chromium:
+async def launch(
+    driver: Driver | None, found: Found, proxy: Proxy, variant: BrowserVariant
+) -> Chromium:
     """Start `found` with a fresh profile and `proxy` as the only way out, in three tries.
+
+    Without a driver it gets a connection of its own, for crawls alone.
 
     Raises:
         NoScreen: a window was requested without a screen.
         BrowserFailed: it did not start.
     """
     reason = ""
-    for _ in range(TRIES):
+    for _ in range(1 if driver is None else TRIES):  # then Playwright is tried
         try:
             return await _try(driver, found, proxy, variant)
         except TimeoutError:
@@ -289,8 +300,13 @@ async def launch(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVar
     raise browser_failure(f"{found.path}: {reason}")
 
 
-async def _try(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVariant) -> Chromium:
-    browser = await _browser(driver, found, proxy, variant)
+async def _try(
+    driver: Driver | None, found: Found, proxy: Proxy, variant: BrowserVariant
+) -> Chromium:
+    if driver is None:
+        browser = await _direct_browser(found, proxy, variant)
+    else:
+        browser = await _browser(driver, found, proxy, variant)
     chromium: Chromium | None = None
     try:
         async with asyncio.timeout(LAUNCH_S):
@@ -304,14 +320,35 @@ async def _try(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVaria
     return chromium
 
 
+def _own_flags(variant: BrowserVariant) -> list[str]:
+    windows = () if variant.headed or variant.windows else (NO_WINDOWS,)
+    return [*FLAGS, *(LEAN_FLAGS if variant.lean else ()), *windows]
+
+
+async def _direct_browser(found: Found, proxy: Proxy, variant: BrowserVariant) -> Browser:
+    from engine.browser.direct.direct_browser import DirectBrowser
+    from engine.browser.direct.switches import switches
+
+    listener = await proxy.blocking_listener()
+    flags = switches(
+        _own_flags(variant),
+        without=_dropped_defaults(),
+        proxy=listener.server,
+        bypass=listener.bypass,
+        sandbox=not _is_root(),
+    )
+    async with asyncio.timeout(LAUNCH_S):
+        started = await DirectBrowser.launch(found.path, flags)
+    return cast("Browser", started)  # it has the part of the interface that crawls use
+
+
 async def _browser(driver: Driver, found: Found, proxy: Proxy, variant: BrowserVariant) -> Browser:
     blocking_listener = await proxy.blocking_listener()
-    windows = () if variant.headed or variant.windows else (NO_WINDOWS,)
     launching = asyncio.ensure_future(
         driver.playwright.chromium.launch(
             executable_path=found.path,
             headless=not variant.headed,
-            args=[*FLAGS, *(LEAN_FLAGS if variant.lean else ()), *windows],
+            args=_own_flags(variant),
             # For requests outside any context; the bypass removes Chromium's implicit exceptions.
             proxy={"server": blocking_listener.server, "bypass": blocking_listener.bypass},
             ignore_default_args=_dropped_defaults(),

@@ -7,6 +7,9 @@ refresh, script navigation, frames (also out-of-process ones) and windows that a
 Requests of other types are left to the proxy, except audio and video if a crawl excludes them:
 those are few, and no browser flag stops them.
 
+While a tab's links are clicked, requests that may send data are paused as well: its own session
+(`click_links`) sees no frames with a process of their own.
+
 While a task has headers of its own, its requests to their origins are paused as well: Chromium
 drops headers that were added here at each redirect, so every hop is decided anew, and no other
 site receives one.
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 _DOCUMENTS = {"resourceType": "Document"}
 _MEDIA = {"resourceType": "Media"}
 _EVERYTHING = {"urlPattern": "*"}
+_SENDING = [{"resourceType": kind} for kind in ("Fetch", "XHR", "Ping", "Other")]
+READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})  # methods that change no data
 MOST_PATTERNS: Final = 50  # origins; Chromium compares each request with each pattern
 FRAMES_S = 2.0
 SEND_S = 10.0
@@ -61,9 +66,24 @@ class TabFilter:
         self.frames = frames
         self.context = context  # windows opened in this context use the same policy
         self.refused: PageError | None = None
+        # While links are clicked: addresses of documents, each of which is refused.
+        self.led_to: list[str] | None = None
+        self.is_clicked = False  # until the tab is closed
+        self.withheld = 0  # requests of its frames while links are clicked
+        self.pause_sending: Callable[[], Awaitable[None]] | None = None
         self._listener = listener
         self._opening = ""  # the last address that was allowed
         self.answered: str | None = None  # the request whose challenge was answered
+
+    async def begin_clicks(self) -> None:
+        """Withhold from now on what frames with a process of their own send; see `led_to`.
+
+        Raises:
+            playwright.Error: the browser died.
+        """
+        self.is_clicked = True
+        if self.pause_sending is not None:
+            await self.pause_sending()
 
     def clear(self) -> None:
         """Clear the state of the previous page."""
@@ -141,23 +161,35 @@ class NavigationFilter:
                 patterns = [_EVERYTHING]
             else:
                 patterns += [{"urlPattern": f"{origin}/*"} for origin in origins]
+            if any(one.is_clicked for one in self._tab_filters.values()):
+                patterns += _SENDING
             params = {"patterns": patterns, "handleAuthRequests": True}
             await self._session.send("Fetch.enable", params)
 
     def admit(self, frame_id: str, tab_filter: TabFilter) -> None:
         """Check the documents of this tab with `tab_filter` until `dismiss`."""
         self._tab_filters[frame_id] = tab_filter
+        tab_filter.pause_sending = self._enable
 
     def dismiss(self, frame_id: str) -> None:
         """Remove a closed tab."""
         gone = self._tab_filters.pop(frame_id, None)
         for frame in [frame for frame, owner in self._owners.items() if owner is gone]:
             del self._owners[frame]
+        self._outdated |= gone is not None and gone.is_clicked
 
     async def _on_paused(self, event: dict[str, Any]) -> None:
         request = {"requestId": event["requestId"]}
         kind = event["resourceType"]
         refused = self._without_media and kind == "Media"
+        if kind == "Document" and self._is_of_a_click(event):
+            # Not as blocked, by which the page would be replaced by the browser's own.
+            await self._send("Fetch.failRequest", {**request, "errorReason": "Aborted"})
+            return
+        if await self._is_sent_by_a_click(event):
+            reason = "Aborted" if kind == "Document" else "BlockedByClient"
+            await self._send("Fetch.failRequest", {**request, "errorReason": reason})
+            return
         if refused or (kind == "Document" and not await self._may_open(event)):
             await self._send("Fetch.failRequest", {**request, "errorReason": "BlockedByClient"})
             return
@@ -166,6 +198,43 @@ class NavigationFilter:
         changed = await self._changed_headers(event)
         headers = {"headers": [{"name": name, "value": one} for name, one in changed.items()]}
         await self._send("Fetch.continueRequest", {**request, **(headers if changed else {})})
+
+    def _is_of_a_click(self, event: dict[str, Any]) -> bool:
+        """Return whether a click opens this in its tab, and note the address."""
+        tab_filter = self._tab_filters.get(str(event.get("frameId", "")))
+        if tab_filter is None or tab_filter.led_to is None:
+            return False
+        if event["request"]["method"] == "GET":
+            tab_filter.led_to.append(str(event["request"]["url"]))
+        return True
+
+    async def _is_sent_by_a_click(self, event: dict[str, Any]) -> bool:
+        """Return whether a frame of a clicked tab may send this; one of an unknown tab counts."""
+        clicked = {frame: one for frame, one in self._tab_filters.items() if one.led_to is not None}
+        frame_id = str(event.get("frameId", ""))
+        if not clicked or event["request"]["method"] in READS or frame_id in self._tab_filters:
+            return False  # a tab's own session sees its main frame
+        targets = await self._targets()
+        owner = self._tab_filters.get(_root_of(frame_id, targets))
+        if owner is not None:
+            found = [owner] if owner.led_to is not None else []
+        elif await self._is_of_others(frame_id):
+            return False
+        else:
+            contexts = _contexts_of(targets)
+            own = contexts.get(frame_id)
+            found = [one for frame, one in clicked.items() if not own or contexts.get(frame) == own]
+        if found:
+            found[0].withheld += 1
+        return bool(found)
+
+    async def _is_of_others(self, frame_id: str) -> bool:
+        """Return whether a frame without a process of its own is part of a tab without clicks."""
+        others = [one for one in self._tab_filters.values() if one.led_to is None]
+        for other in others:
+            if frame_id in await other.frames():
+                return True
+        return False
 
     async def _changed_headers(self, event: dict[str, Any]) -> dict[str, str]:
         """Return all headers of a request that gets other ones than Chromium's; else {}."""
@@ -297,13 +366,16 @@ class NavigationFilter:
 
     async def _contexts(self) -> Mapping[str, str]:
         """Return the browser context of each window, and of each frame with its own process."""
+        return _contexts_of(await self._targets())
+
+    async def _targets(self) -> dict[str, Mapping[str, Any]]:
+        """Return what Chromium tells of each window and frame with its own process, by its id."""
         try:
             async with asyncio.timeout(FRAMES_S):
                 targets = await self._session.send("Target.getTargets")
         except (TimeoutError, Error):
             return {}
-        found = targets["targetInfos"]
-        return {str(each["targetId"]): str(each.get("browserContextId", "")) for each in found}
+        return {str(each["targetId"]): each for each in targets["targetInfos"]}
 
     async def _on_challenge(self, event: dict[str, Any]) -> None:
         tab_filter = self._tab_filters.get(str(event.get("frameId", "")))
@@ -331,6 +403,20 @@ class NavigationFilter:
                 await self._session.send(method, params)
         except (TimeoutError, Error):
             return  # the tab or the browser ended meanwhile
+
+
+def _contexts_of(targets: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    return {frame: str(each.get("browserContextId", "")) for frame, each in targets.items()}
+
+
+def _root_of(frame_id: str, targets: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the window of a frame with its own process, or the frame itself if unknown."""
+    for _ in range(len(targets)):
+        parent = str(targets.get(frame_id, {}).get("parentId", ""))
+        if not parent:
+            break
+        frame_id = parent
+    return frame_id
 
 
 async def frames_of(wire: CDPSession) -> frozenset[str]:

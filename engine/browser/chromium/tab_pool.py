@@ -11,15 +11,17 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_instance import Opened, close_context, open_context
-from engine.browser.chromium.cookie_jar import CUT, is_suspect, unproved
+from engine.browser.chromium.cookie_jar import CUT, hear_cookies, is_suspect, unproved
 from engine.browser.chromium.navigation_filter import TabFilter
 from engine.browser.chromium.user_agent import present
-from engine.browser.page.crawl_tab import HeldOpen, Tab, first_script
+from engine.browser.direct.pushed import PushedExtraction
+from engine.browser.page.consent import ConsentBanners, TabConsent
+from engine.browser.page.crawl_tab import PENDING, HeldOpen, Tab, first_script
 from engine.browser.page.failures import (
     LeftByOthers,
     PageFloods,
@@ -40,18 +42,22 @@ if TYPE_CHECKING:
 
     from engine.browser.chromium.browser_options import FetcherOptions
     from engine.browser.chromium.launch import Chromium
+    from engine.browser.direct.direct_page import DirectPage
     from engine.profiles.profile import State
+    from engine.profiles.sign_in import SignIn
 
 
 # One context of one browser, with reused tabs of a crawl.
 #
 # A tab is renewed when it is spoiled (timeout, crash, dialog, popup, download, cancel), when a
 # page of the browser holds much memory, and after `PAGES_PER_TAB` pages, so that a site's remains
-# in a renderer do not accumulate. The effects of a page on its tab stay with that page: only
-# a browser that no longer responds is abandoned as a whole.
+# in a renderer do not accumulate. A tab that no page needed for `IDLE_S` is closed: where fewer
+# pages load at once than before, a lack of memory may be the reason. The effects of a page on its
+# tab stay with that page: only a browser that no longer responds is abandoned as a whole.
 
 PAGES_PER_TAB = 100
 PAGES_PER_CONTEXT = 1_000
+IDLE_S = 10.0
 OPEN_S = 15.0
 SLACK_S = 10.0  # added to a page's own limits; reached only if the browser died
 CLOSE_S = 4.0
@@ -93,7 +99,7 @@ class CrawlContext:
         tab_filter: MakeTabFilter,
         held: HeldOpen,
         doubts: Doubts,
-        echoes: Echoes,
+        echoes: Callable[[], Echoes],
     ) -> None:
         self.chromium = chromium
         self.context, self._listener = opened
@@ -105,6 +111,9 @@ class CrawlContext:
         self._doubts = doubts
         self._echoes = echoes
         self.make_capture: Callable[[Page], NetworkCapture] | None = None  # for a web archive
+        self.sign_in: SignIn | None = None  # which learns the tokens that the pages are given
+        self.at_rest: Callable[[str], Awaitable[None]] | None = None
+        self.banners: ConsentBanners | None = None  # to dismiss
         self._captures: list[NetworkCapture] = []
         self._doomed: list[Tab] = []
         self._bounded_s = 0.0  # time of the last deletion of cookies
@@ -150,6 +159,7 @@ class CrawlContext:
                 self._note_outliving(tab.outliving)
                 if await tab.jar.bound(fetched.final_url, fetched.cookie_chars):
                     self._bounded_s = time.monotonic()
+            await self._click_links(tab, fetched, options)
             if not fetched.settled and not await self.chromium.network_answers():
                 self.chromium.give_up()  # the next page would not load in it
             return fetched
@@ -171,6 +181,17 @@ class CrawlContext:
             if tab is not None:
                 self._put_back(tab)
 
+    async def _click_links(self, tab: Tab, fetched: Fetched, options: PageOptions) -> None:
+        """Click the links of a page whose result is known; a browser that dies cuts them short."""
+        if not options.click_links:
+            return
+        try:
+            async with self.chromium.within(options.clicks_ms / 1000 + SLACK_S):
+                await tab.click_links(fetched, options)
+        except (Error, TimeoutError):
+            fetched.clicks_cut = True
+            tab.spoiled = tab.spoiled or "gone"
+
     async def close(self) -> None:
         """Close the context and its tabs within a limit; repeated calls do nothing."""
         for tab in self.free + self._doomed:
@@ -189,7 +210,7 @@ class CrawlContext:
                 self._doubts.confirm()
             return
         if await self._cookies_explain(tab, fetched.url, fetched.status, began_s):
-            raise unproved(fetched.status)
+            raise unproved(fetched.status, fetched.retry_after_s)
         if await self._is_poorer(tab, fetched, began_s):
             self.wear_out()
             raise LeftByOthers()
@@ -287,9 +308,10 @@ class CrawlContext:
         return self._gone(url, options, began_s)
 
     def _put_back(self, tab: Tab) -> None:
+        tab.idle_since_s = time.monotonic()
         worn = tab.page_count >= PAGES_PER_TAB or self.chromium.load.heavy
         (self.free if tab.spoiled is None and not worn else self._doomed).append(tab)
-        if tab.connections:
+        if tab.connections or tab.clicked:
             self.chromium.see_to(self._bury())  # now, because other pages may wait for them
 
     async def _opened(self) -> Tab:
@@ -304,6 +326,7 @@ class CrawlContext:
         if self.chromium.load.heavy:  # else the next page is blamed for the last one's memory
             self._doomed += self.free
             self.free = []
+        self._close_unused()
         await self._bury()
         while self.free:
             tab = self.free.pop()
@@ -313,6 +336,19 @@ class CrawlContext:
         async with self.chromium.within(OPEN_S):
             return await self._new_tab()
 
+    def _close_unused(self) -> None:
+        """Close tabs that no page needed for a while, in the background: the next page goes on."""
+        unused_s = time.monotonic() - IDLE_S
+        while len(self.free) > 1 and self.free[0].idle_since_s < unused_s:  # the last one is next
+            tab = self.free.pop(0)
+            self.chromium.navigation_filter.dismiss(tab.frame_id)
+            self.chromium.see_to(self._end_unused(tab))
+
+    async def _end_unused(self, tab: Tab) -> None:
+        """Close a tab whose page is finished; if it does not close, its context's end does it."""
+        if await tab.close():
+            await self._end_capture(tab)
+
     async def _new_tab(self) -> Tab:
         """Open a tab with filtered documents."""
         page = await self.context.new_page()
@@ -321,9 +357,16 @@ class CrawlContext:
         tab = Tab(page, wire, str(told["targetInfo"]["targetId"]), self._held)
         tab.tab_filter = self._make_tab_filter(tab.frames)
         tab.echoes = self._echoes
+        if self.chromium.is_direct:
+            tab.pushed = await PushedExtraction.attach(cast("DirectPage", page), PENDING)
+        if self.sign_in is not None:
+            tab.at_rest = self.at_rest
+            await hear_cookies(wire, lambda: tab.url, self.sign_in.hear)
         if self.make_capture is not None:
             tab.capture = self.make_capture(page)
             self._captures = [one for one in self._captures if not one.ended] + [tab.capture]
+        if self.banners is not None:
+            tab.consent = await TabConsent.attach(self.banners, page, wire)
         self.chromium.navigation_filter.admit(tab.frame_id, tab.tab_filter)
         await present(wire, tab.tab_filter.look)
         return tab
@@ -332,10 +375,15 @@ class CrawlContext:
         while self._doomed:  # one by one, so that a cancelled call leaves the rest to the next
             tab = self._doomed.pop()
             self.chromium.navigation_filter.dismiss(tab.frame_id)
-            if await tab.close():
-                continue
-            if not await self.chromium.calm() or not await tab.close():
+            if not await tab.close() and (not await self.chromium.calm() or not await tab.close()):
                 await self.chromium.kill()  # a tab that cannot be closed is ended with its process
+            await self._end_capture(tab)
+
+    async def _end_capture(self, tab: Tab) -> None:
+        if tab.capture is not None:
+            if self.at_rest is not None:  # tokens that its page has set
+                await self.at_rest(tab.url)
+            await tab.capture.close()  # if this is cancelled, the context's end does it
 
 
 COOKIES_S: Final = 2.0
@@ -353,7 +401,9 @@ class TabPool:
         self._opening = asyncio.Lock()
         self._held = HeldOpen()
         self._doubts = Doubts()
-        self._echoes = Echoes(value for value, _ in options.secrets)
+        self._masked: tuple[str, ...] = ()
+        self._echoes = Echoes(())
+        self._banners = None if options.consent is None else ConsentBanners(options.consent)
         self._crawl_context: CrawlContext | None = None  # context of new pages
         self._leaving: list[CrawlContext] = []
 
@@ -365,9 +415,18 @@ class TabPool:
                 with suppress(Error, TimeoutError, NoTab):
                     crawl_context = await self._ready(fresh=options.fresh)
                     fetched = await crawl_context.take(url, options)
-                    await self._renew_sign_in(crawl_context)
+                    await self._renew_sign_in(crawl_context, fetched.final_url)
                     return fetched
             raise BrowserGone(url=url)
+
+    def _current_echoes(self) -> Echoes:
+        """Return the search for all secrets that are known now."""
+        sign_in = self._options.sign_in
+        later = () if sign_in is None else sign_in.secrets
+        masked = tuple(dict.fromkeys(value for value, _ in (*self._options.secrets, *later)))
+        if masked != self._masked:
+            self._masked, self._echoes = masked, Echoes(masked)
+        return self._echoes
 
     @property
     def pages(self) -> list[Page]:
@@ -419,10 +478,10 @@ class TabPool:
             self._leaving = [crawl_context for crawl_context in self._leaving if crawl_context.busy]
             await asyncio.gather(*(crawl_context.close() for crawl_context in done))
 
-    async def _renew_sign_in(self, crawl_context: CrawlContext) -> None:
+    async def _renew_sign_in(self, crawl_context: CrawlContext, url: str) -> None:
         """Take the cookies that the site replaced, for later contexts and for the profile.
 
-        After each page, so that a page that repeats the new token is masked.
+        Before a page is kept, so that its own new tokens are masked in it.
         """
         sign_in = self._options.sign_in
         if sign_in is None or not crawl_context.lives:
@@ -430,7 +489,7 @@ class TabPool:
         with suppress(Error, TimeoutError):
             async with crawl_context.chromium.within(COOKIES_S):
                 cookies = await crawl_context.context.cookies()
-            sign_in.renew(map(dict, cookies), crawl_context.began)
+            sign_in.renew(map(dict, cookies), crawl_context.began, url)
             crawl_context.began = {"cookies": [dict(one) for one in cookies]}
 
     async def _open(self) -> CrawlContext:
@@ -456,11 +515,19 @@ class TabPool:
             lambda frames: TabFilter(policy, known, frames, listener=listener, look=options.look),
             self._held,
             self._doubts,
-            self._echoes,
+            self._current_echoes,
         )
         crawl_context.began = began
+        crawl_context.sign_in = options.sign_in
+        crawl_context.at_rest = partial(self._renew_sign_in, crawl_context)
+        if self._banners is not None:
+            crawl_context.banners = self._banners.for_new_context()
         if options.archive is not None:
             crawl_context.make_capture = partial(
-                NetworkCapture, archive=options.archive, room=self._bodies
+                NetworkCapture,
+                archive=options.archive,
+                room=self._bodies,
+                holds=options.sign_in is not None,
+                peer=listener.peer,
             )
         return crawl_context

@@ -88,7 +88,10 @@ class AgentTab:
 
     async def prepare(self) -> None:
         """Install the agent scripts and subscribe to page events."""
-        self.mask.add_given(of_credentials(self.instance.options.credentials))
+        options = self.instance.options
+        self.mask.add_given((*of_credentials(options.credentials), *options.secrets))
+        if options.sign_in is not None:
+            options.sign_in.on_secrets.append(self.mask.add_later)
         self.world = await World.open(self.instance.wire(self.page), self.mask)
         await self.page.add_init_script(first_script())
         self.page.on("dialog", self._on_dialog)

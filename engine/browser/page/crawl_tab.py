@@ -12,9 +12,9 @@ import json
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from playwright.async_api import Error
@@ -22,15 +22,18 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from engine.browser.chromium.cookie_jar import CookieJar
 from engine.browser.chromium.navigation_filter import TabFilter, frames_of
+from engine.browser.direct.devtools_connection import TOO_MUCH
+from engine.browser.page.click_links import ClickLinks
 from engine.browser.page.extraction_options import (
     WORLD,
     compact,
+    extraction_options,
     extraction_request,
     imported,
     is_importing,
     script,
 )
-from engine.browser.page.failures import net_failure, no_answer
+from engine.browser.page.failures import PageTooLarge, net_failure, no_answer
 from engine.browser.page.screenshot_masking import MaskingFailed, masked_screenshot
 from engine.egress.egress_policy import without_credentials
 from engine.model.errors import PageError
@@ -44,6 +47,8 @@ from engine.secrets.value_search import Echoes
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Dialog, Frame, Page, Request, Response
 
+    from engine.browser.direct.pushed import PushedExtraction
+    from engine.browser.page.consent import TabConsent
     from engine.browser.page.network_capture import NetworkCapture
 
 
@@ -84,6 +89,7 @@ class Extraction(msgspec.Struct, rename="camel"):
     truncated: bool
     links: str | None  # one address a line; None: no links
     link_texts: str
+    link_rels: str  # one digit for each link
     frames: int
     skipped: int
     over: int
@@ -128,6 +134,7 @@ def as_fetched(
         text=extraction.text if html or is_text(extraction.content_type) else "",
         links=(extraction.links or "").split("\n")[:MAX_LINKS] if has_links else [],
         link_texts=extraction.link_texts.split("\n")[:MAX_LINKS] if has_links else [],
+        link_rels=extraction.link_rels if has_links else "",
         frames=extraction.frames if html else 0,
         links_skipped=extraction.skipped if html else 0,
         links_over=extraction.over if html else 0,
@@ -154,12 +161,14 @@ def as_fetched(
 
 
 GRACE_S = 1.0  # extra time for the extraction call after the page's own limit
+AGAIN_S = 2.0  # at least, for a page whose banner was dismissed
 CLOSE_S = 2.0
 SCREENSHOT_S = 5.0
 FEEL_S = 1.0
 MAX_SCREENSHOT = 8 * 1024 * 1024
 MAX_DIALOGS = 100  # for each page; an open dialog blocks the page until it is answered
 STILL_S = 2.0
+LEAVE_S = 0.5  # for a page whose task may be cancelled
 MAX_MOVES = 50  # address changes in 10 s, before the tab is renewed
 MOVES_S = 10.0
 MAX_DOCUMENTS = 10  # limit of client-side redirects
@@ -169,7 +178,7 @@ _ERROR_PAGE = "chrome-error://chromewebdata/"
 PENDING = f"pending-{secrets.token_hex(8)}"  # random, so that no page can guess it
 _NO_DAMAGE = ("ERR_ABORTED", "ERR_BLOCKED")  # cancelled by another navigation or by the filter
 INTERRUPTED = "interrupted by another navigation"
-SELECTORS = ("load_more", "fields")  # arguments with selectors, beside wait_for
+SELECTORS = ("load_more", "click_links", "fields")  # arguments with selectors, beside wait_for
 _GOING_AWAY = ("context was destroyed", "context with specified id", "navigated", "No frame")
 
 
@@ -197,11 +206,17 @@ class Tab:
     def __init__(self, page: Page, wire: CDPSession, frame_id: str, held: HeldOpen) -> None:
         self.frame_id = frame_id
         self.spoiled: str | None = None  # reason why the tab may not be used again
+        self.clicked = False  # elements of its page, which may still have effects
         self.page_count = 0
+        self.idle_since_s = 0.0
         self.tab_filter: TabFilter | None = None
-        self.echoes = Echoes(())  # texts to mask in screenshots
+        self.echoes: Callable[[], Echoes] = lambda: Echoes(())  # texts to mask in screenshots
+        self.at_rest: Callable[[str], Awaitable[None]] | None = None  # with the page's address
+        self.url = ""  # of the page that is loaded
         self.jar = CookieJar(wire)
         self.capture: NetworkCapture | None = None  # for a web archive
+        self.consent: TabConsent | None = None  # dismisses consent banners
+        self.pushed: PushedExtraction | None = None  # in a browser without Playwright
         self.begun = False  # the current document has begun to arrive
         self.left_open: list[str] = []  # names of the requests that the last page left open
         self.outliving = 0  # number of its requests that continue without it
@@ -217,6 +232,7 @@ class Tab:
         self._dialogs = 0
         self._windows = 0
         self._loaded = False  # the document of this address was committed
+        self._answer: tuple[str, int] | None = None  # of the document that was opened
         self._moves: deque[float] = deque(maxlen=MAX_MOVES)  # when pages changed their address
         page.on("dialog", self._on_dialog)
         page.on("popup", self._on_popup)
@@ -233,6 +249,7 @@ class Tab:
             playwright.Error: the browser, or this tab, is gone.
         """
         self.page_count += 1
+        self.url = url
         limit_s = options.timeout_ms / 1000
         try:
             async with asyncio.timeout(limit_s + GRACE_S) as self._scope:
@@ -240,6 +257,10 @@ class Tab:
             if self.capture is not None:
                 await self.capture.drain()
             return fetched
+        except PageError:
+            if self.spoiled is None:
+                await self._store_captured(self.url)  # before the next page
+            raise
         except (TimeoutError, PlaywrightTimeout) as slow:
             self._spoil("timeout")
             if self.spoiled == "crash":
@@ -258,16 +279,63 @@ class Tab:
             if self._moved_much():
                 self._spoil("moves")
 
+    async def click_links(self, fetched: Fetched, options: PageOptions) -> None:
+        """Click the elements of the loaded page, and add their addresses to `fetched`.
+
+        The tab is spoiled after that. What fails in it cuts the clicks short.
+        """
+        if not (options.click_links and fetched.html and 200 <= fetched.status < 300):
+            return
+        if self.spoiled in ("unsettled", "crash") or not fetched.settled:
+            fetched.clicks_cut = True
+            return
+        address, first = without_credentials(fetched.url), self._answer
+
+        async def reopen(on_left: Callable[[], None]) -> None:
+            await leave_page(self._page, self._wire)
+            on_left()
+            response = await self._open(address, options)
+            if _answer_of(response) != first:
+                raise PageError("http", "the page did not open again")
+
+        clicks = ClickLinks(self._page, self._wire, self.tab_filter, options, PENDING, reopen)
+        self._dialogs, self.clicked = 0, True
+        try:
+            async with asyncio.timeout(options.timeout_ms / 1000) as self._scope:
+                await clicks.run(self.frame_id, self._scope)
+            await self._store_captured(fetched.final_url)
+        except (TimeoutError, Error, PageError):
+            pass  # `cut` tells it
+        finally:
+            self._scope = None
+            self._spoil("clicks")
+            await self._leave_clicked()
+        fetched.clicked, fetched.clicks = clicks.links, clicks.clicks
+        withheld = 0 if self.tab_filter is None else self.tab_filter.withheld
+        fetched.clicks_cut, fetched.clicks_refused = clicks.cut, clicks.refused + withheld
+
+    async def _store_captured(self, url: str) -> None:
+        """Store what was captured for a web archive, with the tokens that the page has by now."""
+        if self.capture is not None:
+            if self.at_rest is not None:
+                await self.at_rest(url)
+            await self.capture.drain()
+
+    async def _leave_clicked(self) -> None:
+        """Leave the page while its requests are still refused: closing the tab lets them pass."""
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await leave_page(self._page, self._wire)
+
     async def _take(self, address: str, url: str, options: PageOptions) -> Fetched:
         deadline = asyncio.get_running_loop().time() + options.timeout_ms / 1000
-        if self.tab_filter:
-            self.tab_filter.clear()
-        self._dialogs = self._windows = 0
-        self.begun = self._loaded = False
-        self.left_open, self.outliving, self.connections = [], 0, 0
+        await self._begin(options)
         response = await self._open(address, options)
+        self._answer = _answer_of(response)
         self.begun = True
         extraction = await self._extract(deadline, options)
+        if self.consent is not None and await self.consent.finish(deadline):
+            extraction = await self._extract_again(extraction, deadline, options)
         self.left_open, self.outliving = extraction.held, extraction.outliving
         self.connections = extraction.connections
         if not extraction.settled:
@@ -282,10 +350,45 @@ class Tab:
             fetched.redirects = await _redirects(response, extraction.url)
         fetched.dialogs, fetched.cut_off = self._dialogs, self._cut_off
         fetched.windows = max(fetched.windows, self._windows)
-        failed = status >= 400
-        if options.screenshot == "all" or (failed and options.screenshot == "failed"):
+        if self.consent is not None:
+            fetched.consent = self.consent.outcome
+        wanted = ("all", "failed") if status >= 400 else ("all",)
+        pictured = options.screenshot in wanted
+        if self.at_rest is not None and (pictured or self.capture is not None):
+            await self.at_rest(fetched.final_url)
+        if pictured:
             fetched.screenshot = await self.screenshot()
         return fetched
+
+    async def _begin(self, options: PageOptions) -> None:
+        """Forget the last page, and prepare the scripts of the next one."""
+        if self.tab_filter:
+            self.tab_filter.clear()
+        self._dialogs = self._windows = 0
+        self.begun = self._loaded = False
+        self.left_open, self.outliving, self.connections = [], 0, 0
+        if self.consent is not None:
+            self.consent.begin()
+        if self.pushed is not None:
+            self._world = 0
+            await self.pushed.prepare(options, self._held.known)
+
+    async def _extract_again(
+        self, first: Extraction, deadline: float, options: PageOptions
+    ) -> Extraction:
+        """Extract the page without its banner, loading no more than the rest of what it may.
+
+        The banner may have used up the time of a page that had come to rest.
+        """
+        if first.settled:
+            deadline = max(deadline, asyncio.get_running_loop().time() + AGAIN_S)
+            if self._scope is not None and not self._scope.expired():
+                self._scope.reschedule(deadline + GRACE_S)
+        rest = msgspec.structs.replace(options, max_loads=options.max_loads - first.loads)
+        # Banners fade out, so the page has to come to rest as one that scripts write.
+        again = await self._extract(deadline, rest, written=True)
+        again.loads += first.loads
+        return again
 
     async def _open(self, address: str, options: PageOptions) -> Response | None:
         try:
@@ -331,7 +434,10 @@ class Tab:
             async with asyncio.timeout(FEEL_S):
                 response = await self._failed.response()
                 if response is not None:
-                    return PageError("http", f"HTTP {response.status}", response.status)
+                    known = PageError("http", f"HTTP {response.status}", response.status)
+                    if response.status in _ASKS_TO_WAIT:
+                        known.retry_after_s = retry_after(response.headers.get("retry-after", ""))
+                    return known
         return failed
 
     async def _see_error_page(self) -> None:
@@ -343,6 +449,8 @@ class Tab:
 
     def _why(self, failed: Error) -> Exception:
         """Return the page's error for a failed navigation, or `failed` when the tab is gone."""
+        if TOO_MUCH in failed.message:
+            return PageTooLarge()
         if self.tab_filter and self.tab_filter.refused:
             return self.tab_filter.refused
         if self.spoiled == "download" or "Download is starting" in failed.message:
@@ -357,8 +465,9 @@ class Tab:
         )
         return known or net or failed
 
-    async def _extract(self, deadline: float, options: PageOptions) -> Extraction:
-        written = False
+    async def _extract(
+        self, deadline: float, options: PageOptions, *, written: bool = False
+    ) -> Extraction:
         for _ in range(MAX_DOCUMENTS):
             left_ms = max(0.0, (deadline - asyncio.get_running_loop().time()) * 1000)
             try:
@@ -386,14 +495,11 @@ class Tab:
         return PageError("navigation", "the page led to an address that cannot be opened")
 
     async def _ask(self, left_ms: float, options: PageOptions, *, written: bool) -> Extraction:
-        world = await self._wire.send("Page.createIsolatedWorld", self._world_options)
-        self._world = world["executionContextId"]
-        held = self._held.known
-        asked = extraction_request(
-            left_ms, options, PENDING, held, cut_off=self._cut_off, written=written
-        )
-        asked["executionContextId"] = self._world
-        answer = await self._wire.send("Runtime.callFunctionOn", asked)
+        answer: dict[str, Any] | None = None
+        if self.pushed is not None and not written:
+            answer = await self.pushed.extraction(left_ms, cut_off=self._cut_off)
+        if answer is None:
+            answer = await self._call(left_ms, options, written=written)
         if "exceptionDetails" in answer:
             told = str(answer["exceptionDetails"].get("exception", {}).get("description", ""))
             if "is not a valid selector" in told:
@@ -405,12 +511,22 @@ class Tab:
         except msgspec.ValidationError as invalid:
             raise PageError("script", "the page could not be read") from invalid
 
+    async def _call(self, left_ms: float, options: PageOptions, *, written: bool) -> dict[str, Any]:
+        """Run the extraction script in the current document; return Chromium's answer."""
+        world = await self._wire.send("Page.createIsolatedWorld", self._world_options)
+        self._world = world["executionContextId"]
+        ask = extraction_options(
+            left_ms, options, PENDING, self._held.known, cut_off=self._cut_off, written=written
+        )
+        asked = {**extraction_request(ask), "executionContextId": self._world}
+        return await self._wire.send("Runtime.callFunctionOn", asked)
+
     async def screenshot(self) -> bytes | None:
         """Return a PNG of the visible part with secrets masked; None after the time limit."""
         try:
             async with asyncio.timeout(SCREENSHOT_S):
                 shoot = partial(self._page.screenshot, type="png", animations="disabled")
-                shot = await masked_screenshot(self._page, self._wire, self.echoes, shoot)
+                shot = await masked_screenshot(self._page, self._wire, self.echoes(), shoot)
         except (TimeoutError, Error, MaskingFailed):
             return None
         return shot if len(shot) <= MAX_SCREENSHOT else None
@@ -463,9 +579,13 @@ class Tab:
             return
         self._cut_off, self._failed = True, request
         event = f"document.dispatchEvent(new Event({json.dumps(PENDING + '!')}))"
-        told = {"expression": event, "contextId": self._world}
         with contextlib.suppress(Error, TimeoutError):
             async with asyncio.timeout(CLOSE_S):
+                world = self._world
+                if self.pushed is not None and not world:  # its script runs in a known world, too
+                    made = await self._wire.send("Page.createIsolatedWorld", self._world_options)
+                    world = made["executionContextId"]
+                told = {"expression": event, "contextId": world}
                 await self._wire.send("Runtime.evaluate", told)
 
     async def _on_dialog(self, dialog: Dialog) -> None:
@@ -484,6 +604,11 @@ class Tab:
         with contextlib.suppress(Error, TimeoutError):  # already gone
             async with asyncio.timeout(CLOSE_S):
                 await popup.close()
+
+
+def _answer_of(response: Response | None) -> tuple[str, int] | None:
+    """Return the address and the status of a document, by which it is known again."""
+    return None if response is None else (response.url.partition("#")[0], response.status)
 
 
 async def _redirects(response: Response, landed: str) -> list[Redirect]:

@@ -18,8 +18,10 @@ import msgspec
 from playwright.async_api import Error
 
 from engine.browser.chromium.browser_instance import close_context
+from engine.browser.chromium.consent_rules import ConsentRules
 from engine.browser.interact.agent_tab import AgentTab, Visit
 from engine.browser.interact.command_errors import PictureTooLarge
+from engine.browser.page.consent import ConsentBanners, TabConsent
 from engine.browser.page.extraction_options import script
 from engine.browser.page.isolated_world import evaluate
 from engine.browser.page.screenshot import Picture, picture
@@ -320,6 +322,7 @@ class Opened(msgspec.Struct, frozen=True):
     title: str
     status: int
     settled: bool
+    consent: dict[str, str] = {}
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -362,9 +365,15 @@ class TabCamera:
     """
 
     def __init__(
-        self, tab: AgentTab, args: CameraOptions, monotonic: Callable[[], float], part_s: float
+        self,
+        tab: AgentTab,
+        args: CameraOptions,
+        monotonic: Callable[[], float],
+        part_s: float,
+        consent: TabConsent | None,
     ) -> None:
         self._part_s = part_s
+        self._consent = consent
         self._tab = tab
         self._args = args
         self._network = NetworkLog(tab.page, args.network_window_ms, monotonic, tab.mask.hide)
@@ -381,13 +390,25 @@ class TabCamera:
         args, tab = self._args, self._tab
         async with tab.within(args.timeout_ms / 1_000):
             if args.url is not None:
-                found = await tab.go(args.url, args.timeout_ms, args.wait_for)
+                found = await self._go(args.url)
             else:
                 found = await tab.arrive(args.timeout_ms, args.wait_for)
         if "network" in args.include and (found.settled or args.wait_for is None):
             with suppress(EngineError):  # the parts report a failure of the page
                 found = await self._at_the_end_of_the_window()
-        return Opened(found.url, found.title, found.status, found.settled)
+        told = self._consent.outcome if self._consent is not None else {}
+        return Opened(found.url, found.title, found.status, found.settled, told)
+
+    async def _go(self, url: str) -> Visit:
+        args, tab, consent = self._args, self._tab, self._consent
+        until_s = asyncio.get_running_loop().time() + args.timeout_ms / 1_000
+        if consent is not None:
+            consent.begin()
+        found = await tab.go(url, args.timeout_ms, args.wait_for)
+        if consent is None or not await consent.finish(until_s):
+            return found
+        left_ms = max(0, round((until_s - asyncio.get_running_loop().time()) * 1_000))
+        return await tab.arrive(left_ms, args.wait_for)
 
     async def _at_the_end_of_the_window(self) -> Visit:
         """Wait until the network log ends: the bundle shows the page after its responses."""
@@ -477,10 +498,19 @@ def _redacted(count: int) -> dict[str, Any]:
 
 @asynccontextmanager
 async def camera_on(
-    tab: AgentTab, args: CameraOptions, monotonic: Callable[[], float], part_s: float
+    tab: AgentTab,
+    args: CameraOptions,
+    monotonic: Callable[[], float],
+    part_s: float,
+    rules: ConsentRules | None = None,
 ) -> AsyncIterator[TabCamera]:
-    """Open a camera on `tab`, which is not changed."""
-    camera = TabCamera(tab, args, monotonic, part_s)
+    """Open a camera on `tab`, which is not changed; dismiss a consent banner by `rules`."""
+    consent: TabConsent | None = None
+    if rules is not None:
+        async with tab.within(CLOSE_S):
+            wire = tab.instance.wire(tab.page)
+            consent = await TabConsent.attach(ConsentBanners(rules), tab.page, wire)
+    camera = TabCamera(tab, args, monotonic, part_s, consent)
     try:
         yield camera
     finally:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.browser.chromium.cookie_jar import REFUSALS
 from engine.pages.custom_fields import ADDRESSES, MAX_VALUE_CHARS, MAX_VALUES
 from engine.pages.fetch import MAX_HTML_CHARS, MAX_LINK_CHARS
-from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TYPES
+from engine.pages.page_facts import MAX_SCRIPT_CHARS, MAX_SCRIPTS, MAX_TYPES, RELS
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
@@ -69,7 +69,7 @@ def taking_script() -> str:
     return compact(f"((settle, shown) => {script('take')})({scripts})")
 
 
-def extraction_request(
+def extraction_options(
     left_ms: float,
     options: PageOptions,
     pending: str,
@@ -78,9 +78,7 @@ def extraction_request(
     cut_off: bool,
     written: bool = False,
 ) -> dict[str, Any]:
-    """Build the `Runtime.callFunctionOn` parameters for `take.js`.
-
-    The function's text is the same for every page, so that V8 compiles it once for each renderer.
+    """Build the options of `take.js`.
 
     Args:
         left_ms: the rest of the page's time limit.
@@ -89,7 +87,7 @@ def extraction_request(
         cut_off: the document is incomplete and ended.
         written: scripts are known to write this page.
     """
-    ask = {
+    return {
         "limitMs": left_ms,
         "settleMs": options.settle_ms,
         "requestMs": REQUEST_MS,
@@ -105,10 +103,12 @@ def extraction_request(
         "maxScripts": MAX_SCRIPTS,
         "maxScriptChars": MAX_SCRIPT_CHARS,
         "maxTypes": MAX_TYPES,
+        "rels": RELS,
         "refusals": sorted(REFUSALS),
         "scroll": options.scroll,
         "loadMore": options.load_more,
         "maxLoads": options.max_loads,
+        "clickLinks": options.click_links,
         "fields": [rule._asdict() for rule in options.fields],
         "addresses": sorted(ADDRESSES),
         "maxValues": MAX_VALUES,
@@ -117,6 +117,13 @@ def extraction_request(
         "cutOff": cut_off,
         "written": written,
     }
+
+
+def extraction_request(ask: dict[str, Any]) -> dict[str, Any]:
+    """Build the `Runtime.callFunctionOn` parameters for `take.js` with these options.
+
+    The function's text is the same for every page, so that V8 compiles it once for each renderer.
+    """
     return {
         "functionDeclaration": taking_script(),
         "arguments": [{"value": ask}],

@@ -39,6 +39,17 @@ class PageFloods(PageError):
         super().__init__("flood", "the page flooded the browser")
 
 
+class PageTooLarge(PageError):
+    """What was taken of a page is above the limit of one message of the direct connection."""
+
+    code = "page_too_large"
+    title = "The page is too large"
+    advice_text = "Keep less text a page, or choose Playwright as the browser connection."
+
+    def __init__(self) -> None:
+        super().__init__("size", "the page is larger than a direct connection can carry")
+
+
 class LeftByOthers(PageError):
     """Cookies or stored data of other pages may have changed the page."""
 

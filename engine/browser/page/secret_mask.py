@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from engine.model import redact
 from engine.model.display import display
-from engine.secrets.given_secrets import Hidden, Scrub
+from engine.secrets.given_secrets import MOST_LATER, Hidden, Scrub
 from engine.secrets.value_search import Echoes
 
 # The browser's serialization: attributes in double quotes; a cut may end anywhere.
@@ -39,7 +39,6 @@ def _field(found: re.Match[str]) -> str:
 
 SHORTEST = 3  # characters; a shorter secret would mask half of the page
 MOST = 200
-MOST_GIVEN = 1_000
 
 
 class SecretMask:
@@ -47,7 +46,8 @@ class SecretMask:
 
     def __init__(self) -> None:
         self._secrets: dict[str, None] = {}
-        self._given: dict[str, None] = {}  # a page cannot evict these by many fields
+        self._given: dict[str, None] = {}  # no page can evict these
+        self._later: dict[str, None] = {}  # tokens that a site chose, the newest last
         self._scrub = Scrub(())
 
     def add(self, secrets: Iterable[str]) -> None:
@@ -65,12 +65,22 @@ class SecretMask:
         new = [value for value, _ in given if value not in self._given]
         if new:
             self._given.update(dict.fromkeys(new))
-            while len(self._given) > MOST_GIVEN:
-                del self._given[next(iter(self._given))]
             self._rebuild()
 
+    def add_later(self, hidden: Iterable[Hidden]) -> None:
+        """Add tokens that a site gave later; of very many the newest remain."""
+        new = [value for value, _ in hidden if value not in self._later]
+        if new:
+            self._later.update(dict.fromkeys(new))
+            while len(self._later) > MOST_LATER:
+                del self._later[next(iter(self._later))]
+            self._rebuild()
+
+    def _all(self) -> tuple[str, ...]:
+        return (*self._given, *self._later, *self._secrets)
+
     def _hidden(self) -> list[tuple[str, str]]:
-        return [(secret, redact.MARK) for secret in (*self._given, *self._secrets)]
+        return [(secret, redact.MARK) for secret in self._all()]
 
     def _rebuild(self) -> None:
         self._scrub = Scrub(self._hidden())
@@ -78,7 +88,7 @@ class SecretMask:
     @property
     def echoes(self) -> Echoes:
         """Matcher of the same secrets for screenshots."""
-        return Echoes((*self._given, *self._secrets))
+        return Echoes(self._all())
 
     def text(self, given: str, limit: int = 0) -> str:
         """Redact an address or a text of the product, on one line."""

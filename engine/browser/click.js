@@ -1,0 +1,223 @@
+// Runs inside the page, in an isolated world: click one element that is no link, wait until the
+// page is at rest, and report where the click leads. Nothing is left here: each navigation of a
+// script is cancelled and its address noted. What this cannot see, requests of documents and new
+// windows, is refused and noted outside.
+(async (ask) => {
+  const started = performance.now();
+  const MOST_ELEMENTS = 1_000; // that are listed at once
+  const MOST_ADDRESSES = 5; // of one click
+  const TIMER_MS = 1_000; // a timer that a click sets is waited for if it is due within
+  const TEXT = 512;
+  const REACT_MS = 50;
+
+  const page = (name) => Reflect.get(Document.prototype, name, document);
+  const pageDoes = (name, ...given) => page(name).apply(document, given);
+  const does = (element, name, ...given) =>
+    Reflect.get(Element.prototype, name, element).apply(element, given);
+  const ofNode = (name, node) => Reflect.get(Node.prototype, name, node);
+  const tag = (element) => Reflect.get(Element.prototype, "tagName", element);
+  const pause = (ms) => new Promise((then) => { setTimeout(then, ms); });
+
+  // State of this document, kept between the calls.
+  const start = () => {
+    const kept = { clicked: new WeakSet(), notes: null };
+    window.navigation?.addEventListener("navigate", (event) => {
+      if (!event.cancelable) return;
+      event.preventDefault();
+      kept.notes?.add(event);
+    });
+    return kept;
+  };
+  const kept = (globalThis.clicksOfThisDocument ??= start());
+
+  class Notes {
+    constructor() {
+      this.addresses = [];
+      this.forms = 0; // that would have sent data
+      this.routed = false; // the page's script changed its address, and maybe the page
+      this.hashed = false;
+    }
+
+    add({ destination, formData, downloadRequest, hashChange, navigationType }) {
+      if (formData) this.forms += 1;
+      else if (downloadRequest === null && navigationType !== "reload") {
+        if (this.addresses.length < MOST_ADDRESSES) this.addresses.push(destination.url.slice(0, 8192));
+      }
+      this.routed ||= destination.sameDocument && !hashChange;
+      this.hashed ||= hashChange;
+    }
+
+    // New windows, whose addresses the page's own script notes.
+    addWindows(opening) {
+      for (const address of Array.isArray(opening) ? opening : []) {
+        if (this.addresses.length < MOST_ADDRESSES) this.addresses.push(String(address).slice(0, 8192));
+      }
+    }
+
+    get leads() { return this.addresses.length > 0 || this.routed || this.forms > 0; }
+  }
+
+  const limit = () => ask.limitMs - (performance.now() - started);
+  let notes = new Notes();
+  const left = () => (notes.leads ? 0 : limit());
+  const rest = settle(ask, left, (then, ms) => setTimeout(then, ms));
+
+  const nameOf = (element) => {
+    const level = (text) => String(text ?? "").slice(0, 4096).replace(/\s+/g, " ").trim().slice(0, TEXT).toWellFormed();
+    const words = level(ofNode("textContent", element));
+    if (words) return words;
+    const names = ["aria-label", "title", "alt", "value"].map((name) => does(element, "getAttribute", name));
+    const picture = does(element, "querySelector", "[alt], [aria-label]");
+    if (picture) names.push(does(picture, "getAttribute", "alt"), does(picture, "getAttribute", "aria-label"));
+    return level(names.find(Boolean));
+  };
+
+  // By what an element is known on the page when it is opened again: what it is, not where, since
+  // an opened menu moves the others. Equal ones are numbered.
+  const ROW = "tr, li, article, [role=row], [role=listitem], [role=option]";
+  const UNSTEADY = /^(?:class|style|tabindex|disabled|aria-.*|data-state)$/;
+  const looksOf = (element) => {
+    const attributes = [...Reflect.get(Element.prototype, "attributes", element)]
+      .filter(({ name }) => !UNSTEADY.test(name))
+      .map(({ name, value }) => `${name}=${value.slice(0, 100)}`);
+    const row = does(element, "closest", ROW);
+    const around = row && row !== element ? nameOf(row).slice(0, 100) : "";
+    return [tag(element), nameOf(element).slice(0, 100), around, ...attributes].join("|").slice(0, 1000);
+  };
+
+  const isLink = (element) => {
+    const anchor = does(element, "closest", "a[href], area[href]");
+    if (!anchor) return false;
+    const given = does(anchor, "getAttribute", "href").trim();
+    return !/^(?:#(?![!/].)|javascript:|$)/i.test(given);
+  };
+  const sends = (element) => {
+    const control = does(element, "closest", "button, input");
+    if (!control) return false;
+    const { type } = control;
+    return type === "file" || (control.form && ["submit", "image", "reset"].includes(type));
+  };
+  const isShown = (element) => {
+    if (!does(element, "checkVisibility", { visibilityProperty: true })) return false;
+    const { width, height } = does(element, "getBoundingClientRect");
+    return width > 0 && height > 0;
+  };
+  const isOff = (element) => does(element, "matches", ":disabled, [aria-disabled=true]");
+
+  // The elements by their signatures, in the order of the page.
+  let cut = false; // there are more of them
+  const matching = () => {
+    const found = new Map();
+    const counts = new Map();
+    for (const root of [document, ...shown.rootsOf(document)]) {
+      for (const element of shown.query(root, ask.selector)) {
+        if (isLink(element) || sends(element) || !isShown(element) || isOff(element)) continue;
+        if (found.size >= MOST_ELEMENTS) {
+          cut = true;
+          return found;
+        }
+        const looks = looksOf(element);
+        const number = counts.get(looks) ?? 0;
+        counts.set(looks, number + 1);
+        found.set(`${looks}|${number}`, element);
+      }
+    }
+    return found;
+  };
+  // An element whose attributes or surroundings have changed, if only one can be meant.
+  const alike = (elements) => {
+    const found = elements.filter((element) => {
+      const name = nameOf(element).slice(0, 100);
+      return name && ask.signature.startsWith(`${tag(element)}|${name}|`) && !kept.clicked.has(element);
+    });
+    return found.length === 1 ? found[0] : undefined;
+  };
+  const listed = () => [...matching()]
+    .filter(([, element]) => !kept.clicked.has(element))
+    .map(([signature, element]) => [signature, nameOf(element)]);
+
+  const pointer = (element) => {
+    const box = does(element, "getBoundingClientRect");
+    const at = { clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
+    const common = { bubbles: true, cancelable: true, composed: true, view: window, detail: 1, ...at };
+    const send = (Kind, type, more) => does(element, "dispatchEvent", new Kind(type, { ...common, ...more }));
+    const mouse = { pointerId: 1, pointerType: "mouse", isPrimary: true };
+    send(PointerEvent, "pointerover", mouse);
+    send(MouseEvent, "mouseover");
+    send(PointerEvent, "pointerdown", { ...mouse, buttons: 1 });
+    send(MouseEvent, "mousedown", { buttons: 1 });
+    send(PointerEvent, "pointerup", mouse);
+    send(MouseEvent, "mouseup");
+    if (element instanceof HTMLElement) Reflect.get(HTMLElement.prototype, "click", element).call(element);
+    else send(MouseEvent, "click");
+  };
+
+  // What changed before the click does not make the page written by it.
+  const forget = () => pageDoes("dispatchEvent", new CustomEvent(`${ask.pending}?`, { detail: "seen" }));
+  const dueSoon = () => {
+    const due = rest.tell("")?.due ?? null;
+    return due !== null && due < TIMER_MS ? due : null;
+  };
+
+  const click = async (element) => {
+    let changed = false;
+    const dom = new MutationObserver(() => { changed = true; });
+    kept.clicked.add(element);
+    does(element, "scrollIntoView", { block: "center", behavior: "instant" });
+    forget();
+    const ticks = dueSoon() !== null; // the page has timers of its own
+    kept.notes = notes;
+    dom.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+    try {
+      pointer(element);
+      notes.addWindows(rest.tell("")?.opening);
+      if (!notes.leads) {
+        await rest.atRest();
+        notes.addWindows(rest.tell("")?.opening);
+      }
+      const due = ticks || notes.leads ? null : dueSoon();
+      if (due !== null) {
+        await pause(Math.min(due + REACT_MS, Math.max(limit(), 0)));
+        if (!notes.leads) await rest.atRest();
+        notes.addWindows(rest.tell("")?.opening);
+      }
+      // A cancelled change of the fragment leaves the page as it is, unless it also reacts itself.
+      if (notes.hashed) {
+        changed = false;
+        await pause(REACT_MS);
+        notes.routed ||= changed;
+      }
+    } finally {
+      kept.notes = null;
+      dom.disconnect();
+    }
+  };
+
+  const loaded = () => page("readyState") === "complete" ? null : new Promise((then) => {
+    setTimeout(then, Math.max(limit(), 0));
+    addEventListener("load", then, { once: true });
+  });
+  const there = async () => {
+    while (ask.waitFor && limit() > 0 && !pageDoes("querySelector", ask.waitFor)) await pause(REACT_MS);
+  };
+
+  if (ask.signature === null) { // the page was opened again
+    await loaded();
+    await there();
+    if (!ask.isRead) await rest.atRest();
+    return { found: true, addresses: [], forms: 0, moved: false, candidates: listed(), cut };
+  }
+  const present = matching();
+  const element = present.get(ask.signature) ?? (ask.isAsListed ? alike([...present.values()]) : undefined);
+  if (!element) return { found: false, addresses: [], forms: 0, moved: false, candidates: [] };
+  await click(element);
+  const moved = notes.routed || page("documentElement") === null;
+  return {
+    found: true,
+    addresses: notes.addresses,
+    forms: notes.forms,
+    moved,
+    candidates: moved ? [] : listed(),
+    cut,
+  };
+})

@@ -1,0 +1,330 @@
+"""Consent banners are dismissed by the installed rules, and the page is read without them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from engine.browser.chromium import consent_rules
+from engine.browser.chromium.consent_rules import ConsentRules
+from engine.browser.page import consent
+from engine.export.exporter import Order
+from engine.ledger.reader import LedgerReader
+from engine.pages.fetch import PageOptions
+from engine.results.units import unit_of
+from engine.sample.server import Answer
+from tests.browser.conftest import Making, Pages
+from tests.support.consent_package import missing, package, stand_in
+from tests.support.engines import opened
+from tests.support.serving import running
+
+BANNER = (
+    "<div id=manager></div><p>the content</p>"
+    "<div id=banner>We value your privacy <button id=accept onclick=\"chosen('yes')\">Yes</button>"
+    "<button id=reject onclick=\"chosen('no')\">No</button></div>"
+    "<script>if (document.cookie.includes('chosen')) banner.remove();"
+    "function chosen(how) { document.cookie = 'chosen=' + how; banner.remove();"
+    " document.body.append('consent: ' + how) }</script>"
+)
+LATE = "await new Promise((go) => setTimeout(() => go(true), 1_500))"
+WIRE: Any = object()
+QUICK = PageOptions(timeout_ms=20_000)
+
+
+async def test_a_banner_is_rejected_and_is_no_part_of_the_content(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = BANNER
+    async with browsing(pages.url, consent=stand_in()) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+        assert "the content" in page.text
+        assert "consent: no" in page.text
+        assert "privacy" not in page.text
+        assert page.consent == {"cmp": "stand-in", "result": "opted_out"}
+        again = await made.fetcher.fetch(pages.url, QUICK)
+        assert "privacy" not in again.text
+        assert again.consent == {}
+
+
+async def test_a_page_that_was_at_rest_before_its_banner_went_is_read_again(
+    browsing: Making, pages: Pages
+) -> None:
+    script = stand_in().script.replace('await evaluate("IS_READY")', LATE)
+    pages["/"] = BANNER
+    async with browsing(pages.url, consent=ConsentRules("1", script, stand_in().rules)) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.consent["result"] == "opted_out"
+    assert "privacy" not in page.text
+
+
+async def test_each_page_of_several_sites_in_one_tab_has_its_banner_rejected(
+    browsing: Making, pages: Pages
+) -> None:
+    """Contexts of different processes may have the same number."""
+    pages["/"] = BANNER.replace("document.cookie.includes('chosen')", "false")
+    places = [f"{host}:{pages.server.port}" for host in ("127.0.0.1", "localhost")]
+    async with browsing(pages.url, consent=stand_in(), allow_private=places) as made:
+        for place in places * 3:
+            page = await made.fetcher.fetch(f"http://{place}/", QUICK)
+            assert page.consent == {"cmp": "stand-in", "result": "opted_out"}, place
+            assert "privacy" not in page.text
+
+
+async def test_a_message_of_an_earlier_page_is_not_of_the_next_one() -> None:
+    tab = consent.TabConsent(consent.ConsentBanners(stand_in()), cast("Any", None), WIRE)
+
+    async def told(context_id: int) -> dict[str, str]:
+        payload = '{"type": "popupFound", "cmp": "stand-in"}'
+        event = {"name": consent.BINDING, "executionContextId": context_id, "payload": payload}
+        await tab._on_called(WIRE, event)
+        return tab.outcome
+
+    failed = {"cmp": "stand-in", "result": "failed"}
+    assert await told(1) == failed
+    tab.begin()
+    assert await told(1) == {}
+    assert await told(2) == failed
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *("", "[]", "{}", "x" * 70_000, '{"type": "init"}'),
+        '{"type": "popupFound", "cmp": 5}',
+        '{"type": "popupFound", "cmp": "' + "x" * consent.MAX_CHARS + '"}',
+    ],
+)
+async def test_a_message_of_another_form_is_ignored(payload: str) -> None:
+    tab = consent.TabConsent(consent.ConsentBanners(stand_in()), cast("Any", None), WIRE)
+    event = {"name": consent.BINDING, "executionContextId": 1, "payload": payload}
+    await tab._on_called(WIRE, event)
+    assert tab.outcome == {}
+
+
+async def test_a_banner_stays_without_the_option(browsing: Making, pages: Pages) -> None:
+    pages["/"] = BANNER
+    async with browsing(pages.url) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert "privacy" in page.text
+    assert page.consent == {}
+
+
+async def test_a_banner_that_comes_after_its_manager_is_waited_for(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = (
+        "<div id=manager></div><p>the content</p><script>setTimeout(() => {"
+        "document.body.insertAdjacentHTML('beforeend', '<div id=banner>We value your privacy"
+        "<button id=reject onclick=banner.remove()>No</button></div>')}, 400)</script>"
+    )
+    async with browsing(pages.url, consent=stand_in()) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.consent["result"] == "opted_out"
+    assert "privacy" not in page.text
+
+
+async def test_a_banner_is_waited_for_again_without_the_cookies_of_the_answer(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/"] = (
+        "<div id=manager></div><p>the content</p><script>setTimeout(() => {"
+        "document.body.insertAdjacentHTML('beforeend', '<div id=banner>We value your privacy"
+        "<button id=reject onclick=banner.remove()>No</button></div>')}, 800)</script>"
+    )
+    async with browsing(pages.url, consent=stand_in()) as made:
+        for fresh in (False, True):
+            options = PageOptions(timeout_ms=20_000, fresh=fresh)
+            page = await made.fetcher.fetch(pages.url, options)
+            assert page.consent == {"cmp": "stand-in", "result": "opted_out"}
+
+
+async def test_a_page_with_a_banner_loads_no_more_than_it_may(
+    browsing: Making, pages: Pages
+) -> None:
+    more = "this.insertAdjacentHTML('beforebegin', '<p>entry</p>')"
+    pages["/"] = BANNER + f'<button id=more onclick="{more}">More</button>'
+    script = stand_in().script.replace('await evaluate("IS_READY")', LATE)
+    options = PageOptions(timeout_ms=30_000, load_more="#more", max_loads=2)
+    async with browsing(pages.url, consent=ConsentRules("1", script, stand_in().rules)) as made:
+        page = await made.fetcher.fetch(pages.url, options)
+    assert page.consent["result"] == "opted_out"
+    assert (page.loads, page.text.count("entry"), page.loads_cut) == (2, 2, True)
+
+
+async def test_a_page_at_rest_stays_so_when_its_banner_takes_the_time(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consent, "OPT_OUT_S", 60)
+    script = stand_in().script.replace('await evaluate("IS_READY")', "await new Promise(() => 0)")
+    pages["/"] = BANNER
+    async with browsing(pages.url, consent=ConsentRules("1", script, stand_in().rules)) as made:
+        page = await made.fetcher.fetch(pages.url, PageOptions(timeout_ms=6_000))
+    assert page.consent == {"cmp": "stand-in", "result": "failed"}
+    assert page.settled
+
+
+async def test_a_banner_that_cannot_be_rejected_is_reported(browsing: Making, pages: Pages) -> None:
+    pages["/"] = "<script>manager = 'blocked'</script>" + BANNER
+    async with browsing(pages.url, consent=stand_in()) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.consent == {"cmp": "stand-in", "result": "failed"}
+    assert "privacy" in page.text
+
+
+async def test_an_opt_out_without_end_is_given_up_at_its_limit(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consent, "OPT_OUT_S", 0.2)
+    endless = ConsentRules(
+        "1",
+        stand_in().script.replace('await evaluate("IS_READY")', "await new Promise(() => 0)"),
+        stand_in().rules,
+    )
+    pages["/"] = BANNER
+    async with browsing(pages.url, consent=endless) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.consent == {"cmp": "stand-in", "result": "failed"}
+    assert page.settled
+
+
+async def test_a_page_without_a_banner_is_read_once(
+    browsing: Making, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[str] = []
+
+    def may_show(*_: object) -> bool:
+        waits.append("waited")
+        return False
+
+    monkeypatch.setattr(consent.ConsentBanners, "may_show", may_show)
+    pages["/"] = "<p>plain</p>"
+    async with browsing(pages.url, consent=stand_in()) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert (page.text.strip(), page.settled, page.consent) == ("plain", True, {})
+    assert waits == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_banner_in_a_frame_is_rejected_there(
+    browsing: Making, pages: Pages, host: str
+) -> None:
+    with running(Pages()) as inner:
+        inner["/"] = (
+            "<div id=framed>We value your privacy"
+            "<button id=reject onclick=\"fetch('/rejected')\">No</button></div>"
+        )
+        frame = f"http://{host}:{inner.server.port}/"
+        pages["/"] = f"<p>the content</p><iframe src='{frame}'></iframe>"
+        places = [f"{host}:{inner.server.port}"]
+        async with browsing(pages.url, consent=stand_in(), allow_private=places) as made:
+            page = await made.fetcher.fetch(pages.url, QUICK)
+        assert inner.hits["/rejected"] == 1
+    assert page.consent == {"cmp": "stand-in-frame", "result": "opted_out"}
+
+
+async def test_the_page_neither_sees_nor_calls_the_script(browsing: Making, pages: Pages) -> None:
+    pages["/"] = (
+        "<p id=seen></p><script>const before = new Set(Object.getOwnPropertyNames(window));"
+        "addEventListener('load', () => { const found = Object.getOwnPropertyNames(window)"
+        ".filter((name) => /consent/i.test(name)); seen.textContent = "
+        "`${found.length} ${typeof openchromeMonitorConsent} ${typeof autoconsentReceiveMessage}`"
+        "})</script>"
+    )
+    async with browsing(pages.url, consent=stand_in()) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.text.strip() == "0 undefined undefined"
+
+
+async def test_a_hostile_page_changes_neither_the_result_nor_the_next_page(
+    browsing: Making, pages: Pages
+) -> None:
+    pages["/hostile"] = (
+        "<script>window.autoconsentSendMessage = window.autoconsentReceiveMessage = () => 1;"
+        "JSON.parse = JSON.stringify = () => 'junk'; Promise.prototype.then = null;"
+        "Array.prototype.filter = () => [['x']]; Object.prototype.type = 'optOutResult';"
+        "for (let n = 0; n < 999; n++) postMessage({ type: 'popupFound', cmp: 'junk' }, '*');"
+        "Object.defineProperty(window, 'manager', { get() { throw Error('no') } })</script>"
+        "<div id=manager></div><div id=banner><button id=reject>No</button></div>"
+    )
+    pages["/"] = BANNER
+    async with browsing(pages.url, consent=stand_in()) as made:
+        hostile = await made.fetcher.fetch(f"{pages.url}/hostile", QUICK)
+        assert hostile.consent == {"cmp": "stand-in", "result": "failed"}
+        page = await made.fetcher.fetch(pages.url, QUICK)
+        assert page.consent == {"cmp": "stand-in", "result": "opted_out"}
+
+
+async def test_a_value_of_the_page_is_not_read_but_judged_in_the_page(
+    browsing: Making, pages: Pages
+) -> None:
+    script = stand_in().script.replace('window.manager !== "blocked"', "window.manager")
+    pages["/"] = (
+        "<script>manager = { get large() { document.body.append('was read'); return 1 } }</script>"
+        + BANNER
+    )
+    async with browsing(pages.url, consent=ConsentRules("1", script, stand_in().rules)) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+    assert page.consent["result"] == "opted_out"
+    assert "was read" not in page.text
+
+
+def test_only_functions_of_the_installed_script_are_run_in_the_page() -> None:
+    banners = consent.ConsentBanners(stand_in())
+    assert banners.is_snippet('(() => window.manager !== "blocked")()')
+    for code in ("fetch('/x')", "(() => 1)(); steal()", "(() => fetch('/x'))()", "", "()()"):
+        assert not banners.is_snippet(code), code
+
+
+COMPLIANZ = (
+    "<p>the content</p><div id=cmplz-cookiebanner-container><div class='cmplz-cookiebanner"
+    " cmplz-show'>We value your privacy <button class='cmplz-btn cmplz-deny'"
+    " onclick=\"this.closest('#cmplz-cookiebanner-container').remove();"
+    "document.cookie = 'cmplz_banner-status=dismissed'\">Deny</button></div></div>"
+)
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "it is there")
+async def test_the_real_rules_reject_a_known_banner(
+    browsing: Making, pages: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consent_rules, "place", lambda: tmp_path / "rules.json")
+    found = consent_rules.install_file(Path(os.environ["CONSENT_PACKAGE"]))
+    pages["/"] = COMPLIANZ
+    pages["/plain"] = Answer(b"<!doctype html><title>t</title><p>plain</p>")
+    async with browsing(pages.url, consent=found) as made:
+        page = await made.fetcher.fetch(pages.url, QUICK)
+        assert page.consent == {"cmp": "Complianz banner", "result": "opted_out"}
+        assert "the content" in page.text
+        assert "privacy" not in page.text
+        plain = await made.fetcher.fetch(f"{pages.url}/plain", QUICK)
+        assert plain.consent == {}
+
+
+async def test_a_crawl_and_a_bundle_record_what_they_did_with_the_banner(
+    home: Path, pages: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consent_rules, "place", lambda: tmp_path / "rules.json")
+    consent_rules.install_file(package(tmp_path / "given.tgz"))
+    pages["/"] = BANNER
+    asked = {"url": pages.url, "dismiss_consent": True}
+    async with opened(home) as engine:
+        crawled = await engine.requests.start("crawl", {**asked, "max_pages": 1, "delay_ms": 0})
+        parts = {"include": ["dom", "console"]}
+        bundle = await engine.requests.start("oc_evidence_bundle", {**asked, **parts})
+        for record in (crawled, bundle):
+            assert (await engine.tasks.wait(record.task_id, 100_000)).status == "COMPLETED"
+        (page,) = LedgerReader(engine.settings.root).read_pages(crawled.task_id)
+        table = tmp_path / "pages.csv"
+        await engine.exports.to_file(Order(crawled.task_id, "csv"), table)
+        head = await engine.tasks.head(bundle.task_id)
+    expected = {"cmp": "stand-in", "result": "opted_out"}
+    assert page["consent"] == head["consent"] == expected
+    assert unit_of(page, 0).consent_words == "stand-in: rejected"
+    assert "privacy" not in page["content"]
+    dom = home / "tasks" / bundle.task_id / "artifacts" / "dom.html"
+    assert "privacy" not in dom.read_text()
+    assert "a line of the script" not in (dom.parent / "console.jsonl").read_text()
+    assert "stand-in,opted_out" in table.read_text()
