@@ -34,10 +34,21 @@ class TaskArchive:
     """Records exchanges in the order in which they end; see `exchange.Archive`.
 
     `append` writes to a file of the task, also to its end if it is cancelled. `size_bytes` is the
-    size of a file that a continued task left.
+    size of a file that a continued task left. From the first record that would exceed `most_bytes`
+    on, none is added; `on_full` is called once.
     """
 
-    def __init__(self, append: Append, scrub: Scrub, *, size_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        append: Append,
+        scrub: Scrub,
+        *,
+        size_bytes: int = 0,
+        most_bytes: int | None = None,
+        on_full: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._most_bytes, self._on_full = most_bytes, on_full
+        self.is_full = False
         self._append = append
         self._scrub = scrub
         self._size_bytes = size_bytes
@@ -57,10 +68,19 @@ class TaskArchive:
         if len(exchange.body) > MAX_BODY_BYTES:
             body = exchange.body[:MAX_BODY_BYTES]
             exchange = replace(exchange, body=body, truncated="length")
-        begun = False
+        begun = False  # to write or count the answer, which a cancellation does not change
         try:
             async with self._order:
+                if self.is_full:
+                    self.leave_out("over_limit")
+                    return
                 encoded = await asyncio.to_thread(self._encoded, exchange)
+                if self._exceeds(len(encoded.data)):
+                    self.is_full = begun = True
+                    self.leave_out("over_limit")
+                    if self._on_full is not None:
+                        await self._on_full()
+                    return
                 begun = True  # from here on the records are written, and later ones may refer to it
                 self._note(encoded)
                 await self._append(FILE_NAME, encoded.data)
@@ -73,6 +93,9 @@ class TaskArchive:
             if not begun:
                 self.leave_out("unfinished")
             raise
+
+    def _exceeds(self, size_bytes: int) -> bool:
+        return self._most_bytes is not None and self._size_bytes + size_bytes > self._most_bytes
 
     def conceal(self, hidden: Iterable[Hidden]) -> None:
         """Mask these values, too, in later records."""

@@ -85,6 +85,8 @@ def encode(exchange: Exchange, scrub: Scrub, known: Known | None, digest: str) -
     writer = WARCWriter(out, gzip=False, warc_version=WARC_VERSION)
     http = _response_head(exchange, scrub)
     extra = {"WARC-Date": date}
+    if exchange.peer:
+        extra["WARC-IP-Address"] = exchange.peer
     if exchange.truncated:
         extra["WARC-Truncated"] = exchange.truncated
     if known is not None:

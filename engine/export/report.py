@@ -184,7 +184,7 @@ ROWS: Final = 1_048_576  # of one sheet, including the header
 CHARS: Final = 32_767  # of one cell
 ABOUT: Final = "about"
 LINKS: Final = "links"  # a column whose lists would fill a cell; they get a separate sheet
-LINK_COLUMNS: Final = {"url": 50, "href": 50, "text": 40}
+LINK_COLUMNS: Final = {"url": 50, "href": 50, "text": 40, "rel": 18, "external": 9, "by": 8}
 MARK: Final = "…"
 
 
@@ -290,8 +290,8 @@ class _Sheets:
                 continue
             if self._links is None or self._link_row >= self._most_rows:
                 self._links, self._link_row = self._next_links(), 1
-            cells = (row.get("url"), link.get("href"), link.get("text"))
-            for column, value in enumerate(cells):
+            for column, name in enumerate(LINK_COLUMNS):
+                value = row.get(name) if name == "url" else link.get(name)
                 self._put(self._links, self._link_row, column, value)
             self._link_row += 1
 

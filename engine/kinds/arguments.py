@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from engine.model import addresses
 from engine.model.addresses import Credentials, address_of, credentials_of, is_blank_in_front
 from engine.model.errors import InvalidArguments, Problem
-from engine.model.proxies import NONE, ProxyChoice, bypass_text, proxy_text
+from engine.model.proxies import NONE, ProxyChoice, UpstreamProxy, bypass_text, proxy_text
 
 if TYPE_CHECKING:
     from engine.secrets.given_secrets import Hidden
@@ -31,7 +31,8 @@ ONLY_WEB = "only http and https addresses can be opened"
 Reading = Callable[[object], Any]  # returns the value, or raises ValueError with the reason
 
 
-Place = Literal["first", "limits", "more"]
+# Sections of a form, in their order: the first two are always shown, the others can be unfolded.
+Section = Literal["first", "limits", "scope", "loading", "content", "identity", "proxy", "more"]
 Editor = Literal["", "line", "prose", "lines", "number", "seconds", "choice", "check", "several"]
 
 
@@ -39,17 +40,19 @@ class FormField(NamedTuple):
     """Presentation of an argument in a form, in English.
 
     Without `editor`, the reader of the argument selects the widget. `shade` is the placeholder,
-    `none` the text of an unset number, and `options` maps values to labels.
+    `none` the text of an unset number, and `options` maps values to labels. `sets` names the value
+    of another argument that goes with an option: (option, argument, value).
     """
 
     label: str
-    place: Place = "more"
+    section: Section = "more"
     editor: Editor = ""
     hint: str = ""
     shade: str = ""
     none: str = ""
     options: tuple[tuple[str, str], ...] = ()
     suffix: str = ""
+    sets: tuple[tuple[str, str, bool], ...] = ()
 
 
 class Argument(NamedTuple):
@@ -142,6 +145,22 @@ class Whole:
 def whole(low: int, high: int) -> Whole:
     """Return a reader of an integer from `low` to `high`."""
     return Whole(low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeOr:
+    """Reader of an integer from `low` to `high`, or of the text `word`."""
+
+    low: int
+    high: int
+    word: str
+
+    def __call__(self, given: object) -> int | str:
+        if given == self.word:
+            return self.word
+        if isinstance(given, str):
+            raise ValueError(f"must be a whole number or {self.word}")
+        return Whole(self.low, self.high)(given)
 
 
 def flag(given: object) -> bool:
@@ -242,18 +261,18 @@ def web_address(given: object) -> str:
 
 def redact_content(hint: str) -> Argument:
     """Return the argument that switches the redaction of keys in page content."""
-    form = FormField("Redact keys in page content", hint=hint)
+    form = FormField("Redact keys in page content", "content", hint=hint)
     return Argument(flag, form, help="Redact keys of services in page content.")
 
 
 WAIT_FOR = Argument(
     optional(text),
-    FormField("Wait for selector", editor="line", shade="main article"),
+    FormField("Wait for selector", "loading", editor="line", shade="main article"),
     help="Wait until an element matches this CSS selector.",
 )
 PAGE_TIMEOUT = Argument(
     whole(100, 600_000),
-    FormField("Page timeout (ms)"),
+    FormField("Page timeout (ms)", "loading"),
     help="Page timeout in ms; the page is taken as it is then.",
 )
 
@@ -281,12 +300,12 @@ PASSWORD_HINT: Final = 'Not kept. Or where it is: {"secret": "env:NAME"}'
 CREDENTIALS: Final[Table] = {
     "username": Argument(
         optional(text),
-        FormField("User", editor="line"),
+        FormField("User", "identity", editor="line"),
         help="User name for HTTP authentication of the site.",
     ),
     "password": Argument(
         Maybe(SecretText()),
-        FormField("Password", editor="line", hint=PASSWORD_HINT),
+        FormField("Password", "identity", editor="line", hint=PASSWORD_HINT),
         help="env:NAME, the variable that holds the password; never the password itself.",
     ),
 }
@@ -297,6 +316,7 @@ PROXY: Final[Table] = {
         optional(proxy_text),
         FormField(
             "Proxy",
+            "proxy",
             editor="line",
             shade="socks5://host:1080",
             hint="http, https, socks5 or socks5h address; env: HTTPS_PROXY; none: direct."
@@ -307,18 +327,19 @@ PROXY: Final[Table] = {
     ),
     "proxy_username": Argument(
         optional(text),
-        FormField("Proxy user", editor="line"),
+        FormField("Proxy user", "proxy", editor="line"),
         help="User name for the proxy.",
     ),
     "proxy_password": Argument(
         Maybe(SecretText()),
-        FormField("Proxy password", editor="line", hint=PASSWORD_HINT),
+        FormField("Proxy password", "proxy", editor="line", hint=PASSWORD_HINT),
         help="env:NAME, the variable that holds the proxy's password; never the password itself.",
     ),
     "proxy_bypass": Argument(
         _bypasses,
         FormField(
             "Proxy exceptions",
+            "proxy",
             editor="lines",
             hint="One per line: a host, .example.com, a host with a port, or a network.",
         ),
@@ -348,8 +369,8 @@ def proxy_from(fields: dict[str, Any]) -> ProxyChoice | None:
     return ProxyChoice(proxy, username or "", password or "", tuple(bypass or ()))
 
 
-def proxy_secrets(proxy: ProxyChoice | None) -> tuple[Hidden, ...]:
-    """Return the secrets of a proxy, which its own error pages may repeat."""
+def proxy_secrets(proxy: ProxyChoice | UpstreamProxy | None) -> tuple[Hidden, ...]:
+    """Return the secrets of a proxy, which its own error pages and sites may repeat."""
     from engine.secrets.given_secrets import of_credentials
 
     if proxy is None or not proxy.password:

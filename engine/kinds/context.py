@@ -18,12 +18,14 @@ import msgspec
 from engine.budgets import DOMAINS
 from engine.egress.egress_policy import Policy, Refusal
 from engine.egress.upstream import check_proxy
+from engine.kinds.arguments import proxy_secrets
 from engine.ledger.machine import wall_ms
 from engine.model.config import Settings
 from engine.model.errors import ProxyNotAllowed, UnitTimeout
 from engine.model.proxies import ENV, ProxyChoice, UpstreamProxy
 from engine.model.records import Units
 from engine.secrets.given_secrets import Hidden
+from engine.secrets.value_search import SHORT
 
 StopReason = Literal["", "cancelled", "budget", "forced", "stopped"]
 """Why a task has to stop: asked to, over its budget, forced to be complete, or to end in order."""
@@ -124,7 +126,11 @@ class Context(Protocol):
         ...
 
     def conceal(self, hidden: Iterable[Hidden]) -> None:
-        """Mask these values, too, in everything that the task stores from now on."""
+        """Mask these given values, too, in everything that the task stores from now on."""
+        ...
+
+    def conceal_later(self, hidden: Iterable[Hidden]) -> None:
+        """Mask these tokens of a site as well; of very many the newest."""
         ...
 
     async def append_artifact(self, name: str, data: bytes) -> None:
@@ -287,11 +293,13 @@ async def telling(context: Context, policy: Policy) -> AsyncIterator[None]:
     """Write one `log` event of the task for each request that `policy` refuses.
 
     Before that, its proxy is checked and written down, so that a wrong one ends the task at once.
+    Nothing that the task stores from now on has the password of the proxy.
 
     Raises:
         ProxyUnreachable, ProxyRefusedUser: the proxy does not work.
         EngineError: an event could not be written, and the block itself succeeded.
     """
+    context.conceal(one for one in proxy_secrets(policy.proxy) if len(one.value) >= SHORT)
     await _tell_proxy(context, policy)
     loop = asyncio.get_running_loop()
     heard: asyncio.Queue[Refusal | None] = asyncio.Queue()

@@ -36,6 +36,7 @@ from engine.kinds.arguments import (
     web_address,
     whole,
 )
+from engine.kinds.consent_use import DISMISS_CONSENT, consent_rules_for
 from engine.kinds.context import Context, UnitStopped, reach, telling
 from engine.kinds.look_arguments import LOOK, look_from, look_given, look_problems
 from engine.kinds.profile_use import PROFILE, secrets_of, using_profile
@@ -80,6 +81,7 @@ class EvidenceArgs(msgspec.Struct, frozen=True):
     secrets: tuple[Hidden, ...] = ()
     profile: str | None = None
     proxy: ProxyChoice | None = None
+    dismiss_consent: bool = False
     look: BrowserLook = PLAIN
 
 
@@ -125,15 +127,18 @@ ARGUMENTS: Table = {
     "label": Argument(optional(text), FormField("Label in the result", "limits", editor="line")),
     "network_window_ms": Argument(
         whole(0, 60_000),
-        FormField("Record requests for (ms)"),
+        FormField("Record requests for (ms)", "content"),
         help="Record network requests for this time in ms.",
     ),
     "timeout_ms": PAGE_TIMEOUT,
     "wait_for": WAIT_FOR,
+    "dismiss_consent": DISMISS_CONSENT,
     "profile": PROFILE,
     **CREDENTIALS,
     "full_page": Argument(
-        flag, FormField("Full-page screenshot"), help="Take a screenshot of the full page."
+        flag,
+        FormField("Full-page screenshot", "content"),
+        help="Take a screenshot of the full page.",
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
     **PROXY,
@@ -160,8 +165,9 @@ def parse_evidence(given: Mapping[str, Any]) -> EvidenceArgs:
     problems.extend(look_problems(fields))
     problems.extend(credential_problems(fields, fields.get("url")))
     problems.extend(proxy_problems(fields))
-    if fields.get("proxy") and has_tab:
-        problems.append(Problem("proxy", "not_together", "does not go with tab"))
+    for name in ("proxy", "dismiss_consent"):
+        if fields.get(name) and has_tab:
+            problems.append(Problem(name, "not_together", "does not go with tab"))
     if problems:
         raise InvalidArguments(tuple(problems))
     typed = fields.pop("url", None)
@@ -335,6 +341,8 @@ class _Bundle:
                 "status": self._opened.status or None,
                 "settled": self._opened.settled,
             }
+            if self._opened.consent:
+                told["consent"] = self._opened.consent
         return told
 
 
@@ -360,6 +368,8 @@ def size_of(parts: Iterable[Mapping[str, Any]]) -> int:
 
 
 async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
+    rules = await consent_rules_for(dismiss=args.dismiss_consent)
+
     @asynccontextmanager
     async def open_camera(
         args: EvidenceArgs, monotonic: Callable[[], float]
@@ -370,7 +380,7 @@ async def _evidence(args: EvidenceArgs, context: Context, tools: Tools) -> Head:
         ):
             from engine.browser.page.evidence import camera_on
 
-            async with camera_on(tab, args, monotonic, PART_S) as camera:
+            async with camera_on(tab, args, monotonic, PART_S, rules) as camera:
                 yield camera
 
     return await evidence(args, context, open_camera)
@@ -395,7 +405,7 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
                 policy,
                 credentials=args.credentials,
                 look=args.look,
-                secrets=(*args.secrets, *secrets_of(sign_in)),
+                secrets=(*args.secrets, *secrets_of(sign_in, policy)),
                 task_id=context.task_id,
                 sign_in=sign_in,
             )
@@ -405,9 +415,7 @@ async def _tab_for(args: EvidenceArgs, context: Context, tools: Tools) -> AsyncI
             open_tab,  # imports Playwright, so only on first use
         )
 
-        tab = await open_tab(1, instance, policy)
-        tab.mask.add_given(instance.options.secrets)
-        yield tab
+        yield await open_tab(1, instance, policy)
 
 
 def _held(tab_id: str, tools: Tools) -> HeldTab:

@@ -153,6 +153,7 @@ LOOK: Final[Table] = {
         optional(device),
         FormField(
             "Device",
+            "identity",
             editor="line",
             shade="iPhone 15, Pixel 7, iPad Mini",
             hint="Its size, user agent and touch input, as far as Chromium can imitate them.",
@@ -161,28 +162,29 @@ LOOK: Final[Table] = {
     ),
     "viewport": Argument(
         optional(viewport),
-        FormField("Viewport", editor="line", shade="390x844"),
+        FormField("Viewport", "identity", editor="line", shade="390x844"),
         help="Viewport, such as 390x844.",
     ),
     "user_agent": Argument(
         optional(user_agent),
-        FormField("User agent", editor="line", shade="that of the device or engine"),
+        FormField("User agent", "identity", editor="line", shade="that of the device or engine"),
         help="User agent (default: that of the device or engine).",
     ),
     "locale": Argument(
         optional(locale),
-        FormField("Locale", editor="line", shade="de-DE"),
+        FormField("Locale", "identity", editor="line", shade="de-DE"),
         help="Locale, such as de-DE.",
     ),
     "timezone": Argument(
         optional(timezone),
-        FormField("Time zone", editor="line", shade="Europe/Berlin"),
+        FormField("Time zone", "identity", editor="line", shade="Europe/Berlin"),
         help="Time zone, such as Europe/Berlin.",
     ),
     "headers": Argument(
         headers,
         FormField(
             "HTTP headers",
+            "identity",
             editor="lines",
             shade="Authorization: Bearer env:TOKEN",
             hint="One per line: Name: value, or Name: env:VARIABLE. Sent to the origin of the"

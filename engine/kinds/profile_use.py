@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from engine.kinds.arguments import Argument, FormField, optional
+from engine.egress.egress_policy import Policy
+from engine.kinds.arguments import Argument, FormField, optional, proxy_secrets
 from engine.kinds.context import FROM_OUTSIDE, Context
 from engine.kinds.spec import Tools
 from engine.model.addresses import address_of
@@ -21,7 +22,7 @@ from engine.secrets.given_secrets import Hidden
 PROFILE_HINT: Final = "The name of a profile (Tools → Profiles…)."
 PROFILE: Final = Argument(
     optional(profile_name),
-    FormField("Profile", editor="line", hint=PROFILE_HINT, shade="none"),
+    FormField("Profile", "identity", editor="line", hint=PROFILE_HINT, shade="none"),
     help="Profile to sign in with; see octask profile.",
 )
 ALLOWED: Final = "profile:"  # in the operator's list of secrets for programs, before the name
@@ -46,16 +47,20 @@ async def using_profile(
     store = ProfileStore(tools.settings.home)
     sign_in = await asyncio.to_thread(lambda: SignIn(store.read(name), store.state(name)))
     context.conceal(sign_in.secrets)
-    sign_in.on_secrets.append(context.conceal)
+    sign_in.on_secrets.append(context.conceal_later)
     try:
         yield sign_in
     finally:
         await asyncio.shield(_keep(store, sign_in, context))
 
 
-def secrets_of(sign_in: SignIn | None) -> tuple[Hidden, ...]:
-    """Return the values of a sign-in that no output may repeat."""
-    return () if sign_in is None else tuple(sign_in.secrets)
+def secrets_of(sign_in: SignIn | None, policy: Policy) -> tuple[Hidden, ...]:
+    """Return the values of a sign-in and of the policy's proxy that no output may repeat.
+
+    The proxy may be that of the settings, which no argument of the task names.
+    """
+    tokens = () if sign_in is None else tuple(sign_in.secrets)
+    return (*tokens, *proxy_secrets(policy.proxy))
 
 
 async def _keep(store: ProfileStore, sign_in: SignIn, context: Context) -> None:

@@ -173,14 +173,16 @@ ARGUMENTS: Table = {
     "notes": Argument(optional(_memo), FormField("Notes", editor="prose"), help="Notes."),
     "label": Argument(optional(text), FormField("Label in the result", editor="line")),
     "timeout_ms": PAGE_TIMEOUT,
-    "visit": Argument(flag, FormField("Open these addresses"), help="Open these tabs."),
-    "screenshot": Argument(flag, FormField("A screenshot of every tab")),
+    "visit": Argument(flag, FormField("Open these addresses", "loading"), help="Open these tabs."),
+    "screenshot": Argument(flag, FormField("A screenshot of every tab", "content")),
     "include_cookies": Argument(
-        flag, FormField("Also cookies (they are secrets)"), help="Keep their cookies, in a file."
+        flag,
+        FormField("Also cookies (they are secrets)", "content"),
+        help="Keep their cookies, in a file.",
     ),
     "include_storage": Argument(
         flag,
-        FormField("Also what sites store (may be secret)"),
+        FormField("Also what sites store (may be secret)", "content"),
         help="Keep their local storage, too.",
     ),
     "profile": PROFILE,
@@ -457,7 +459,7 @@ async def _snapshot(args: SnapshotArgs, context: Context, tools: Tools) -> Head:
             return
         policy = reach(tools.settings, *(tab.url for tab in args.tabs or ()), proxy=args.proxy)
         async with using_profile(args.profile, context, tools) as sign_in:
-            secrets = (*_secrets(args), *secrets_of(sign_in))
+            secrets = (*_secrets(args), *secrets_of(sign_in, policy))
             options = InstanceOptions(
                 policy,
                 look=args.look,

@@ -382,7 +382,12 @@ class Loader:
         """Load a page that is not one of the crawl, with these custom fields; raises as `load`."""
         fetcher = await self.fetcher("static" if self._args.engine == "static" else "browser")
         options = msgspec.structs.replace(
-            self._options, fields=fields, screenshot="none", scroll=False, load_more=None
+            self._options,
+            fields=fields,
+            screenshot="none",
+            scroll=False,
+            load_more=None,
+            click_links=None,
         )
         return await fetcher.fetch(url, options)
 

@@ -12,6 +12,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice, repeat
 from secrets import token_hex
@@ -32,7 +33,7 @@ from engine.pages.fetch import (
     OutputFormat,
     bounded,
 )
-from engine.pages.page_facts import RawFacts, fill_from_tree
+from engine.pages.page_facts import RawFacts, fill_from_tree, rel_bits, rel_words
 from engine.pages.rendered_text import rendered_text
 from engine.pages.text_blocks import rendered_blocks
 
@@ -144,6 +145,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 MAX_LINK_BYTES = 2 * 1024 * 1024  # of one page's link list, as JSON
+_MARKS_BYTES = 64  # at most, of `rel`, `external` and `by` of a link
 MAX_TITLE_CHARS = 512
 MAX_DESCRIPTION_CHARS = 2_048
 MAX_LINK_TEXT_CHARS = 512
@@ -175,7 +177,32 @@ _PARTS = ("headings", "paragraphs", "links", "images", "blocks")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
-Anchor = dict[str, str]  # a link: `href` and `text`
+Anchor = dict[str, Any]
+"""A link: `href` and `text`; `rel` if all of the page's links to this address have such tokens, and
+`external` if it leads to another host or port; `by` is `click` if only clicks lead to it."""
+
+
+@dataclass(slots=True)
+class _Link:
+    """A link target of a page; `rel` are the bits that all links to it have."""
+
+    address: Address
+    text: str
+    rel: int
+    by_click: bool = False
+
+    def anchor(self, page: Address | None) -> Anchor:
+        """Return the link of `page` for its record."""
+        found: Anchor = {"href": self.address.url, "text": self.text}
+        if self.rel:
+            found["rel"] = rel_words(self.rel)
+        if page is None or (
+            self.address.origin != page.origin and self.address.place != page.place
+        ):
+            found["external"] = True
+        if self.by_click:
+            found["by"] = "click"
+        return found
 
 
 class Extracted(msgspec.Struct, frozen=True):
@@ -280,7 +307,8 @@ def _joined(own: Extracted, inner: Sequence[Extracted], most: int) -> Extracted:
             links.setdefault(address.key, address)
         for anchor in each.anchors:
             known = anchors.setdefault(anchor["href"], anchor)
-            known["text"] = known["text"] or anchor["text"]
+            if known is not anchor:
+                _merge(known, anchor)
     content, cut = _contents([each.content for each in whole], most)
     kept, lost = _within(tuple(anchors.values()), MAX_LINK_BYTES)
     over = sum(each.links_over for each in whole)
@@ -298,6 +326,13 @@ def _joined(own: Extracted, inner: Sequence[Extracted], most: int) -> Extracted:
         values=own.values,
         frames=sum(has_words(each.content) for each in inner),
     )
+
+
+def _merge(known: Anchor, other: Anchor) -> None:
+    """Add a link of a frame to one of the page that leads to the same address."""
+    known["text"] = known["text"] or other["text"]
+    if rel := rel_words(rel_bits(known.pop("rel", "")) & rel_bits(other.get("rel"))):
+        known["rel"] = rel
 
 
 def _contents(
@@ -407,37 +442,57 @@ class _Page:
 
     def _links(self) -> tuple[tuple[Address, ...], int, tuple[Anchor, ...]]:
         """Return each address once, in order of appearance, with the first text that names it."""
-        found: dict[str, tuple[Address, str]] = {}
-        for given, text_of in self._given_links():
+        found: dict[str, _Link] = {}
+        page = address_of(self._fetched.final_url)
+        place = "" if page is None else page.place
+        for given, text_of, rel in self._given_links(place):
             if given is None:
                 continue
             address = given.page("routes")
             known = found.get(address.key)
             if known is None:
-                found[address.key] = (address, text_of() if len(found) < MAX_LINKS else "")
-            elif not known[1]:
-                found[address.key] = (known[0], text_of())
-        kept = list(islice(found.values(), _most([address for address, _ in found.values()])))
+                text = text_of() if len(found) < MAX_LINKS else ""
+                found[address.key] = _Link(address, text, rel)
+                continue
+            known.text = known.text or text_of()
+            known.rel &= rel
+        for link in self._clicked_links(page):
+            found.setdefault(link.address.key, link)
+        kept = list(islice(found.values(), _most([link.address for link in found.values()])))
         self.links_over = len(found) - len(kept) + self._fetched.links_over
-        anchors = tuple({"href": address.url, "text": text} for address, text in kept)
-        links = tuple(address for address, _ in kept)
+        anchors = tuple(link.anchor(page) for link in kept)
+        links = tuple(link.address for link in kept)
         return links, len(found) + self._fetched.links_over, anchors
 
-    def _given_links(self) -> Iterator[tuple[Address | None, Callable[[], str]]]:
+    def _clicked_links(self, page: Address | None) -> Iterator[_Link]:
+        """Yield the links to other pages than this one that clicks found."""
+        own = "" if page is None else page.page("routes").key
+        for url, text in self._fetched.clicked:
+            given = address_of(url)
+            address = None if given is None else given.page("routes")
+            if address is not None and address.key != own:
+                name = " ".join(clean(text).split())[:MAX_LINK_TEXT_CHARS]
+                yield _Link(address, name, 0, by_click=True)
+
+    def _given_links(self, place: str) -> Iterator[tuple[Address | None, Callable[[], str], int]]:
+        """Yield the address of each link, a call for its text, and the bits of its `rel`."""
         if self._rendered:
-            texts = chain(self._fetched.link_texts, repeat(""))
-            for link, text in zip(self._fetched.links, texts, strict=False):
-                yield address_of(link), functools.partial(clean, text)
+            fetched = self._fetched
+            texts, rels = (
+                chain(fetched.link_texts, repeat("")),
+                chain(fetched.link_rels, repeat("0")),
+            )
+            for link, text, bits in zip(fetched.links, texts, rels, strict=False):
+                yield address_of(link), functools.partial(clean, text), int(bits)
             return
-        page = address_of(self._fetched.final_url)
-        place = "" if page is None else page.place
         for name, anchor in self._anchors():
             attributes = anchor.attributes
             address = self._address(attributes.get(name) or "")
             self.links_skipped += address is None
+            rel = attributes.get("rel")
             if address is not None and name == "href":
-                self._raw_facts.count_link(address, place, attributes.get("rel"))
-            yield address, functools.partial(_name_of, anchor)
+                self._raw_facts.count_link(address, place, rel)
+            yield address, functools.partial(_name_of, anchor), rel_bits(rel)
 
     def _address(self, href: str) -> Address | None:
         return link_address(self._base, in_charset(href, self._fetched.charset))
@@ -598,6 +653,8 @@ def _within(anchors: tuple[Anchor, ...], most: int) -> tuple[tuple[Anchor, ...],
     room = most
     for number, anchor in enumerate(anchors):
         room -= len(anchor["href"]) + len(anchor["text"].encode()) + len('{"href":"","text":""},')
+        if len(anchor) > len(("href", "text")):
+            room -= _MARKS_BYTES
         if room < 0:
             return anchors[:number], True
     return anchors, False

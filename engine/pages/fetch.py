@@ -115,6 +115,10 @@ class PageOptions(msgspec.Struct, frozen=True):
     A page at rest then loads more, in the browser only: it is scrolled to its end with `scroll`,
     and the element of the selector `load_more` is clicked, until neither brings anything new, but
     `max_loads` times at the most. `fields` are the custom fields to read.
+
+    After that, elements of the selector `click_links` that are no links are clicked, `max_clicks`
+    at the most and within another `timeout_ms`; the addresses they lead to are links of the page.
+    Between two loads of the page lie `delay_ms`, which are not part of that limit.
     """
 
     timeout_ms: int = 30_000
@@ -132,6 +136,14 @@ class PageOptions(msgspec.Struct, frozen=True):
     load_more: str | None = None
     max_loads: int = 50
     fields: tuple[FieldRule, ...] = ()
+    click_links: str | None = None
+    max_clicks: int = 50
+    delay_ms: int = 0
+
+    @property
+    def clicks_ms(self) -> int:
+        """The further time limit of the clicks, with the most delays; 0 without."""
+        return self.timeout_ms + self.max_clicks * self.delay_ms if self.click_links else 0
 
 
 class Redirect(NamedTuple):
@@ -145,6 +157,13 @@ class Redirect(NamedTuple):
     by_page: bool = False
 
 
+class ClickedLink(NamedTuple):
+    """An address to which a click leads, and the name of the clicked element."""
+
+    url: str
+    text: str
+
+
 class Fetched(msgspec.Struct):
     """Result of loading a page, with any status. All texts are the page's: untrusted.
 
@@ -155,9 +174,10 @@ class Fetched(msgspec.Struct):
 
     `response_ms` ends with the response's headers; `render_ms` is the time after that. `bytes`
     counts the document's body, decoded. `truncated` means that it was cut, `cut_off` that the
-    connection broke within it. `link_texts` are the texts of `links`; `frames` counts the frames
-    whose text is part of `text`. `retry_after_s` is the Retry-After header of a 429 or 503, in
-    seconds from now. `empty` means that the page shows neither text nor link nor image.
+    connection broke within it. `link_texts` are the texts of `links`, and `link_rels` has the bits
+    of `page_facts.RELS` of each as a digit; `frames` counts the frames whose text is part of
+    `text`. `retry_after_s` is the Retry-After header of a 429 or 503, in seconds from now. `empty`
+    means that the page shows neither text nor link nor image.
 
     `links_skipped` counts links to no web page, `links_over` those beyond the limit for one page,
     `windows` those that the page tried to open, and `dialogs` its alerts and prompts: all of them
@@ -169,7 +189,10 @@ class Fetched(msgspec.Struct):
     `facts` and `values` (of custom fields) are those of the browser engine; the static engine
     leaves them to `extract`. `loads` counts how often the page loaded more, and `loads_cut` tells
     that it may have more than it was asked for.
-    `robots_header` is the X-Robots-Tag header.
+    `robots_header` is the X-Robots-Tag header. `clicked` are the links that only clicks reach, of
+    which `clicks` were made; `clicks_cut` tells that elements were left, and `clicks_refused`
+    counts the requests that would have done more than read.
+    `consent` is the consent banner of the page, and the result of its dismissal.
 
     `needs_browser` is set by the static engine: a script could run, or there is too little text;
     `runs` names the scripts, and is empty with too little text; `script_names` are the page's names
@@ -188,6 +211,7 @@ class Fetched(msgspec.Struct):
     text: str = ""
     links: list[str] = msgspec.field(default_factory=list)
     link_texts: list[str] = msgspec.field(default_factory=list)
+    link_rels: str = ""
     links_skipped: int = 0
     links_over: int = 0
     frames: int = 0
@@ -218,7 +242,12 @@ class Fetched(msgspec.Struct):
     values: dict[str, Any] = msgspec.field(default_factory=dict)
     loads: int = 0
     loads_cut: bool = False
+    clicked: list[ClickedLink] = msgspec.field(default_factory=list)
+    clicks: int = 0
+    clicks_cut: bool = False
+    clicks_refused: int = 0
     robots_header: str = ""
+    consent: dict[str, str] = msgspec.field(default_factory=dict)
     styles: tuple[tuple[Rule, ...], ...] = ()
     inner: list[Fetched] = msgspec.field(default_factory=list)
     body: builtins.bytes = b""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -25,10 +26,23 @@ MAX_TEXT: Final = 512  # characters of one text
 MAX_SCRIPTS: Final = 20  # JSON-LD scripts that are read
 MAX_SCRIPT_CHARS: Final = 64 * 1024  # of one JSON-LD script
 MAX_TYPES: Final = 20
+RELS: Final = ("nofollow", "ugc", "sponsored")  # of a link, by which it asks not to be counted
 _MAX_DEPTH: Final = 8  # of nested JSON-LD
 _PIECE_CHARS: Final = 64 * 1024
 _SPACE: Final = re.compile(r"\s")
 _UNSAID: Final = "script, style, noscript, template"
+
+
+@lru_cache(maxsize=256)
+def rel_bits(rel: str | None) -> int:
+    """Return which of `RELS` are in the attribute `rel` of a link, the first as bit 0."""
+    tokens = rel.lower().split() if rel else ()
+    return sum((name in tokens) << at for at, name in enumerate(RELS)) if tokens else 0
+
+
+def rel_words(bits: int) -> str:
+    """Return the names of these bits, as in the attribute."""
+    return " ".join(name for at, name in enumerate(RELS) if bits >> at & 1)
 
 
 class RawFacts(msgspec.Struct, rename="camel"):

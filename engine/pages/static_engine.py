@@ -300,7 +300,7 @@ class StaticFetcher:
                 judged.names, judged.scripts, place, deadline, fetched.charset
             )
         if self._session is not None:
-            self._renew_sign_in(self._session)
+            self._renew_sign_in(self._session, final.url)
         fetched.url, fetched.final_url, fetched.redirects = url, final.url, hops
         fetched.response_ms = _ms(answered - started)
         fetched.render_ms = _ms(self._monotonic() - answered)
@@ -347,14 +347,20 @@ class StaticFetcher:
             if inner.html and len(around) < MAX_DEPTH:
                 await self._add_frames(page, inner, (*around, place), options, deadline)
 
-    def _renew_sign_in(self, session: ClientSession) -> None:
+    def _learn_cookies(self, response: ClientResponse, address: Address) -> None:
+        """Mask the cookies that an answer sets, before anything of it is kept."""
+        sign_in = self._sender.sign_in
+        if sign_in is not None:
+            sign_in.hear(response.headers.getall("Set-Cookie", ()), address.url, address.url)
+
+    def _renew_sign_in(self, session: ClientSession, url: str = "") -> None:
         """Take the cookies that the site replaced, for the profile."""
         sign_in = self._sender.sign_in
         if sign_in is not None:
             from engine.egress.http_session import session_cookies
 
             cookies = session_cookies(session)
-            sign_in.renew(cookies, self._began)
+            sign_in.renew(cookies, self._began, url)
             self._began = {"cookies": cookies}
 
     async def close(self) -> None:
@@ -383,6 +389,7 @@ class StaticFetcher:
                 await self._policy.check(address.url)
                 self._judged.add(address.origin)
             response = await self._get(address)
+            self._learn_cookies(response, address)
             location = response.headers.get("Location")
             if response.status not in _REDIRECTS or not location:
                 return response, address

@@ -29,12 +29,26 @@ MAX_HIDDEN: Final = 500
 LEAST_HIDDEN, MOST_HIDDEN = 12, 8_192  # characters of a value that is masked
 # Values such as `theme-dark` occur in pages as well; a token has digits and letters.
 _IS_A_TOKEN: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])\S+", re.DOTALL).fullmatch
+LEAST_RANDOM, LEAST_VARIED = 16, 6  # characters of a token, and different ones in it
+_BETWEEN: Final = re.compile(r"[^A-Za-z0-9]+")
+# Parts of words and times with something between them: `iphone-15-pro`, `2026-11-27T15:30:00Z`.
+_IS_A_WORD: Final = re.compile(
+    r"([A-Z]?[a-z]{1,20}|[A-Z]{1,20})?[0-9]{0,4}|[0-9]{1,4}[A-Za-z]{1,3}[0-9]{0,4}"
+).fullmatch
 _RENEWED: Final = ("value", "expires")  # of a cookie that a site replaces
 _SIGN_OUT: Final = re.compile(
     r"[/=:](?:user[_-]?)?(?:log|sign)[_-]?(?:out|off)(?:-oidc)?(?:$|[/.?&;])"
     r"|/abmelden(?:$|[/.?;])",
     re.IGNORECASE | re.ASCII,
 )
+
+# Names of elements that do it; as short as the label of a button.
+_SIGN_OUT_NAME: Final = re.compile(
+    r"\b(?:(?:log|sign)[ -]?(?:out|off)|abmelden|ausloggen|logout|d[ée]connexion|"
+    r"se d[ée]connecter|cerrar sesi[óo]n|esci|disconnetti|uitloggen|afmelden|wyloguj)\b",
+    re.IGNORECASE,
+)
+_NAME_CHARS: Final = 60
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +168,11 @@ def is_sign_out(address: Address) -> bool:
     return _SIGN_OUT.search(address.asked, len(address.origin)) is not None
 
 
+def names_sign_out(name: str) -> bool:
+    """Return whether an element with this name probably signs the visitor out."""
+    return len(name) <= _NAME_CHARS and _SIGN_OUT_NAME.search(name) is not None
+
+
 def host_of(address: Address) -> str:
     """Return the host of an address, without its port."""
     found = parse(address.url)
@@ -190,6 +209,19 @@ def is_cookie_of(cookie: Mapping[str, Any], sites: Iterable[str]) -> bool:
     host = domain.removeprefix(".").lower()
     shared = domain.startswith(".")
     return any(is_within(host, site) or (shared and is_within(site, host)) for site in sites)
+
+
+def set_cookie(line: str, host: str) -> dict[str, str]:
+    """Return the cookie that a Set-Cookie line of `host` sets; for another site it is none."""
+    pair, *attributes = line.split(";")
+    name, _, value = pair.partition("=")
+    domain = host
+    for attribute in attributes:
+        key, _, given = attribute.partition("=")
+        site = given.strip().removeprefix(".").lower()
+        if key.strip().lower() == "domain" and site and site != host:
+            domain = f".{site}" if is_within(host, site) else ""
+    return {"name": name.strip(), "value": value.strip().strip('"'), "domain": domain}
 
 
 def has_nothing(state: Mapping[str, Any]) -> bool:
@@ -235,9 +267,9 @@ def hidden_values(state: Mapping[str, Any]) -> list[Hidden]:
     """Return the values of a state that look like tokens, which no output may repeat."""
     found: dict[str, None] = {}
     for cookie in state.get("cookies", ()):
-        found.update(dict.fromkeys(_tokens(cookie.get("value"))))
+        found.update(dict.fromkeys(tokens_in(cookie.get("value"))))
     for stored in _texts([_stored(origin) for origin in state.get("origins", ())]):
-        found.update(dict.fromkeys(_tokens(stored)))
+        found.update(dict.fromkeys(tokens_in(stored)))
     # The longest first: a session's key is longer than a name.
     longest = sorted(found, key=len, reverse=True)[:MAX_HIDDEN]
     return [Hidden(value, redact.MARK) for value in longest]
@@ -247,7 +279,7 @@ def _stored(origin: Mapping[str, Any]) -> list[object]:
     return [origin.get("localStorage"), origin.get("indexedDB")]
 
 
-def _tokens(value: object) -> list[str]:
+def tokens_in(value: object) -> list[str]:
     """Return the tokens in a stored value, which may be JSON or percent-encoded."""
     if not isinstance(value, str):
         return []
@@ -255,6 +287,14 @@ def _tokens(value: object) -> list[str]:
     with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
         ways.update(_texts(msgspec.json.decode(value)))
     return [one for one in ways if LEAST_HIDDEN <= len(one) <= MOST_HIDDEN and _IS_A_TOKEN(one)]
+
+
+def is_random(token: str) -> bool:
+    """Return whether a token is no text that a page may have for another reason."""
+    plain = unquote(token)
+    varied = len(plain) >= LEAST_RANDOM and len(set(plain)) >= LEAST_VARIED
+    parts = _BETWEEN.split(plain)
+    return varied and (len(parts) == 1 or not all(map(_IS_A_WORD, parts)))
 
 
 def _texts(given: object) -> list[str]:

@@ -78,7 +78,10 @@ _LINKED = ReportColumn("linked_from", 9, is_number=True)
 REPORTS: Final = (
     ReportKind(
         "broken_links",
-        (ReportColumn("target", 50), _PROBLEM, _PAGE, ReportColumn("text", 30)),
+        (
+            *(ReportColumn("target", 50), _PROBLEM, _PAGE, ReportColumn("text", 30)),
+            *(ReportColumn("rel", 10), ReportColumn("by", 8)),
+        ),
     ),
     ReportKind(
         "redirects",
@@ -316,7 +319,8 @@ class _Site:
         self._landed: dict[str, int] = {}
         self._linked = Counter[int]()  # pages that link to a page, by whichever address
         self._linked_as_asked = Counter[int]()  # to the address before its redirects
-        self._broken: list[tuple[int, int, str]] = []  # target, page that holds it, text
+        # target, page that holds it, text, `rel`, and by what it was found
+        self._broken: list[tuple[int, int, str, str, str]] = []
         self._targets: dict[str, tuple[int, int, bool] | None] = {}
         self._alike = _Alike()
 
@@ -380,7 +384,8 @@ class _Site:
                 continue
             target, page, is_asked = found
             if self.problems[target]:
-                self._broken.append((target, number, _text(link.get("text"))))
+                text, rel, by = (_text(link.get(name)) for name in ("text", "rel", "by"))
+                self._broken.append((target, number, text, rel, by))
             self._linked_as_asked[target] += is_asked
             if page not in seen and page != number:
                 seen.add(page)
@@ -415,12 +420,13 @@ class _Site:
     def broken_links(self) -> Iterator[tuple[Cell, ...]]:
         """Yield the links to pages that failed, by target; a page that nobody links to alone."""
         linked = set()
-        for target, number, text in sorted(self._broken, key=lambda one: one[:2]):
+        for target, number, text, rel, by in sorted(self._broken, key=lambda one: one[:2]):
             linked.add(target)
-            yield self.urls[target], self.problems[target], self.finals[number], text
+            marks = (rel or None, by or None)
+            yield self.urls[target], self.problems[target], self.finals[number], text, *marks
         for number, problem in enumerate(self.problems):
             if problem and number not in linked:
-                yield self.urls[number], problem, None, None
+                yield self.urls[number], problem, None, None, None, None
 
     def redirects(self) -> Iterator[tuple[Cell, ...]]:
         """Yield the addresses that lead to another one, and how many pages link to them."""

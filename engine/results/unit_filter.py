@@ -148,6 +148,7 @@ UNIT_FIELDS: Final[Mapping[str, UnitField]] = {
     "images_without_alt": _numeric(lambda unit: facts_of(unit).images_without_alt, ">0"),
     "structured_data": _textual(lambda unit: facts_of(unit).structured_data, "product"),
     "content_hash": _textual(lambda unit: facts_of(unit).content_hash, "3fa1c0", starts_with),
+    "consent": _textual(lambda unit: " ".join(unit.consent).strip(), "failed"),
     "fields": _textual(lambda unit: unit.fields, "red"),
     "attempts": _numeric(lambda unit: unit.attempts or None, ">1"),
     "redacted": _numeric(lambda unit: unit.redacted, ">0"),

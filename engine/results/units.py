@@ -33,6 +33,7 @@ ROBOTS: Final = "Blocked by robots.txt"  # as a crawl words it: the site refused
 _NAMES: Final = ("url", "intention", "part", "name", "selector", "file", "kind")
 _TITLES: Final = ("title", "tool_name", "type", "role")
 _CHARS: Final = 300
+CONSENT_RESULTS: Final = ("opted_out", "hidden", "failed")
 _MOST_EARLIER: Final = 20  # attempts
 _MOST_TYPES: Final = 20  # of structured data
 _SHARED_CHARS: Final = 100  # of texts that most pages of a site have in common
@@ -92,7 +93,8 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     `unsettled` or `unloaded`. `attempts` is how often a page was requested, where it was more than
     once, and `earlier` lists the errors of the earlier attempts; `redacted` counts the redactions
     in its content, `links_over` the links beyond the limit of a page, `redirects` the redirects on
-    the way to it; `facts` are None for a unit without, `fields` its custom fields in one line.
+    the way to it; `facts` are None for a unit without, `fields` its custom fields in one line;
+    `consent` names the consent manager of its banner, and the result of its dismissal.
     Times in ms, sizes in bytes; None where unknown. All texts are safe to show.
     """
 
@@ -118,6 +120,7 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     links_found: int | None = None
     facts: PageFacts | None = None
     fields: str = ""
+    consent: tuple[str, str] = ("", "")
     at: int = -1
 
     @property
@@ -131,6 +134,12 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     def remark_words(self) -> str:
         """Remark as display text; empty without one."""
         return say(f"page.{self.remark}") if self.remark else ""
+
+    @property
+    def consent_words(self) -> str:
+        """Consent banner and its end as display text; empty without one."""
+        name, result = self.consent
+        return say(f"consent.{result}", name=name) if result in CONSENT_RESULTS else ""
 
     @property
     def address(self) -> str:
@@ -170,6 +179,7 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         size_bytes=integer_of(row.get("bytes")),
         shot=_shot(row),
         remark="" if reason else _remark(row),
+        consent=_consent(row.get("consent")),
         attempts=integer_of(row.get("attempts")) or 0,
         earlier=_earlier(row.get("earlier_errors")),
         redacted=integer_of(row.get("redacted")) or 0,
@@ -257,6 +267,12 @@ def _said(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _consent(given: object) -> tuple[str, str]:
+    if not isinstance(given, Mapping):
+        return "", ""
+    return _text(given.get("cmp")), _text(given.get("result"))
+
+
 def _redirects(row: Mapping[str, Any]) -> int | None:
     """Return the number of redirects; None where an older record tells only that there were any."""
     given = row.get("redirects")
@@ -270,7 +286,8 @@ def _remark(row: Mapping[str, Any]) -> str:
         return "empty"
     if row.get("settled") is False:
         return "unsettled"
-    return "unloaded" if row.get("loads_cut") is True else ""
+    is_cut = row.get("loads_cut") is True or row.get("clicks_cut") is True
+    return "unloaded" if is_cut else ""
 
 
 def _failure(row: Mapping[str, Any], reason: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote_plus
 
@@ -30,6 +31,9 @@ _VOCABULARY: Final = frozenset(
 )
 # Our own field names; names from a page were redacted with the page's content.
 _IS_FIELD_NAME: Final = re.compile(r"[a-z][A-Za-z_]*").fullmatch
+# Values that came after the start. A site may replace its token with each page, and each of them
+# is searched in every text.
+MOST_LATER: Final = 1_000
 _URL_SAFE = str.maketrans("+/", "-_")
 _IS_LIKE_A_KEY = re.compile(r"(?=.*[0-9@])(?=.*[A-Za-z]).{8,}", re.DOTALL).fullmatch
 
@@ -80,16 +84,32 @@ class Scrub:
     `key_shapes`: page content also loses strict key shapes (see `redact.content`).
     """
 
-    def __init__(self, hidden: Iterable[tuple[str, str]], *, key_shapes: bool = True) -> None:
-        """Compile `hidden`: pairs of a value and its replacement."""
+    def __init__(
+        self,
+        hidden: Iterable[tuple[str, str]],
+        *,
+        key_shapes: bool = True,
+        later: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """Take `hidden` and `later`: pairs of a value and its replacement.
+
+        They are compiled at the first use: many may come before that.
+        """
+        self._given, self._later = tuple(hidden), tuple(later)[-MOST_LATER:]
+        self._key_shapes = key_shapes
+
+    @cached_property
+    def _known(self) -> list[tuple[str, str]]:
         known: dict[str, tuple[str, str]] = {}
-        for value, instead in hidden:
+        for value, instead in (*self._given, *self._later):
             known.setdefault(value.strip(), (value, instead))
         known.pop("", None)  # white space alone is no secret
-        self._key_shapes = key_shapes
         # The longest first: of two values with a common prefix the longer must not leave its end.
-        self._known = sorted(known.values(), key=lambda one: len(one[0]), reverse=True)
-        self._search = Search([value for value, _ in self._known])
+        return sorted(known.values(), key=lambda one: len(one[0]), reverse=True)
+
+    @cached_property
+    def _search(self) -> Search:
+        return Search([value for value, _ in self._known])
 
     def __repr__(self) -> str:
         return f"Scrub({len(self._known)} values)"  # never the secrets
@@ -97,9 +117,15 @@ class Scrub:
     def __bool__(self) -> bool:
         return bool(self._known)
 
+    def with_given(self, hidden: Iterable[tuple[str, str]]) -> Scrub:
+        """Return a scrub that replaces these values, too; no later value displaces them."""
+        given = (*self._given, *hidden)
+        return Scrub(given, key_shapes=self._key_shapes, later=self._later)
+
     def with_more(self, hidden: Iterable[tuple[str, str]]) -> Scrub:
-        """Return a scrub that replaces these values, too."""
-        return Scrub([*self._known, *hidden], key_shapes=self._key_shapes)
+        """Return a scrub that replaces these values, too; of later ones the newest remain."""
+        later = (*self._later, *hidden)
+        return Scrub(self._given, key_shapes=self._key_shapes, later=later)
 
     def hide(self, given: str) -> str:
         """Remove every hidden value from `given`."""

@@ -19,7 +19,16 @@ from engine.browser.chromium.browser_options import PLAIN, BrowserLook
 from engine.browser.interact.command_keys import QUOTED, WrongValue
 from engine.browser.interact.command_uploads import UploadRefused, Uploads
 from engine.egress.egress_policy import place_of
-from engine.kinds.arguments import PROXY, flag, proxy_from, proxy_problems
+from engine.kinds.arguments import (
+    PROXY,
+    Argument,
+    FormField,
+    Table,
+    flag,
+    optional,
+    proxy_from,
+    proxy_problems,
+)
 from engine.kinds.commands import command_table as values
 from engine.kinds.commands.command_document import Task, TaskCommand, command_id
 from engine.kinds.commands.command_table import (
@@ -36,6 +45,7 @@ from engine.kinds.commands.command_table import (
 )
 from engine.kinds.context import missing_secret
 from engine.kinds.look_arguments import LOOK, SHOWN
+from engine.kinds.profile_use import PROFILE
 from engine.model import redact
 from engine.model.addresses import Credentials, credentials_of
 from engine.model.errors import AddressBlocked, InvalidArguments, Problem
@@ -156,9 +166,29 @@ def _place(url: str) -> str | None:
 MAX_COMMANDS: Final = 1_000
 MAX_WORDS: Final = 2_000  # characters of a name or an intention
 _PLAIN = re.compile(r"[A-Za-z_$][\w$]{0,63}", re.ASCII)
+_PASSWORD: Final = FormField(
+    "Proxy password", "proxy", editor="line", hint='Where it is: {"secret": "env:NAME"}'
+)
+# The browser that a task opens itself: what it is signed in with, its proxy and its look.
+OWN_BROWSER: Final[Table] = {
+    "profile": PROFILE,
+    "save_profile": Argument(
+        optional(profile_name),
+        FormField(
+            "Save the sign-in as profile",
+            "identity",
+            editor="line",
+            hint="Stored when all commands have succeeded.",
+        ),
+        help="Profile that the sign-in of the commands is stored as.",
+    ),
+    **PROXY,
+    "proxy_password": PROXY["proxy_password"]._replace(form=_PASSWORD),
+    **{name: LOOK[name] for name in SHOWN},
+}
 _TASK_FIELDS = (
     *("task_name", "task_intention", "commands", "instanceId", "metadata", "variables"),
-    *("redact_content", "dialogs", "profile", "save_profile", *PROXY, *SHOWN),
+    *("redact_content", "dialogs", *OWN_BROWSER),
 )
 UNKNOWN_SECRET: Final = "?"  # where a secret is not looked up
 LEAVING: Final = ("leave", "stay")

@@ -42,7 +42,7 @@ from engine.model.tally import StoppedBy
 from engine.profiles.profile import Profile, ProfileRequest, SignInSeen, profile_of
 from engine.profiles.profile_store import ProfileStore
 from engine.profiles.sign_in import SignIn
-from engine.secrets.given_secrets import Scrub
+from engine.secrets.given_secrets import MOST_LATER, Hidden, Scrub
 
 if TYPE_CHECKING:
     from engine.browser.interact.command_target import Stage
@@ -177,11 +177,28 @@ class _CommandRun:
         stage.hidden = known.keys()
         stage.scrub = self._scrub
 
-        def conceal(value: str) -> None:
-            known.setdefault(value, redact.MARK)
+        learned: dict[str, None] = {}  # tokens of the site, the newest last
+
+        def rebuild() -> None:
             self._scrub = stage.scrub = Scrub([*mine, *known.items()], key_shapes=shapes)
 
+        def conceal(value: str) -> None:
+            known.setdefault(value, redact.MARK)
+            learned.pop(value, None)
+            rebuild()
+
+        def learn(hidden: Iterable[Hidden]) -> None:
+            learned.update((value, None) for value, _ in hidden if value not in known)
+            known.update(dict.fromkeys(learned, redact.MARK))
+            while len(learned) > MOST_LATER:
+                oldest = next(iter(learned))
+                del learned[oldest]
+                known.pop(oldest, None)
+            rebuild()
+
         stage.conceal = conceal
+        if self._sign_in is not None:
+            self._sign_in.on_secrets.append(learn)
         if stage.instance is not None:
             stage.instance.forget_dialogs(stay=self._plan.stays)
             masked = MaskedContent(stage.hidden, stage.masked)
@@ -250,7 +267,7 @@ class _CommandRun:
             stage.policy,
             windows=plan.uses_tabs,
             credentials=plan.credentials,
-            secrets=secrets_of(self._sign_in),
+            secrets=secrets_of(self._sign_in, stage.policy),
             sign_in=self._sign_in,
             look=plan.look,
         )
@@ -263,7 +280,7 @@ class _CommandRun:
             raise InstanceDisconnected(f"{failed} {failed.advice}".strip()) from failed
         self._own = opened.id
         known = self._tools.instances.hidden(opened.id)
-        known.update((value, redact.MARK) for value, _ in secrets_of(self._sign_in))
+        known.update((value, redact.MARK) for value, _ in secrets_of(self._sign_in, stage.policy))
         if plan.save_profile:
             from engine.browser.interact.sign_in_watch import SignInWatch
 

@@ -7,7 +7,9 @@ and the scope applies to each of its links. The default scope is the start's ori
 page redirects to the same host with or without `www.` or over https, that origin is included. A
 page with a temporary failure is retried after the rest of its level; only its last attempt is
 stored, and it counts once for `max_pages`. A stop stores the last failure of the pages that wait
-for a retry.
+for a retry. A host that fails page after page is paused (`host_pause`); if it is given up, its
+other pages are not loaded, and the task fails with the pages of the result, so that it can be
+resumed and a schedule does not report the missing pages as removed.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ from typing import Any, Final, Self
 import msgspec
 
 from engine.kinds.context import Context, UnitStopped
+from engine.kinds.crawl.concurrency import Concurrency
 from engine.kinds.crawl.crawl_args import CrawlArgs
 from engine.kinds.crawl.frontier import SPARE, Frontier, Pace, Visit
+from engine.kinds.crawl.host_pause import HostPauses, is_answer, is_host_failure
 from engine.kinds.crawl.signed_out import SignInCheck
 from engine.kinds.crawl.stored_pages import CarriedPages, StoredPage, stored_page
 from engine.model.addresses import Address, address_of, glob_matcher, same_site
@@ -38,7 +42,7 @@ from engine.pages.custom_fields import FieldRule
 from engine.pages.documents import is_html, is_text, media_type
 from engine.pages.engine_choice import Loader
 from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, has_words
-from engine.pages.fetch import EngineName, Failure, Fetched, Fetcher, Redirect
+from engine.pages.fetch import EngineName, Failure, Fetched, Fetcher, PageOptions, Redirect
 from engine.pages.page_facts import page_facts
 from engine.pages.robots import ROBOTS_S, Robots, Rules
 from engine.profiles.profile import is_sign_out
@@ -82,6 +86,9 @@ def page_record(
         "fields": found.values,
         "loads": fetched.loads,
         "loads_cut": fetched.loads_cut,
+        "clicks": fetched.clicks,
+        "clicks_cut": fetched.clicks_cut,
+        "clicks_refused": fetched.clicks_refused,
         "facts": _facts(fetched, found),
         "links_over_limit": found.links_over,
         "links_not_web": found.links_skipped,
@@ -90,6 +97,7 @@ def page_record(
         "links": list(found.anchors) if keep_links else [],
         "windows_closed": fetched.windows,
         "dialogs_dismissed": fetched.dialogs,
+        "consent": fetched.consent,
     }
     page.update((name, value) for name, value in marks.items() if value)
     return page
@@ -188,7 +196,10 @@ SLACK_S = 10.0  # margin of a fetcher beyond the page's own limit, before the un
 KEPT_SINGLY = 200  # failed pages in retry at a stop; each costs a page and an event
 MINUTE_S: Final = 60.0
 MANY = 1_000  # start addresses; a million take 3 s, which would block the loop
-_NAMES_A_TIME = frozenset({429, 503})  # statuses whose Retry-After applies to the host
+_TOO_MANY_REQUESTS: Final = 429
+_NAMES_A_TIME = frozenset(
+    {_TOO_MANY_REQUESTS, 503}
+)  # statuses whose Retry-After applies to the host
 
 
 OpenFetcher = Callable[[EngineName, CrawlArgs], AbstractAsyncContextManager[Fetcher]]
@@ -247,10 +258,16 @@ class _Crawl:
         self._sign_in_check = None if used is None else SignInCheck(used, self._load_check)
         self._scope = args.scope or f"{args.address.origin}/**"
         self._scopes = [self._scope]
+        self._pauses = HostPauses(ctx, self._still_answers, is_on=args.host_pause)
         self._frontier = Frontier(
-            args.max_depth, args.max_pages + SPARE, self._wanted, args.fragments
+            args.max_depth,
+            args.max_pages + SPARE,
+            self._wanted,
+            args.fragments,
+            self._pauses.holds,
         )
         self._pace = pace
+        self._concurrency = Concurrency(ctx, args.concurrency)
         self._searching = self._is_more = False
         self._robots: Robots | None = None
         self._tally = Tally()
@@ -306,7 +323,12 @@ class _Crawl:
         duration_ms = round((self._ctx.monotonic() - started) * 1_000)
         stopped_by = self._stopped_by(limit)
         outcome = self._tally.outcome(self._scope, duration_ms, stopped_by)
-        return msgspec.structs.replace(outcome, left_out=self._frontier.left.told())
+        return msgspec.structs.replace(
+            outcome,
+            left_out=self._frontier.left.told(),
+            hosts_given_up=tuple(self._pauses.given_up),
+            host_error=self._pauses.reason,
+        )
 
     async def _carry_over(self) -> None:
         """Take over the answered pages of the continued task, and queue their links.
@@ -344,6 +366,7 @@ class _Crawl:
                 self._frontier.left.count("not_web", page.links_not_web)
                 if page.depth < self._args.max_depth:
                     self._frontier.left.count("over_limit", page.links_over)
+                self._pauses.loaded(page.landed or page.address)
             found.add(page, span)
             self._tally.add(page.counted)
         self._loaded = self._tally.total
@@ -364,16 +387,27 @@ class _Crawl:
             finding = None if search is None else searching.create_task(self._search(search))
             ending = searching.create_task(self._wake_at_end(), name="wait for the time limit")
             async with asyncio.TaskGroup() as workers:
-                for number in range(self._args.concurrency):
-                    workers.create_task(self._work(), name=f"crawl-{number}")
+                await self._concurrency.begin()
+                self._add_workers(workers)
             ending.cancel()
             if finding is not None:
                 finding.cancel()
 
+    def _add_workers(self, workers: asyncio.TaskGroup) -> bool:
+        """Begin the workers that lack; return whether there were any."""
+        lacking = range(self._concurrency.workers, self._concurrency.number)
+        for number in lacking:
+            self._concurrency.workers += 1
+            workers.create_task(self._work(workers), name=f"crawl-{number}")
+        return bool(lacking)
+
     async def _wake_at_end(self) -> None:
         """Notify waiting workers of the time limit."""
         if self._ends_s < math.inf:
-            await asyncio.sleep(max(0.0, self._ends_s - self._ctx.monotonic()))
+            left_s = self._ends_s - self._ctx.monotonic()
+            while left_s > 0:
+                await asyncio.sleep(left_s)
+                left_s = self._ends_s - self._ctx.monotonic()  # a timer may be early
             async with self._changed:
                 self._changed.notify_all()
 
@@ -399,7 +433,7 @@ class _Crawl:
             return why_stopped(self._ctx)
         whole = self._frontier.is_empty and not (self._frontier.dropped or self._is_more)
         if whole:
-            return limit or "frontier"
+            return limit or ("host_errors" if self._pauses.given_up else "frontier")
         return self._limit() or "max_pages"
 
     def _limit(self) -> Limit | None:
@@ -409,29 +443,65 @@ class _Crawl:
         most = self._args.max_bytes
         return "max_bytes" if most is not None and self._bytes >= most else None
 
-    async def _work(self) -> None:
+    async def _work(self, workers: asyncio.TaskGroup) -> None:
         try:
             while (visit := await self._next()) is not None:
                 await self._visit(visit)
+                self._pauses.end_probe(visit.address)
                 async with self._changed:
                     self._changed.notify_all()
+                before = self._concurrency.number
+                await self._concurrency.adapt()
+                if self._add_workers(workers) or self._concurrency.number != before:
+                    async with self._changed:
+                        self._changed.notify_all()
         except UnitStopped:
             async with self._changed:
                 self._changed.notify_all()
+        finally:
+            self._concurrency.workers -= 1
 
     async def _next(self) -> Visit | None:
         """Return the next page to load, or wait while others may still add some."""
         async with self._changed:
-            while not self._is_over():
-                if (visit := self._take()) is not None:
-                    return visit
+            while not (self._is_over() or self._concurrency.is_exceeded):
+                now_s = self._ctx.monotonic()
+                if (visit := self._take(now_s)) is not None:
+                    if not self._pauses.gave_up(visit.address.origin):
+                        return visit
+                    await self._leave_out(visit)
+                    continue
+                if self._frontier.has_parked and self._limit() is None:
+                    await asyncio.sleep(0)
+                    continue
                 if self._fault_is_due() and not self._under_way:
                     raise InjectedFault(page=self._args.fail_on_page)
                 if self._is_over():
                     break
-                await self._changed.wait()
+                with self._concurrency.waiting():
+                    await self._wait(now_s)
             self._changed.notify_all()
             return None
+
+    async def _wait(self, now_s: float) -> None:
+        """Wait for a change, or for the end of a host's pause. Raises UnitStopped."""
+        pause_s = self._pauses.next_s(self._frontier.parked, now_s)
+        if pause_s is None:  # another page is loading, whose end is a change
+            await self._changed.wait()
+            return
+        with contextlib.suppress(UnitTimeout):
+            async with self._ctx.unit("pause of a host", pause_s):
+                await self._changed.wait()
+
+    async def _leave_out(self, visit: Visit) -> None:
+        """End a page of a host that is given up: with its last failure, if it has one."""
+        if visit.failure is None:
+            self._frontier.left.count("host_errors", 1)
+            await asyncio.sleep(0)
+        else:
+            await self._keep_failed(_without_next(visit), visit.failure)
+            self._loaded += 1
+        self._frontier.done(visit)
 
     def _is_over(self) -> bool:
         if self._ctx.stopping or (self._frontier.is_empty and not self._searching):
@@ -456,11 +526,21 @@ class _Crawl:
         due = self._args.fail_on_page
         return due is not None and self._spent() >= due - 1
 
-    def _take(self) -> Visit | None:
+    def _take(self, now_s: float) -> Visit | None:
         """Return the next page that may start; a retry is exempt from the page limit."""
         if self._limit() is not None:
             return None
-        return self._frontier.take(fresh=self._room() > 0 and not self._fault_is_due())
+        fresh = self._room() > 0 and not self._fault_is_due()
+        probe = self._probe(now_s, fresh)
+        return probe or self._frontier.take(fresh=fresh) or self._probe(now_s, fresh)
+
+    def _probe(self, now_s: float, fresh: bool) -> Visit | None:
+        """Return the page that probes whether a host answers again, if its pause has ended."""
+        for origin in self._pauses.due(self._frontier.parked, now_s):
+            if (visit := self._frontier.probe(origin, fresh=fresh)) is not None:
+                self._pauses.begin_probe(visit.address)
+                return visit
+        return None
 
     async def _visit(self, visit: Visit) -> None:
         """Process one page to its outcome, and then notify the frontier."""
@@ -469,9 +549,12 @@ class _Crawl:
             if not await self._took(visit, began):
                 return
         except (BrowserGone, PageError, UnitTimeout) as failed:
+            if isinstance(failed, PageError):
+                self._keep_away(visit.address.place, failed)
             if self._comes_again(visit, failed, began):
                 return
             failure = fetch.failure_of(failed)
+            await self._judge_host(visit, failed, failure)
             if fetch.is_passing(failed) and self._put_off(visit, failure):
                 return
             await self._keep_failed(visit, failure)
@@ -491,7 +574,8 @@ class _Crawl:
     async def _took(self, visit: Visit, began_s: float) -> bool:
         """Load and store one page; False if it was requeued for another attempt."""
         async with self._in_time():
-            await self._until_due(visit)
+            with self._concurrency.waiting():
+                await self._until_due(visit)
         rules = await self._rules(visit.address)
         if rules is not None and not rules.allows(visit.address.asked):
             await self._keep_failed(visit, _blocked(rules))
@@ -501,7 +585,14 @@ class _Crawl:
             return False
         if self._sign_in_check is not None:
             await self._sign_in_check.expect_signed_in(visit.address, fetched)
-        if self._put_off(visit, fetch.passing_failure(fetched)):
+        failure = fetch.passing_failure(fetched)
+        if failure is None:
+            if refusal(fetched) is None:
+                self._pauses.loaded(address_of(fetched.final_url) or visit.address)
+            await self._host_answered(visit)
+        else:
+            await self._host_failed(visit, failure, fetched.retry_after_s)
+        if self._put_off(visit, failure):
             return False
         if visit.depth == 0:
             self._follow_start(address_of(fetched.final_url))
@@ -538,6 +629,31 @@ class _Crawl:
         self._frontier.put_off(again)
         return True
 
+    async def _judge_host(self, visit: Visit, failed: EngineError, failure: Failure) -> None:
+        """Count what the failure of a page says about its host."""
+        if is_host_failure(failed):
+            asked_s = failed.retry_after_s if isinstance(failed, PageError) else None
+            await self._host_failed(visit, failure, asked_s)
+        elif is_answer(failed):
+            await self._host_answered(visit)
+
+    async def _host_answered(self, visit: Visit) -> None:
+        if await self._pauses.answered(visit.address):
+            self._frontier.release(visit.address.origin)
+
+    async def _host_failed(
+        self, visit: Visit, failure: Failure, retry_after_s: float | None = None
+    ) -> None:
+        is_first = visit.attempts == 1
+        if await self._pauses.failed(
+            visit.address,
+            failure.error,
+            is_first=is_first,
+            retry_after_s=retry_after_s,
+            asks_to_wait=failure.status == _TOO_MANY_REQUESTS,
+        ):
+            self._frontier.release(visit.address.origin)
+
     @contextlib.asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
         """Limit a wait before a page by the rest of the crawl's time. Raises _TimeIsUp."""
@@ -558,10 +674,12 @@ class _Crawl:
 
         Most of a large number are stored in one write, because a stopped task must end within 2 s.
         """
+        self._pauses.end()
+        for origin in list(self._frontier.parked):
+            self._frontier.release(origin)
         many: list[dict[str, Any]] = []
         while (visit := self._frontier.take(fresh=False)) is not None:
-            # The counted next attempt did not happen.
-            tried = visit._replace(tries=visit.tries - 1, earlier=visit.earlier[:-1])
+            tried = _without_next(visit)
             if visit.failure is not None and self._frontier.waiting >= KEPT_SINGLY:
                 page = self._redacted(self._failed_page(tried, visit.failure))
                 self._tally.add(page)
@@ -590,25 +708,61 @@ class _Crawl:
         host = visit.address.place
         crawl_delay_s = rules.delay_s if rules is not None else 0.0
         async with self._in_time():
-            await self._pace.turn(host, crawl_delay_s)
-        limit_s = self._args.timeout_ms / 1_000 + SLACK_S
-        async with self._ctx.unit(visit.address.url, limit_s):
-            fetched = await self._loader.load(visit.address.url, fresh=visit.deaths > 0)
+            with self._concurrency.waiting():
+                await self._pace.turn(host, crawl_delay_s)
+        options = self._args.page_options
+        limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + SLACK_S
+        with self._concurrency.loading() as load:
+            async with self._ctx.unit(visit.address.url, limit_s):
+                fetched = await self._loader.load(visit.address.url, fresh=visit.deaths > 0)
+            load.fetched = fetched
         async with self._loader.comparing(fetched) as found:
             fetched = found
             if found.needs_browser:
-                await self._pace.turn(host, crawl_delay_s)
-                async with self._ctx.unit(visit.address.url, limit_s):
-                    fetched = await self._loader.second(found)
-        if fetched.status in _NAMES_A_TIME and fetched.retry_after_s is not None:
-            self._pace.hold(host, fetched.retry_after_s)
+                with self._concurrency.waiting():
+                    await self._pace.turn(host, crawl_delay_s)
+                with self._concurrency.loading() as load:
+                    async with self._ctx.unit(visit.address.url, limit_s):
+                        fetched = await self._loader.second(found)
+                    load.fetched = fetched
+        self._keep_away(host, fetched)
         return fetched
+
+    def _keep_away(self, host: str, answer: Fetched | PageError) -> None:
+        """Hold the requests to a host for the time that its answer names."""
+        if answer.status in _NAMES_A_TIME and answer.retry_after_s is not None:
+            self._pace.hold(host, answer.retry_after_s)
 
     async def _load_check(self, address: Address, fields: tuple[FieldRule, ...]) -> Fetched:
         """Load the page that tells whether the profile is signed in, with these fields of it."""
         await self._pace.turn(address.place)
         async with self._ctx.unit(address.url, self._args.timeout_ms / 1_000 + SLACK_S):
             return await self._loader.load_beside(address.url, fields)
+
+    async def _still_answers(self, address: Address) -> bool | None:
+        """Load a page again, without storing it; return whether its host answers.
+
+        None: the crawl ends before.
+        """
+        # The browser only for its session: a fresh context, because the cache of the other one may
+        # have the page, replaces the one of the crawl with its cookies.
+        is_browser = self._args.engine == "browser" and self._args.profile is not None
+        timeout_ms = self._args.timeout_ms
+        options = PageOptions(timeout_ms, self._args.settle_ms, fresh=is_browser)
+        try:
+            rules = await self._rules(address)
+            if rules is not None and not rules.allows(address.asked):
+                return False  # a redirect led to it
+            async with self._in_time():
+                await self._pace.turn(address.place, rules.delay_s if rules is not None else 0.0)
+            fetcher = await self._loader.fetcher("browser" if is_browser else "static")
+            async with self._ctx.unit(address.url, timeout_ms / 1_000 + SLACK_S):
+                fetched = await fetcher.fetch(address.url, options)
+        except (BrowserGone, PageError, UnitTimeout) as failed:
+            return is_answer(failed)
+        except (UnitStopped, _TimeIsUp):
+            return None
+        return fetch.passing_failure(fetched) is None
 
     def _follow_start(self, landed: Address | None) -> None:
         if self._args.scope is not None or landed is None:
@@ -678,6 +832,11 @@ class _Crawl:
         to_come = max(0, self._frontier.known - self._keeping)
         total = done + min(to_come, max(0, most - done))
         return Units(done, total, message, self._tally.failed, self._carried)
+
+
+def _without_next(visit: Visit) -> Visit:
+    """Return a page that waits for an attempt which does not happen."""
+    return visit._replace(tries=visit.tries - 1, earlier=visit.earlier[:-1])
 
 
 def _blocked(rules: Rules) -> Failure:

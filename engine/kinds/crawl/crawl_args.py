@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -19,6 +19,7 @@ from engine.kinds.arguments import (
     FormField,
     OneOf,
     Table,
+    WholeOr,
     credential_problems,
     credentials_from,
     flag,
@@ -36,6 +37,9 @@ from engine.kinds.arguments import (
     web_addresses,
     whole,
 )
+from engine.kinds.consent_use import DISMISS_CONSENT
+from engine.kinds.crawl.concurrency import AUTO, Given
+from engine.kinds.crawl.concurrency_rule import MOST, START
 from engine.kinds.crawl.signed_out import PASSWORD_FIELD
 from engine.kinds.look_arguments import LOOK, look_from, look_problems
 from engine.kinds.profile_use import PROFILE
@@ -54,6 +58,23 @@ from engine.pages.fetch import (
 from engine.secrets.given_secrets import Hidden, of_address
 
 ArchiveFormat = Literal["none", "warc"]
+
+
+Connection = Literal["auto", "direct", "playwright"]
+CONNECTION: Final = Argument(
+    one_of("auto", "direct", "playwright"),
+    FormField(
+        "Browser connection",
+        "loading",
+        options=(
+            ("auto", "Automatic: direct where possible"),
+            ("direct", "Direct (DevTools pipe)"),
+            ("playwright", "Playwright"),
+        ),
+        hint="The direct connection needs less CPU time and does not serve every option.",
+    ),
+    help="Connection to the browser; direct does not serve every option.",
+)
 
 
 class CrawlArgs(msgspec.Struct, frozen=True):
@@ -76,7 +97,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     output_format: OutputFormat = "markdown"
     respect_robots: bool = True
     delay_ms: int = 1_000
-    concurrency: int = 3
+    concurrency: Given = START
     engine: CrawlEngine = "browser"
     block_resources: bool = True
     screenshot: Screenshot = "none"
@@ -84,6 +105,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     wait_for: str | None = None
     timeout_ms: int = 30_000
     retries: int = 2
+    host_pause: bool = True
     fail_on_page: int | None = None
     fragments: Fragments = "ignore"
     redact_content: bool = True
@@ -95,14 +117,24 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     load_more: str | None = None
     max_loads: int = 50
     fields: tuple[FieldRule, ...] = ()
+    click_links: str | None = None
+    max_clicks: int = 50
     profile: str | None = None
     proxy: ProxyChoice | None = None
     archive: ArchiveFormat = "none"
+    max_archive_mb: int = 10_000
+    dismiss_consent: bool = False
+    connection: Connection = "auto"
     look: BrowserLook = PLAIN
 
     @property
     def address(self) -> Address:
         return self.starts[0]
+
+    @property
+    def most_at_once(self) -> int:
+        """The largest number of pages that load at the same time."""
+        return MOST if self.concurrency == AUTO else self.concurrency
 
     @property
     def starts(self) -> tuple[Address, ...]:
@@ -125,6 +157,9 @@ class CrawlArgs(msgspec.Struct, frozen=True):
             scroll=self.scroll,
             load_more=self.load_more,
             max_loads=self.max_loads,
+            click_links=self.click_links,
+            max_clicks=self.max_clicks,
+            delay_ms=self.delay_ms,
             fields=(*self.fields, PASSWORD_FIELD) if self.profile else self.fields,
         )
 
@@ -163,12 +198,17 @@ PAGE_ARGUMENTS: Table = {
     "maxPages": Argument(_PAGES, field="max_pages"),
     "max_minutes": Argument(
         optional(whole(1, 100_000)),
-        FormField("Maximum duration (min)", none="no limit"),
+        FormField("Maximum duration (min)", "loading", none="no limit"),
         help="Start no page after this number of minutes.",
     ),
     "max_bytes": Argument(
         optional(whole(1, 2**50)),
-        FormField("Maximum data (bytes)", none="no limit", hint="Of documents, as they were sent."),
+        FormField(
+            "Maximum data (bytes)",
+            "loading",
+            none="no limit",
+            hint="Of documents, as they were sent.",
+        ),
         help="Start no page after this number of bytes of documents.",
     ),
     "engine": Argument(
@@ -199,27 +239,47 @@ PAGE_ARGUMENTS: Table = {
     ),
     "delay_ms": Argument(
         whole(0, 3_600_000),
-        FormField("Delay per host (ms)"),
+        FormField("Delay per host (ms)", "loading"),
         help="Delay between two pages of one host in ms.",
     ),
     "concurrency": Argument(
-        whole(1, 16), FormField("Concurrency"), help="Pages that load at the same time."
+        WholeOr(1, MOST, AUTO),
+        FormField(
+            "Concurrency",
+            "loading",
+            none="automatic",
+            hint="Below 1: automatic, more while machine and site keep up, fewer at once if not.",
+        ),
+        help="Pages that load at the same time.",
     ),
     "timeout_ms": PAGE_TIMEOUT,
     "settle_ms": Argument(
         whole(0, 60_000),
-        FormField("Settle time (ms)", hint="At least 500 ms on a page that scripts wrote."),
+        FormField(
+            "Settle time (ms)", "loading", hint="At least 500 ms on a page that scripts wrote."
+        ),
         help="Settle time in ms without a change (at least 500 if scripts wrote the page).",
     ),
     "retries": Argument(
         whole(0, 10),
-        FormField("Retries", hint="After a network error, a timeout or a busy server."),
+        FormField("Retries", "loading", hint="After a network error, a timeout or a busy server."),
         help="Retries of a page after a temporary failure.",
+    ),
+    "host_pause": Argument(
+        flag,
+        FormField(
+            "Pause a failing host",
+            "loading",
+            hint="No page of a host starts for a while after 8 of its pages failed in a row; after"
+            " some pauses it is given up.",
+        ),
+        help="Pause a host that fails page after page, and give it up after some pauses.",
     ),
     "screenshot": Argument(
         one_of("none", "failed", "all"),
         FormField(
             "Screenshots",
+            "content",
             options=(("none", "None"), ("failed", "Of failed pages"), ("all", "Of every page")),
         ),
         help="Pages to take screenshots of.",
@@ -228,6 +288,7 @@ PAGE_ARGUMENTS: Table = {
         one_of("ignore", "routes"),
         FormField(
             "Addresses with #/ or #!",
+            "scope",
             hint="Applications that keep their pages behind # have one address otherwise.",
             options=(("ignore", "The same page"), ("routes", "Pages of their own")),
         ),
@@ -235,27 +296,32 @@ PAGE_ARGUMENTS: Table = {
     ),
     "max_elements": Argument(
         whole(1_000, 1_000_000),
-        FormField("Maximum elements per page"),
+        FormField("Maximum elements per page", "content"),
         help="Maximum elements that are read of a page.",
     ),
     "max_text_kb": Argument(
         whole(16, 4_096),
-        FormField("Maximum content per page (KiB)"),
+        FormField("Maximum content per page (KiB)", "content"),
         help="Maximum content that is kept of a page in KiB.",
     ),
     "keep_links": Argument(
-        flag, FormField("Keep each page's links"), help="Keep a list of each page's links."
+        flag,
+        FormField("Keep each page's links", "content"),
+        help="Keep a list of each page's links.",
     ),
     "wait_for": WAIT_FOR,
     "scroll": Argument(
         flag,
-        FormField("Scroll to the end", hint="While the page grows. Needs the browser engine."),
+        FormField(
+            "Scroll to the end", "loading", hint="While the page grows. Needs the browser engine."
+        ),
         help="Scroll each page to its end while it grows.",
     ),
     "load_more": Argument(
         optional(selector),
         FormField(
             "Click to load more",
+            "loading",
             editor="line",
             shade="button.load-more",
             hint="A selector; it is clicked while the page grows. Needs the browser engine.",
@@ -264,13 +330,31 @@ PAGE_ARGUMENTS: Table = {
     ),
     "max_loads": Argument(
         whole(1, 1_000),
-        FormField("Maximum loads per page"),
+        FormField("Maximum loads per page", "loading"),
         help="Maximum number of scrolls or clicks by which a page loads more.",
+    ),
+    "click_links": Argument(
+        optional(selector),
+        FormField(
+            "Click to find links",
+            "scope",
+            editor="line",
+            shade="[onclick], [role=menuitem]",
+            hint="A selector of elements that are no links. Their addresses are links of the page;"
+            " forms are not sent. Needs the browser engine.",
+        ),
+        help="Click elements of this CSS selector to find the addresses they lead to.",
+    ),
+    "max_clicks": Argument(
+        whole(1, 1_000),
+        FormField("Maximum clicks per page", "scope"),
+        help="Maximum number of elements that are clicked on a page.",
     ),
     "fields": Argument(
         custom_fields,
         FormField(
             "Custom fields",
+            "content",
             editor="lines",
             shade="price = .price",
             hint="One per line: name = selector. Columns of the result. name[] = selector has"
@@ -283,15 +367,26 @@ PAGE_ARGUMENTS: Table = {
         one_of("none", "warc"),
         FormField(
             "Web archive",
-            hint="Records what the pages receive, for a replay. Uncheck the blocking of images.",
+            "content",
+            hint="Records what the pages receive, for a replay; images are loaded, too.",
             options=(("none", "None"), ("warc", "WARC")),
+            sets=(("warc", "block_resources", False), ("none", "block_resources", True)),
         ),
         help="Keep a web archive of what the pages receive.",
     ),
-    "respect_robots": Argument(flag, FormField("Obey robots.txt"), help="Obey robots.txt."),
+    "max_archive_mb": Argument(
+        whole(1, 1_000_000),
+        FormField("Maximum archive size (MB)", "content"),
+        help="Add nothing to the web archive above this size in MB.",
+    ),
+    "dismiss_consent": DISMISS_CONSENT,
+    "connection": CONNECTION,
+    "respect_robots": Argument(
+        flag, FormField("Obey robots.txt", "scope"), help="Obey robots.txt."
+    ),
     "block_resources": Argument(
         flag,
-        FormField("Block images, fonts and media"),
+        FormField("Block images, fonts and media", "loading"),
         help="Block images, fonts and media (false with --archive).",
     ),
     "redact_content": redact_content(COUNTED_KEYS_HINT),
@@ -315,6 +410,7 @@ ARGUMENTS: Table = {
         web_addresses,
         FormField(
             "Further addresses",
+            "scope",
             editor="lines",
             hint="One per line; the crawl begins at each of them.",
         ),
@@ -325,6 +421,7 @@ ARGUMENTS: Table = {
         texts,
         FormField(
             "Include patterns",
+            "scope",
             editor="lines",
             hint="One pattern per line. ** stands for anything, * for anything but a slash.",
         ),
@@ -333,13 +430,13 @@ ARGUMENTS: Table = {
     ),
     "exclude_patterns": Argument(
         texts,
-        FormField("Exclude patterns", editor="lines"),
+        FormField("Exclude patterns", "scope", editor="lines"),
         help="Exclude pattern: no matching address is followed.",
         option="repeated",
     ),
     "scope": Argument(
         optional(text),
-        FormField("Scope", editor="line", shade="the address’s own site"),
+        FormField("Scope", "scope", editor="line", shade="the address’s own site"),
         help="Scope: a pattern that every address must match (default: the origin of URL).",
     ),
     "sameOrigin": Argument(flag, field="same_origin"),
@@ -392,7 +489,8 @@ def loading_problems(fields: Mapping[str, Any]) -> list[Problem]:
     if fields.get("engine", "browser") == "browser":
         return []
     needs = "needs the browser engine"
-    names = [name for name in ("scroll", "load_more") if fields.get(name)]
+    wanted = ("scroll", "load_more", "click_links", "dismiss_consent")
+    names = [name for name in wanted if fields.get(name)]
     return [Problem(name, "not_together", needs) for name in names]
 
 

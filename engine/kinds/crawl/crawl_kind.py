@@ -11,20 +11,31 @@ import msgspec
 from engine.archive.task_archive import FILE_NAME, TaskArchive
 from engine.archive.warc_members import whole_size
 from engine.browser.chromium.browser_options import FetcherOptions
+from engine.browser.chromium.consent_rules import ConsentRules
 from engine.budgets import DOMAINS
 from engine.egress.egress_policy import DomainAllowlist, Policy
+from engine.kinds.consent_use import consent_rules_for
 from engine.kinds.context import Context, reach, telling
+from engine.kinds.crawl.browser_connection import (
+    UsedConnection,
+    expect_connection,
+    expect_proxy,
+    expect_proxy_here,
+    is_direct,
+)
 from engine.kinds.crawl.crawl import OpenFetcher, crawl
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
 from engine.kinds.profile_use import secrets_of, using_profile
 from engine.kinds.spec import Column, Head, KindForm, KindSpec, Tools, defaults_of
 from engine.kinds.traits import CRAWL_TRAITS
-from engine.model.errors import NothingTaken, OnlyErrorAnswers
+from engine.model.errors import HostUnavailable, NothingTaken, OnlyErrorAnswers, TaskFailed
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.fetch import EngineName, Fetcher
 from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, Sender, open_static
 from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import Scrub
+
+MOST_NAMED: Final = 3  # hosts in one message
 
 
 async def open_archive(
@@ -39,7 +50,18 @@ async def open_archive(
     carried = 0
     if context.resumes:
         carried = await context.carry_artifact(FILE_NAME, whole_size)
-    archive = TaskArchive(context.append_artifact, Scrub(args.secrets), size_bytes=carried)
+
+    async def tell_full() -> None:
+        note = f"The web archive has reached {args.max_archive_mb:,} MB; later answers are left out"
+        await context.log("archive", note, max_archive_mb=args.max_archive_mb)
+
+    archive = TaskArchive(
+        context.append_artifact,
+        Scrub(args.secrets),
+        size_bytes=carried,
+        most_bytes=args.max_archive_mb * 1_000_000,
+        on_full=tell_full,
+    )
     if sign_in is not None:
         sign_in.on_secrets.append(archive.conceal)
     return archive
@@ -59,17 +81,20 @@ def with_archive(head: Head, archive: TaskArchive | None) -> Head:
 
 def fetchers(
     policy: Policy,
-    context: Context,
+    used: UsedConnection,
     tools: Tools,
     *,
     sign_in: SignIn | None = None,
     archive: TaskArchive | None = None,
+    consent: ConsentRules | None = None,
 ) -> OpenFetcher:
     """Return the fetchers of one task, static or the engine's browser, both under `policy`.
 
     With `allowedDomains`, only these domains are allowed. Both send the cookies of `sign_in`, and
-    `archive` records what they receive.
+    `archive` records what they receive. The browser dismisses consent banners by `consent`, and
+    `used` gets the connection to it.
     """
+    context = used.context
     if DOMAINS in context.budgets:
         allowlist = DomainAllowlist(policy)
         allowlist.narrow(context.budgets)
@@ -88,9 +113,12 @@ def fetchers(
                 monotonic=clock,
                 archive=archive,
             )
+        # A task that went on through Playwright stays there when its fetcher is opened again.
+        is_piped = is_direct(args) and used.name != "playwright"
+        used.name = "direct" if is_piped else "playwright"
         options = FetcherOptions(
             policy=policy,
-            pages=args.concurrency,
+            pages=args.most_at_once,
             credentials=args.credentials,
             block_resources=args.block_resources,
             look=look,
@@ -99,28 +127,63 @@ def fetchers(
             task_id=context.task_id,
             sign_in=sign_in,
             archive=archive,
+            consent=consent,
+            direct=is_piped,
+            on_fallback=used.fall_back if args.connection == "auto" else None,
         )
         return tools.browser.fetcher(options)
 
     return open_fetcher
 
 
+def _parse(given: Mapping[str, Any]) -> CrawlArgs:
+    return expect_connection(parse_crawl(given))
+
+
+def _parse_here(given: Mapping[str, Any], tools: Tools) -> CrawlArgs:
+    args = _parse(given)
+    expect_proxy_here(args, tools.settings)
+    return args
+
+
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
+    consent = await consent_rules_for(dismiss=args.dismiss_consent)
     policy = reach(tools.settings, args.url, proxy=args.proxy)
     async with telling(context, policy), using_profile(args.profile, context, tools) as sign_in:
-        args = with_secrets(args, sign_in)
+        args = with_secrets(args, sign_in, policy)
         archive = await open_archive(args, context, sign_in)
-        open_fetcher = fetchers(policy, context, tools, sign_in=sign_in, archive=archive)
+        used = UsedConnection(context)
+        open_fetcher = fetchers(
+            policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
+        )
         outcome = await crawl(args, context, open_fetcher, sign_in)
+    head = used.add_to(with_archive({"summary": outcome.summary()}, archive))
+    expect_hosts(outcome, context, head)
     expect_a_page(outcome, context)
-    return with_archive({"summary": outcome.summary()}, archive)
+    return head
 
 
-def with_secrets(args: CrawlArgs, sign_in: SignIn | None) -> CrawlArgs:
-    """Return the arguments with the tokens of a sign-in among the secrets."""
-    if sign_in is None:
-        return args
-    return msgspec.structs.replace(args, secrets=(*args.secrets, *secrets_of(sign_in)))
+def with_secrets(args: CrawlArgs, sign_in: SignIn | None, policy: Policy) -> CrawlArgs:
+    """Return the arguments with those of a sign-in and of the policy's proxy among the secrets.
+
+    Raises:
+        InvalidArguments: the connection does not serve the proxy.
+    """
+    expect_proxy(args, policy.proxy)
+    return msgspec.structs.replace(args, secrets=(*args.secrets, *secrets_of(sign_in, policy)))
+
+
+def expect_hosts(outcome: CrawlOutcome, context: Context, head: Head) -> None:
+    """Raise an error if a host was given up, whose other pages are missing in the result.
+
+    Raises:
+        TaskFailed: with the code of `HostUnavailable`, and with `head`.
+    """
+    if not outcome.hosts_given_up or context.stopping:
+        return
+    hosts = ", ".join(one.partition("://")[2] for one in outcome.hosts_given_up[:MOST_NAMED])
+    failed = HostUnavailable(host=hosts, reason=outcome.host_error)
+    raise TaskFailed(failed.code, str(failed), head)
 
 
 def expect_a_page(outcome: CrawlOutcome, context: Context) -> None:
@@ -172,11 +235,11 @@ PAGE_COLUMNS: Final = (
     *(Column("facts.links_internal"), Column("facts.links_external")),
     *(Column("facts.links_nofollow"), Column("facts.images", 9)),
     *(Column("facts.images_without_alt"), Column("facts.structured_data", 30)),
-    Column("facts.content_hash", 18),
+    *(Column("facts.content_hash", 18), Column("consent.cmp", 20), Column("consent.result", 12)),
 )
 CRAWL = KindSpec(
     CRAWL_TRAITS.name,
-    parse_crawl,
+    _parse,
     _crawl,
     _partial,
     traits=CRAWL_TRAITS,
@@ -189,4 +252,5 @@ CRAWL = KindSpec(
     arguments=ARGUMENTS,
     defaults=defaults_of(CrawlArgs),
     columns=PAGE_COLUMNS,
+    parse_here=_parse_here,
 )

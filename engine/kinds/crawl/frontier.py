@@ -133,7 +133,14 @@ class Pace:
 # Links that a crawl skipped, counted by reason, so that the result can report the gaps.
 
 Reason = Literal[
-    "outside", "too_deep", "repeating", "not_web", "over_limit", "fragments", "sign_out"
+    "outside",
+    "too_deep",
+    "repeating",
+    "not_web",
+    "over_limit",
+    "fragments",
+    "sign_out",
+    "host_errors",
 ]
 
 MOST_KEYS: Final = 1_000_000  # 16 MB; the count is a lower bound beyond it
@@ -216,6 +223,11 @@ class Visit(NamedTuple):
         return 1 + self.tries + self.deaths + self.slept
 
 
+_Queues = dict[int, deque[Visit]]
+_Parked = tuple[_Queues, int, Visit]  # with the place to which it returns
+PARKED_AT_ONCE: Final = 10_000  # 15 ms
+
+
 class Frontier:
     """The queue of a crawl. `take` and `done` (or `put_back`, `put_off`, `set_apart`) are pairs.
 
@@ -224,6 +236,8 @@ class Frontier:
         max_queued: maximum number of queued addresses; the excess is counted in `dropped`.
         wanted: reports whether a link is inside the scope and the patterns.
         fragments: the fragments that identify separate pages.
+        is_paused: reports whether pages of an origin wait, except for a probe. They do not delay
+            pages of other origins, so that their own depths may be longer than the shortest ones.
     """
 
     def __init__(
@@ -232,12 +246,16 @@ class Frontier:
         max_queued: int,
         wanted: Callable[[Address], bool],
         fragments: Fragments = "ignore",
+        is_paused: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.dropped = 0
         self.left = LeftOut()
         self._max_depth = max_depth
         self._max_queued = max_queued
         self._wanted = wanted
+        self._is_paused = is_paused
+        self._parked: dict[str, deque[_Parked]] = {}  # by origin; they still count as queued
+        self._just_parked = 0
         self._fragments: Fragments = fragments
         self._seen = SeenKeys()
         self._landed: set[str] = set()
@@ -342,6 +360,7 @@ class Frontier:
 
         Without `fresh`, only pages that were started before are returned.
         """
+        self._just_parked = 0
         if self._alone:
             return None
         visit = self._queued_visit(fresh=fresh)
@@ -353,12 +372,14 @@ class Frontier:
         return visit
 
     def _queued_visit(self, *, fresh: bool) -> Visit | None:
-        while fresh and (depth := self._next_depth()) is not None:
+        while fresh and not self.has_more_to_park and (depth := self._next_depth()) is not None:
             if depth not in self._queues:
                 break
             visit = self._popped(self._queues, depth)
             if self._depths.get(visit.address.key) != depth:
                 continue  # moved up since, or carried over
+            if self._park(self._queues, depth, visit):
+                continue
             del self._depths[visit.address.key]
             self._queued -= 1
             if visit.address.key not in self._landed:
@@ -370,6 +391,8 @@ class Frontier:
         while self._retries:
             depth = min(self._retries)
             visit = self._popped(self._retries, depth)
+            if self._park(self._retries, depth, visit):
+                continue
             self.waiting -= 1
             if visit.address.key not in self._landed:
                 return visit
@@ -377,12 +400,80 @@ class Frontier:
 
     def _take_apart(self) -> Visit | None:
         while self._apart:
-            visit = self._popped(self._apart, min(self._apart))
-            self.waiting -= 1
+            rank = min(self._apart)
+            visit = self._popped(self._apart, rank)
             _take_one(self._apart_depths, visit.depth)
+            if self._park(self._apart, rank, visit):
+                continue
+            self.waiting -= 1
             if visit.address.key not in self._landed:
                 return visit
         return None
+
+    @property
+    def has_parked(self) -> bool:
+        """Whether the last `take` parked pages, so that those of greater depths may start now."""
+        return self._just_parked > 0
+
+    @property
+    def has_more_to_park(self) -> bool:
+        """Whether the last `take` stopped early, so as not to block the loop."""
+        return self._just_parked >= PARKED_AT_ONCE
+
+    @property
+    def parked(self) -> Iterable[str]:
+        """The origins whose pages wait for the end of a pause."""
+        return self._parked.keys()
+
+    def _park(self, queues: _Queues, key: int, visit: Visit) -> bool:
+        """Keep a page of a paused origin until `probe` or `release`."""
+        origin = visit.address.origin
+        if not self._is_paused(origin):
+            return False
+        self._parked.setdefault(origin, deque()).append((queues, key, visit))
+        self._just_parked += 1
+        return True
+
+    def probe(self, origin: str, *, fresh: bool) -> Visit | None:
+        """Return the last queued page of a paused origin, which the failed ones are farthest from.
+
+        Without one it is a page that was started before. None if no page may start now.
+        """
+        parked = self._parked.get(origin)
+        if not parked or self._alone:
+            return None
+        for queues in (self._queues, self._retries, self._apart):
+            if (queues is self._queues and not fresh) or (queues is self._apart and self.flying):
+                continue
+            for at in reversed(range(len(parked))):
+                if parked[at][0] is queues and (visit := self._unparked(parked, at)) is not None:
+                    return visit
+        return None
+
+    def _unparked(self, parked: deque[_Parked], at: int) -> Visit | None:
+        """Start a parked page; None if it needs no visit any more."""
+        queues, depth, visit = parked[at]
+        del parked[at]
+        key = visit.address.key
+        if queues is self._queues:
+            if self._depths.get(key) != depth:
+                return None
+            del self._depths[key]
+            self._queued -= 1
+        else:
+            self.waiting -= 1
+        if key in self._landed:
+            return None
+        self._alone = queues is self._apart
+        self._flying[visit.depth] += 1
+        return visit
+
+    def release(self, origin: str) -> None:
+        """Requeue the parked pages of an origin before the others, in their order."""
+        for queues, key, visit in reversed(self._parked.pop(origin, ())):
+            queues.setdefault(key, deque()).appendleft(visit)
+            if queues is self._apart:
+                self._apart_depths[visit.depth] += 1
 
     @staticmethod
     def _popped(queues: dict[int, deque[Visit]], depth: int) -> Visit:

@@ -31,7 +31,7 @@ from engine.browser.recording.recorder_messages import (
 from engine.kinds.commands.command_table import placeholders
 from engine.model import redact
 from engine.results.action_words import action_words, plain_label
-from engine.secrets.given_secrets import Hidden, Scrub
+from engine.secrets.given_secrets import MOST_LATER, Hidden, Scrub
 from engine.secrets.value_search import Echoes
 
 SHORTEST: Final = 3  # shorter values are matched only as a whole value in an address
@@ -61,7 +61,13 @@ class Masks:
         self._seen: dict[str, str] = {}  # every intermediate value -> its variable
         self._given_up: set[str] = set()  # values that were not typed on, but replaced
         self._given = tuple(given)
+        self._later: tuple[Hidden, ...] = ()  # given secrets that came after the start
         self._scrub = Scrub(self._given, key_shapes=key_shapes)
+
+    def conceal(self, hidden: Iterable[Hidden]) -> None:
+        """Mask these given values, too, from now on; of very many the newest."""
+        self._later = (*self._later, *hidden)[-MOST_LATER:]
+        self._rebuild()
 
     def begin(self, target: Target, *, secret: bool) -> str:
         """Create a variable for the new input of a field."""
@@ -144,7 +150,7 @@ class Masks:
         hidden = {name for name, of in self.variables.items() if of["secret"] or not self.keep_text}
         now = [value for name, value in self._values.items() if name in hidden]
         whole = [value for value, name in self._seen.items() if name in hidden]
-        given = [value for value, _ in self._given]
+        given = [value for value, _ in (*self._given, *self._later)]
         return Echoes([*now, *typed, *given], whole)
 
     def hide_url(self, url: str) -> str:
@@ -166,7 +172,8 @@ class Masks:
     def _rebuild(self) -> None:
         long = ((value, name) for name, value in self._values.items() if len(value) >= SHORTEST)
         typed = ((value, "{{" + name + "}}") for value, name in long)
-        self._scrub = Scrub([*typed, *self._given], key_shapes=self._key_shapes)
+        given = (*self._given, *self._later)
+        self._scrub = Scrub([*typed, *given], key_shapes=self._key_shapes)
 
     def _base(self, name: str) -> str:
         return re.sub(r"_\d+$", "", name)

@@ -124,6 +124,7 @@ ARGUMENTS: Table = {
         flag,
         FormField(
             "Keep what is typed",
+            "content",
             hint="Without this only the length of what is typed is kept; never passwords.",
         ),
         help="Keep typed text; never passwords and card numbers.",
@@ -178,9 +179,14 @@ MAX_ACTIONS: Final = 10_000
 
 
 async def record(
-    args: RecordingArgs, context: Context, open_recorder: OpenRecorder
+    args: RecordingArgs,
+    context: Context,
+    open_recorder: OpenRecorder,
+    sign_in: SignIn | None = None,
 ) -> dict[str, Any]:
     """Record until the end; return the head of the result without actions.
+
+    New tokens of `sign_in` are masked as well.
 
     Raises:
         PageError: the start address cannot be opened.
@@ -189,6 +195,8 @@ async def record(
     began_ms, began = context.now_ms(), context.monotonic()
     async with open_recorder(args, context.now_ms) as recorder:
         recording = _Recording(args, context, recorder)
+        if sign_in is not None:
+            sign_in.on_secrets.append(recording.conceal)
         stopped_by = await recording.run()
         head = recording.head()
     lasted_ms = round((context.monotonic() - began) * 1000)
@@ -205,6 +213,10 @@ class _Recording:
         )
         self._scribe = Scribe(self._masks)
         self._artifacts: list[dict[str, Any]] = []
+
+    def conceal(self, hidden: Iterable[Hidden]) -> None:
+        """Mask these values, too, from now on."""
+        self._masks.conceal(hidden)
 
     async def run(self) -> str:
         """Open the start address and record; return the reason for the end."""
@@ -333,9 +345,13 @@ async def _record(args: RecordingArgs, context: Context, tools: Tools) -> Head:
             telling(context, policy),
             using_profile(args.profile, context, tools) as sign_in,
         ):
-            args = msgspec.structs.replace(args, secrets=(*args.secrets, *secrets_of(sign_in)))
+            secrets = (*args.secrets, *secrets_of(sign_in, policy))
+            args = msgspec.structs.replace(args, secrets=secrets)
             return await record(
-                args, context, lambda args, now_ms: _opened(args, now_ms, policy, tools, sign_in)
+                args,
+                context,
+                lambda args, now_ms: _opened(args, now_ms, policy, tools, sign_in),
+                sign_in,
             )
     except NoScreen as failed:
         raise NoDisplay() from failed

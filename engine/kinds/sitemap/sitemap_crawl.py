@@ -29,7 +29,13 @@ from engine.kinds.arguments import (
     text,
     web_address,
 )
+from engine.kinds.consent_use import consent_rules_for
 from engine.kinds.context import Context, reach, telling
+from engine.kinds.crawl.browser_connection import (
+    UsedConnection,
+    expect_connection,
+    expect_proxy_here,
+)
 from engine.kinds.crawl.crawl import Give, OpenFetcher, crawl_from
 from engine.kinds.crawl.crawl_args import (
     ACCESS_ARGUMENTS,
@@ -43,6 +49,7 @@ from engine.kinds.crawl.crawl_args import (
 from engine.kinds.crawl.crawl_kind import (
     PAGE_COLUMNS,
     expect_a_page,
+    expect_hosts,
     fetchers,
     open_archive,
     with_archive,
@@ -91,7 +98,9 @@ ARGUMENTS: Table = {
     ),
     **PAGE_ARGUMENTS,
     "other_origins": Argument(
-        flag, FormField("Also addresses of other sites"), help="Also take pages of other sites."
+        flag,
+        FormField("Also addresses of other sites", "scope"),
+        help="Also take pages of other sites.",
     ),
     **ACCESS_ARGUMENTS,
 }
@@ -158,7 +167,7 @@ def parse_sitemap(given: Mapping[str, Any]) -> SitemapArgs:
         **fields,
     )
     named = address_of(sitemap_url) if sitemap_url else None
-    return SitemapArgs(pages, named.url if named else None, **own)
+    return SitemapArgs(expect_connection(pages), named.url if named else None, **own)
 
 
 # Discovery of a site's sitemap, and selection of its pages.
@@ -478,16 +487,28 @@ def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:
 # private addresses.
 
 
+def _parse_here(given: Mapping[str, Any], tools: Tools) -> SitemapArgs:
+    args = parse_sitemap(given)
+    expect_proxy_here(args.pages, tools.settings)
+    return args
+
+
 async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> Head:
+    consent = await consent_rules_for(dismiss=args.pages.dismiss_consent)
     policy = reach(tools.settings, args.pages.url, *_named_private(args), proxy=args.pages.proxy)
     profile = args.pages.profile
     async with telling(context, policy), using_profile(profile, context, tools) as sign_in:
-        args = msgspec.structs.replace(args, pages=with_secrets(args.pages, sign_in))
+        args = msgspec.structs.replace(args, pages=with_secrets(args.pages, sign_in, policy))
         archive = await open_archive(args.pages, context, sign_in)
-        open_fetcher = fetchers(policy, context, tools, sign_in=sign_in, archive=archive)
+        used = UsedConnection(context)
+        open_fetcher = fetchers(
+            policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
+        )
         outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in)
+    told = used.add_to(with_archive(head(outcome, found), archive))
+    expect_hosts(outcome, context, told)
     expect_a_page(outcome, context)
-    return with_archive(head(outcome, found), archive)
+    return told
 
 
 def _named_private(args: SitemapArgs) -> tuple[str, ...]:
@@ -512,6 +533,7 @@ CRAWL_SITEMAP = KindSpec(
     parse_sitemap,
     _crawl_sitemap,
     _partial,
+    parse_here=_parse_here,
     secrets=lambda args: args.pages.secrets,
     traits=SITEMAP_TRAITS,
     form=KindForm(
