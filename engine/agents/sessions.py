@@ -22,6 +22,7 @@ from engine.agents.reply import (
 from engine.browser.chromium.browser_options import InstanceOptions
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.egress.egress_policy import Policy
+from engine.kinds.arguments import proxy_secrets
 from engine.model.errors import OwnershipError, ShuttingDown
 from engine.model.proxies import DIRECT, DefaultProxy
 
@@ -203,7 +204,9 @@ class Sessions:
         if len(self._sessions) >= self._most:
             raise TooManyAgents(most=self._most, idle_min=self._idle_s / 60)
         self._policy.proxy = self._proxy.upstream()
-        instance = await self._browser.open_instance(InstanceOptions(policy=self._policy))
+        secrets = proxy_secrets(self._policy.proxy)
+        options = InstanceOptions(policy=self._policy, secrets=secrets)
+        instance = await self._browser.open_instance(options)
         try:
             self._expect_open()
         except ShuttingDown:  # the engine was closed during the browser's start

@@ -34,6 +34,10 @@ def octask(**_: Any) -> None:
 # Name -> where the command is, and its help.
 COMMANDS: Final = {
     "_worker": ("worker:worker", "Take one task from standard input and run it to its end."),
+    "consent-rules": (
+        "consent_rules_command:consent_rules_group",
+        "Show and install the rules by which consent banners are dismissed.",
+    ),
     "doctor": (
         "doctor_command:doctor",
         "Look at browser, ledger, locks, limits and versions; a report to copy.",

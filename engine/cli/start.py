@@ -216,7 +216,7 @@ def _bounds(row: Argument, facts: Mapping[str, Input]) -> str:
     if first.choices:
         parts.append(", ".join(first.choices))
     elif first.low is not None and first.high is not None:
-        parts.append(f"{first.low:,} to {first.high:,}")
+        parts.append(f"{first.low:,} to {first.high:,}" + f", or {first.word}" * bool(first.word))
     elif isinstance(first.default, bool):
         parts.append("true or false")
     defaults = [f"default: {_plain(first.default)}"] * (first.default not in (None, "", ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,7 @@ from engine.model.display import display
 from engine.model.errors import EngineError
 from engine.model.kind_traits import traits_of
 from engine.model.records import EngineFields, TaskRecord, TaskView
-from engine.model.status import moment
+from engine.model.status import Standing, moment, standing
 from engine.model.tally import LIMITS
 from engine.text import messages, words
 from engine.text.cli_messages import say
@@ -54,6 +55,7 @@ def _line(name: str, text: str) -> str:
 
 MOST_SLICES: Final = 64  # MiB of events searched for blocked requests
 MOST_REFUSED: Final = 20
+MOST_WAITS: Final = 5
 NOT_ENDED: Final = {"pending": "·", "running": "…"}  # signs of the other states are in `progress`
 
 
@@ -74,7 +76,7 @@ async def fact_lines(engine: Engine, view: TaskView) -> list[str]:
         lines += await _commands(engine, view.task_id)
     if ours.contract_id:
         lines += await _contract(engine, ours.contract_id)
-    lines += await _refused(engine, view.task_id)
+    lines += await _of_events(engine, view)
     if not has_budget(await engine.tasks.meta(view.task_id)):
         return lines
     budgets = await engine.contracts.budgets(view.task_id)
@@ -149,7 +151,7 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
         return []
     lines = []
     stopped_by = summary.get("stopped_by")
-    if stopped_by in LIMITS:
+    if stopped_by in LIMITS or stopped_by == "host_errors":
         lines.append(_fact_line("ended by", messages.say(f"ended.crawl.{stopped_by}")))
     if failures := words.failures_text(summary):
         lines.append(_fact_line("failed", failures))
@@ -159,6 +161,8 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
         lines.append(_fact_line("left out", say(message, count=words.count(left))))
     if archive := words.archive_text(summary):
         lines.append(_fact_line("archive", archive))
+    if connection := words.connection_text(summary):
+        lines.append(_fact_line("connection", connection))
     others = {**summary, "links_fragments": 0}  # printed above, with the option that follows them
     return lines + [_fact_line("noticed", remark) for remark in words.remarks(others)]
 
@@ -167,15 +171,36 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
 ENDED_FACTS: Final = {"actions": _recording, "pages": _crawl}
 
 
-async def _refused(engine: Engine, task_id: str) -> list[str]:
-    """Return the first addresses that the egress policy blocked, with the reasons."""
+async def _of_events(engine: Engine, view: TaskView) -> list[str]:
+    """Return waits and pages at once of a running task, and the first blocked addresses."""
     found, offset = Refusals(), 0
+    waits: dict[tuple[str, str], words.Wait] = {}
+    concurrency: words.ConcurrencyChange | None = None
     for _ in range(MOST_SLICES):
-        part = await engine.tasks.events(task_id, offset)
+        part = await engine.tasks.events(view.task_id, offset)
         found.add(one for event in part.events if (one := refusal(event)) is not None)
+        changes = [*filter(None, map(words.concurrency_change, part.events))]
+        concurrency = changes[-1] if changes else concurrency
+        waits |= {
+            (one.host, one.reason): one for one in filter(None, map(words.wait_of, part.events))
+        }
         if part.next_offset == offset:
             break
         offset = part.next_offset
+    else:
+        concurrency = None  # the last change may be in the events that were not read
+    if standing(view) is not Standing.RUNNING:
+        return _refused(found)
+    now_ms = time.time() * 1_000
+    held = [words.wait_words(one) for one in waits.values() if one.holds(now_ms)]
+    lines = [_fact_line("waits", one) for one in held[:MOST_WAITS]]
+    if concurrency is not None:
+        lines.append(_fact_line("at once", words.concurrency_words(concurrency)))
+    return [*lines, *_refused(found)]
+
+
+def _refused(found: Refusals) -> list[str]:
+    """Return the first addresses that the egress policy blocked, with the reasons."""
     if not found:
         return []
     lines = [f"  {one.place}: {one.reason}" for one, _ in found.each[:MOST_REFUSED]]

@@ -20,7 +20,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from engine.browser.chromium.locate import describe
+from engine.browser import direct
+from engine.browser.chromium.consent_rules import installed_version
+from engine.browser.chromium.consent_rules import place as place_of_rules
+from engine.browser.chromium.locate import describe, locate
 from engine.egress.upstream import probe_proxy
 from engine.ledger.directory_watcher import Listener, open_watcher
 from engine.ledger.files import MIB
@@ -105,6 +108,8 @@ def looks() -> tuple[Callable[[Settings], list[Finding]], ...]:
     """List all checks in order, for callers that show progress. For threads."""
     return (
         browser,
+        _connection,
+        _consent_rules,
         _ledger,
         place,
         _runs,
@@ -126,6 +131,27 @@ def browser(settings: Settings) -> list[Finding]:
         return [Finding("browser", "problem", str(error), error.advice)]
     text = f"{seen.found.name} {seen.version} ({seen.found.path})"
     return [Finding("browser", "ok", text)]
+
+
+def _connection(settings: Settings) -> list[Finding]:
+    """Tell which connection to the browser a plain crawl would use; no browser starts."""
+    if not direct.AVAILABLE:
+        return [Finding("browser connection", "ok", say("doctor.connection.windows"))]
+    try:
+        locate(settings.browser_path, headless=True)
+    except BrowserMissing:
+        return []  # which is a finding of its own
+    return [Finding("browser connection", "ok", say("doctor.connection.direct"))]
+
+
+def _consent_rules(_: Settings) -> list[Finding]:
+    """Check the rules for consent banners, which only some tasks need."""
+    try:
+        found = installed_version()
+    except EngineError as error:
+        return [Finding("consent rules", "warning", str(error), error.advice)]
+    text = f"autoconsent {found} ({place_of_rules()})" if found else say("doctor.consent.none")
+    return [Finding("consent rules", "ok", text)]
 
 
 def beside(root: Path, *, watch_only: bool) -> list[Finding]:

@@ -202,6 +202,9 @@ class TaskContext:
         await self._write(partial(self._ledger.append_event, self.task_id, "log", data))
 
     def conceal(self, hidden: Iterable[Hidden]) -> None:
+        self.scrub = self.scrub.with_given(hidden)
+
+    def conceal_later(self, hidden: Iterable[Hidden]) -> None:
         self.scrub = self.scrub.with_more(hidden)
 
     def clean(self, given: Any) -> Any:

@@ -11,7 +11,8 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
@@ -96,18 +97,38 @@ def task_ids(root: Folder) -> Iterator[TaskId]:
 
 def stamps(root: Folder) -> Iterator[tuple[TaskId, Stamp | None]]:
     """Yield each task with the stamp of its meta.json, or None while it has none."""
+    return stamps_of(root, task_ids(root))
+
+
+def stamps_of(root: Folder, ids: Iterable[TaskId]) -> Iterator[tuple[TaskId, Stamp | None]]:
+    """Yield as `stamps`, for `ids`."""
     root_fd = root.fd
     if root_fd is None:
-        for task_id in task_ids(root):
+        for task_id in ids:
             yield task_id, stamp(root, _below(task_id))
         return
-    for task_id in task_ids(root):
+    for task_id in ids:
         try:  # inlined `stamp`: half of the time of a scan
             facts = os.stat(f"{task_id}/{META_NAME}", dir_fd=root_fd, follow_symlinks=False)
         except OSError:
             yield task_id, None
         else:
             yield task_id, Stamp(facts.st_ino, facts.st_mtime_ns, facts.st_size)
+
+
+def have_stamps(root: Folder, ids: Sequence[TaskId], stamps: Sequence[int | None]) -> bool:
+    """Return whether the meta.json of each id has its packed stamp; False also where in doubt.
+
+    One comparison for all of them: a third more than the calls of the system.
+    """
+    if root.fd is None or None in stamps:
+        return False
+    facts_of = partial(os.stat, dir_fd=root.fd, follow_symlinks=False)
+    try:
+        facts = list(map(facts_of, [f"{task_id}/{META_NAME}" for task_id in ids]))
+    except OSError:
+        return False
+    return stamps == [((one.st_ino << 64 | one.st_size) << 64) + one.st_mtime_ns for one in facts]
 
 
 def stamp(folder: Folder, name: str) -> Stamp | None:

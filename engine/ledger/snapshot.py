@@ -116,12 +116,13 @@ class LedgerSnapshot:
         """
         left = {*self._views, *self._unfinished}
         changed: list[tuple[int, TaskId, int | None]] = []
-        for task_id, stamp in chain.from_iterable(slices(self._ledger.scan())):
-            left.discard(task_id)  # no list of all is made: 25 MB for 100,000 at every survey
-            mark = packed(stamp)
-            news = mark is None or self._stamps.get(task_id) != mark
-            if news and not self._restore_stamp(task_id, stamp):
-                changed.append((stamp.mtime_ns if stamp else 0, task_id, mark))
+        for ids, stamps in chain.from_iterable(slices(self._ledger.compare(self._stamps), 1)):
+            left.difference_update(ids)  # no list of all is made: 25 MB for 100,000 at every survey
+            for task_id, stamp in stamps:
+                mark = packed(stamp)
+                news = mark is None or self._stamps.get(task_id) != mark
+                if news and not self._restore_stamp(task_id, stamp):
+                    changed.append((stamp.mtime_ns if stamp else 0, task_id, mark))
         self._loaded_at_ns = 0
         left = {task_id for task_id in left if not self._awaits_folder(task_id)}
         gone = tuple(task_id for task_id in self._views if task_id in left) if left else ()
@@ -224,6 +225,11 @@ class LedgerSnapshot:
                 )
         made = self.refresh((*self._unfinished, *self._unstable))
         return Difference((*views, *made.views), made.gone)
+
+    @property
+    def is_round_over(self) -> bool:
+        """Whether the latest pulses have read all live tasks."""
+        return not self._pulse_queue
 
     def of(self, entry: Entry) -> TaskView:
         """Build the view of a record that was just read."""

@@ -331,6 +331,42 @@ class BrowserMissing(EngineError):
     )
 
 
+class ConsentRulesMissing(EngineError):
+    """A task is to dismiss consent banners, and their rules are not installed."""
+
+    code = "consent_rules_missing"
+    title = "The consent rules are not installed"
+    # The message has the way out, because it is all that is stored of an error that ends a task.
+    sentence = (
+        "The rules for consent banners are not installed. Install them in the window with "
+        "Tools → Consent rules…, or with `octask consent-rules install`; or start without "
+        "dismiss_consent."
+    )
+
+
+class ConsentRulesUnusable(EngineError):
+    """A package of consent rules, or its installed copy, cannot be read."""
+
+    code = "consent_rules_unusable"
+    title = "The consent rules cannot be used"
+    sentence = "The consent rules cannot be used: {reason} ({path})"
+    advice_text = (
+        "Get the package again with `npm pack @duckduckgo/autoconsent`, and install that file."
+    )
+
+
+class ConsentDownloadFailed(EngineError):
+    """The consent rules were not downloaded; nothing was changed."""
+
+    code = "consent_download_failed"
+    title = "The consent rules were not downloaded"
+    sentence = "The consent rules could not be downloaded from {host}: {reason}"
+    advice_text = (
+        "Behind a proxy, set HTTPS_PROXY. Or get the package on another machine with "
+        "`npm pack @duckduckgo/autoconsent`, and install that file."
+    )
+
+
 class BrowserFailed(EngineError):
     """Chromium was found but does not start or stay running."""
 
@@ -466,13 +502,14 @@ class BrowserGone(EngineError):
 class PageError(EngineError):
     """One page failed; the crawl continues. `kind` is the reason.
 
-    `status` is the HTTP status where the site answered with an error status only. `unproved`:
-    another page may have caused the failure, so the page is retried alone first. `proved`: the page
-    failed alone and would fail again.
+    `status` is the HTTP status where the site answered with an error status only, `retry_after_s`
+    its Retry-After. `unproved`: another page may have caused the failure, so the page is retried
+    alone first. `proved`: the page failed alone and would fail again.
     """
 
     unproved = False
     proved = False
+    retry_after_s: float | None = None
     code = "page_error"
     title = "The page could not be taken"
     sentence = "{message}"
@@ -602,6 +639,18 @@ class OnlyErrorAnswers(EngineError):
     title = "Every page answered with an error"
     sentence = "Every page answered with an error: {reason}"
     advice_text = "Check the address; what each page answered is in the result."
+
+
+class HostUnavailable(EngineError):
+    """A host answered with errors only, also after the pauses of the crawl; pages are missing."""
+
+    code = "host_unavailable"
+    title = "A host failed page after page"
+    # The message has the advice, because it is all that is stored of an error that ends a task.
+    sentence = (
+        "{host} failed page after page ({reason}) and was given up after several pauses. "
+        "The loaded pages are kept; resume the task to load the others."
+    )
 
 
 class InjectedFault(EngineError):

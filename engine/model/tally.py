@@ -14,7 +14,9 @@ from engine.model.kind_traits import traits_of
 
 Limit = Literal["max_pages", "max_minutes", "max_bytes"]
 LIMITS: Final = frozenset(get_args(Limit))
-StoppedBy = Limit | Literal["frontier", "cancelled", "failed", "budget", "forced", "stopped"]
+StoppedBy = (
+    Limit | Literal["frontier", "cancelled", "failed", "budget", "forced", "stopped", "host_errors"]
+)
 
 _SELDOM: Final = (
     "http_errors",
@@ -52,13 +54,18 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     unsettled_pages: int = 0
     unloaded_pages: int = 0  # pages that may have more than was loaded of them
     left_out: Mapping[str, int] = {}
+    hosts_given_up: tuple[str, ...] = ()
+    host_error: str = ""  # the last one of these hosts
 
     def summary(self) -> dict[str, Any]:
         told = msgspec.structs.asdict(self)
-        del told["first_error"]  # it is stored with its page
+        del told["first_error"], told["host_error"]  # it is stored with its page
+        given_up = list(told.pop("hosts_given_up"))
         left_out = told.pop("left_out")
         counts = {name: told.pop(name) for name in _SELDOM}
-        return {**told, **{name: count for name, count in counts.items() if count}, **left_out}
+        return {**told, **{name: count for name, count in counts.items() if count}, **left_out} | (
+            {"hosts_given_up": given_up} if given_up else {}
+        )
 
 
 class Tally:
@@ -86,7 +93,8 @@ class Tally:
         self.compared += page.get("compared") is True
         self.empty += page.get("empty") is True
         self.unsettled += page.get("settled") is False and "error" not in page
-        self.unloaded += page.get("loads_cut") is True and "error" not in page
+        is_cut = page.get("loads_cut") is True or page.get("clicks_cut") is True
+        self.unloaded += is_cut and "error" not in page
         self.first_error = self.first_error or str(page.get("error", ""))
         redacted = page.get("redacted")
         self.redacted += redacted if isinstance(redacted, int) else 0

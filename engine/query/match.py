@@ -202,8 +202,8 @@ class Filter:
     """Parsed query. `text` is its normal form; an empty one matches all tasks.
 
     `parts` are the conditions that must all hold, each in normal form; `conditions` are those that
-    are no mere words. With `ages` the result may change with time alone, with `counts` with
-    progress alone.
+    are no mere words. With `searches` it reads the `haystack` of tasks. With `ages` the result may
+    change with time alone, with `counts` with progress alone.
     """
 
     text: str
@@ -215,6 +215,7 @@ class Filter:
     hints: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     conditions: frozenset[str] = frozenset()
+    searches: bool = False
     ages: bool = False
     counts: bool = False
 
@@ -253,6 +254,7 @@ class Filter:
             hints=tuple(map(_hint, filter(_is_in_haystack, rest))),
             parts=tuple(written(And((each,))) for each in parts),  # an OR gets brackets
             conditions=frozenset(map(written, rest)),
+            searches=any(map(_is_in_haystack, rest)) or any(_texts(node)),
             ages=any(field.ages for field in offer_all),
             counts=any(field.counts for field in offer_all),
         )
@@ -288,7 +290,7 @@ class Filter:
         """
         kept = list(found if took is None else self._long_enough(found, took))
         for word in self.words:
-            kept = [one for one in kept if word in one.haystack]
+            kept = [one for one in kept if word in (one.made_haystack or one.haystack)]
         if self.alike:
             some = {one.about: one for one in kept}
             good = {about for about, one in some.items() if self._matches_about(ask(one), now_ms)}
@@ -301,7 +303,11 @@ class Filter:
                 if at is not None and compared(now_ms - at)
             ]
         for hint in self.hints:  # a long text is cut off in the haystack
-            kept = [one for one in kept if hint in one.haystack or len(one.haystack) > CUT]
+            kept = [
+                one
+                for one in kept
+                if hint in (text := one.made_haystack or one.haystack) or len(text) > CUT
+            ]
         for compared in self.took if took is None else ():
             kept = list(compress(kept, map(compared, took_all(kept, now_ms))))
         for test in self.tests:

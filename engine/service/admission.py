@@ -15,6 +15,7 @@ from engine.contracts import run_store
 from engine.contracts.crawl_contract import contract_problems
 from engine.kinds.arguments import REFERENCED
 from engine.kinds.commands.command_table import is_reference, reference_name
+from engine.kinds.consent_use import consent_problems
 from engine.kinds.context import missing_secret
 from engine.kinds.look_arguments import resolved_headers
 from engine.kinds.profile_use import profile_problems
@@ -95,6 +96,7 @@ def admit(
         problems.extend(_size_problem(args))
         if tools is not None:
             problems.extend(profile_problems(args, tools))
+            problems.extend(consent_problems(args))
         if kind != COMMANDS_TRAITS.name:  # command tasks resolve their own references, in any text
             environ = tools.settings.environ if tools is not None else None
             named = {name: args[name] for name in REFERENCED if is_reference(args.get(name))}

@@ -30,6 +30,8 @@ PART = 500
 MANY_AT_ONCE = 2_000  # for larger ledgers: each part costs a thread switch
 MANY = 20_000
 PULSE_S = 0.25  # progress of live tasks: 4 Hz is as fast as people read numbers
+SLOW_PULSE_S = 0.5  # after QUIET_ROUNDS in a row without a change, until the next change
+QUIET_ROUNDS = 2  # of all live tasks, whose first may have begun before the last change
 COMPLETED = 100  # rows of one answer whose events may be read, for progress outside their records
 NOTHING = Difference()
 
@@ -133,18 +135,23 @@ class Feed:
         if watch is None:
             return
         await watch.start()
-        told, pulse_at = "", time.monotonic()
+        told, pulse_at, quiet = "", time.monotonic(), 0
         try:
             while not self._closed.is_set():
                 changes = await watch.changes(self._patience_s(pulse_at))
-                if pulse := time.monotonic() >= pulse_at:
-                    pulse_at = time.monotonic() + PULSE_S
+                pulse, changed = (began := time.monotonic()) >= pulse_at, False
                 for look in self._looks(changes, pulse):
                     difference = await self._looked(look, watch)
                     if difference.views or difference.gone:
+                        quiet, changed = 0, True
                         yield self._batch(difference)
                     if self._closed.is_set():
                         return
+                if pulse:
+                    quiet += self._snapshot.is_round_over and not changed
+                    pulse_at = began + (PULSE_S if quiet < QUIET_ROUNDS else SLOW_PULSE_S)
+                elif not quiet:
+                    pulse_at = min(pulse_at, began + PULSE_S)
                 if watch.state != told or self._called:
                     told, self._called = watch.state, False
                     yield self._batch(NOTHING)

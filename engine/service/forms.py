@@ -23,11 +23,13 @@ from engine.kinds.arguments import (
     SecretText,
     Table,
     Whole,
+    WholeOr,
     flag,
     optional,
     text,
     web_address,
 )
+from engine.kinds.commands.command_check import OWN_BROWSER
 from engine.kinds.commands.command_table import (
     TIMEOUT,
     TOOLS,
@@ -134,7 +136,8 @@ _OUTSIDE_TERMS: Final[Table] = {
 class Input:
     """One argument. `low` and `high` bound a number, `choices` lists all allowed texts.
 
-    A `secret` argument accepts a reference, and `default` applies without a value.
+    A `secret` argument accepts a reference, and `default` applies without a value. `word` is a
+    text that is allowed instead of a number.
     """
 
     default: Any = None
@@ -143,6 +146,7 @@ class Input:
     choices: tuple[str, ...] = ()
     required: bool = False
     secret: bool = False
+    word: str = ""
 
 
 def startable() -> tuple[str, ...]:
@@ -170,7 +174,7 @@ def form_fields(kind: str) -> dict[str, FormField]:
 def inputs(kind: str) -> dict[str, Input]:
     """Return the arguments of a kind by their own names, without alternative spellings.
 
-    Empty for command tasks and envelopes, which have no flat list of arguments.
+    Of command tasks these are what their own browser shows; empty for envelopes.
     """
     defaults = KINDS[kind].defaults if kind in KINDS else {}
     return {
@@ -188,13 +192,15 @@ def own_names(kind: str, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _table(kind: str) -> Table:
+    if kind == COMMANDS:
+        return OWN_BROWSER
     return KINDS[kind].arguments if kind in KINDS else {}
 
 
 def _editor(read: Reading) -> Editor:
     if isinstance(read, Maybe):
         read = read.read
-    if isinstance(read, Whole):
+    if isinstance(read, Whole | WholeOr):
         return "number"
     if isinstance(read, OneOf):
         return "choice"
@@ -220,6 +226,8 @@ def _input(read: Reading, default: Any) -> Input:
         read = read.read
     if isinstance(read, Whole):
         return Input(default, read.low, read.high)
+    if isinstance(read, WholeOr):
+        return Input(default, read.low, read.high, word=read.word)
     if isinstance(read, SecretText):
         return Input(default, secret=True)
     if isinstance(read, OneOf):

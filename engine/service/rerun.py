@@ -375,8 +375,9 @@ _MOST_CHARS: Final = 512 * 1024  # maximum size of their addresses
 _PAGE_OPTIONS: Final = frozenset(
     {"output_format", "respect_robots", "delay_ms", "concurrency", "engine", "block_resources"}
     | {"screenshot", "settle_ms", "wait_for", "timeout_ms", "retries", "fragments", "keep_links"}
-    | {"redact_content", "max_elements", "max_text_kb"}
-    | {"scroll", "load_more", "max_loads", "fields", "profile", "archive"}
+    | {"redact_content", "max_elements", "max_text_kb", "host_pause", "dismiss_consent"}
+    | {"scroll", "load_more", "max_loads", "click_links", "max_clicks", "fields"}
+    | {"profile", "archive", "max_archive_mb", "connection"}
     | {"proxy", "proxy_username", "proxy_password", "proxy_bypass"}
     | {"user_agent", "device", "viewport", "locale", "timezone", "headers", "header_origins"}
 )

@@ -196,6 +196,12 @@ ENGLISH: Final[Mapping[str, str]] = {
     "mcp.undo": "To undo it: {command}",
     "mcp.long": "A line is too long to show. The entry is:",
     "mcp.by_hand": "To add it by hand:",
+    "consent.present": "autoconsent {version}: {path}",
+    "consent.missing": (
+        "Not installed. `octask consent-rules install` downloads autoconsent {version}."
+    ),
+    "consent.downloading": "Downloading…",
+    "consent.done": "Installed autoconsent {version}: {path}",
     "install.waiting": "Waiting for the download of another program…",
     "install.connecting": "Connecting…",
     "install.downloading": "Downloading Chromium…",

@@ -45,7 +45,12 @@ from engine.text.messages import say as say
 PHASE: Final = "wait"  # phase of the `log` events that report a wait
 RETRY_AFTER: Final = "retry_after"
 CRAWL_DELAY: Final = "crawl_delay"
-_MESSAGES: Final = {RETRY_AFTER: "wait.retry_after", CRAWL_DELAY: "wait.crawl_delay"}
+HOST_ERRORS: Final = "host_errors"
+_MESSAGES: Final = {
+    RETRY_AFTER: "wait.retry_after",
+    CRAWL_DELAY: "wait.crawl_delay",
+    HOST_ERRORS: "wait.host_errors",
+}
 _HOST_CHARS: Final = 120
 _CLIENT_CHARS: Final = 80
 _NO_FIELDS: Final = EngineFields()
@@ -87,6 +92,48 @@ def wait_words(wait: Wait) -> str:
     return say(_MESSAGES[wait.reason], host=wait.host, seconds=seconds)
 
 
+CONCURRENCY: Final = "concurrency"  # phase of the `log` events about the number of pages at once
+CONCURRENCY_MESSAGES: Final = {
+    "start": "concurrency.start",
+    "room": "concurrency.room",
+    "slow": "concurrency.slow",
+    "failures": "concurrency.failures",
+    "refused": "concurrency.refused",
+    "memory": "concurrency.memory",
+}
+_MOST_AT_ONCE: Final = 10_000
+
+
+class ConcurrencyChange(NamedTuple):
+    """A change of the number of pages that load at once, at `ts` (ms since 1970)."""
+
+    number: int
+    before: int
+    reason: str
+    ts: float = 0.0
+
+
+def concurrency_change(event: TaskEvent) -> ConcurrencyChange | None:
+    """Return the change that this event reports; None for other events."""
+    data = event.data or {}
+    if event.kind != "log" or data.get("phase") != CONCURRENCY:
+        return None
+    number, before, reason = (data.get(name) for name in ("number", "before", "reason"))
+    if not isinstance(number, int) or not isinstance(before, int):
+        return None
+    if not isinstance(reason, str) or reason not in CONCURRENCY_MESSAGES:
+        return None
+    if not (0 <= number <= _MOST_AT_ONCE and 0 <= before <= _MOST_AT_ONCE):
+        return None
+    return ConcurrencyChange(number, before, reason, moment(event.ts) or 0)
+
+
+def concurrency_words(change: ConcurrencyChange) -> str:
+    """Format `6 (before: 4): the site and the machine allow more`."""
+    facts = {"number": count(change.number), "before": count(change.before)}
+    return say(CONCURRENCY_MESSAGES[change.reason], **facts)
+
+
 _STEP, _UNITS = 1_000, ("B", "kB", "MB", "GB", "TB")
 
 
@@ -120,6 +167,7 @@ REMARKS: Final = ("empty", "unsettled", "unloaded")  # remarks on stored pages
 SITEMAP_LIMITS: Final = ("files", "bytes", "addresses")  # limits of all sitemaps of a task
 LEFT_OUT: Final = (
     *("redacted", "links_over_limit", "links_fragments", "links_sign_out", "windows_refused"),
+    "links_host_errors",
 )
 
 
@@ -157,6 +205,12 @@ def archive_text(summary: Mapping[str, Any]) -> str:
             say("archive.left_out.one" if left == 1 else "archive.left_out", count=count(left))
         )
     return ", ".join(told)
+
+
+def connection_text(summary: Mapping[str, Any]) -> str:
+    """Return the connection to the browser that a crawl used; "" without a browser."""
+    message = f"connection.{summary.get('connection')}"
+    return say(message) if message in ENGLISH else ""
 
 
 def kind_name(kind: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from engine import budgets
 from engine.budgets.envelopes import PHASES
 from engine.kinds import arguments
-from engine.kinds.arguments import Argument, Maybe, OneOf, Reading, SecretText, Whole
+from engine.kinds.arguments import Argument, Maybe, OneOf, Reading, SecretText, Whole, WholeOr
 from engine.kinds.commands.command_table import TOOLS
 from engine.kinds.registry import KINDS
 from engine.kinds.snapshot_kind import SNAPSHOT as SNAPSHOT_KIND
@@ -76,6 +76,9 @@ def reading_schema(read: Reading) -> Schema:
         return reading_schema(read.read)
     if isinstance(read, Whole):
         return {"type": "integer", "minimum": read.low, "maximum": read.high}
+    if isinstance(read, WholeOr):
+        number = {"type": "integer", "minimum": read.low, "maximum": read.high}
+        return {"anyOf": [number, {"type": "string", "const": read.word}]}
     if isinstance(read, OneOf):
         return {"type": "string", "enum": [*read.choices]}
     if isinstance(read, SecretText):
@@ -92,8 +95,12 @@ def _argument_schema(row: Argument) -> Schema:
     return {**found, "description": said} if said else found
 
 
-# Arguments that a program may give only if the operator allows it: no model needs to know them.
-BY_OPERATOR: Final = frozenset({"profile", *arguments.PROXY})
+# Arguments that no model needs to know: those that a program may give only if the operator allows
+# it, clicks, which act on the site, the pauses of a failing host, and the size of an archive.
+_ACTS: Final = ("click_links", "max_clicks")
+BY_OPERATOR: Final = frozenset(
+    {"profile", *arguments.PROXY, *_ACTS, "host_pause", "max_archive_mb", "connection"}
+)
 
 
 def kind_schema(kind: str) -> Schema:
