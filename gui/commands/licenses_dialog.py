@@ -96,8 +96,7 @@ class LicensesDialog(InOrder, QDialog):
         try:
             self._entries = await asyncio.to_thread(_entries)
         except LicensesUnreadable as error:
-            advice = language.advice_of(type(error))
-            self._state.show_text(f"{language.sentence(error)} {advice}")
+            self._state.show_text(language.told(error))
             return
         self._list.addTopLevelItems([_item(entry.component) for entry in self._entries])
         self._find(self._field.text())

@@ -83,7 +83,7 @@ class ProfilesDialog(InOrder, QDialog):
         self.intro = plain_label(
             self.tr(
                 "A profile keeps you signed in to a site. Choose it in the start dialog, under "
-                "Advanced, and a task sees what you see there."
+                "“Sign-in, device and headers”, and a task sees what you see there."
             ),
             self,
             tone="muted",
@@ -281,7 +281,7 @@ class ProfilesDialog(InOrder, QDialog):
     def _tell(self, found: Profile) -> None:
         if found.signed_in:
             title = self.tr("“{0}” is signed in").format(found.name)
-            text = self.tr("Choose it in the start dialog, under Advanced.")
+            text = self.tr("Choose it in the start dialog, under “Sign-in, device and headers”.")
             self.banner.tell(title, text, tone_name="good")
             return
         title = self.tr("“{0}” is not signed in").format(found.name)
@@ -325,8 +325,7 @@ class ProfilesDialog(InOrder, QDialog):
         question.open_for(delete=lambda: self._act(lambda engine: engine.profiles.remove(name)))
 
     def _show_error(self, error: EngineError) -> None:
-        text = f"{language.told(error)} {language.advice(error)}".strip()
-        self.banner.tell(language.title(error), text, tone_name="bad")
+        self.banner.tell(language.title(error), language.told(error), tone_name="bad")
 
 
 class ProfileForm(InOrder, QDialog):

@@ -355,9 +355,7 @@ class SchedulesDialog(InOrder, QDialog):
         )
 
     def _show_error(self, error: EngineError) -> None:
-        advice = language.advice_of(type(error))
-        text = f"{language.told(error)} {advice}".strip()
-        self.banner.tell(language.title(error), text, tone_name="bad")
+        self.banner.tell(language.title(error), language.told(error), tone_name="bad")
 
 
 def _may_repeat(view: TaskView) -> bool:

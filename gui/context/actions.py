@@ -53,6 +53,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         "statistics",
         "",
         "download_browser",
+        "consent_rules",
     ),
     "help": ("help", "shortcuts", "sample", "", "log", "debug_info", "", "about"),
 }

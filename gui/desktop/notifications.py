@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.model.display import display
-from engine.model.records import LIVE, TASK_RUN, TaskRecord, TaskView
+from engine.model.records import LIVE, TASK_RUN, TERMINAL, TaskRecord, TaskView
 from engine.model.status import STALL_MIN_MS, Reason, Standing, moment, standing
 from engine.query.attention_reasons import reasons
 from engine.service.feed import Batch
@@ -101,8 +101,10 @@ class Watch:
 
     def learn(self, views: Iterable[TaskView]) -> None:
         """Record the state before the window opened, without notifications."""
-        for view in views:
-            if not self._sort_in(view):
+        for view in views:  # 100,000 while a ledger loads: an ended task costs no call
+            if type(entry := view.entry) is TaskRecord and entry.status in TERMINAL:
+                self._live.pop(entry.task_id, None)
+            elif not self._sort_in(view):
                 self._needs_of(view, self._since_ms)
 
     def ended_since(self, views: Iterable[TaskView], now_ms: float) -> list[Happening]:

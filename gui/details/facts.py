@@ -106,7 +106,9 @@ def _standing_words(status: str, exceeded: Iterable[object]) -> str:
 _ARGS_CHARS = 16_000
 # Length of one line of arguments: wrapping one of 16,000 characters took 50 ms. The file has all.
 _ARG_CHARS = 600
-_LIMITS = frozenset({"max_pages", "max_minutes", "max_bytes", "budget", "max_actions"})
+_LIMITS = frozenset(
+    {"max_pages", "max_minutes", "max_bytes", "budget", "max_actions", "host_errors"}
+)
 MOST_REFUSED = 20  # addresses; the events have all
 
 
@@ -118,6 +120,7 @@ FIELDS = (
     "objective",
     "ended_by",
     "changes",
+    "concurrency",
     "failures",
     "remarks",
     "refused",
@@ -130,6 +133,7 @@ FIELDS = (
     "owner",
     "client",
     "kind",
+    "connection",
     "ledger",
     "id",
     "command_task",

@@ -39,7 +39,14 @@ from engine.model.records import TaskRecord, TaskView, Unreadable
 from engine.model.status import STALL_MIN_MS, Reason, Standing, standing
 from engine.query.attention_reasons import reasons
 from engine.text import words
-from engine.text.words import CRAWL_DELAY, Wait, count, wait_words
+from engine.text.words import (
+    CRAWL_DELAY,
+    ConcurrencyChange,
+    Wait,
+    concurrency_words,
+    count,
+    wait_words,
+)
 from gui.context.window_context import Desk
 from gui.details.details_tab import EDGES
 from gui.details.facts import (
@@ -329,6 +336,7 @@ class Overview(QScrollArea):
         self._speed = ""
         self._refused, self._extra = Refusals(), Extra()
         self._waits: dict[tuple[str, str], Wait] = {}
+        self._concurrency: ConcurrencyChange | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         sheet = QWidget(self)
@@ -402,7 +410,7 @@ class Overview(QScrollArea):
 
     def start_over(self) -> None:
         """Clear blocked requests and loaded data for another task."""
-        self._refused, self._waits = Refusals(), {}
+        self._refused, self._waits, self._concurrency = Refusals(), {}, None
         self._extras.look(None)
         self._show_extra(Extra())
         self.verticalScrollBar().setValue(0)
@@ -417,6 +425,15 @@ class Overview(QScrollArea):
         known = len(self._refused)
         self._refused.add(found)
         if len(self._refused) != known or known:
+            self._fill()
+
+    def add_concurrency(self, found: Iterable[ConcurrencyChange]) -> None:
+        """Add changes of the number of pages that load at once; the newest counts."""
+        known = self._concurrency
+        for one in found:
+            if self._concurrency is None or one.ts >= self._concurrency.ts:
+                self._concurrency = one
+        if self._concurrency is not known:
             self._fill()
 
     def add_waits(self, found: Iterable[Wait]) -> None:
@@ -481,6 +498,8 @@ class Overview(QScrollArea):
             held = (one for one in self._waits.values() if one.holds(now_ms))
             waits = list(map(wait_words, sorted(held, key=lambda one: one.reason == CRAWL_DELAY)))
             sentence = " ".join([*waits[:MOST_WAITS], sentence])
+            if self._concurrency is not None:
+                found.append(Fact("concurrency", concurrency_words(self._concurrency)))
         if self._why.text() != sentence:
             self._why.show_text(sentence)
         stalled = Reason.STALLED in reasons(self._view, now_ms, self._stall_after_ms)
@@ -492,6 +511,8 @@ class Overview(QScrollArea):
             found.append(Fact("refused", refused, "warning"))
         if record is not None and (by := ended_by(record.kind, self._extra.stopped_by)):
             found.append(by)
+        if self._extra.connection:
+            found.append(Fact("connection", self._extra.connection))
         if self._extra.failures:
             found.append(Fact("failures", self._extra.failures, "warning"))
         if self._extra.remarks:

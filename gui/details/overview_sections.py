@@ -25,7 +25,7 @@ from engine.model.status import look
 from engine.service.engine import Engine
 from engine.text import words
 from engine.text.messages import retold
-from engine.text.words import clock, count, failures_text, remarks
+from engine.text.words import clock, connection_text, count, failures_text, remarks
 from gui.context.window_context import Desk
 from gui.details.facts import GaugeLine, arguments_text
 from gui.engine_link.scheduling import Throttle
@@ -331,6 +331,7 @@ class Extra:
     stopped_by: str = ""
     remarks: tuple[str, ...] = ()
     failures: str = ""
+    connection: str = ""
     picture: QImage | None = None
     arguments: str = ""  # of a record that the list truncates
 
@@ -387,6 +388,7 @@ class Extras(QObject):
                 stopped_by if isinstance(stopped_by, str) else "",
                 tuple(remarks(summary)),
                 failures_text(summary),
+                connection_text(summary),
                 await _picture(engine, record, ratio),
                 await _arguments(engine, record),
             )

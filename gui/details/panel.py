@@ -336,6 +336,7 @@ class Details(QWidget):
             if found := [row.refused for row in events.rows if row.refused is not None]:
                 self.overview.add_refused(found)
             self.overview.add_waits(row.wait for row in events.rows if row.wait is not None)
+            self.overview.add_concurrency(filter(None, (row.concurrency for row in events.rows)))
 
     def _name_events(self, count: int) -> None:
         self._event_count = count

@@ -195,6 +195,7 @@ def _facts() -> dict[str, str]:
         "final_url": _tr("final address"),
         "settled": _tr("came to rest"),
         "title": _tr("title"),
+        "connection": _tr("browser connection"),
         "path": _tr("folder"),
         "id": _tr("task ID"),
         "instanceId": _tr("instance ID"),
@@ -226,6 +227,7 @@ def _links() -> dict[str, str]:
         "links_over_limit": _tr("links beyond the limit of a page"),
         "links_fragments": _tr("links with #/ or #!"),
         "links_sign_out": _tr("links that sign out"),
+        "links_host_errors": _tr("pages of a host that was given up"),
     }
 
 

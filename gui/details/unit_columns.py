@@ -110,6 +110,7 @@ def title_of(key: str, noun: str = "") -> str:
         "redirects": _tr("Redirects"),
         "links": _tr("Links"),
         "fields": _tr("Custom fields"),
+        "consent": _tr("Consent banner"),
     }
     if noun == "commands":  # without address and title, but with an intention and a tool
         titles.update(url=_tr("What for"), title=_tr("Tool"))
@@ -268,6 +269,9 @@ ITEM_COLUMNS: Final = (
 _FIELDS_COLUMN = UnitColumn(
     "fields", lambda unit: unit.fields, lambda unit: unit.fields.casefold(), 30, is_rare=True
 )
+_CONSENT_COLUMN = UnitColumn(
+    "consent", lambda unit: unit.consent_words, lambda unit: unit.consent_words, 24, is_rare=True
+)
 PAGE_COLUMNS: Final = (
     _NUMBER,
     UnitColumn("code", _code, lambda unit: (_number(unit.code), unit.state), 10, is_toned=True),
@@ -297,6 +301,7 @@ PAGE_COLUMNS: Final = (
     _fact_text("structured_data", 20),
     _fact_text("content_hash", 18),
     _FIELDS_COLUMN,
+    _CONSENT_COLUMN,
     *_RARE,
     UnitColumn("error", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
 )

@@ -20,7 +20,7 @@ from gui.engine_link.scheduling import Throttle
 # Batches of the engine, merged into at most 25 repaints a second.
 
 PERIOD_MS = 40
-MOST_VIEWS = 800  # Per repaint; fewer while each is slow, so that clicks are not delayed
+MOST_VIEWS = 2000  # Per repaint; fewer while each is slow, so that clicks are not delayed
 _FEWEST, _FIRST = 50, 100
 _LOAD_MS = 8.0  # Time budget of one batch while a ledger is loading
 _SEND_MS = 3.0  # Time budget of one batch afterwards
@@ -110,8 +110,11 @@ FEW = 500  # Ledgers up to this size need no throttle
 class RepaintThrottle(QObject):
     """Paint `widgets` in turns while a ledger loads, from its first part to its last.
 
-    `hold` holds back further parts (True) for the turn in which a widget is painted.
+    `hold` holds back further parts (True) for the turn in which a widget is painted. `ended`
+    reports that widgets paint themselves again.
     """
+
+    ended = Signal()
 
     def __init__(
         self,
@@ -179,4 +182,6 @@ class RepaintThrottle(QObject):
         self._turn.stop()
         for widget in self._held:
             widget.setUpdatesEnabled(True)
-        self._held = ()
+        if self._held:
+            self._held = ()
+            self.ended.emit()

@@ -20,7 +20,15 @@ from engine.model.status import moment
 from engine.service.feed import Batch
 from engine.text import words
 from engine.text.messages import ENGLISH, retold
-from engine.text.words import Wait, size_words, wait_of, wait_words
+from engine.text.words import (
+    ConcurrencyChange,
+    Wait,
+    concurrency_change,
+    concurrency_words,
+    size_words,
+    wait_of,
+    wait_words,
+)
 from gui.i18n.names import advice_words, budget_names
 
 KEPT = 50_000  # events; older ones stay in the file, since a million would take 300 MB
@@ -46,9 +54,9 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     """One event, ready to be shown, with times in ms since 1970 (0 if unknown).
 
     `guarded` is its clipboard line where that differs. `refused` and `wait` describe a refused
-    address and a wait. `place` is the byte offset of its line, `took_ms` its reported duration,
-    `unit` the unit that it completed. `failures` counts the failed units so far; -1 if the event
-    reports no progress.
+    address and a wait, `concurrency` a new number of pages at once. `place` is the byte offset of
+    its line, `took_ms` its reported duration, `unit` the unit that it completed. `failures` counts
+    the failed units so far; -1 if the event reports no progress.
     """
 
     at: str
@@ -59,6 +67,7 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     guarded: str = ""
     refused: Refusal | None = None
     wait: Wait | None = None
+    concurrency: ConcurrencyChange | None = None
     place: int = -1
     ts: float = 0
     took_ms: float | None = None
@@ -91,15 +100,17 @@ class EventPart(msgspec.Struct, frozen=True):
 def event_row(event: TaskEvent, place: int = -1) -> EventRow:
     """Convert a line of events.jsonl; unknown kinds and fields are shown too."""
     refused, wait, data = refusal(event), wait_of(event), event.data or {}
+    concurrency = concurrency_change(event)
     kind = REFUSED if refused else event.kind
     row = EventRow(
         at=_clock(event.ts),
         kind=kind,
         name=kind_name(kind),
-        text=_told(refused, wait) or display(_text(event), _TEXT_CHARS),
+        text=_told(refused, wait, concurrency) or display(_text(event), _TEXT_CHARS),
         tone="warning" if refused or wait else _tone(event),
         refused=refused,
         wait=wait,
+        concurrency=concurrency,
         place=place,
         ts=moment(event.ts) or 0,
         took_ms=moment(data.get("durationMs")) if event.kind == "tool_call" else None,
@@ -141,9 +152,11 @@ def _of_failure(row: EventRow) -> EventRow:
     return _guarded(replace(row, kind=UNIT_FAILED, name=kind_name(UNIT_FAILED), tone="bad"))
 
 
-def _told(refused: Refusal | None, wait: Wait | None) -> str:
+def _told(refused: Refusal | None, wait: Wait | None, concurrency: ConcurrencyChange | None) -> str:
     if refused is not None:
         return refusal_words(refused)
+    if concurrency is not None:
+        return f"{words.say('field.concurrency')}: {concurrency_words(concurrency)}"
     return wait_words(wait) if wait is not None else ""
 
 

@@ -25,7 +25,7 @@ from gui.style.theme import plain_keys
 from gui.tasks.columns import COLUMNS
 from gui.tasks.facets import AGES, OLDER, ROOT, query_of
 from gui.tasks.row import Row, asked
-from gui.tasks.task_model import TaskModel
+from gui.tasks.task_model import SLICE_MS, TaskModel
 
 # Filters by age or progress are evaluated again at this interval, within a fiftieth of the time.
 AGAIN_MS = 2000
@@ -49,6 +49,9 @@ class ActiveFilter(QObject):
         self._typed = Filter.of("")
         self._held = False
         self._shown = ""  # the query of the last view, which no one has typed
+        self._wanted = self._typed
+        self._preparing = SlicedWork(self, budget_ms=SLICE_MS)  # before the first search
+        self._preparing.done.connect(self._set_filter)
         self._again = QTimer(self, singleShot=True)
         self._again.timeout.connect(self._filter_again)
         sidebar.replaced.connect(self._leave_view)
@@ -104,13 +107,27 @@ class ActiveFilter(QObject):
             self._bar.show_mistakes(unknown_values(self._bar.text, there), applied=True)
         except QueryError as error:
             self._bar.show_mistakes(error.all)
+        self._preparing.cancel()
+        self._bar.show_pending(False)
         self._bar.show_conditions(self._conditions())
-        wanted = joined(query_of(self._sidebar.chosen), self._typed.text)
-        if wanted.text == self._model.filter.text:
+        self._wanted = joined(query_of(self._sidebar.chosen), self._typed.text)
+        if self._wanted.text == self._model.filter.text:
             return
-        self._model.set_filter(wanted)
+        if self._model.lacks_texts(self._wanted):
+            self._preparing.start(self._model.prepare_texts())
+            self._bar.show_pending(True)
+        else:
+            self._set_filter()
+
+    def _set_filter(self) -> None:
+        self._bar.show_pending(False)
+        self._model.set_filter(self._wanted)
         self._pace(0)
         self.changed.emit()
+
+    def settle(self) -> None:
+        """Apply at once a filter whose texts are still being made in slices."""
+        self._preparing.finish()
 
     def clear(self) -> None:
         self.show("", ())

@@ -87,10 +87,10 @@ class FilterChips(QWidget):
             self._chips[min(held, len(self._chips) - 1)].setFocus()
 
     def show_stale(self, stale: bool) -> None:
-        """Grey the chips of a query that is no longer the typed one."""
+        """Grey the chips of a query that is no longer the typed one, except one with the focus."""
         self._stale = stale
         for part in (*self._chips, self._save):
-            part.setEnabled(not stale)
+            part.setEnabled(not stale or part.hasFocus())  # Qt moves the focus of a disabled one
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -290,7 +290,7 @@ class FilterBar(QWidget):
         super().__init__(parent)
         self._told = ""
         self._mistakes: tuple[QueryError, ...] = ()
-        self._applied = self._stale = False
+        self._applied = self._stale = self._pending = False
         self._box = FilterBox(self)
         self._box.setPlaceholderText(words.say("filter.placeholder"))
         self._box.setAccessibleName(words.say("filter.name"))
@@ -381,6 +381,11 @@ class FilterBar(QWidget):
         """Show the conditions of the active filter as chips."""
         self.chips.show_conditions(conditions)
 
+    def show_pending(self, pending: bool) -> None:
+        """Mark chips and numbers while the list still shows the previous filter."""
+        self._pending = pending
+        self._grey()
+
     def show_counts(self, shown: int, total: int, selected: int = 0) -> None:
         """Show `Showing 214 of 12,480 · 3 selected`, or nothing for an empty ledger."""
         self._numbers.show_text(words.showing(shown, total, selected) if total else "")
@@ -421,11 +426,15 @@ class FilterBar(QWidget):
     def _show_stale(self, stale: bool) -> None:
         """Mark chips and numbers as those of an older query."""
         self._unchanged.setVisible(stale)
-        self.chips.show_stale(stale)
-        self._numbers.setEnabled(not stale)
-        if stale != self._stale:
-            self._stale = stale
+        before, self._stale = self._stale, stale
+        self._grey()
+        if stale != before:
             self.stale_changed.emit(stale)
+
+    def _grey(self) -> None:
+        old = self._stale or self._pending
+        self.chips.show_stale(old)
+        self._numbers.setEnabled(not old)
 
     def _said(self) -> str:
         """Return each error, with its position if there are several; the buttons offer fixes."""

@@ -428,6 +428,7 @@ class Views(QObject):
         elif key == "all":
             self._narrowing.clear()
         if view is not None or group_of(key) or key == "all":
+            self._narrowing.settle()  # Otherwise the menu applies to the tasks of the last filter
             self._fill_for_all(menu)
         if view is not None:
             self._fill_for_view(menu, view)

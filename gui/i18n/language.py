@@ -317,11 +317,6 @@ def translated(problem: Problem) -> Problem:
     return Problem(problem.path, problem.code, messages.retold(problem.message))
 
 
-def advice_of(kind: type[EngineError]) -> str:
-    """Return the general advice for an error class."""
-    return _SPOKEN[0].error(kind.code, "advice", kind.advice_text)
-
-
 def _told(fields: Mapping[str, object]) -> dict[str, object]:
     told = messages.retold
     return {name: told(one) if isinstance(one, str) else one for name, one in fields.items()}

@@ -1,4 +1,4 @@
-"""Form of a command task: name, command table, the edited command and variables."""
+"""Form of a command task: name, command table, the edited command, variables and browser."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from PySide6.QtWidgets import (
 
 from engine.model.display import display
 from engine.model.errors import Problem
-from engine.service.forms import COMMANDS, Placeholder, placeholders_in
+from engine.service.forms import COMMANDS, Placeholder, inputs, placeholders_in
 from engine.service.rerun import holds_mark
 from gui.start.command_fields import INTENTION, NUMBER, TOOL, CommandFields, CommandRows
 from gui.start.field import EDITOR_HEIGHT, Field, Fold, grid_of
-from gui.style.editors import NameLine, Rows
+from gui.start.kind_form import FormWords, Sections, field_of_line, says_something
+from gui.style.editors import NameLine, Patterns, Rows
 from gui.style.icons import wear
 from gui.style.theme import MOST_CHARS, plain_label, plain_tip
 
@@ -247,9 +248,8 @@ class CommandForm(QWidget):
     left = Signal(str)
     kind = COMMANDS
     others = ()
-    is_unfolded = False
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, words: FormWords, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._given: dict[str, Any] = {}
         self._problems: tuple[Problem, ...] = ()
@@ -258,6 +258,11 @@ class CommandForm(QWidget):
             "task_intention": Field("task_intention", self.tr("Objective"), QLineEdit()),
             REDACT: self._make_redact(),
         }
+        facts = inputs(COMMANDS)
+        lines = words.lines(COMMANDS)
+        self._browser = {line.key: field_of_line(line, facts[line.key], words) for line in lines}
+        self._fields |= self._browser
+        self._sections = Sections(words, lines, self._browser, self)
         self.rows = CommandRows(self)
         self.table = self._make_table()
         self._row_buttons: list[QPushButton] = []
@@ -269,6 +274,10 @@ class CommandForm(QWidget):
         self._lay_out()
         self._connect()
         self._show_one()
+
+    @property
+    def is_unfolded(self) -> bool:
+        return self._sections.is_unfolded
 
     @property
     def needed(self) -> QWidget:
@@ -286,6 +295,7 @@ class CommandForm(QWidget):
         column.addLayout(self._make_buttons())
         column.addWidget(self.one)
         column.addLayout(grid_of(self._fields[REDACT], columns=1))
+        column.addLayout(self._sections)
 
     def _make_redact(self) -> Field:
         hint = self.tr("Private keys, signed tokens and keys of well-known services.")
@@ -318,7 +328,14 @@ class CommandForm(QWidget):
             kept[REDACT] = redact
         values = self.variables.values
         known = {PATH: values} if values or self._given.get(PATH) == {} else {}
-        rest = {key: value for key, value in self._given.items() if key != PATH or self._is_odd}
+        given = self._given.items()
+        rest = {
+            key: value
+            for key, value in given
+            if key not in self._browser and (key != PATH or self._is_odd)
+        }
+        browser = self._browser.items()
+        kept |= {key: field.value for key, field in browser if says_something(field)}
         return {**rest, **kept, **known, "commands": list(self.rows.commands)}
 
     @property
@@ -340,6 +357,10 @@ class CommandForm(QWidget):
         for key in _WORDS:
             self._fields[key].hold(args.get(key) or "")
         self._fields[REDACT].hold(args.get(REDACT, True))
+        for key, field in self._browser.items():
+            field.value = [] if isinstance(field.editor, Patterns) else ""
+            if key in self._given:
+                field.hold(self._given[key])
         commands = args.get("commands")
         self.rows.show(commands if isinstance(commands, list | tuple) else ())
         values = self._given.get(PATH)
@@ -368,6 +389,8 @@ class CommandForm(QWidget):
         for key, field in self._fields.items():
             said = [one.message for one in self._problems if one.path == key]
             field.show_mistake("; ".join(said))
+            if said:
+                self._sections.reveal(field)
         self.rows.show_mistakes({at: "; ".join(said) for at, said in by_row.items()})
         self._show_problems_of_one()
         return rest
@@ -388,6 +411,8 @@ class CommandForm(QWidget):
             self._select(int(found[1]))
         if path.startswith(PATH):
             self._fold.unfold()
+        if path in self._browser:
+            self._sections.reveal(self._browser[path])
         return self.field_of(path)
 
     @property

@@ -83,8 +83,8 @@ class Field(QWidget):
         """Show a given value; an invalid one is kept and shown as text until it is edited."""
         self.value = value
         shown = _read(self.editor)
-        exact = isinstance(self.editor, QComboBox)
-        if shown == value if exact else _is_shown(shown, value):
+        exact = isinstance(self.editor, QComboBox | NumberOrWord)
+        if shown == value and type(shown) is type(value) if exact else _is_shown(shown, value):
             return
         self._filling = True
         if not (isinstance(shown, list) and isinstance(value, list | tuple)):
@@ -147,6 +147,23 @@ def number_or_none(least: int, most: int, none: str, suffix: str = "") -> QSpinB
     return box
 
 
+class NumberOrWord(QSpinBox):
+    """Spin box whose minimum means a word of the request, such as `auto`."""
+
+    word = ""
+
+
+def number_or_word(low: int, high: int, value: int, word: str, shown: str) -> NumberOrWord:
+    """Return a spin box for a number or `word`, which it shows as `shown`."""
+    box = NumberOrWord()
+    box.word = word
+    box.setRange(low - 1, high)
+    box.setSpecialValueText(shown)
+    box.setValue(value)
+    box.setMinimumWidth(120)
+    return box
+
+
 def choice(options: tuple[tuple[str, str], ...]) -> QComboBox:
     """Return a combo box of (value, text) pairs."""
     box = QComboBox()
@@ -173,8 +190,9 @@ def _read(editor: QWidget) -> Any:
     if isinstance(editor, OwnEditor):
         return editor.read()
     if isinstance(editor, QSpinBox):
-        nothing = editor.specialValueText() and editor.value() == editor.minimum()
-        return None if nothing else editor.value()
+        special = editor.specialValueText() and editor.value() == editor.minimum()
+        word = editor.word if isinstance(editor, NumberOrWord) else None
+        return word if special else editor.value()
     if isinstance(editor, QComboBox):
         return editor.currentData()
     if isinstance(editor, QCheckBox):
@@ -233,6 +251,9 @@ def _write_text(editor: QWidget, value: Any) -> None:
 def _write_number(editor: QSpinBox, value: Any) -> None:
     if isinstance(value, int) and not isinstance(value, bool):
         editor.setValue(max(editor.minimum(), min(value, editor.maximum())))
+    elif isinstance(editor, NumberOrWord):
+        if value == editor.word:
+            editor.setValue(editor.minimum())
     elif value is None and editor.specialValueText():
         editor.setValue(editor.minimum())
 
@@ -241,7 +262,7 @@ HALF = 240  # Largest width in pixels of a check box that shares a row
 
 
 class Fold(QWidget):
-    """Heading that expands and collapses `column`."""
+    """Heading that expands and collapses `column`; it can show how many fields are changed."""
 
     unfolded = Signal(bool)
 
@@ -251,7 +272,7 @@ class Fold(QWidget):
         self.column = arrange(QVBoxLayout(self.inner), margins=(22, 2, 0, 8), spacing=10)
         self.inner.setVisible(False)
         self.toggle = QToolButton(self)
-        self.toggle.setText(title)
+        self.title = title
         wear(self.toggle, "more")
         self.toggle.setCheckable(True)
         self.toggle.setAutoRaise(True)
@@ -263,6 +284,20 @@ class Fold(QWidget):
         column.setSpacing(2)
         column.addWidget(self.toggle, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self.inner)
+
+    @property
+    def title(self) -> str:
+        return self._title
+
+    @title.setter
+    def title(self, title: str) -> None:
+        self._title = title
+        self.toggle.setText(title)
+
+    def show_changed(self, number: int) -> None:
+        """Add to the heading how many fields are not at their default."""
+        words = self.tr("{0} · {1} changed")
+        self.toggle.setText(words.format(self.title, number) if number else self.title)
 
     @property
     def is_unfolded(self) -> bool:

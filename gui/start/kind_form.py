@@ -1,4 +1,4 @@
-"""The arguments of one kind as a form: first what is needed, then limits, the rest folded away.
+"""The arguments of one kind as a form: first what is needed, then limits, then folded sections.
 
 The engine defines the forms (`engine.service.forms`); here their texts are translated.
 """
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from PySide6.QtCore import QObject, QStringListModel, Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QCompleter, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QVBoxLayout, QWidget
 
 from engine.model.errors import Problem
 from engine.model.kind_traits import traits_of
 from engine.service.forms import Input, form_fields, inputs, kind_forms
 from engine.text.words import count, kind_name
 from gui.start.address import complete
-from gui.start.field import Field, Fold, choice, grid_of, number, number_or_none
+from gui.start.field import Field, Fold, choice, grid_of, number, number_or_none, number_or_word
 from gui.style.editors import Patterns, Prose, Seconds, SecretLine, Several
 
 Options = tuple[tuple[str, str], ...]
@@ -28,12 +28,13 @@ class Line(NamedTuple):
     key: str
     name: str
     editor: str
-    place: str
+    section: str
     hint: str
     shade: str
     none: str
     options: Options
     suffix: str
+    sets: tuple[tuple[str, str, bool], ...]
 
 
 class KindWords(NamedTuple):
@@ -90,18 +91,30 @@ class FormWords(QObject):
             else self.tr("{0} addresses, {1}")
         )
 
+    def sections(self) -> dict[str, str]:
+        """The titles of the folded sections of a form, in their order; see `FormField.section`."""
+        return {
+            "scope": self.tr("Scope and start addresses"),
+            "loading": self.tr("Loading and pace"),
+            "content": self.tr("Content and files"),
+            "identity": self.tr("Sign-in, device and headers"),
+            "proxy": self.tr("Proxy"),
+            "more": self.tr("Advanced"),
+        }
+
     def lines(self, kind: str) -> tuple[Line, ...]:
         return tuple(
             Line(
                 key,
                 self.tr(field.label),
                 field.editor,
-                field.place,
+                field.section,
                 self.tr(field.hint),
                 self.tr(field.shade),
                 self.tr(field.none),
                 tuple((value, self.tr(label)) for value, label in field.options),
                 field.suffix,
+                field.sets,
             )
             for key, field in form_fields(kind).items()
         )
@@ -114,6 +127,8 @@ NOTHING = ("", None)
 def editor_of(line: Line, facts: Input) -> QWidget:
     """The editor for one line of a form, at its default."""
     low, high = facts.low or 0, facts.high or 0
+    if line.editor == "number" and facts.word:
+        return number_or_word(low, high, facts.default, facts.word, line.none)
     if line.editor == "number" and line.none:
         return number_or_none(low, high, line.none, line.suffix)
     if line.editor == "number":
@@ -143,12 +158,75 @@ def _text_editor(line: Line, facts: Input) -> QWidget:
     return edit
 
 
+def field_of_line(line: Line, facts: Input, words: FormWords) -> Field:
+    """The field for one line of a form, at its default."""
+    name = "" if line.editor == "check" else line.name
+    field = Field(line.key, name, editor_of(line, facts), line.hint)
+    if isinstance(field.editor, QLineEdit) and line.key in words.suggestions:
+        field.editor.setCompleter(_completer(words.suggestions[line.key], field.editor))
+    if facts.choices and isinstance(facts.default, str):
+        field.value = facts.default
+    field.editor.setAccessibleName(line.name)
+    return field
+
+
+def says_something(field: Field) -> bool:
+    """Whether a field belongs into the request.
+
+    An empty list does not, but where the form itself begins with a chosen few.
+    """
+    value = field.value
+    if field.is_strange:
+        return True
+    return value not in NOTHING and (value != [] or field.key == "include")
+
+
 def _completer(texts: QStringListModel, editor: QLineEdit) -> QCompleter:
     """Offer all texts that contain what is typed; the Down key offers all of them."""
     made = QCompleter(texts, editor)
     made.setFilterMode(Qt.MatchFlag.MatchContains)
     made.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
     return made
+
+
+class Sections(QVBoxLayout):
+    """The folded sections of a form; a heading counts the fields that are not at their default."""
+
+    def __init__(
+        self, words: FormWords, lines: Iterable[Line], fields: Mapping[str, Field], parent: QWidget
+    ) -> None:
+        super().__init__()
+        self.setSpacing(8)  # as between the folded forms of the terms
+        self._folds: list[Fold] = []
+        by_section: dict[str, list[Field]] = {}
+        for line in lines:
+            by_section.setdefault(line.section, []).append(fields[line.key])
+        for section, title in words.sections().items():
+            if section in by_section:
+                self._add(Fold(title, parent), by_section[section])
+
+    @property
+    def is_unfolded(self) -> bool:
+        """True if any section is unfolded."""
+        return any(fold.is_unfolded for fold in self._folds)
+
+    def reveal(self, field: Field) -> None:
+        """Unfold the section that has this field, if any."""
+        for fold in self._folds:
+            if fold.holds(field):
+                fold.unfold()
+
+    def _add(self, fold: Fold, fields: list[Field]) -> None:
+        fold.column.addLayout(grid_of(*fields))
+        self._folds.append(fold)
+        self.addWidget(fold)
+        defaults = {field.key: field.value for field in fields}
+
+        def count_changed() -> None:
+            fold.show_changed(sum(field.value != defaults[field.key] for field in fields))
+
+        for field in fields:
+            field.changed.connect(count_changed)
 
 
 class KindForm(QWidget):
@@ -161,12 +239,13 @@ class KindForm(QWidget):
         super().__init__(parent)
         self.kind = kind
         self._fields: dict[str, Field] = {}
-        self._more: Fold | None = None
         self._others: dict[str, Any] = {}  # Values without a field, kept unchanged
         facts = inputs(kind)
         lines = words.lines(kind)
         for line in lines:
             self._add(line, facts.get(line.key, Input()), words)
+        for line in lines:
+            self._connect_options(line)
         self.under_first = QVBoxLayout()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -174,7 +253,8 @@ class KindForm(QWidget):
         column.addLayout(grid_of(*self._of(lines, "first"), columns=1))
         column.addLayout(self.under_first)
         column.addLayout(grid_of(*self._of(lines, "limits")))
-        self._add_more(column, self._of(lines, "more"), words)
+        self._sections = Sections(words, lines, self._fields, self)
+        column.addLayout(self._sections)
         self.needed = self._fields[lines[0].key].editor
 
     def __getitem__(self, key: str) -> Field:
@@ -185,7 +265,8 @@ class KindForm(QWidget):
 
     @property
     def is_unfolded(self) -> bool:
-        return self._more is not None and self._more.is_unfolded
+        """True if any section is unfolded."""
+        return self._sections.is_unfolded
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -196,7 +277,7 @@ class KindForm(QWidget):
     def args(self) -> dict[str, Any]:
         """The arguments as they stand, addresses completed; only those that say something."""
         fields = self._fields.items()
-        found = {key: field.value for key, field in fields if self._says(field)}
+        found = {key: field.value for key, field in fields if says_something(field)}
         for key in ADDRESSES:
             if isinstance(found.get(key), str):
                 found[key] = complete(found[key])
@@ -225,8 +306,8 @@ class KindForm(QWidget):
                 rest.append(problem)
         for key, field in self._fields.items():
             field.show_mistake("; ".join(by_key.get(key, ())))
-        if self._more is not None and any(self._more.holds(self._fields[key]) for key in by_key):
-            self._more.unfold()
+        for key in by_key:
+            self._sections.reveal(self._fields[key])
         return rest
 
     def field_of(self, path: str) -> Field | None:
@@ -236,34 +317,27 @@ class KindForm(QWidget):
     def reveal(self, path: str) -> Field | None:
         """The same, unfolded."""
         field = self.field_of(path)
-        if field is not None and self._more is not None and self._more.holds(field):
-            self._more.unfold()
+        if field is not None:
+            self._sections.reveal(field)
         return field
 
-    def _says(self, field: Field) -> bool:
-        """An empty list says nothing, but where the form itself begins with a chosen few."""
-        value = field.value
-        if field.is_strange:
-            return True
-        return value not in NOTHING and (value != [] or field.key == "include")
-
-    def _of(self, lines: Iterable[Line], place: str) -> list[Field]:
-        return [self._fields[line.key] for line in lines if line.place == place]
+    def _of(self, lines: Iterable[Line], section: str) -> list[Field]:
+        return [self._fields[line.key] for line in lines if line.section == section]
 
     def _add(self, line: Line, facts: Input, words: FormWords) -> None:
-        name = "" if line.editor == "check" else line.name
-        field = self._fields[line.key] = Field(line.key, name, editor_of(line, facts), line.hint)
-        if isinstance(field.editor, QLineEdit) and line.key in words.suggestions:
-            field.editor.setCompleter(_completer(words.suggestions[line.key], field.editor))
-        if facts.choices and isinstance(facts.default, str):
-            field.value = facts.default
-        field.editor.setAccessibleName(line.name)
+        field = self._fields[line.key] = field_of_line(line, facts, words)
         field.changed.connect(self.changed)
         field.left.connect(lambda key=line.key: self.left.emit(key))
 
-    def _add_more(self, column: QVBoxLayout, fields: list[Field], words: FormWords) -> None:
-        if not fields:
+    def _connect_options(self, line: Line) -> None:
+        """Set the fields that go with an option when it is chosen."""
+        editor = self._fields[line.key].editor
+        if not line.sets or not isinstance(editor, QComboBox):
             return
-        self._more = Fold(words.tr("Advanced"), self)
-        self._more.column.addLayout(grid_of(*fields))
-        column.addWidget(self._more)
+
+        def follow() -> None:
+            for option, key, value in line.sets:
+                if editor.currentData() == option:
+                    self._fields[key].value = value
+
+        editor.activated.connect(follow)  # by the user only

@@ -113,8 +113,7 @@ class RepeatDialog(InOrder, QDialog):
     def show_error(self, error: EngineError) -> None:
         """Show why the schedule could not be stored, and keep the form."""
         self.save.setEnabled(True)
-        advice = language.advice_of(type(error))
-        self._say(f"{language.told(error)} {advice}".strip(), is_bad=True)
+        self._say(language.told(error), is_bad=True)
 
     def _make_zone(self) -> QComboBox:
         made = QComboBox(self)

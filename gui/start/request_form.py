@@ -124,7 +124,7 @@ class BudgetForm(TermsForm):
 
     def __init__(self, kind: str) -> None:
         super().__init__("")
-        self.toggle.setText(self.tr("Budgets"))
+        self.title = self.tr("Budgets")
         self._agent = kind == ENVELOPE
         self._others: dict[str, Any] = {}  # Values without a field, kept unchanged
         self._presets = _AGENT_PRESETS if self._agent else _BODY_PRESETS
@@ -239,7 +239,7 @@ class ContractForm(TermsForm):
 
     def __init__(self, kind: str) -> None:
         super().__init__("")
-        self.toggle.setText(self.tr("Contract"))
+        self.title = self.tr("Contract")
         self._crawls = kind != ENVELOPE
         self._others: dict[str, Any] = {}
 
@@ -382,12 +382,12 @@ class RequestForm(QWidget):
     def unfolded(self) -> frozenset[str]:
         """The titles of the expanded sections."""
         folds = self._area.findChildren(Fold)
-        return frozenset(fold.toggle.text() for fold in folds if fold.is_unfolded)
+        return frozenset(fold.title for fold in folds if fold.is_unfolded)
 
     def unfold(self, titles: frozenset[str]) -> None:
         """Expand the sections with these titles."""
         for fold in self._area.findChildren(Fold):
-            if fold.toggle.text() in titles:
+            if fold.title in titles:
                 fold.unfold()
 
     @property
@@ -493,7 +493,7 @@ class RequestForm(QWidget):
             stops = card.isChecked()
             card.setFocusPolicy(Qt.FocusPolicy.StrongFocus if stops else Qt.FocusPolicy.ClickFocus)
         name = self.name.value
-        self.body = CommandForm() if kind == COMMANDS else KindForm(kind, self._words)
+        self.body = CommandForm(self._words) if kind == COMMANDS else KindForm(kind, self._words)
         self._make_terms(kind)
         self.name = self._make_name()
         self.name.value = name

@@ -509,6 +509,8 @@ class StartDialog(QDialog):
     def _show_kind(self) -> None:
         if self._latest == self._before:
             self._before = self.tabs.asked  # Another empty form is no input
+        # Nothing is typed in a form that does not take the address over.
+        self._judging &= self._filling or "url" in self.form.body
         self._heading.show_text(self._words.doing(self.form.kind))
         self.addresses.move_to(self.form.body)
         chain(self.tabs, self.footer, self.shelf)

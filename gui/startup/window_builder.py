@@ -14,6 +14,7 @@ from engine.model.records import Health
 from gui.commands.attention import AttentionActions, RunRows
 from gui.commands.browser_setup import BrowserSetup
 from gui.commands.bulk_work import BulkBar, BulkWork, Reports
+from gui.commands.consent_rules_dialog import ConsentRulesActions
 from gui.commands.copy_rows import Copying, DragOut, add_link_action
 from gui.commands.deleting import Deleting, UndoAction
 from gui.commands.exporting import Exporting
@@ -363,6 +364,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
         lambda _, p: Scheduling(p.context, p.requests, p.reports, p.filter_bar.set_text),
     ),
     ("profiles", lambda _, p: ProfileActions(p.context)),
+    ("consent_rules", lambda _, p: ConsentRulesActions(p.context)),
     ("exporting", lambda _, p: Exporting(p.context)),
     ("open_result", lambda _, p: Viewing(p.context)),
     ("force_complete", lambda _, p: ForceComplete(p.context, p.bulk, p.reports)),

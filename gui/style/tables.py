@@ -9,8 +9,10 @@ from typing import Final, NamedTuple
 from PySide6.QtCore import (
     QAbstractItemModel,
     QCoreApplication,
+    QEvent,
     QItemSelectionModel,
     QModelIndex,
+    QObject,
     QPersistentModelIndex,
     QPoint,
     QPointF,
@@ -18,7 +20,7 @@ from PySide6.QtCore import (
     QSize,
     Qt,
 )
-from PySide6.QtGui import QAction, QPainter, QPalette, QPen, QResizeEvent
+from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent, QPainter, QPalette, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -47,6 +49,7 @@ SPOKEN_MORE: Final = int(Qt.ItemDataRole.AccessibleDescriptionRole)
 
 
 LAST_CHARS, LEAST_CHARS = 28, 24  # Characters of the last column, and of the one that grows
+_CHOOSING_KEYS: Final = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space})
 _LAST_SHARE = 0.55  # of the free room, for a last column that explains failures
 CELL_PAD = 8  # Pixels at each side of a text
 PAD = 2 * CELL_PAD
@@ -193,7 +196,12 @@ def fill_column_menu(
     show: Callable[[str, bool], object],
     reset: Callable[[], object],
 ) -> None:
-    """Add a check mark for each column and an action that restores the defaults."""
+    """Add a check mark for each column and an action that restores the defaults.
+
+    The menu stays open at a check mark, so that several columns can be chosen at once.
+    """
+    if menu.findChild(_StaysOpen) is None:  # a menu is filled again at each opening
+        menu.installEventFilter(_StaysOpen(menu))
     for switch in switches:
         action = QAction(switch.title, menu)
         action.setVisible(switch.is_there)
@@ -205,6 +213,26 @@ def fill_column_menu(
     menu.addSeparator()
     usual = menu.addAction(QCoreApplication.translate("Columns", "&Reset columns"))
     usual.triggered.connect(lambda _=False: reset())
+
+
+class _StaysOpen(QObject):
+    """Event filter of a menu: switches a check mark without closing the menu."""
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        action = _chosen_action(watched, event) if isinstance(watched, QMenu) else None
+        if action is None or not action.isCheckable() or not action.isEnabled():
+            return super().eventFilter(watched, event)
+        action.trigger()
+        return True
+
+
+def _chosen_action(menu: QMenu, event: QEvent) -> QAction | None:
+    if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+        return menu.activeAction() if event.key() in _CHOOSING_KEYS else None
+    if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseButtonRelease:
+        is_left = event.button() == Qt.MouseButton.LeftButton
+        return menu.actionAt(event.position().toPoint()) if is_left else None
+    return None
 
 
 class _Cells(QStyledItemDelegate):

@@ -15,6 +15,7 @@ from engine.contracts.completing import Guard
 from gui.engine_link.bridge import Bridge
 from gui.tasks.columns import COLUMN_AT, known_contract, learn_contracts
 from gui.tasks.row import Row
+from gui.tasks.task_model import MADE_FOR_SORT
 from gui.tasks.task_table import TaskTable
 
 FEWEST = 20_000  # A shorter list is sorted fast enough without.
@@ -55,7 +56,8 @@ class ColumnPrefetch(QObject):
         if self._timer.isActive() or model.total < FEWEST:
             return
         shown = [one.key for one in header.columns if header.is_wanted(one.key)]
-        wanted = list(dict.fromkeys((*shown, *EXPENSIVE)))
+        # Names are made in slices on the first sort by them: they take 16 MB for 100,000 tasks.
+        wanted = [key for key in dict.fromkeys((*shown, *EXPENSIVE)) if key not in MADE_FOR_SORT]
         if model.lacks_columns(wanted):
             self._steps = model.prepare_columns(wanted)
             self._timer.start(SOON_MS)

@@ -98,6 +98,16 @@ class FacetCounts:
         if new is not None:
             self._new.append(new)
 
+    def add(self, about: Traits, number: int) -> None:
+        """Count further tasks with these traits."""
+        self.version += 1
+        self._news[NONE] = self._news.get(NONE, 0) - number
+        self._news[about] = self._news.get(about, 0) + number
+
+    def add_times(self, made: Iterable[float | None]) -> None:
+        """Count the creation times of further tasks."""
+        self._new.extend(filter(None, made))
+
     def of(self, facet: str, now_ms: float) -> int:
         """Return the number of tasks with this facet; states are counted with the rows."""
         if group_of(facet) == AGE:

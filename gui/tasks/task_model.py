@@ -15,11 +15,12 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, QTimer,
 from engine.model.records import TaskView
 from engine.query import Filter, SortKey
 from engine.text import words
+from gui.engine_link.scheduling import SlicedWork
 from gui.style.tables import ALIGNMENT, DISPLAY, ROOT, SPOKEN, SPOKEN_MORE, TOOL_TIP, AnyIndex
 from gui.style.theme import plain_tip
-from gui.tasks.columns import COLUMNS, Column, hint, spoken, time_left
+from gui.tasks.columns import COLUMN_AT, COLUMNS, Column, hint, spoken, time_left
 from gui.tasks.facets import FacetCounts
-from gui.tasks.row import Row
+from gui.tasks.row import Row, asked, only_progressed
 from gui.tasks.task_order import TaskOrder
 
 _FLAGS = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemNeverHasChildren
@@ -38,6 +39,10 @@ _MANY_RUNS = 64
 # (7 s for 10,000 rows), while selecting by id after a reset takes 0.06 s.
 _MANY_SELECTED = 200
 _FEW_HELD = 8
+# From this number on, texts that are made on their first use are made in slices.
+MANY_ROWS = 20_000
+SLICE_MS = 8
+MADE_FOR_SORT = frozenset({"task"})  # columns whose texts no row has
 
 
 def wall_ms() -> float:
@@ -53,6 +58,11 @@ def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
         else:
             found.append((number, number))
     return found
+
+
+def _is_same(before: Row, after: Row) -> bool:
+    """Return whether a task has changed in nothing but progress."""
+    return before.about is after.about and only_progressed(before.view, after.view)
 
 
 def _places(wanted: set[str], ids: list[str]) -> dict[str, int]:
@@ -139,7 +149,7 @@ class RowsModel(QAbstractItemModel):
         rows, ids = self._order.rows, self._order.ids
         for away in range(1, len(ids) + 1):
             at = (start + by * away) % len(ids)
-            if rows[ids[at]].needs:
+            if rows[ids[at]].about.needs:
                 return at
         return -1
 
@@ -182,6 +192,14 @@ class RowsModel(QAbstractItemModel):
     def lacks_columns(self, keys: Sequence[str]) -> bool:
         """Return whether any of these sort columns has not been read."""
         return self._order.lacks_columns(keys)
+
+    def lacks_texts(self, wanted: Filter) -> bool:
+        """Return whether this filter needs `prepare_texts` first, as it would block the window."""
+        return self.total >= MANY_ROWS and self._order.lacks_texts(wanted)
+
+    def prepare_texts(self) -> Iterator[None]:
+        """Make the texts that filters search in short steps."""
+        return self._order.prepare_texts()
 
     def drop_columns(self) -> None:
         """Drop all sort columns, which the next sort reads again."""
@@ -246,7 +264,7 @@ class RowsModel(QAbstractItemModel):
                 order.ids.insert(at, row.task_id)
                 self.endInsertRows()
             return
-        batch = order.in_batch_order(rows)
+        batch = rows if self._unsorted else order.in_batch_order(rows)
         self._unsorted = self._unsorted or not order.follows(batch[0])
         start = len(order.ids)
         self.beginInsertRows(ROOT, start, start + len(batch) - 1)
@@ -317,12 +335,16 @@ class TaskModel(RowsModel):
     ) -> None:
         super().__init__(now_ms, parent)
         self._look: Callable[[], tuple[int, int]] | None = None
-        self._held = False
+        self._held = self._unfiltered = False  # `ids` are those of an earlier filter
         self._said: dict[str, list[str]] = {}
         self._told: tuple[dict[str, int], int, int] = ({}, -1, -1)
+        self._may_tell: Callable[[], bool] = lambda: True
         self._resort = QTimer(self)
         self._resort.setSingleShot(True)
         self._resort.timeout.connect(self.settle)
+        self._wanted: tuple[SortKey, ...] = ()  # while their columns are read
+        self._reading = SlicedWork(self, budget_ms=SLICE_MS)
+        self._reading.done.connect(self._sort)
         self._due = QTimer(self, singleShot=True, interval=_DUE_MS)
         self._due.timeout.connect(self._judge_due)
 
@@ -334,9 +356,12 @@ class TaskModel(RowsModel):
         Returns the views with more than progress changed, so that other views can skip the rest.
         """
         order, now = self._order, self._now_ms()
-        news = _News([], set(), {})
-        told: list[TaskView] = []
-        for view in order.sift(views, now):
+        views = list(views)
+        rows, others = order.add_ended(views, now)
+        told = [row.view for row in rows]
+        news = _News(order.filter.keep(rows, now, asked), set(), {})
+        order.shown.update(row.task_id for row in news.arrived)
+        for view in order.sift(others, now):
             self._take(view, now, news)
             told.append(view)
         changed = news.changed | self._caught_up(now)
@@ -351,7 +376,7 @@ class TaskModel(RowsModel):
         listed = task_id in order.shown
         # A batch may contain one task twice.
         passes = was_shown = listed and task_id not in news.left
-        if before is None or before.haystack is not after.haystack:
+        if before is None or not _is_same(before, after):
             passes = order.passes(after, now_ms)
         if not passes:
             if was_shown:
@@ -389,9 +414,12 @@ class TaskModel(RowsModel):
         self._tell()
 
     def set_filter(self, wanted: Filter) -> None:
-        """Show only the tasks that match the filter."""
+        """Show only the tasks that match the filter, after a pressed mouse button."""
         order, now = self._order, self._now_ms()
         order.set_filter(wanted)
+        self._unfiltered = self._defers()
+        if self._unfiltered:
+            return
         ids = None if self._unsorted else order.narrowed(now)
         if ids is None:
             ids, self._unsorted = order.arranged(now), False
@@ -404,6 +432,8 @@ class TaskModel(RowsModel):
 
     def filter_again(self) -> None:
         """Evaluate the filter again after time or progress, and add or remove the difference."""
+        if self._held:  # Callers repeat this soon
+            return
         order = self._order
         passing = {row.task_id: row for row in order.passing(self._now_ms())}
         left = order.shown - passing.keys()
@@ -412,14 +442,34 @@ class TaskModel(RowsModel):
         self._apply(arrived, left, {})
 
     def set_sort(self, keys: Sequence[SortKey]) -> None:
-        """Sort by these columns (key, descending), the most significant first."""
+        """Sort by these columns (key, descending), the most significant first; ignore unknown ones.
+
+        Where the names of many tasks are needed first, the rows follow after some slices.
+        """
+        self._reading.cancel()
+        self._wanted = tuple((key, down) for key, down in keys if key in COLUMN_AT)
+        made = [key for key, _ in self._wanted if key in MADE_FOR_SORT]
+        if made and self.total >= MANY_ROWS and self.lacks_columns(made):
+            self._reading.start(self.prepare_columns(made))
+            self.order_changed.emit()
+        else:
+            self._sort()
+
+    def _sort(self) -> None:
+        keys, self._wanted = self._wanted, ()
         self._order.set_sort(keys)
-        self._rearrange()
+        if not self._defers():
+            self._rearrange()
         self.order_changed.emit()
 
     @property
+    def is_sorting(self) -> bool:
+        """True while the names that a new order needs are made."""
+        return self._reading.is_active
+
+    @property
     def sort_keys(self) -> tuple[SortKey, ...]:
-        return self._order.sort_keys
+        return self._wanted or self._order.sort_keys
 
     def settle(self) -> None:
         """Sort again now if live values have broken the order."""
@@ -431,6 +481,13 @@ class TaskModel(RowsModel):
         self._held = held
         if not held and self._unsorted and not self._resort.isActive():
             self._resort.start(0)
+
+    def _defers(self) -> bool:
+        """Return whether rows are kept in place, and then leave the new order to `hold`."""
+        if self._held:
+            self._unsorted = True
+            self._resort.stop()  # `hold` then sorts without a delay
+        return self._held
 
     def look_through(self, rows_in_sight: Callable[[], tuple[int, int]]) -> None:
         """Set the callback for the visible rows (first, last), so that others are not repainted."""
@@ -483,7 +540,7 @@ class TaskModel(RowsModel):
         """True while any visible task is live."""
         first, last = self._in_sight()
         rows, ids = self._order.rows, self._order.ids
-        return any(rows[ids[at]].live for at in range(first, last + 1))
+        return any(rows[ids[at]].about.live for at in range(first, last + 1))
 
     @property
     def has_young_in_sight(self) -> bool:
@@ -500,6 +557,10 @@ class TaskModel(RowsModel):
         return [one.key for one in columns if any(one.text(row, now) for row in shown)]
 
     # Changes reported to Qt.
+
+    def _tell(self) -> None:
+        if self._may_tell():
+            self.tell_counts()
 
     def _apply(
         self, arrived: list[Row], left: set[str], changed: dict[str, tuple[Row, Row]]
@@ -519,6 +580,9 @@ class TaskModel(RowsModel):
         self._tell()
 
     def _rearrange(self) -> None:
+        if self._unfiltered:
+            self.set_filter(self._order.filter)
+            return
         began = time.perf_counter()
         ids = self._order.arranged(self._now_ms())
         self._unsorted = False
@@ -546,7 +610,12 @@ class TaskModel(RowsModel):
         first, last = self._look()
         return max(0, first), min(last, end)
 
-    def _tell(self) -> None:
+    def limit_counts(self, may_tell: Callable[[], bool]) -> None:
+        """Emit numbers only while `may_tell` returns True; `tell_counts` emits the last ones."""
+        self._may_tell = may_tell
+
+    def tell_counts(self) -> None:
+        """Emit the numbers of tasks if they have changed."""
         counts, shown = self._order.counts, len(self._order.ids)
         now, before = (counts, self._order.facets.version, shown), self._told
         self._told = now

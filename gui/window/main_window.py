@@ -202,6 +202,9 @@ class MainWindow(QMainWindow):
         self.table.all_chosen.connect(self._show_all_chosen)
         self.scope.changed.connect(self._show_scope)
         self.table.activated_task.connect(lambda _: self.acts["details"].setChecked(True))
+        # While a ledger loads, each new text would cause a new layout of the window.
+        self.model.limit_counts(self.calm.may_tell)
+        self.calm.ended.connect(self.model.tell_counts)
         self.model.counts_changed.connect(self.sidebar.show_counts)
         self.model.shown_changed.connect(lambda *_: self._show_numbers())
         self.details.wants_events.connect(self.bridge.follow_events)
@@ -209,6 +212,8 @@ class MainWindow(QMainWindow):
         self.model.ticked.connect(self.details.overview.show_age)
         self.details.wants_folder.connect(lambda _: self.show_task_folder())
         self.narrowing.changed.connect(self._show_numbers)
+        # First, so that the focus never reaches a row that the filter hides a moment later.
+        self.filter_bar.left.connect(self.narrowing.settle)
         self.filter_bar.left.connect(self.table.setFocus)
         self.table.menu_wanted.connect(self.acts.fill_context_menu)
         self.acts.keep_to(self.table, "cancel", "copy_ids", "copy_rows", "all")
@@ -336,8 +341,7 @@ class MainWindow(QMainWindow):
     def _show_numbers(self) -> None:
         shown, total = self.model.rowCount(), self.model.total
         self.area.show_numbers(shown, total)
-        if self.calm.may_tell():  # A new text causes a new layout of the window
-            self.filter_bar.show_counts(shown, total, len(self.scope))
+        self.filter_bar.show_counts(shown, total, len(self.scope))
 
     def clear_filter(self) -> None:
         self.narrowing.clear()
