@@ -53,6 +53,7 @@ OTHER_ADDRESSES = {
 GUI_MAY_IMPORT = frozenset(
     {
         "browser.chromium.browser_download",
+        "browser.chromium.consent_rules",
         "browser.chromium.locate",
         "budgets",
         "contracts.contract_progress",
@@ -119,6 +120,7 @@ WRITERS = {
         "the folder of downloaded browsers, outside of every ledger"
     ),
     "engine/browser/chromium/driver.py": "removes the temporary profiles of its browsers",
+    "engine/browser/direct/process.py": "the temporary profiles of its browsers",
     "engine/logging/logs.py": (
         "log, settings and locks: outside of every ledger, must work when the ledger does not"
     ),
@@ -166,6 +168,15 @@ SPAWNERS = {
     "engine/browser/chromium/launch.py": (
         "small work aside, kept by the browser and ended with it"
     ),
+    "engine/browser/direct/devtools_connection.py": (
+        "what listens to an event of a tab, bounded by itself and kept with its session"
+    ),
+    "engine/browser/direct/direct_browser.py": (
+        "the browser's end, awaited by who closes it, also when that is cancelled"
+    ),
+    "engine/browser/direct/process.py": (
+        "the process's end, awaited by who asks for it first, also when that is cancelled"
+    ),
     "engine/browser/chromium/driver.py": (
         "the driver's start, awaited to its end also when cancelled"
     ),
@@ -203,6 +214,7 @@ SPAWNERS = {
 }
 ENVIRONMENT = {
     "engine/cli/": "the command line turns variables into settings",
+    "engine/browser/direct/process.py": "a browser inherits it, as other child processes do",
     "gui/app.py": "the window turns variables into settings",
     "gui/startup/loop.py": "tells qasync which Qt to take, before it is imported",
     "gui/desktop/bus.py": "where the desktop's bus listens",
@@ -215,6 +227,9 @@ PRINTERS = {
     "engine/cli/": "the command line",
 }
 BROAD_CATCHERS = {
+    "engine/browser/direct/devtools_connection.py": (
+        "a listener's failure is reported, and must not end the browser of all crawls"
+    ),
     "engine/service/router/isolated_executor.py": (
         "hands whatever failed on a thread to who awaits it"
     ),

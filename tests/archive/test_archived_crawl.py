@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ async def test_the_browser_keeps_documents_and_all_that_they_load(home: Path, ri
     (document,) = (one for one in kept if one.url == f"{rich.url}/" and one.kind == "response")
     assert (document.status, document.body) == ("200", HOME)
     assert "set-cookie" not in document.http
+    assert document.warc["WARC-IP-Address"] == "127.0.0.1"
     bodies = {
         "/picture.png": png(64, 48, RED),
         "/site.css": CSS,
@@ -106,6 +108,31 @@ async def test_the_static_engine_keeps_documents_redirects_and_robots(
     assert responses(kept, "/moved")[0].status == "302"
     told = summary(home, task.task_id)["archive"]
     assert (told["left_out"], told["unread"]) == (1, 1)
+
+
+@pytest.mark.parametrize("engine_name", ["browser", "static"])
+async def test_an_archive_ends_at_its_limit_and_the_crawl_goes_on(
+    home: Path, rich: Rich, engine_name: str
+) -> None:
+    noise = secrets.token_hex(2_000_000).encode()  # 2 MB when packed
+    # In a comment: to lay out a word of 4 MB takes the browser up to its limit on a busy machine.
+    body = b"<p>Second</p><!--" + noise + b"-->"
+    rich.extra["/second"] = (200, {"Content-Type": "text/html"}, body)
+    args: dict[str, Any] = {"engine": engine_name, "max_archive_mb": 1, "concurrency": 1}
+    async with opened(home) as engine:
+        task = await crawled(engine, f"{rich.url}/", **args)
+        events = await engine.tasks.events(task.task_id, 0)
+    assert task.status == Status.COMPLETED
+    file = archive_of(home, task.task_id)
+    kept = records(file)
+    assert responses(kept, "/")[0].body == HOME
+    assert not responses(kept, "/second")
+    told = summary(home, task.task_id)["archive"]
+    assert told["bytes"] == file.stat().st_size < 1_000_000
+    assert told["over_limit"] == told["left_out"] >= 1
+    data = [one.data or {} for one in events.events]
+    notes = [one["note"] for one in data if one.get("phase") == "archive"]
+    assert notes == ["The web archive has reached 1 MB; later answers are left out"]
 
 
 async def test_a_sitemap_crawl_keeps_the_sitemap_as_well(home: Path, rich: Rich) -> None:

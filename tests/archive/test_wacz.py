@@ -201,6 +201,22 @@ async def test_a_record_whose_caller_goes_away_while_it_waits_is_counted() -> No
     assert made.archive.summary()["bytes"] == len(made.data)
 
 
+async def test_an_answer_that_fills_the_archive_is_counted_once_if_its_caller_goes_away() -> None:
+    made, told = Written(), asyncio.Event()
+
+    async def tell() -> None:
+        told.set()
+        await asyncio.Event().wait()
+
+    made.archive = TaskArchive(made._append, Scrub([]), most_bytes=1, on_full=tell)
+    recording = asyncio.create_task(made.archive.record(ONE))
+    await told.wait()
+    recording.cancel()
+    await asyncio.gather(recording, return_exceptions=True)
+    summary = made.archive.summary()
+    assert (summary["left_out"], summary["over_limit"]) == (1, 1)
+
+
 async def test_a_post_is_found_by_its_body() -> None:
     json_type, form = "application/json", "application/x-www-form-urlencoded"
     asked = [

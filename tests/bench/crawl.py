@@ -3,9 +3,11 @@
 The bare loop does the least that gives the same: it loads each page in one of four tabs that it
 uses again, waits by the same rule, takes title, visible markup and links with the same script,
 turns the markup into markdown and appends a line to a file. It leaves images and fonts out too,
-and has Playwright's flags for the rest. Each side is a process of its own,
-in turn; the site runs in a third. CPU is user + system of a side's whole process tree, from the
-ready browser to the last page.
+and has Playwright's flags for the rest. `loop` and `pipe` know no rule, only the text by which a
+page of this site is complete: one through Playwright, the other over the browser's pipe, where each
+page pushes its result. `playwright` is the engine with that connection. Each side is a process of
+its own, in turn; the site runs in a third. CPU is user + system of a side's whole process tree,
+from the ready browser to the last page.
 """
 
 from __future__ import annotations
@@ -19,24 +21,23 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from engine.browser.page.extraction_options import (
-    MAX_STORED_CHARS,
-    REQUEST_MS,
-    script,
-    taking_script,
-)
+from engine.browser.page.extraction_options import extraction_options, script, taking_script
+from engine.pages.fetch import PageOptions
 from tests.bench.report import report
 from tests.bench.sides import Race
 
 CONCURRENCY = 4
 CPU_TARGET, PACE_TARGET = 1.10, 0.92
 SIDES = ("engine", "bare")
+ALL_SIDES = (*SIDES, "playwright", "loop", "pipe")
+AGAINST_LOOP, AGAINST_PIPE = (1.3, 0.80), (0.85, None)  # the engine's pages/s and CPU a page
 MARK = re.compile(r"observation \d{6} is complete")
 SIDE_LIMIT_S = 300
 
@@ -72,11 +73,22 @@ class Clock:
         }
 
 
-async def engine_side(url: str, pages: int) -> dict[str, float]:
+async def engine_side(
+    url: str, pages: int, options: Mapping[str, Any] | None = None
+) -> dict[str, float]:
+    """Crawl with these arguments beside those of every side, and measure.
+
+    Of `profile` the value is a profile with its state, which the ledger gets first.
+    """
+    from engine.profiles.profile_store import ProfileStore
+
+    more = dict(options or {})
     from engine.model.config import Settings
     from engine.service.engine import Engine
 
     with tempfile.TemporaryDirectory() as home:
+        if "profile" in more:
+            more["profile"] = ProfileStore(Path(home)).save(*more["profile"]).name
         engine = Engine(Settings.at(home=Path(home)), accepts=True)
         await engine.open()
         try:
@@ -89,6 +101,7 @@ async def engine_side(url: str, pages: int) -> dict[str, float]:
                 "max_depth": 100,
                 "delay_ms": 0,
                 "concurrency": CONCURRENCY,
+                **more,
             }
             task = await engine.requests.start("crawl", args)
             ended = await engine.tasks.wait(task.task_id, SIDE_LIMIT_S * 1000)
@@ -105,28 +118,21 @@ class Bare:
     def __init__(self, url: str, pages: int, kept: Path) -> None:
         self.scope, self.pages, self.kept = f"{url}/", pages, kept
         self.script = taking_script()
-        self.ask: dict[str, Any] = {
-            "limitMs": 30_000,
-            "settleMs": 100,
-            "requestMs": REQUEST_MS,
-            "held": [],
-            "waitFor": None,
-            "maxLinks": 20_000,
-            "maxLinkChars": 4 * 1024 * 1024,
-        }
-        self.ask |= {
-            "pending": "bench",
-            "maxText": 1 << 20,
-            "maxHtml": 4 << 20,
-            "maxTexts": 100_000,
-            "maxStored": MAX_STORED_CHARS,
-            "refusals": [],
-            "maxElements": 50_000,
-            "cutOff": False,
-        }
+        self.ask = extraction_options(30_000, PageOptions(), "bench", cut_off=False)
         self.queue: asyncio.Queue[str] = asyncio.Queue()
         self.seen: set[str] = set()
         self.add(self.scope)
+
+    def keep(self, taken: dict[str, Any]) -> None:
+        """Store a page and follow its links."""
+        from html_to_markdown import convert
+
+        taken["content"] = convert(taken.pop("html")).content
+        with self.kept.open("a") as out:
+            out.write(json.dumps(taken) + "\n")
+        for link in (taken["links"] or "").split("\n"):
+            self.add(link)
+        self.queue.task_done()
 
     def add(self, link: str) -> None:
         address = link.partition("#")[0]
@@ -136,29 +142,97 @@ class Bare:
             self.queue.put_nowait(address)
 
     async def work(self, page: Any) -> None:
-        from html_to_markdown import convert
-
         while True:
             address = await self.queue.get()
             response = await page.goto(address, wait_until="load")
             taken = await page.evaluate(self.script, self.ask)
-            taken["content"] = convert(taken.pop("html")).content
             taken["status"] = response.status
-            with self.kept.open("a") as out:
-                out.write(json.dumps(taken) + "\n")
-            for link in (taken["links"] or "").split("\n"):
-                self.add(link)
-            self.queue.task_done()
+            self.keep(taken)
 
 
-async def bare_side(url: str, pages: int) -> dict[str, float]:
+class Loop(Bare):
+    """The same without a rule: a page is complete when the text of this site says so."""
+
+    async def work(self, page: Any) -> None:
+        while True:
+            address = await self.queue.get()
+            await page.goto(address, wait_until="commit")
+            self.keep(await page.evaluate(f"({COMPLETE})()"))
+
+
+COMPLETE = """() => new Promise((resolve) => {
+  const look = () => {
+    if (!/observation \\d{6} is complete/.test(document.body?.textContent ?? '')) return;
+    dom.disconnect();
+    resolve({ title: document.title, text: document.body.innerText,
+      html: document.documentElement.outerHTML,
+      links: [...document.links].map((link) => link.href).join('\\n') });
+  };
+  const dom = new MutationObserver(look);
+  dom.observe(document, { subtree: true, childList: true, characterData: true });
+  look();
+})"""
+
+
+async def pipe_side(url: str, pages: int) -> dict[str, float]:
+    """Load the pages over the browser's pipe: one command and one event for each."""
+    from engine.browser.chromium.launch import FLAGS, LEAN_FLAGS
+    from engine.browser.chromium.locate import locate
+    from engine.browser.direct.devtools_connection import Session
+    from engine.browser.direct.direct_browser import DirectBrowser
+
+    async def work(session: Session) -> None:
+        pushed: asyncio.Queue[str] = asyncio.Queue()
+        session.on("Runtime.bindingCalled", lambda event: pushed.put_nowait(event["payload"]))
+        await session.send("Page.enable")
+        await session.send("Runtime.enable")
+        await session.send("Runtime.addBinding", {"name": "push"})
+        pushes = f"({COMPLETE})().then((taken) => push(JSON.stringify(taken)))"
+        source = f"if (window === top && /^http/.test(location)) {pushes}"
+        await session.send("Page.addScriptToEvaluateOnNewDocument", {"source": source})
+        while True:
+            address = await bare.queue.get()
+            session.begin("Page.navigate", {"url": address})
+            bare.keep(json.loads(await pushed.get()))
+
+    with tempfile.TemporaryDirectory() as folder:
+        bare = Bare(url, pages, Path(folder) / "pages.jsonl")
+        program = locate(os.environ.get("OC_BROWSER")).path
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = await DirectBrowser.launch(program, ["--headless", *sandbox, *FLAGS, *LEAN_FLAGS])
+        try:
+            await browser.root.send(
+                "Target.setAutoAttach",
+                {"autoAttach": False, "waitForDebuggerOnStart": False, "flatten": True},
+            )
+            clock = Clock()
+            tabs = []
+            for _ in range(CONCURRENCY):
+                made = await browser.root.send("Target.createTarget", {"url": "about:blank"})
+                told = {"targetId": made["targetId"], "flatten": True}
+                session_id = (await browser.root.send("Target.attachToTarget", told))["sessionId"]
+                tabs.append(browser.connection.session(session_id))
+            async with asyncio.TaskGroup() as workers:
+                working = [workers.create_task(work(tab)) for tab in tabs]
+                await bare.queue.join()
+                kept = [json.loads(line) for line in bare.kept.read_text().splitlines()]
+                assert len(kept) == pages, "a side that loads less is no reference"
+                told_figures = clock.told(kept)
+                for one in working:
+                    one.cancel()
+            return told_figures
+        finally:
+            await browser.close()
+
+
+async def bare_side(url: str, pages: int, kind: type[Bare] = Bare) -> dict[str, float]:
     from playwright.async_api import async_playwright
 
     from engine.browser.chromium.launch import LEAN_FLAGS
     from engine.browser.chromium.locate import locate
 
     with tempfile.TemporaryDirectory() as folder:
-        bare = Bare(url, pages, Path(folder) / "pages.jsonl")
+        bare = kind(url, pages, Path(folder) / "pages.jsonl")
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(
                 executable_path=locate(os.environ.get("OC_BROWSER")).path,
@@ -188,18 +262,39 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--tree", choices=("js", "static"), default="js", help="pages by script, or whole at load"
     )
-    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--side", choices=ALL_SIDES, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--sides", nargs="+", choices=ALL_SIDES, default=SIDES, help="what takes part in the race"
+    )
     parser.add_argument("--url", help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
     if given.side:
-        side: Callable[..., Any] = engine_side if given.side == "engine" else bare_side
-        print(json.dumps(asyncio.run(side(given.url, given.pages))))
+        sides: dict[str, Callable[..., Any]] = {
+            "engine": partial(engine_side, options={"connection": "auto"}),
+            "bare": bare_side,
+            "playwright": partial(engine_side, options={"connection": "playwright"}),
+            "loop": partial(bare_side, kind=Loop),
+            "pipe": pipe_side,
+        }
+        print(json.dumps(asyncio.run(sides[given.side](given.url, given.pages))))
         return 0
     serve = [sys.executable, "-m", "fixtures.site", "--port", "0", "--pages", str(given.pages * 2)]
-    race = Race("crawl", SIDES, SIDE_LIMIT_S)
+    race = Race("crawl", given.sides, SIDE_LIMIT_S)
     measured = race.run(serve, given.rounds, given.pages, f"/{given.tree}")
     _tell(measured, given)
     return 0
+
+
+def _against(side: str, measured: dict[str, list[dict[str, float]]]) -> Iterator[tuple[str, float]]:
+    """Yield the engine's figures in parts of those of `side`: of medians, and of each round."""
+    if side == "engine" or "engine" not in measured:
+        return
+    pairs = list(zip(measured["engine"], measured[side], strict=True))
+    for name, key in (("pace", "pages_s"), ("cpu", "cpu_ms")):
+        ours, theirs = ([told[key] for told in part] for part in zip(*pairs, strict=True))
+        yield f"{name}_against_{side}", statistics.median(ours) / statistics.median(theirs)
+        ratios = [one[key] / other[key] for one, other in pairs]
+        yield f"{name}_against_{side}_of_rounds", statistics.median(ratios)
 
 
 def _tell(measured: dict[str, list[dict[str, float]]], given: argparse.Namespace) -> None:
@@ -207,20 +302,15 @@ def _tell(measured: dict[str, list[dict[str, float]]], given: argparse.Namespace
         return statistics.median(told[key] for told in measured[side])
 
     keys = ("pages_s", "cpu_ms", "own_ms", "whole")
-    rows = [(side, *(middle(side, key) for key in keys)) for side in SIDES]
-    pairs = list(zip(measured["engine"], measured["bare"], strict=True))
+    rows = [(side, *(middle(side, key) for key in keys)) for side in measured]
     facts = {
         "tree": given.tree,
         "rounds": given.rounds,
         "pages": given.pages,
-        "cpu_ratio": middle("engine", "cpu_ms") / middle("bare", "cpu_ms"),
-        "pace_ratio": middle("engine", "pages_s") / middle("bare", "pages_s"),
-        "cpu_ratio_of_rounds": statistics.median(a["cpu_ms"] / b["cpu_ms"] for a, b in pairs),
-        "pace_ratio_of_rounds": statistics.median(a["pages_s"] / b["pages_s"] for a, b in pairs),
-        "cpu_target": CPU_TARGET,
-        "pace_target": PACE_TARGET,
+        **{name: value for side in given.sides for name, value in _against(side, measured)},
+        "targets": {"bare": (PACE_TARGET, CPU_TARGET), "loop": AGAINST_LOOP, "pipe": AGAINST_PIPE},
         "pages_without_late_content": sum(
-            told["pages"] - told["whole"] for side in SIDES for told in measured[side]
+            told["pages"] - told["whole"] for side in measured for told in measured[side]
         ),
     }
     heads = ("side", "pages/s", "CPU ms/page", "of it Python", "whole pages")

@@ -14,7 +14,7 @@ from tests.bench.real_sites.figures import Options
 from tests.bench.real_sites.packages import Missing
 from tests.bench.report import report
 
-PARTS = ("apps", "routes", "docs", "flaky", "edges")
+PARTS = ("apps", "routes", "docs", "facts", "flaky", "edges")
 
 
 def main(argv: list[str]) -> int:

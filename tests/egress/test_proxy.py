@@ -24,7 +24,7 @@ from engine.egress.proxy_listener import MAX_STALLS, STALL_S, ProxyListener
 from engine.egress.proxy_request import MAX_HEAD_BYTES, MAX_INTERIM_HEADS
 from engine.model.listening import close_server
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
-from tests.egress.conftest import PUBLIC, World
+from tests.egress.conftest import PUBLIC, START, World
 from tests.support.engines import until
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -555,3 +555,33 @@ async def test_an_ended_listener_is_released(world: World) -> None:
         proxy.end(listener)
         del listener
         await until(lambda: gc.collect() >= 0 and released() is None)
+
+
+async def test_the_address_of_a_server_is_known_if_all_connections_went_to_it(
+    world: World,
+) -> None:
+    async with laned(world) as (listener, _), serving(world, echo):
+        assert listener.peer(START) == ""
+        for _ in range(2):
+            async with client(listener) as (reader, writer):
+                writer.write(GET % b"a")
+                await answer(reader)
+        assert listener.peer(START) == "127.0.0.1"  # where the public address leads to here
+        listener._peers[Place("trap.example", 80)] = "11.0.0.9"
+        async with client(listener) as (reader, writer):
+            writer.write(GET % b"a")
+            await answer(reader)
+        assert listener.peer(START) == ""
+
+
+async def test_of_more_places_than_are_known_no_address_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.egress.proxy_listener.MAX_PEERS", 1)
+    async with laned(world) as (listener, _), serving(world, echo):
+        listener._peers[Place("other.example", 80)] = "11.0.0.9"
+        async with client(listener) as (reader, writer):
+            writer.write(GET % b"a")
+            await answer(reader)
+        assert listener.peer(START) == ""
+        assert listener.peer("http://other.example/") == "11.0.0.9"

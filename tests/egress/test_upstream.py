@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from engine.egress import upstream as dialing
-from engine.egress.egress_policy import KEPT_FAILED_S, KEPT_S, Place, Policy
-from engine.egress.upstream import MAX_HEAD_BYTES, probe_proxy
-from engine.model.errors import PageError, ProxyRefusedUser, ProxyUnreachable
+from engine.egress.egress_policy import KEPT_FAILED_S, KEPT_S, Place, Policy, Route
+from engine.egress.proxy_listener import Upstream
+from engine.egress.upstream import MAX_HEAD_BYTES, is_same_program, probe_proxy
+from engine.model.errors import PageError, ProxyFailed, ProxyRefusedUser, ProxyUnreachable
 from engine.model.listening import close_server
 from engine.model.proxies import ProxyChoice, UpstreamProxy
 from tests.browser.test_egress import LOOPBACK_SPELLINGS, METADATA, PRIVATE
@@ -141,10 +142,11 @@ async def test_socks5_gets_addresses_and_no_name_is_left_to_it(world: World) -> 
 async def test_a_name_that_socks_cannot_hold_is_refused(world: World) -> None:
     host = ".".join(["a" * 60] * 5)
     with upstream("socks5h") as proxy:
-        policy = world.policy(proxy=chosen(proxy))
-        async with laned(world, policy) as (listener, _):
-            answer = await said(listener, CONNECT % f"{host}:443".encode())
-    assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 403", b"HTTP/1.1 502"))
+        place, route = Place(host, 443), Route((), chosen(proxy))
+        with pytest.raises(ProxyFailed, match="the name is too long for a SOCKS proxy"):
+            await dialing.UpstreamDialer().connect(
+                place, route, lambda: Upstream(place), tunnel=True
+            )
     assert not proxy.wanted
 
 
@@ -180,10 +182,8 @@ async def test_of_a_public_start_with_a_private_address_the_proxy_gets_the_publi
     with upstream(routes={PUBLIC: 9}) as proxy:
         async with laned(world, world.policy(proxy=chosen(proxy))) as (listener, _):
             await said(listener, CONNECT % b"trap.example:80")
-            async with client(listener) as (reader, writer):
-                writer.write(GET % b"a")
-                await reader.readuntil(b"\r\n\r\n")
-    assert proxy.wanted == [Wanted("CONNECT", PUBLIC, 80), Wanted("absolute", PUBLIC, 80)]
+            await said(listener, GET % b"a")
+    assert set(proxy.wanted) == {Wanted("CONNECT", PUBLIC, 80), Wanted("absolute", PUBLIC, 80)}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -261,6 +261,102 @@ async def test_a_refusal_says_whose_it_is(
     assert (str(failed), failed.kind) == (message, kind)
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("status", [502, 503, 504])
+async def test_a_page_of_the_proxys_own_is_no_page_of_the_site(
+    world: World, trusted: Path, status: int, scheme: str
+) -> None:
+    with upstream(scheme, refusals={"trap.example": status}, folder=trusted) as proxy:
+        async with laned(world, world.policy(proxy=chosen(proxy))) as (listener, _):
+            assert await said(listener, GET % b"a") == b""
+            failed = listener.last_failure(TRAP)
+    assert str(failed) == f"the proxy did not reach the server: HTTP {status}"
+    assert proxy.ways == {"absolute", "CONNECT"}
+
+
+LONG = b"x" * 300_000
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("tunnels", [True, False])
+@pytest.mark.parametrize("status", [b"403 No", b"500 No", b"502 No", b"503 No", b"504 No"])
+async def test_an_error_of_the_site_stays_its_own(
+    world: World, trusted: Path, status: bytes, tunnels: bool, scheme: str
+) -> None:
+    async def broken(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if await reader.read(65_536):
+            writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n")
+            writer.write(b"HTTP/1.1 %b\r\nConnection: close\r\n\r\n%b" % (status, LONG))
+            await writer.drain()
+
+    async with serving(world, broken):
+        port = world.routes[PUBLIC]
+        routes = {"trap.example": port}
+        with upstream(scheme, routes=routes, tunnels=tunnels, folder=trusted) as proxy:
+            async with laned(world, world.policy(proxy=chosen(proxy))) as (listener, _):
+                told = await said(listener, GET % b"a")
+                again = await said(listener, GET % b"b")
+                failed = listener.last_failure(TRAP)
+    assert told.startswith(b"HTTP/1.1 103 Early Hints\r\n")
+    assert told.endswith(LONG)
+    assert again == told
+    assert failed is None
+    assert [one.way for one in proxy.wanted].count("CONNECT") == 1  # the answer to it is kept
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"HTTP/1.1 403 No\nServer: old\n\nText",
+        b"HTTP/1.1 503 No\r\nServer: old\n\r\nText",
+        b"HTTP/1.1 403 No\r\nServer: cut",
+        b"HTTP/1.1 4",
+    ],
+)
+async def test_an_unusual_head_of_a_site_is_relayed(world: World, sent: bytes) -> None:
+    async def old(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if await reader.read(65_536):
+            writer.write(sent)
+
+    async with serving(world, old):
+        with upstream(routes={"trap.example": world.routes[PUBLIC]}) as proxy:
+            async with laned(world, world.policy(proxy=chosen(proxy))) as (listener, _):
+                async with asyncio.timeout(10):
+                    assert await said(listener, GET % b"a") == sent
+
+
+TINY = b"HTTP/1.1 403 Filtered\r\nServer: tinyproxy/1.11.1\r\nConnection: close"
+SQUID = (
+    b"HTTP/1.1 403 Forbidden\r\nServer: squid/5.7\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\n"
+    b"Via: 1.1 vm (squid/5.7)"
+)
+SQUID_DNS = SQUID.replace(b"403 Forbidden", b"503 Service Unavailable")
+OF_A_SQUID_SITE = SQUID_DNS.replace(b"Via: ", b"Via: 1.1 cache (squid/5.7), ")
+SITE = b"HTTP/1.1 503 No\r\nServer: Apache/2.4.57 (Debian)"
+
+
+@pytest.mark.parametrize(
+    ("answer_", "refusal", "own"),
+    [
+        (TINY.replace(b"403 Filtered", b"500 Unable to connect"), TINY, True),
+        (SQUID_DNS, SQUID, True),
+        (SQUID_DNS, TINY, False),
+        (TINY + b"\r\nVia: 1.1 vm (tinyproxy/1.11.1)", TINY, False),  # a site's own tinyproxy
+        (OF_A_SQUID_SITE, SQUID, False),
+        (SQUID_DNS + b"\r\nVia: 1.1 vm (squid/5.7)", SQUID, False),
+        (SQUID_DNS, SQUID.replace(b"5.7", b"6.1"), False),
+        (SITE, SITE, False),  # a program that sites use, too
+        (SITE, TINY, False),
+        (TINY, b"", False),  # the proxy opened a tunnel
+        (b"HTTP/1.1 503 No", b"HTTP/1.1 403 No", False),
+    ],
+)
+def test_a_page_is_a_proxys_own_if_the_same_forward_proxy_made_both(
+    answer_: bytes, refusal: bytes, own: bool
+) -> None:
+    assert is_same_program(answer_, refusal) is own
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("request_", [GET % b"a", CONNECT % b"trap.example:80"])
 async def test_a_wrong_password_is_no_page(
@@ -323,6 +419,46 @@ async def test_what_is_no_proxy_is_told(
             await said(listener, CONNECT % b"trap.example:80")
             failed = listener.last_failure(TRAP)
     assert str(failed) == f"the proxy cannot be reached: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("page", "tunnel", "kind"),
+    [
+        (403, 429, None),
+        (503, 500, None),
+        (503, 400, None),
+        (403, 0, None),
+        (500, 0, None),
+        (503, 0, "proxy"),  # silent, and its page says the same
+        (403, 503, "proxy_refused"),
+    ],
+)
+async def test_only_a_proxy_that_did_not_reach_the_server_answered_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch, page: int, tunnel: int, kind: str | None
+) -> None:
+    monkeypatch.setattr("engine.egress.upstream.PROBE_S", 0.2)
+    asked = 0
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        is_tunnel = (await reader.readuntil(b"\r\n\r\n")).startswith(b"CONNECT")
+        asked += is_tunnel
+        if not is_tunnel:
+            writer.write(b"HTTP/1.1 %d No\r\nServer: nginx\r\nSet-Cookie: a=b\r\n" % page)
+            writer.write(b"Connection: close\r\n\r\n")
+        elif tunnel:
+            writer.write(b"HTTP/1.1 %d No\r\nServer: gate\r\n\r\n" % tunnel)
+        else:
+            await reader.read()  # until the client has waited long enough
+
+    async with answering(proxy) as port:
+        found = ProxyChoice(f"http://127.0.0.1:{port}").upstream({})
+        async with laned(world, world.policy(proxy=found)) as (listener, _):
+            told = [await said(listener, GET % b"a"), await said(listener, GET % b"b")]
+            failed = listener.last_failure(TRAP)
+    assert (failed and failed.kind) == kind
+    assert all(one.startswith(b"HTTP/1.1 %d No" % page) == (kind is None) for one in told)
+    assert asked == 1  # the answer to it is kept
 
 
 async def test_a_silent_proxy_ends_in_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

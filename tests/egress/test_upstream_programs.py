@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -13,12 +14,13 @@ from typing import Final
 
 import pytest
 
-from tests.egress.test_upstream_tasks import FAST, code_of, run, shop
+from engine.sample.server import Answer, Request
+from tests.egress.test_upstream_tasks import FAST, USER, code_of, run, shop
 from tests.support.engines import opened
 from tests.support.serving import served
-from tests.trust.test_given_credentials import PART, leaks
+from tests.trust.test_given_credentials import leaks
 
-WORD: Final = f"{PART}7"
+WORD: Final = USER[1]  # which the pages of `shop` repeat
 START_S: Final = 20.0
 ENGINES: Final = ("static", "browser")
 
@@ -54,8 +56,10 @@ def tinyproxy(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     port, log = free_port(), tmp_path / "tinyproxy.log"
     setting = tmp_path / "tinyproxy.conf"
     lines = (f"Port {port}", "Listen 127.0.0.1", "Timeout 60", f'LogFile "{log}"', "LogLevel Info")
+    (tmp_path / "filter").write_text("^filtered\\.example$\n")
     rest = ("MaxClients 50", f"BasicAuth ann {WORD}", "ConnectPort 443")
-    setting.write_text("\n".join((*lines, *rest)) + "\n")
+    refused = f'Filter "{tmp_path / "filter"}"'
+    setting.write_text("\n".join((*lines, *rest, refused)) + "\n")
     with running([program, "-d", "-c", str(setting)], port):
         yield f"http://127.0.0.1:{port}", log
 
@@ -87,6 +91,40 @@ async def test_a_crawl_through_tinyproxy(
     assert f"GET {front}/" in log.read_text()
     assert code_of(wrong) == "proxy_refused_user"
     assert leaks(home) == []
+
+
+def errors(request: Request) -> Answer:
+    """A site that answers with errors, and a start page."""
+    status = {"/busy": 503, "/no": 403}.get(request.path, 200)
+    links = b"<a href=/busy>busy</a><a href=/no>no</a>"
+    links += b"<a href=http://filtered.example/>f</a><a href=http://gone.invalid/>g</a>"
+    return Answer(b"<title>A page</title>" + links, status=status)
+
+
+@pytest.mark.parametrize("engine_name", ENGINES)
+async def test_pages_that_tinyproxy_makes_itself_are_no_answers_of_the_site(
+    home: Path, kept_browser: object, tinyproxy: tuple[str, Path], engine_name: str
+) -> None:
+    url, _ = tinyproxy
+    given = {"proxy": url, "proxy_username": "ann", "proxy_password": {"secret": "env:WORD"}}
+    environ, browser = {"WORD": WORD}, os.environ.get("OC_BROWSER")
+    more = {"respect_robots": False, "scope": "**", "max_pages": 10}
+    with served(errors) as front:
+        async with opened(home, environ=environ, browser_path=browser) as engine:
+            args = {"url": f"{front}/", "engine": engine_name, **FAST, **more, **given}
+            record = await run(engine, "crawl", args)
+    lines = (home / "tasks" / record.task_id / "pages.jsonl").read_text().splitlines()
+    found = {
+        page["url"].removeprefix(front): (page.get("error_code"), page.get("status"))
+        for page in map(json.loads, lines)
+    }
+    assert found == {
+        "/": (None, 200),
+        "/busy": ("http", 503),
+        "/no": ("http", 403),
+        "http://filtered.example/": ("proxy_refused", None),
+        "http://gone.invalid/": ("proxy", None),
+    }
 
 
 @pytest.mark.parametrize("engine_name", ENGINES)

@@ -36,6 +36,7 @@ PAGE: Final = (
     b"<img src=/pixel.png><script>fetch('/data');new WebSocket('ws://shop.invalid/socket')"
     b"</script><a href=/two>two</a><iframe src=http://frame.invalid/></iframe>"
 )
+REPEATED: Final = f"<p>The proxy's password is {USER[1]}.</p>".encode()
 KINDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "static": ("crawl", {"url": FRONT, "engine": "static", **FAST}),
     "browser": ("crawl", {"url": FRONT, "block_resources": False, **FAST}),
@@ -60,7 +61,7 @@ def shop(request: Request) -> Answer:
     if request.path == "/sitemap.xml":
         urls = f"<url><loc>{FRONT}/</loc></url><url><loc>{FRONT}/two</loc></url>"
         return Answer(f"<urlset>{urls}</urlset>".encode(), content_type="application/xml")
-    return Answer(PAGE)
+    return Answer(PAGE + REPEATED if request.headers.get("host") == HOST else PAGE)
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ async def test_a_task_goes_through_its_proxy_alone_and_keeps_no_password(
     assert leaks(home) == []
 
 
-@pytest.mark.parametrize("which", ["static", "browser", "commands"])
+@pytest.mark.parametrize("which", KINDS)
 async def test_the_proxy_of_the_settings_is_for_tasks_that_ask_for_none(
     home: Path, kept_browser: object, proxy: RecordingProxy, which: str
 ) -> None:
@@ -148,6 +149,7 @@ async def test_agents_use_the_proxy_of_the_settings(
         reply = await engine.agents.answer("navigate", {"url": FRONT})
     assert reply.ok, reply
     assert HOST in proxy.hosts
+    assert PART not in f"{reply}"
 
 
 @pytest.mark.parametrize("which", ["static", "browser", "evidence", "commands"])

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QPlainTextEdit,
     QProgressBar,
+    QScrollArea,
     QWidget,
 )
 
@@ -166,9 +167,20 @@ def _place(widget: QWidget) -> QRect:
     return QRect(widget.mapTo(widget.window(), QPoint(0, 0)), widget.size())
 
 
+def _seen_beside(other: QWidget, widget: QWidget) -> QRect:
+    """Where a widget is beside one outside of its form, which scrolls to what has the focus."""
+    place, area = _place(widget), widget.parentWidget()
+    while area is not None and not isinstance(area, QScrollArea):
+        area = area.parentWidget()
+    if area is not None and not area.isAncestorOf(other):
+        place.moveBottom(min(place.bottom(), _place(area).bottom()))
+        place.moveTop(max(place.top(), _place(area).top()))
+    return place
+
+
 def _leaps(one: QWidget, then: QWidget) -> bool:
     """Does the eye have to go back, within what stands together, from `one` to `then`?"""
-    before, after = _place(one), _place(then)
+    before, after = _seen_beside(then, one), _seen_beside(one, then)
     beside = after.left() >= before.right()
     above = after.bottom() <= before.top() and not beside
     same_line = min(before.bottom(), after.bottom()) - max(before.top(), after.top())

@@ -97,7 +97,7 @@ def qapp(qapp: QApplication) -> QApplication:
 
 
 @pytest.fixture
-def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop]:
+def qt_loop(qapp: QApplication) -> Iterator[Loop]:
     """A fresh loop on the one application; errors that only the loop saw fail the test."""
     seen: list[dict[str, Any]] = []
     loop = Loop(qapp)
@@ -123,8 +123,7 @@ def qt_loop(qapp: QApplication, request: pytest.FixtureRequest) -> Iterator[Loop
     asyncio.set_event_loop(None)
     assert not left, f"the test left tasks running: {left}"
     assert not seen, f"the loop's exception handler was told: {seen}"
-    if request.node.get_closest_marker("slow_turns") is None:
-        assert not frozen, frozen
+    assert not frozen, frozen
 
 
 @pytest.fixture
@@ -150,7 +149,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("qt_log_ignore", "This plugin does not support propagateSizeHints")
     config.addinivalue_line("qt_log_ignore", "This plugin does not support raise")
     config.addinivalue_line("qt_log_ignore", "This plugin does not support grabbing")
-    config.addinivalue_line("markers", "slow_turns: the test itself keeps the window's loop busy")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

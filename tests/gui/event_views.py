@@ -24,6 +24,11 @@ def waits(host: str, seconds: float, reason: str, at: float) -> TaskEvent:
     return TaskEvent(at, "log", {"phase": "wait", "note": "Waiting", **told})
 
 
+def at_once(number: int, before: int, reason: str, at: float) -> TaskEvent:
+    told = {"number": number, "before": before, "reason": reason}
+    return TaskEvent(at, "log", {"phase": "concurrency", "note": "Pages at once", **told})
+
+
 def refused(place: str, reason: str, at: float = NOW) -> TaskEvent:
     data = {"phase": "egress", "note": f"Refused {place}: {reason}"}
     return TaskEvent(at, "log", data | {"place": place, "reason": reason})

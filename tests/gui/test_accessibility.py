@@ -70,7 +70,6 @@ def faults_of(window: QWidget, where: str) -> list[str]:
     return [f"{where}: {fault}" for fault in dict.fromkeys(found) if PRESETS not in fault]
 
 
-@pytest.mark.slow_turns
 async def test_everything_in_the_window_has_a_name_and_is_reached_by_tab(ledger: Path) -> None:
     async with opened(ledger) as session:
         window = await active(session)
@@ -110,7 +109,6 @@ async def dialog_by(session: Session, key: str) -> QDialog:
     return dialog
 
 
-@pytest.mark.slow_turns
 async def test_every_dialog_can_be_walked(ledger: Path) -> None:
     async with opened(ledger) as session:
         await active(session)
@@ -126,7 +124,6 @@ async def test_every_dialog_can_be_walked(ledger: Path) -> None:
         assert found == []
 
 
-@pytest.mark.slow_turns
 async def test_the_form_of_every_kind_can_be_walked(ledger: Path) -> None:
     async with opened(ledger) as session:
         await active(session)
@@ -164,7 +161,6 @@ async def test_questions_that_need_a_special_case_can_be_walked(ledger: Path) ->
         assert found == []
 
 
-@pytest.mark.slow_turns
 async def test_the_result_viewer_can_be_walked(ledger: Path) -> None:
     async with opened(ledger) as session:
         await active(session)

@@ -68,8 +68,8 @@ async def test_the_first_report_with_rows_is_shown(home: Path) -> None:
         assert [tab.reports.index(row, 1).data() for row in range(2)] == ["2", "0"]
         url = page(2)["url"]
         assert cells(choose(tab, "broken_links")) == [
-            [url, "HTTP 404", page(0)["url"], "<b>to 2</b>"],
-            [url, "HTTP 404", page(1)["url"], "<b>to 2</b>"],
+            [url, "HTTP 404", page(0)["url"], "<b>to 2</b>", "", ""],
+            [url, "HTTP 404", page(1)["url"], "<b>to 2</b>", "", ""],
         ]
         choose(tab, "links_in")
         assert tab.about.text() == "How many pages link to each page, the fewest first."

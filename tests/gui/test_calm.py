@@ -14,6 +14,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 from engine.service.feed import Batch
 from gui.engine_link import subscription as calm_module
 from gui.engine_link.subscription import SHARE, TELL_S, RepaintThrottle
+from gui.tasks.task_model import TaskModel
+from tests.gui.task_views import a_view
 
 TOTAL = 5000
 FAR_MS = 3_600_000  # no turn by itself while the test lasts
@@ -138,3 +140,18 @@ def test_what_is_painted_has_a_turn_of_the_loop_for_itself(qapp: QApplication, q
     assert all(painted)
     qtbot.waitUntil(lambda: not held[-1], timeout=60_000)
     calm.hear(read(TOTAL))
+
+
+def test_a_read_that_stalls_tells_the_numbers_that_it_has(qtbot: Any, qapp: QApplication) -> None:
+    owner, widget, model = QObject(), Counted(), TaskModel()
+    calm = RepaintThrottle(lambda: (widget,), owner)
+    model.limit_counts(calm.may_tell)
+    calm.ended.connect(model.tell_counts)
+    told: list[int] = []
+    model.shown_changed.connect(lambda shown, _: told.append(shown))
+    qtbot.addWidget(widget)
+    calm.hear(read(100))
+    for number in range(1, 6):
+        model.put_many([a_view(number)])
+    assert told == [1]  # the others came within a tenth of a second
+    qtbot.waitUntil(lambda: told == [1, 5], timeout=60_000)

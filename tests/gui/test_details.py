@@ -15,7 +15,7 @@ from engine.model.records import EngineFields, TaskEvent, TaskView, Unreadable
 from engine.text import words
 from gui.details.overview import Arguments
 from gui.details.panel import Details
-from tests.gui.event_views import part, progress, refused, waits
+from tests.gui.event_views import at_once, part, progress, refused, waits
 from tests.gui.task_views import NOW, a_view, task_id
 
 
@@ -251,6 +251,26 @@ def test_the_overview_says_first_that_a_site_lets_the_crawl_wait(details: Detail
     assert asked not in details.overview.sentence
     details.show_view(a_view(2, "RUNNING"))
     assert asked not in details.overview.sentence
+
+
+def test_the_overview_of_a_running_crawl_says_how_many_pages_load_at_once_and_why(
+    details: Details,
+) -> None:
+    details.show_view(a_view(1, "RUNNING"))
+    changes = [at_once(3, 0, "start", 1_000), at_once(6, 3, "room", 2_000)]
+    details.show_events(task_id(1), part(*changes))
+    now = "6 (before: 3): the site and the machine allow more"
+    assert details.overview.text_of("concurrency") == now
+    assert details.events.model.row_at(1).text == f"Pages at once: {now}"
+    details.show_events(task_id(1), part(at_once(4, 3, "room", 1_500), older=True))
+    assert details.overview.text_of("concurrency") == now
+    details.show_events(task_id(1), part(at_once(3, 6, "refused", 3_000)))
+    fewer = "3 (before: 6): the site asked for less (429 or 503)"
+    assert details.overview.text_of("concurrency") == fewer
+    details.show_view(a_view(1, "COMPLETED"))
+    assert details.overview.text_of("concurrency") == ""
+    details.show_view(a_view(2, "RUNNING"))
+    assert details.overview.text_of("concurrency") == ""
 
 
 def test_of_very_many_refused_addresses_the_rest_is_counted(details: Details) -> None:

@@ -70,7 +70,6 @@ def test_where_there_is_room_nothing_is_left_out(qtbot: Any) -> None:
     assert inked(label) < 100
 
 
-@pytest.mark.slow_turns
 async def test_no_tab_of_the_details_pushes_the_sidebar_aside(voice: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     error = {"code": "E1", "message": "the server did not answer " * 8}

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QToolButton, QTreeWidg
 from engine.service.router.ledger_paths import Beside
 from gui.filters.facet_tree import VIEW, FacetTree, children, key_of
 from gui.filters.filter_bar import FilterBox, FilterHelp
-from gui.filters.views_menu import SaveView, Views
+from gui.filters.views_menu import SavedView, SaveView, Views, own_key
 from gui.tasks.columns import COLUMN_AT
 from gui.window.main_window import MainWindow
 from tests.gui.windows import app, opened, until
@@ -276,6 +276,61 @@ async def test_everything_in_a_facet_is_meant_by_its_menu(tasks: Path) -> None:
         assert window.scope.matching
         assert menu.actions()[0].text() == window.scope.describes()
         menu.close()
+
+
+async def test_the_menu_of_a_view_means_its_tasks_though_their_texts_are_made_in_slices(
+    tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gui.tasks.task_model.MANY_ROWS", 2)
+    monkeypatch.setattr("gui.tasks.task_order.FEW_TEXTS", 2)
+    async with opened(tasks) as session:
+        window = session.window
+        (views,) = window.findChildren(Views)
+        views.saved.save(SavedView(own_key("docs"), "docs", "docs"))
+        window.sidebar.menu_wanted.emit(VIEW + own_key("docs"), QPoint(10, 10))
+        menu = app().activePopupWidget()
+        assert isinstance(menu, QMenu)
+        assert {
+            row.host for row in window.model.all_rows() if row.task_id in window.scope.ids()
+        } == {"docs.example"}
+        assert len(window.scope) == window.model.rowCount() == 3
+        assert menu.actions()[0].text() == window.scope.describes()
+        menu.close()
+
+
+async def test_enter_applies_a_filter_in_preparation_before_the_list_gets_the_focus(
+    tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gui.tasks.task_model.MANY_ROWS", 2)
+    monkeypatch.setattr("gui.tasks.task_order.FEW_TEXTS", 2)
+    async with opened(tasks) as session:
+        window, focused = session.window, list[int]()
+        box = box_of(window)
+        box.setFocus()
+        app().focusChanged.connect(
+            lambda _, now: focused.append(window.model.rowCount()) if now is window.table else None
+        )
+        QTest.keyClicks(box, "docs")
+        QTest.keyClick(box, Qt.Key.Key_Return)
+        assert focused == [3]
+        assert window.table.hasFocus()
+
+
+async def test_a_chip_keeps_the_focus_while_the_filter_is_in_preparation(
+    tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gui.tasks.task_model.MANY_ROWS", 2)
+    monkeypatch.setattr("gui.tasks.task_order.FEW_TEXTS", 2)
+    async with opened(tasks) as session:
+        window = session.window
+        window.sidebar.select(("failed", "completed"))
+        window.filter_bar.chips._chips[0].setFocus()
+        window.filter_bar.set_text("docs")
+        first, second, _ = window.filter_bar.chips._chips
+        assert first.hasFocus()
+        assert (first.isEnabled(), second.isEnabled()) == (True, False)
+        window.narrowing.settle()
+        assert second.isEnabled()
 
 
 async def test_enter_saves_a_view_also_from_its_check_box_and_esc_does_not(tasks: Path) -> None:

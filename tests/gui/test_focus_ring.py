@@ -185,7 +185,6 @@ def test_it_follows_its_control_and_goes_with_it(qtbot: QtBot) -> None:
     assert len(rings(window)) == 1
 
 
-@pytest.mark.slow_turns
 async def test_the_window_and_its_dialogs_have_it(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as session:
         window = session.window

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from PySide6.QtWidgets import QPushButton
 
 from engine.ledger.hold import hold_starts, read_hold, release_starts
 from engine.ledger.reader import LedgerReader
 from engine.model.records import Health, Status, TaskRecord
+from engine.sample.server import Answer
 from fixtures.site.site import Site
 from gui.commands.hold_starts import HoldStarts
 from gui.desktop.finish_quit import FinishThenQuit
@@ -18,6 +20,7 @@ from gui.startup.session import Session
 from gui.style.banners import Banner
 from tests.gui.live_tasks import ended, running, start, status_of
 from tests.gui.windows import dialog_of, heard, opened, press, until
+from tests.support.endless_site import endless
 
 CRAWL: dict[str, Any] = {"engine": "static", "delay_ms": 0, "max_pages": 2}
 
@@ -36,7 +39,7 @@ def words(bar: Banner) -> str:
 
 
 async def started(session: Session, site: Site, **more: Any) -> str:
-    return await start(session, url=site.url, **{**CRAWL, **more})
+    return await start(session, **{"url": site.url, **CRAWL, **more})
 
 
 async def test_the_hold_of_another_program_is_shown_with_its_author_and_its_way_out(
@@ -96,13 +99,15 @@ async def test_a_closed_hold_bar_stays_closed_and_the_status_bar_still_says_it(
 async def test_the_window_quits_when_its_running_tasks_have_ended(home: Path, site: Site) -> None:
     async with opened(home, slots=1) as session:
         leaving = asyncio.ensure_future(session.ended())
-        task_id = await started(session, site, max_pages=8, delay_ms=100)
+        first = endless(site, links=1)
+        task_id = await started(session, site, url=first, max_pages=10_000, delay_ms=20)
         await until(lambda: finishing(session).running, session.bridge.health)
         waiting = await started(session, site)
         session.window.acts["quit"].trigger()
         press(dialog_of(session), "Finish them, then quit")
         bar = finishing(session).bar
         assert "Quits when 1 task has ended" in words(bar)
+        site.answers = {urlsplit(first).path: Answer(b"<p>No link.</p>")}  # no page after it
         assert not session.window.acts["new"].isEnabled()
         assert read_hold(home / "tasks") is None  # other programs go on
         assert await leaving is None

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import QAbstractItemModel, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractItemView, QLineEdit, QWidget
@@ -20,8 +19,6 @@ from tests.gui.result_ledgers import START, page, put_pages, put_picture, put_ta
 from tests.gui.task_views import task_id
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, dialog_by_act, opened
-
-pytestmark = pytest.mark.slow_turns  # a tester asks for every row at every change
 
 
 class Watchers:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -35,7 +34,6 @@ from tests.gui.test_forcing import an_envelope
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import appearing, opened
 
-pytestmark = pytest.mark.slow_turns
 KEY, HELD = Qt.Key, Qt.KeyboardModifier
 CONTROL, SHIFT, NONE = HELD.ControlModifier, HELD.ShiftModifier, HELD.NoModifier
 MOST_TABS = 80

@@ -24,8 +24,6 @@ from gui.startup.session import Session
 from tests.gui.spoken_scenes import WORD, data_words, fill, said_in, scenes
 from tests.gui.windows import app, opened
 
-pytestmark = pytest.mark.slow_turns  # the walk itself asks every cell for every role
-
 MARKED = re.compile(r"\[[^\[\]]*·*\]")
 # What stays as it is in every language: units, names of programs and languages, a key of a form.
 EVERYWHERE = {

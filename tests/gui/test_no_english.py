@@ -36,8 +36,6 @@ from tests.gui.test_forcing import short_of_76
 from tests.gui.test_result_tabs import settled
 from tests.gui.windows import app, opened
 
-pytestmark = pytest.mark.slow_turns  # the walk itself asks every cell for every role
-
 # Two of these make a sentence; none of them is German.
 TELLING = frozenset(
     {

@@ -88,9 +88,9 @@ async def test_a_person_signs_in_and_the_new_profile_is_checked(
         assert not dialog.new.isEnabled()
         await sign_in(session)
         dialog.ready.click()
-        await until(lambda: row(dialog)[:2] == ["shop", "127.0.0.1"])
-        assert row(dialog)[3] == "signed in"
-        assert not dialog.stop.isVisible()
+        await until(lambda: row(dialog)[3:4] == ["signed in"])
+        assert row(dialog)[:2] == ["shop", "127.0.0.1"]
+        await until(lambda: not dialog.stop.isVisible())
         assert dialog.new.isEnabled()
         assert session.bridge.engine.instances.living() == ()
         login_site.expire()

@@ -38,7 +38,6 @@ from tests.support import engines
 from tests.support.endless_site import endless
 
 OFF_S = 3.0
-WORK_MS = 100.0  # of the window's thread in one go, on a machine with nothing else to do
 SERVED = ("mcp", "starlette", "uvicorn", "websockets", "pydantic", "anyio")
 
 
@@ -454,52 +453,3 @@ async def test_the_page_speaks_german(tmp_path: Path, german: None) -> None:
         assert part.state.text() == f"Läuft unter {url} (MCP unter {url}/mcp)."
         assert session.window.status.programs.text() == "Für Programme offen"
         dialog.accept()
-
-
-def test_neither_the_start_nor_a_first_request_holds_the_window_up(tmp_path: Path) -> None:
-    told = in_a_fresh_window(_MEASURE, tmp_path)
-    for what in ("start", "first", "page", "legacy", "stop"):
-        assert told[what] < WORK_MS, told
-
-
-_MEASURE = """
-import asyncio, json, sys, urllib.request
-from pathlib import Path
-from gui.startup.loop import run
-from gui.app import make_application
-from tests.gui.freezes import stolen_ms
-from tests.gui.program_client import play
-from tests.gui.windows import opened, until
-from tests.loop_monitor import Heartbeat
-
-async def look():
-    found = {}
-    async with opened(Path(sys.argv[1])) as session:
-        programs, preferences = session.bridge.programs, session.window.preferences
-        preferences.set("programs.port", 0)
-        beat, stolen = Heartbeat(), [stolen_ms()]
-        beat.start()
-
-        def busy_ms():
-            # The clock of a thread includes what other machines take of its processor.
-            stolen.append(stolen_ms())
-            return beat.take().busy_ms - (stolen[-1] - stolen[-2])
-
-        preferences.set("programs.serve", True)
-        await until(lambda: programs.status.state == "running", programs.changed)
-        found["start"] = busy_ms()
-        file, url = programs.status.token_file, programs.status.url
-        await play(file, "envelope")
-        found["first"] = busy_ms()
-        await asyncio.to_thread(lambda: urllib.request.urlopen(url).read())
-        found["page"] = busy_ms()
-        await play(file, "envelope", "legacy")
-        found["legacy"] = busy_ms()
-        preferences.set("programs.serve", False)
-        await until(lambda: programs.status.state == "off", programs.changed)
-        found["stop"] = busy_ms()
-        beat.stop()
-    print(json.dumps(found))
-
-run(make_application(), look())
-"""

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QPushButton,
 )
 
+from engine.model.errors import Problem
 from engine.service.drafts import lacks
 from engine.service.rerun import Asked
 from gui.context.preferences import Preferences
@@ -54,6 +55,48 @@ def form_of(dialog: StartDialog) -> CommandForm:
     form = dialog.form.body
     assert isinstance(form, CommandForm)
     return form
+
+
+OWN_BROWSER: dict[str, Any] = {
+    "profile": "shop",
+    "save_profile": "shop-2",
+    "proxy": "socks5://127.0.0.1:1080",
+    "proxy_username": "ann",
+    "proxy_password": {"secret": "env:OF_THE_PROXY"},
+    "proxy_bypass": [".example.com", "10.0.0.0/8"],
+    "device": "Pixel 7",
+    "viewport": "390x844",
+    "user_agent": "Mozilla/5.0 (own)",
+    "locale": "de-DE",
+    "timezone": "Europe/Berlin",
+}
+
+
+def test_the_own_browser_of_a_task_is_set_in_the_form(dialog: StartDialog) -> None:
+    form = form_of(dialog)
+    form.fill(LOGIN)
+    assert not OWN_BROWSER.keys() & form.args.keys()
+    form.reveal("proxy")
+    assert form.is_unfolded
+    for key, value in OWN_BROWSER.items():
+        form[key].value = value
+    assert {key: form.args[key] for key in OWN_BROWSER} == OWN_BROWSER
+    form.fill({**LOGIN, **OWN_BROWSER})
+    assert form.args == {**LOGIN, **OWN_BROWSER}
+    form["proxy"].value = ""
+    form["proxy_bypass"].value = []
+    assert not {"proxy", "proxy_bypass"} & form.args.keys()
+    form.fill(LOGIN)
+    assert form.args == LOGIN
+
+
+def test_a_mistake_about_the_browser_is_shown_at_its_field(dialog: StartDialog) -> None:
+    form = form_of(dialog)
+    form.fill({**LOGIN, "proxy_username": "ann"})
+    rest = form.problem_fields([Problem("proxy_username", "not_together", "needs proxy")])
+    assert rest == []
+    assert form["proxy_username"].mistake == "needs proxy"
+    assert form.is_unfolded
 
 
 def test_a_task_is_built_by_hand_with_nothing_but_the_keyboard(dialog: StartDialog) -> None:
@@ -204,6 +247,7 @@ def test_secret_variables_are_hidden(dialog: StartDialog) -> None:
     assert [(one.name.text(), one.value.text()) for one in again] == [("user", ""), ("pin", "")]
     assert lacks(dialog.form.asked)
     again[1].value.setText("4711")
+    QApplication.processEvents()  # the lines are laid out
     QTest.mouseClick(again[0].remove, Qt.MouseButton.LeftButton)
     assert dialog.form.asked.args["variables"] == {"pin": "4711"}
 

@@ -9,12 +9,21 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QSpinBox,
+    QWidget,
+)
 
 from engine.kinds.registry import KINDS
 from engine.service.drafts import Terms, document
 from engine.service.forms import inputs, startable
 from engine.service.rerun import Asked
+from gui.start.field import Fold
 from gui.start.kind_form import FormWords
 from gui.start.request_form import BudgetForm
 from gui.start.request_tabs import JSON, line_and_column, places
@@ -224,8 +233,8 @@ def test_form_and_json_say_the_same_request(dialog: StartDialog) -> None:
 
 
 def test_open_sections_stay_open_after_a_visit_to_json(dialog: StartDialog) -> None:
-    dialog.form.unfold(frozenset(("Advanced", "Budgets")))
-    assert dialog.form.unfolded == {"Advanced", "Budgets"}
+    dialog.form.unfold(frozenset(("Content and files", "Budgets")))
+    assert dialog.form.unfolded == {"Content and files", "Budgets"}
     dialog.tabs.setCurrentIndex(JSON)
     text = dialog.json.text
     text.setPlainText(text.toPlainText().replace('"crawl"', '"crawl_sitemap"'))
@@ -234,6 +243,41 @@ def test_open_sections_stay_open_after_a_visit_to_json(dialog: StartDialog) -> N
     assert dialog.form.is_unfolded
     assert dialog.form.budgets.is_unfolded
     assert not dialog.form.contract.is_unfolded
+
+
+def test_a_section_tells_how_many_of_its_fields_are_changed(dialog: StartDialog) -> None:
+    dialog.form.fill({"url": "https://a.example/", "retries": 5, "wait_for": "main"})
+    folds = {fold.title: fold.toggle for fold in dialog.form.body.findChildren(Fold)}
+    assert folds["Loading and pace"].text() == "Loading and pace · 2 changed"
+    assert folds["Proxy"].text() == "Proxy"
+    dialog.form["retries"].value = 2
+    dialog.form["wait_for"].value = ""
+    assert folds["Loading and pace"].text() == "Loading and pace"
+
+
+def test_another_kind_begins_without_mistakes(dialog: StartDialog) -> None:
+    dialog.form.fill({"url": "https://a.example/"})
+    dialog.form["url"].left.emit()
+    dialog.form.choose("commands")
+    assert dialog.form["task_name"].mistake == ""
+    assert not dialog.banner.isVisible()
+    dialog.form.choose("crawl")
+    dialog.form["url"].value = "ftp://a.example/"
+    dialog.form["url"].left.emit()
+    dialog.form.choose("crawl_sitemap")
+    assert dialog.form["url"].mistake
+
+
+def test_a_web_archive_is_started_by_choosing_it_alone(dialog: StartDialog) -> None:
+    dialog.form.fill({"url": "https://a.example/"})
+    archive = dialog.form["archive"].editor
+    assert isinstance(archive, QComboBox)
+    archive.setFocus()
+    QTest.keyClick(archive, Qt.Key.Key_Down)
+    assert dialog.form.asked.args["archive"] == "warc"
+    assert judged(dialog.form.asked) == ()
+    QTest.keyClick(archive, Qt.Key.Key_Up)
+    assert dialog.form["block_resources"].value is True
 
 
 def test_json_that_is_none_stays_in_sight_with_its_line(dialog: StartDialog) -> None:
@@ -347,3 +391,24 @@ def test_a_form_that_is_thrown_away_says_nothing_any_more(dialog: StartDialog) -
     assert dialog.addresses.offer.parent() is not None
     dialog.form.choose("crawl")
     assert dialog.addresses.switch.isVisible()
+
+
+def test_the_concurrency_of_a_crawl_is_a_number_or_automatic(dialog: StartDialog) -> None:
+    dialog.form.choose("crawl")
+    field = dialog.form["concurrency"]
+    editor = field.editor
+    assert isinstance(editor, QSpinBox)
+    assert (field.value, editor.text()) == (3, "3")
+    editor.setValue(editor.minimum())
+    assert (field.value, editor.text()) == ("auto", "automatic")
+    assert dialog.form.asked.args["concurrency"] == "auto"
+    for value in (16, "auto", 1):
+        field.hold(value)
+        assert field.value == value
+        assert not field.is_strange
+    field.hold("auto")
+    field.hold("lots")  # kept as it was given, until it is edited
+    assert (field.value, editor.text()) == ("lots", "lots")
+    editor.setFocus()
+    QTest.keyClicks(editor, "7")
+    assert (field.value, editor.text()) == (7, "7")

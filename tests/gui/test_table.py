@@ -153,6 +153,26 @@ def test_columns_come_back_as_they_were(table: TaskTable, qtbot: QtBot) -> None:
     assert other.header().visualIndex(5) == 3
 
 
+def test_several_columns_can_be_chosen_before_the_menu_closes(table: TaskTable) -> None:
+    menu = QMenu(table)
+    for _ in range(2):  # as at each opening
+        menu.clear()
+        table.header().fill_menu(menu)
+    menu.popup(table.mapToGlobal(QPoint(0, 0)))
+    entry = menu.actions()[COLUMN_AT["id"]]
+    QTest.mouseClick(menu, Qt.MouseButton.LeftButton, pos=menu.actionGeometry(entry).center())
+    assert menu.isVisible()
+    assert not table.isColumnHidden(COLUMN_AT["id"])
+    menu.setActiveAction(menu.actions()[COLUMN_AT["kind"]])
+    QTest.keyClick(menu, Qt.Key.Key_Return)
+    assert menu.isVisible()
+    assert table.isColumnHidden(COLUMN_AT["kind"])
+    menu.setActiveAction(menu.actions()[-1])
+    QTest.keyClick(menu, Qt.Key.Key_Return)
+    assert not menu.isVisible()
+    assert not table.isColumnHidden(COLUMN_AT["kind"])
+
+
 def restored(table: TaskTable, qtbot: QtBot) -> TaskTable:
     """Another table of another width, with the columns of this one."""
     other = TaskTable()

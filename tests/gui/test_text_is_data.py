@@ -27,8 +27,6 @@ from tests.gui.task_views import a_view
 from tests.gui.text_walk import Said, said_by, shows_canary
 from tests.gui.windows import app, dialog_of, opened, until
 
-pytestmark = pytest.mark.slow_turns  # the walk itself asks every cell for every role
-
 
 @pytest.fixture(scope="module")
 def canary(tmp_path_factory: pytest.TempPathFactory, qapp_cls: object) -> Path:

@@ -45,7 +45,6 @@ def shows(session: Session, truth: dict[str, str]) -> bool:
 
 
 @pytest.mark.case("R33")
-@pytest.mark.slow_turns  # it asks for hundreds of rows in one go
 async def test_every_hostile_folder_has_its_row_and_can_be_looked_at(home: Path) -> None:
     planted = plant(home / "tasks")
     try:

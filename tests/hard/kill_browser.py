@@ -64,6 +64,8 @@ async def crawl_under_fire(home: Path, pages: int, every: int, kill: Kill) -> di
         await engine.open()
         try:
             args = {"url": f"{site.url}/js/", "scope": f"{site.url}/js/**", "max_pages": pages}
+            if kill is kill_driver:  # which only this connection has
+                args |= {"connection": "playwright"}
             args |= {"delay_ms": 0, "max_depth": 100, "concurrency": 4}
             task_id = (await engine.requests.start("crawl", args)).task_id
             kept = engine.settings.root / task_id / "pages.jsonl"

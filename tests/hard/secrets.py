@@ -25,7 +25,7 @@ from tests.commands.conftest import do, task
 from tests.hard.figures import Figures
 from tests.hard.given_everywhere import Everywhere
 from tests.trust.planted import PLANTED, PUBLISHED, SECRETS, Walk
-from tests.trust.plays import ANSWERS, STATIC, VARIABLE, WORDS, address
+from tests.trust.plays import ANSWERS, STATIC, VARIABLES, WORDS, address
 
 REPO: Final = Path(__file__).resolve().parents[2]
 FAST: Final = ("--engine", "static", "--delay-ms", "0", "--respect-robots", "false")
@@ -34,7 +34,9 @@ MOST_TASKS: Final = 3  # that are looked at one by one from the command line
 # Markup is kept with where its links lead. What the user exported himself is in the environment
 # of what he starts.
 MARKUP: Final = frozenset({"signature of a link"})
-EXPORTED: Final = frozenset({"secret of the environment", "proxy password"})
+EXPORTED: Final = frozenset({*VARIABLES, "proxy password"})
+# The state of a profile is what signs a task in; it is encrypted where there is a keyring.
+STATE: Final = frozenset({"cookie of a profile", "stored token of a profile"})
 
 
 class Bystander:
@@ -103,7 +105,7 @@ class Scene:
             "TMPDIR": str(self.place / "temp"),
             "HTTPS_PROXY": proxy,
             "https_proxy": proxy,
-            VARIABLE: PLANTED["secret of the environment"],
+            **{variable: PLANTED[name] for name, variable in VARIABLES.items()},
         }
 
     def start(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
@@ -211,7 +213,8 @@ def recorded(scene: Scene) -> None:
 
 def search(scene: Scene) -> None:
     """Every file that any of it left."""
-    walk, spared = scene.walk, {"artifacts/dom.html": MARKUP}
+    walk = scene.walk
+    spared = {"artifacts/dom.html": MARKUP, "profiles/states/rig.json": STATE}
     walk.folder("the home", scene.home, spared)
     walk.folder("log, settings and crash file", scene.place / "user", {})
     walk.folder("temp files", scene.place / "temp", {})

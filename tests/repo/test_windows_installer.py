@@ -109,7 +109,9 @@ class Wine:
             "WINEPREFIX": str(place / "prefix"),
             "WINEDEBUG": "-all",
             "LC_ALL": "C.UTF-8",  # Wine reads its arguments by it
-            "WINEDLLOVERRIDES": "mscoree,mshtml=",
+            # The builder of menus would still read the program for its icon after an installation,
+            # and the next one take it for a running program.
+            "WINEDLLOVERRIDES": "mscoree,mshtml=;winemenubuilder.exe=d",
         }
 
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -303,14 +303,18 @@ def test_a_cell_longer_than_excel_takes_is_cut_and_counted(ledger, crawled, tmp_
 
 
 def test_links_stand_in_a_sheet_of_their_own(ledger, crawled, tmp_path) -> None:
-    links = [{"href": "http://a.example/2", "text": "=two"}, {"href": "http://a.example/3"}]
+    marked = {"rel": "nofollow", "external": True, "by": "click"}
+    links = [
+        {"href": "http://a.example/2", "text": "=two", **marked},
+        {"href": "http://a.example/3"},
+    ]
     page = {"url": "http://a.example/1", "title": "one", "links": links}
     book = workbook(ledger, crawled(page, {"url": "http://a.example/4"}), tmp_path / "a.xlsx")
     assert list(book) == ["pages", "links", "about"]
     assert "links" not in book["pages"][0]
     assert book["links"] == [
-        ["url", "href", "text"],
-        ["http://a.example/1", "http://a.example/2", "=two"],
+        ["url", "href", "text", "rel", "external", "by"],
+        ["http://a.example/1", "http://a.example/2", "=two", "nofollow", True, "click"],
         ["http://a.example/1", "http://a.example/3"],
     ]
 

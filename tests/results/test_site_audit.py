@@ -74,10 +74,10 @@ def test_a_broken_link_names_each_page_that_holds_it(ledger, crawled) -> None:
         ),
     )
     assert rows(found, "broken_links") == [
-        ("/gone", "HTTP 404", "/", "to /gone"),
-        ("/gone", "HTTP 404", "/a", "to /gone"),
-        ("/slow", "timed out", "/", "to /slow"),
-        ("/alone", "HTTP 500", None, None),
+        ("/gone", "HTTP 404", "/", "to /gone", None, None),
+        ("/gone", "HTTP 404", "/a", "to /gone", None, None),
+        ("/slow", "timed out", "/", "to /slow", None, None),
+        ("/alone", "HTTP 500", None, None, None, None),
     ]
 
 
@@ -102,17 +102,18 @@ def test_a_link_by_way_of_a_redirect_belongs_to_where_it_leads(ledger, crawled) 
         ("/old", 301, "/new", 200, 2, 2),
         ("/moved", None, "/gone", 410, 1, 1),  # an older record without the chain
     ]
-    assert rows(found, "broken_links") == [("/moved", "HTTP 410", "/", "to /moved")]
+    assert rows(found, "broken_links") == [("/moved", "HTTP 410", "/", "to /moved", None, None)]
     assert ("/new", 2, 0, 1) in rows(found, "links_in")
 
 
 def test_two_spellings_of_an_address_are_one(ledger, crawled) -> None:
-    links = [{"href": "HTTP://SITE.test:80/a?y=2&x=1", "text": "a"}]
+    marks = {"rel": "ugc", "by": "click"}
+    links = [{"href": "HTTP://SITE.test:80/a?y=2&x=1", "text": "a", **marks}]
     found = audited(
         ledger,
         crawled(page("/", links=links), failed("/a?x=1&y=2", "HTTP 404", "http", status=404)),
     )
-    assert rows(found, "broken_links") == [("/a?x=1&y=2", "HTTP 404", "/", "a")]
+    assert rows(found, "broken_links") == [("/a?x=1&y=2", "HTTP 404", "/", "a", "ugc", "click")]
 
 
 def test_a_route_is_the_page_where_routes_are_no_pages(ledger, crawled) -> None:
@@ -257,7 +258,7 @@ def test_an_audit_tells_that_a_limit_left_pages_out(ledger, crawled, summary, tm
 def test_a_site_that_does_not_answer_has_a_broken_start(ledger, crawled) -> None:
     why = "robots.txt could not be read (could not connect)"
     found = audited(ledger, crawled(failed("/", why, "robots_unread", status=None, depth=0)))
-    assert rows(found, "broken_links") == [("/", why, None, None)]
+    assert rows(found, "broken_links") == [("/", why, None, None, None, None)]
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -287,7 +288,9 @@ def test_a_running_crawl_has_reports_of_its_pages_so_far(ledger, crawled) -> Non
     task_id = crawled(page("/", "/a"), status=None)
     assert audited(ledger, task_id).pages == 1
     ledger.append_page(task_id, failed("/a", "HTTP 404", "http", status=404))
-    assert rows(audited(ledger, task_id), "broken_links") == [("/a", "HTTP 404", "/", "to /a")]
+    assert rows(audited(ledger, task_id), "broken_links") == [
+        ("/a", "HTTP 404", "/", "to /a", None, None)
+    ]
 
 
 def test_what_is_no_crawl_has_no_reports(ledger, crawled) -> None:
@@ -356,6 +359,8 @@ def test_every_report_can_be_exported_in_every_format(ledger, crawled, tmp_path)
         "problem": "'=HTTP 404",
         "page": f"{SITE}/",
         "text": "to /a",
+        "rel": "",
+        "by": "",
         "task_id": task_id,
         "task_status": "COMPLETED",
     }

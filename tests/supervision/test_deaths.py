@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.browser.chromium.browser_options import FetcherOptions, Limits
+from engine.browser.chromium.browser_options import BrowserVariant, FetcherOptions, Limits
 from engine.browser.chromium.browser_session import BrowserSession
 from engine.browser.chromium.driver import alive
 from engine.egress.egress_policy import Policy
@@ -220,7 +220,7 @@ async def test_a_driver_that_stands_still_leaves_no_profile_in_the_temp_folder(
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # read by the driver
     async with browser() as session:
-        await session.warm()
+        await session._chromium(BrowserVariant(lean=True))
         (driver,) = processes("run-driver")
         assert list(tmp_path.glob("*profile*"))
         driver.suspend()

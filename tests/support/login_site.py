@@ -23,7 +23,8 @@ class LoginSite:
     With `rotates` a session gets a new cookie at each so many pages, and the old one is refused.
     `expires_after` ends all sessions after so many pages, once. `inline` shows the login form in
     the place of a page, under its own address, instead of a redirect. `links_session` adds
-    a link whose address has the session.
+    a link whose address has the session. With `shows_new` a page that gives out a new session
+    shows it as well.
     """
 
     def __init__(self, pages: int = 50) -> None:
@@ -32,6 +33,7 @@ class LoginSite:
         self.expires_after = 0
         self.inline = False
         self.links_session = False
+        self.shows_new = False
         self.sitemap = ""
         self.sessions: set[str] = set()
         self.requests: Counter[str] = Counter()
@@ -66,7 +68,9 @@ class LoginSite:
             serving.join()
 
     def new_session(self) -> str:
-        session = f"s1{secrets.token_hex(16)}"
+        digits = list("0123456789abcdef" * 2)  # as wide as any other in a picture
+        secrets.SystemRandom().shuffle(digits)
+        session = f"s1{''.join(digits)}"
         with self.lock:
             self.sessions.add(session)
             self.cookies.append(session)
@@ -147,7 +151,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         number = int(found[1]) if found else None
         if number is not None and number >= self._site.pages:
             return self._send(404, "none")
-        extra = ""
+        extra = shown = ""
         if number is not None:
             with self._site.lock:
                 self._site.served += 1
@@ -157,7 +161,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if self._site.rotates and self._site.served % self._site.rotates == 0:
                 with self._site.lock:
                     self._site.sessions.discard(self._session)
-                extra = f"sid={self._site.new_session()}; HttpOnly; Path=/; SameSite=Lax"
+                new = self._site.new_session()
+                extra = f"sid={new}; HttpOnly; Path=/; SameSite=Lax"
+                style = "<style>body { font-family: monospace }</style>"  # each session as wide
+                shown = f'{style}<p>Now {new}</p><a href="/of/{new}">New</a>'
         links = range(self._site.pages) if number is None else (2 * number + 1, 2 * number + 2)
         there = [to for to in links if to < self._site.pages]
         anchors = "".join(f'<a href="/page/{to}">{to}</a> ' for to in there)
@@ -165,7 +172,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return self._send(
             200,
             f"<title>{title}</title><p id=who>Hello {USER}, session {self._session}</p>"
-            f'{anchors}<a href="/logout">Sign out</a>{self._own_link(number)}',
+            f'{anchors}<a href="/logout">Sign out</a>{self._own_link(number)}'
+            f"{shown if self._site.shows_new else ''}",
             extra,
         )
 

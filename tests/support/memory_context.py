@@ -96,6 +96,9 @@ class MemoryContext:
     def conceal(self, hidden: Iterable[Hidden]) -> None:
         self.concealed.extend(hidden)
 
+    def conceal_later(self, hidden: Iterable[Hidden]) -> None:
+        self.concealed.extend(hidden)
+
     async def append_artifact(self, name: str, data: bytes) -> None:
         self.artifacts[name] = self.artifacts.get(name, b"") + data
 

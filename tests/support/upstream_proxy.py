@@ -32,7 +32,8 @@ class RecordingProxy:
     """Connects to this machine alone: a name or address leads to a port in `routes`.
 
     Places without a route are connected to as they are, if they are 127.0.0.1. `refusals` are
-    answers in place of a connection: an HTTP status, or a SOCKS reply.
+    answers in place of a connection: an HTTP status, or a SOCKS reply. Without `tunnels`, CONNECT
+    is forbidden.
     """
 
     def __init__(
@@ -43,8 +44,9 @@ class RecordingProxy:
         routes: Mapping[str, int] = {},
         refusals: Mapping[str, int] = {},
         tls: Path | None = None,
+        tunnels: bool = True,
     ) -> None:
-        self.scheme, self.user = scheme, user
+        self.scheme, self.user, self.tunnels = scheme, user, tunnels
         self.routes, self.refusals = dict(routes), dict(refusals)
         self.wanted: list[Wanted] = []
         self.connections = 0
@@ -138,6 +140,9 @@ class RecordingProxy:
             if (status := self.refusals.get(host)) is not None:
                 writer.write(b"HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n" % status)
                 continue
+            if is_tunnel and not self.tunnels:
+                writer.write(b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n")
+                continue
             server = await self._connect(host, port)
             if server is None:
                 writer.write(b"HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n")
@@ -227,10 +232,13 @@ def upstream(
     routes: Mapping[str, int] = {},
     refusals: Mapping[str, int] = {},
     folder: Path | None = None,
+    tunnels: bool = True,
 ) -> Iterator[RecordingProxy]:
     """A running proxy; with https, `folder` gets its certificate."""
     tls = certificate(folder) if scheme == "https" and folder is not None else None
-    proxy = RecordingProxy(scheme, user=user, routes=routes, refusals=refusals, tls=tls)
+    proxy = RecordingProxy(
+        scheme, user=user, routes=routes, refusals=refusals, tls=tls, tunnels=tunnels
+    )
     proxy.start()
     try:
         yield proxy

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -24,11 +24,15 @@ from engine.export.exporter import FORMATS, Order
 from engine.logging.logs import log_to_file
 from engine.model.config import Settings
 from engine.model.errors import EngineError
+from engine.model.proxies import DefaultProxy
+from engine.profiles.profile import Profile
+from engine.profiles.profile_store import ProfileStore
 from engine.sample.server import Answer
 from engine.service.admission import Terms
 from engine.service.engine import Engine
 from engine.verbs.json_answers import described
 from tests.commands.conftest import do, task
+from tests.support.upstream_proxy import RecordingProxy, upstream
 from tests.trust.planted import BARE, PLANTED, PUBLISHED
 
 P: Final = PLANTED
@@ -60,6 +64,31 @@ FORM: Final = """<!doctype html><title>Form</title><input id=f><input id=p type=
 <p id=echo>-</p><script>
 for (const one of [f, p]) one.oninput = () => { echo.textContent = one.value;
   document.title = one.value; console.log("now " + one.value) }</script>"""
+# Variables of the environment, by the secret that each holds.
+VARIABLES: Final = {
+    "secret of the environment": VARIABLE,
+    "password of the upstream proxy": "TRUST_RIG_PROXY",
+    "password of the default proxy": "TRUST_RIG_DEFAULT",
+    "header by reference": "TRUST_RIG_HEADER",
+}
+# What a task with a profile, a proxy and a header is given; commands have no headers.
+SIGNED: Final = ("cookie of a profile", "stored token of a profile", "cookie set by a page")
+_PROXY: Final = "password of the upstream proxy"
+_FRESH: Final = ("Set-Cookie", f"fresh={P['cookie set by a page']}; Path=/")
+_BY_PROXY: Final = b64encode(f"ann:{P[_PROXY]}".encode()).decode()
+_OWN: Final = f"""<p>{P["cookie set by a script"]}</p>
+<script>document.cookie = "own={P["cookie set by a script"]}; path=/"</script>"""
+
+
+def _echo(names: Iterable[str], more: str = "") -> bytes:
+    """A page that says these secrets in its text, its title, links and the console."""
+    said = " ".join(P[name] for name in names)
+    links = "".join(f'<a href="/static/1?of={P[name]}">{P[name]}</a>' for name in names)
+    script = f"console.log({json.dumps(said)})"
+    head = f"<!doctype html><title>Hello {said}</title><h1>Hello ann</h1>"
+    return f"{head}<p>{said}</p>{links}{more}<script>{script}</script>".encode()
+
+
 _COOKIE: Final = ("Set-Cookie", f"sid={P['cookie of the server']}; Path=/; HttpOnly")
 ANSWERS: Final = {
     "/notes": Answer(PAGE.encode(), headers=(_COOKIE,)),
@@ -68,6 +97,10 @@ ANSWERS: Final = {
         status=302, headers=(("Location", f"/static/2?access_token={P['token of a redirect']}"),)
     ),
     "/broken": Answer(PUBLISHED["error text"].encode(), 500),
+    "/signed": Answer(_echo((*SIGNED, _PROXY), _BY_PROXY), headers=(_FRESH,)),
+    "/signed/header": Answer(_echo((*SIGNED, _PROXY, "header by reference")), headers=(_FRESH,)),
+    "/signed/script": Answer(_echo(SIGNED, _OWN), headers=(_FRESH,)),
+    "/default": Answer(_echo(["password of the default proxy"])),
 }
 
 
@@ -121,6 +154,55 @@ class Play:
             await self.ask(engine.requests.start("crawl", wrong))
         await self._envelope()
         self._goals()
+
+    async def whole(self, kind: str, args: Mapping[str, Any]) -> None:
+        """Run a task that has to succeed: without its pages nothing would be searched."""
+        task_id = await self.run(kind, args)
+        view = await self.engine.tasks.get(task_id)
+        assert getattr(view.entry, "status", "") == "COMPLETED", view
+
+    async def signed_in(self, proxy: RecordingProxy, *, long: bool) -> None:
+        """Every kind with a profile, an upstream proxy and a header, on pages that say them."""
+        keep_profile(self.engine.settings.home, self.site)
+        given = {
+            "profile": "rig",
+            "proxy": proxy.url,
+            "proxy_username": "ann",
+            "proxy_password": {"secret": f"env:{VARIABLES[_PROXY]}"},
+        }
+        sent = [f"X-Rig: env:{VARIABLES['header by reference']}"]
+        asked = {"url": f"{self.site}/signed/header", **given, "headers": sent}
+        crawl = {**asked, "delay_ms": 0, "respect_robots": False, "max_pages": 1}
+        crawl |= {"archive": "warc", "screenshot": "all"}
+        parts = ["dom", "screenshot", "network", "console", "phash"]
+        await self.whole("crawl", {**crawl, "url": f"{self.site}/signed/script"})
+        await self.whole("crawl", {**crawl, "engine": "static", "screenshot": "none"})
+        await self.whole("oc_evidence_bundle", {**asked, "include": parts, "label": WORDS})
+        if not long:
+            return
+        await self.whole("crawl", {**crawl, "output_format": "structured"})
+        await self.whole("crawl_sitemap", {**crawl, "engine": "auto", "screenshot": "none"})
+        tabs = {"tabs": [f"{self.site}/signed"], "visit": True}
+        await self.whole("oc_session_snapshot", {"objective": WORDS, **tabs, **given})
+        await self.whole("recording", {**asked, "headless": True, "duration_ms": 1_500})
+        reading = (do("get_text", selector="body"), do("get_html"), do("screenshot"))
+        shown = do("evaluate", script="return [document.cookie, {...localStorage}]")
+        failing = do("click", selector="#no", timeout=300)
+        steps = (do("goto", url=f"{self.site}/signed"), *reading, shown, failing)
+        await self.run("commands", {**task(*steps), **given})
+
+    async def by_default(self, *, long: bool) -> None:
+        """The proxy of the settings, for tasks that name none."""
+        asked = {"url": f"{self.site}/default"}
+        crawl = {**asked, "delay_ms": 0, "respect_robots": False, "max_pages": 1}
+        await self.whole("crawl", {**crawl, "engine": "static", "archive": "warc"})
+        await self.whole("crawl", {**crawl, "archive": "warc", "screenshot": "all"})
+        if long:
+            steps = (do("goto", **asked), do("get_text", selector="body"), do("get_html"))
+            await self.whole("commands", task(*steps))
+            await self.whole("oc_evidence_bundle", {**asked, "include": ["dom"]})
+            for tool, args in (("navigate", asked), ("read_page", {})):
+                await self.ask(self.engine.agents.call(tool, args, agent_id="bob"))
 
     async def _envelope(self) -> None:
         engine = self.engine
@@ -226,6 +308,36 @@ class Play:
         await self.ask(engine.tasks.list(query=f'"{WORDS}" stat:x'))
 
 
+def keep_profile(home: Path, site: str) -> None:
+    """Store a sign-in, as a person's own browser leaves it."""
+    cookie: dict[str, Any] = {
+        "name": "rig",
+        "value": P["cookie of a profile"],
+        "domain": "127.0.0.1",
+    }
+    cookie |= {"path": "/", "expires": -1, "httpOnly": True, "secure": False, "sameSite": "Lax"}
+    stored = [{"name": "token", "value": P["stored token of a profile"]}]
+    made = Profile(name="rig", url=site, sites=("127.0.0.1",), created_at=1, signed_in_at=1)
+    state = {"cookies": [cookie], "origins": [{"origin": site, "localStorage": stored}]}
+    ProfileStore(home).save(made, state)
+
+
+async def play_default(home: Path, site: str, *, long: bool) -> list[object]:
+    """What an engine with a proxy in its settings answers."""
+    with upstream(user=("ann", P["password of the default proxy"])) as proxy:
+        variable = VARIABLES["password of the default proxy"]
+        chosen = DefaultProxy(proxy.url, "ann", f"env:{variable}", environ=os.environ)
+        settings = Settings.at(home=home)
+        engine = Engine(replace(settings, environ=os.environ, proxy=chosen), accepts=True)
+        await engine.open()
+        acted = Play(engine, site)
+        try:
+            await acted.by_default(long=long)
+        finally:
+            await engine.close()
+    return acted.answers
+
+
 async def play(home: Path, site: str, *, long: bool) -> None:
     settings = replace(Settings.at(home=home), environ=os.environ, allow_private=(site[7:],))
     engine = Engine(settings, accepts=True)
@@ -236,6 +348,9 @@ async def play(home: Path, site: str, *, long: bool) -> None:
         await acted.with_browser()
         if long:
             await acted.with_more_browsers()
+        with upstream(user=("ann", P[_PROXY])) as proxy:
+            await acted.signed_in(proxy, long=long)
+        acted.answers += await play_default(home, site, long=long)
         await acted.tell(home.parent / "exports")
     finally:
         await engine.close()

@@ -37,6 +37,21 @@ def test_it_tells_of_folder_room_locks_clock_and_limits_and_may_be_copied(home: 
     assert all(set(one) == {"subject", "state", "text", "advice"} for one in report["findings"])
 
 
+def test_it_tells_the_connection_to_the_browser_and_starts_none(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def starts(*_: object, **__: object) -> None:
+        raise AssertionError("a browser was started")
+
+    monkeypatch.setattr("os.posix_spawn", starts)
+    monkeypatch.setattr("asyncio.create_subprocess_exec", starts)
+    settings = Settings.at(home=home)
+    looks = [look for look in doctor.looks() if look.__name__ == "_connection"]
+    texts = [one.text for look in looks for one in look(settings)]
+    assert looks
+    assert texts in ([], ["direct (DevTools pipe); Playwright for options that need it"])
+
+
 def test_locks_that_stand_are_named_and_those_of_ours_are_not(home: Path) -> None:
     lease = Lease.acquire(home / "tasks")
     ledger = Ledger(home / "tasks", lease=lease)

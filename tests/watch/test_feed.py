@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import shutil
-import time
+import threading
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
+from engine.ledger.files import HAS_DIR_FD, Folder
+from engine.ledger.listing import AT_ONCE, packed
 from engine.ledger.reader import LedgerReader
+from engine.ledger.snapshot import Difference
+from engine.ledger.watch import Changes, Watch
 from engine.model.errors import TaskNotFound
 from engine.model.records import TaskId, Units
-from engine.service.feed import PART, Batch, Feed
+from engine.service.feed import PART, PULSE_S, SLOW_PULSE_S, Batch, Feed
 from tests.support.engines import opened
 from tests.support.task_folders import elsewhere, task_id, write_meta
-from tests.watch.readers import SOON_S, reading
+from tests.watch.readers import SOON_S, Reader, reading
 
 
 async def test_large_ledgers_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,6 +79,103 @@ async def test_only_what_differs_is_told(tmp_path: Path) -> None:
         await reader.until(lambda: reader.is_(4, "FAILED"))
         told = [view.task_id for batch in reader.batches[before:] for view in batch.views]
         assert told == [task_id(4)]
+
+
+class Patient(Watch):
+    """A watch that notes how long its reader would wait."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, scan_s=3_600)  # no scan ends a wait before its time
+        self.waits: list[float] = []
+        self.noted = asyncio.Condition()
+
+    async def changes(self, within_s: float | None = None) -> Changes:
+        self.waits.append(within_s or 0.0)
+        async with self.noted:
+            self.noted.notify_all()
+        return await super().changes(within_s)
+
+    async def until(self, condition: Callable[[float], bool]) -> None:
+        async with asyncio.timeout(SOON_S), self.noted:
+            await self.noted.wait_for(lambda: bool(self.waits) and condition(self.waits[-1]))
+
+
+async def test_live_tasks_are_looked_at_half_as_often_until_one_changes(tmp_path: Path) -> None:
+    folder = write_meta(tmp_path, 1)
+    watch = Patient(tmp_path)
+    feed = Feed(LedgerReader(tmp_path), watch, ours=lambda _: False)
+    reader = Reader(feed)
+    running = asyncio.create_task(reader.run())
+    try:
+        await watch.until(lambda wait: wait > PULSE_S)
+        line = {"ts": 1, "kind": "progress", "data": {"unitsDone": 3, "unitsTotal": 9}}
+        (folder / "events.jsonl").write_text(json.dumps(line) + "\n")
+        await reader.until(lambda: reader.views[TaskId(task_id(1))].units == Units(3, 9))
+        await watch.until(lambda wait: 0 < wait <= PULSE_S)
+        assert max(watch.waits) <= SLOW_PULSE_S
+    finally:
+        await feed.close()
+        async with asyncio.timeout(SOON_S):
+            await running
+
+
+async def test_pulses_slow_down_only_after_rounds_of_all_live_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.ledger.snapshot.PULSE_TASKS", 1)
+    monkeypatch.setattr("engine.service.feed.PULSE_S", 0.05)
+    for number in range(1, 5):
+        write_meta(tmp_path, number)
+    watch = Patient(tmp_path)
+    feed = Feed(LedgerReader(tmp_path), watch, ours=lambda _: False)
+    pulses, pulse = list[bool](), feed._snapshot.pulse
+
+    def counted() -> Difference:
+        found = pulse()
+        pulses.append(bool(found.views))
+        return found
+
+    monkeypatch.setattr(feed._snapshot, "pulse", counted)
+    running = asyncio.create_task(Reader(feed).run())
+    try:
+        await watch.until(lambda wait: wait > 0.05)
+    finally:
+        await feed.close()
+        async with asyncio.timeout(SOON_S):
+            await running
+    assert len(pulses) >= 8  # two rounds of four tasks
+    assert not any(pulses[-4:])
+
+
+async def test_a_scan_compares_parts_and_reads_what_differs(tmp_path: Path) -> None:
+    for number in range(300):
+        write_meta(tmp_path, number, "COMPLETED")
+    reader = LedgerReader(tmp_path)
+    known = {one: packed(stamp) for one, stamp in reader.scan()}
+
+    def different() -> set[str]:
+        """The tasks whose stamps a scan looks at one by one, and which differ."""
+        found = [stamp for _, part in reader.compare(known) for stamp in part]
+        return {one for one, stamp in found if packed(stamp) != known.get(one)}
+
+    assert different() == set()
+    if HAS_DIR_FD:
+        assert [part for _, part in reader.compare(known) if part] == []
+    assert {one for ids, _ in reader.compare(known) for one in ids} == set(known)
+    write_meta(tmp_path, 7, "COMPLETED")
+    (tmp_path / task_id(8) / "meta.json").unlink()
+    write_meta(tmp_path, 301, "COMPLETED")
+    assert different() == {task_id(7), task_id(8), task_id(301)}
+
+
+async def test_a_scan_without_an_open_root_compares_smaller_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(AT_ONCE + 1):
+        write_meta(tmp_path, number, "COMPLETED")
+    reader = LedgerReader(tmp_path)
+    monkeypatch.setattr(reader, "_open_root", lambda: Folder(str(tmp_path), None))  # Windows
+    assert [len(ids) for ids, _ in reader.compare({})] == [AT_ONCE, 1]
 
 
 async def test_a_change_that_made_no_hint_is_found_by_the_scan(tmp_path: Path) -> None:
@@ -247,23 +348,15 @@ async def test_single_tasks_are_looked_at_without_a_watch(tmp_path: Path) -> Non
         feed.look([task_id(2)])
 
 
-async def test_the_loop_is_never_held_up_while_thousands_are_read(tmp_path: Path) -> None:
-    for number in range(3_000):
-        write_meta(tmp_path, number, "COMPLETED", args_summary={"url": "https://example.org/"})
-    longest = 0.0
+async def test_no_task_is_read_on_the_thread_of_the_loop(tmp_path: Path) -> None:
+    for number in range(PART + 200):
+        write_meta(tmp_path, number)
+    readers = []
 
-    async def heart() -> None:
-        nonlocal longest
-        while True:
-            begin = time.thread_time()  # what others have of the machine is not counted
-            await asyncio.sleep(0.005)
-            longest = max(longest, time.thread_time() - begin)
+    def ours(_: TaskId) -> bool:
+        readers.append(threading.get_ident())  # asked for each task that is read
+        return False
 
-    gc.freeze()  # what all other tests left must not be looked through in the middle of this one
-    beating = asyncio.create_task(heart())
-    async with reading(tmp_path) as reader:
-        assert len(reader.views) == 3_000
-    beating.cancel()
-    await asyncio.wait({beating})
-    gc.unfreeze()
-    assert longest < 0.1
+    async with reading(tmp_path, ours=ours):
+        assert len(readers) >= PART + 200
+    assert threading.get_ident() not in readers

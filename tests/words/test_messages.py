@@ -13,6 +13,7 @@ from engine.model.kind_traits import TRAITS
 from engine.model.records import ROUTES
 from engine.model.status import Facet, Reason, Standing
 from engine.results.site_audit import REPORTS
+from engine.results.units import CONSENT_RESULTS
 from engine.text.messages import ENGLISH
 from engine.text.words import LEFT_OUT, REMARKS, SITEMAP_LIMITS
 from gui.details.audit_tab import PROBLEMS
@@ -55,10 +56,12 @@ BUILT = {
 }
 BUILT |= {f"audit.{one.name}{more}" for one in REPORTS for more in ("", ".about")}
 BUILT |= {f"audit.column.{column.name}" for one in REPORTS for column in one.columns}
+BUILT |= {f"consent.{result}" for result in CONSENT_RESULTS}
 BUILT |= {f"audit.problem.{problem}" for problem in PROBLEMS}
 BUILT |= {f"details.{key}" for key in ("timeline", *(kind.key for kind in TABS))}
 # Why a body stopped is one word of its result; a table of who ends how would say it twice.
 BUILT |= {one for one in ENGLISH if one.startswith("ended.")}
+BUILT |= {"connection.direct", "connection.playwright"}  # by the summary of a crawl
 # Actions of a recording are worded by their type and how they were done (see action_words).
 BUILT |= {one for one in ENGLISH if one.startswith("action.")}
 EVENTS = "event."  # kinds come from the files of strangers, too

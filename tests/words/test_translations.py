@@ -17,7 +17,7 @@ from tests.words.source_texts import error_texts, missing, sources, window_texts
 LANGUAGES = [code for code in NAMES if code != "en"]
 # The same in German: names, units, signs, and words that German has taken over.
 SAME = {
-    *("Proxy", "Viewport", "socks5://host:1080"),
+    *("Proxy", "Playwright", "Viewport", "socks5://host:1080"),
     *(
         " GB",
         " s",
@@ -41,10 +41,10 @@ SAME = {
     *("&Details", "Host", "Live", "● Live", "Name", "&Name", "Normal", "Phase: {0}", "Sitemap"),
     *("Port", "Server", "Status", "Text", "Version", "✖ Problem"),
     *("390x844", "de-DE", "Europe/Berlin", "iPhone 15, Pixel 7, iPad Mini"),
-    "Authorization: Bearer env:TOKEN",
+    *("Authorization: Bearer env:TOKEN", "[onclick], [role=menuitem]"),
 }
 SAME_MESSAGES = {
-    "subject.proxy",
+    *("subject.proxy", "connection.playwright"),
     *(
         "kind.crawl",
         "kind.crawl_sitemap",
@@ -55,7 +55,7 @@ SAME_MESSAGES = {
         "column.host",
     ),
     *("changes.counted", "details.tab.count"),
-    *(f"audit.column.{name}" for name in ("code", "links_out", "bytes", "problem")),
+    *(f"audit.column.{name}" for name in ("code", "links_out", "bytes", "problem", "rel")),
     *("column.attention", "column.forced.at", "column.phase", "task.unnamed", "error.with_code"),
     *(
         "unit.tabs.one",

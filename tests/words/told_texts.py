@@ -18,6 +18,7 @@ ELSEWHERE = (
     *("cli/", "server/", "verbs/", "agents/", "sample/", "export/report.py"),
     *("text/messages.py", "text/cli_messages.py"),
     *("browser/interact/agent_tab.py", "browser/interact/element_actions.py"),
+    "browser/direct/",  # errors in the words of Playwright, and names of fonts
     *("browser/page/isolated_world.py", "browser/page/screenshot.py"),
     *("browser/recording/recorder.py", "browser/recording/recorder_messages.py"),
     *("pages/rendered_text.py", "pages/style_sheets.py"),

@@ -8,6 +8,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from engine.kinds.crawl.crawl_kind import PAGE_COLUMNS
 from engine.pages.extract import extract_now
 from engine.pages.fetch import Fetched
-from engine.pages.page_facts import MAX_TEXT, MAX_TYPES, structured_types
+from engine.pages.page_facts import MAX_TEXT, MAX_TYPES, RELS, structured_types
 from engine.sample.server import Answer, Request
 from tests.support.engines import opened
 from tests.support.serving import served
@@ -138,6 +139,7 @@ class _Independent(HTMLParser):
         super().__init__()
         self.words = self.images = self.bare = self.headings = self.nofollow = self.links = 0
         self._unsaid = 0
+        self.rels: dict[str, list[set[str]]] = {}  # of each link, by its address
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
@@ -145,6 +147,9 @@ class _Independent(HTMLParser):
         self.headings += tag == "h1"
         self.images += tag == "img"
         self.bare += tag == "img" and "alt" not in found
+        if tag in {"a", "area"} and "href" in found:
+            target = urljoin(f"http://{HOST}/", found["href"] or "").partition("#")[0]
+            self.rels.setdefault(target, []).append(set((found.get("rel") or "").lower().split()))
         if tag == "a" and (found.get("href") or "").startswith("http"):
             self.links += 1
             self.nofollow += "nofollow" in (found.get("rel") or "").lower().split()
@@ -162,6 +167,11 @@ PIECES = st.sampled_from(
         *("<style>p { }</style>", "<img>", "<img alt>", "<img alt='x y'>", "<hr>"),
         *("<a href='http://site.test/a'>l</a>", "<a href='https://o.test/' rel='NOFOLLOW x'>m</a>"),
         *("<a>n</a>", "<a href='#x' rel=nofollow>o</a>", "<div hidden>seven</div>"),
+        *(
+            "<a href=/a rel='ugc nofollow'>p</a>",
+            "<a href='/a#b' rel=' Sponsored\tnofollow '>q</a>",
+        ),
+        *("<area href=https://o.test/ rel=ugc,nofollow>", "<a href=//site.test:8080/a rel>r</a>"),
     ]
 )
 
@@ -174,12 +184,64 @@ def test_counts_are_those_of_another_parser(pieces: list[str]) -> None:
     own = f"http://{HOST}/"
     raw = extract_now(Fetched(own, own, 200, "text/html", html=html, engine="static"), "text").facts
     assert raw is not None
-    in_page = html.count("href='#x'")
+    in_page = html.count("href='#x'") + html.count("href=/") + html.count("href='/")
+    in_page += html.count("href=https")
     assert raw.words == other.words
     assert (raw.images, raw.images_without_alt) == (other.images, other.bare)
     assert raw.h1_count == other.headings
     assert raw.links_internal + raw.links_external == other.links + in_page
-    assert raw.links_nofollow == other.nofollow + in_page
+    followed = html.count("rel=ugc,nofollow") + html.count("rel>r")
+    assert raw.links_nofollow == other.nofollow + in_page - followed
+
+
+@given(st.lists(PIECES, max_size=12))
+def test_each_link_says_what_another_parser_reads_of_it(pieces: list[str]) -> None:
+    html = f"<html><body>{''.join(pieces)}</body></html>"
+    other = _Independent()
+    other.feed(html)
+    own = f"http://{HOST}/"
+    found = extract_now(Fetched(own, own, 200, "text/html", html=html, engine="static"), "text")
+    told = {one["href"]: (one.get("rel", ""), one.get("external", False)) for one in found.anchors}
+    assert told == {
+        target: (
+            " ".join(name for name in RELS if all(name in rel for rel in rels)),
+            urlsplit(target).netloc != HOST,
+        )
+        for target, rels in other.rels.items()
+    }
+
+
+LINKS = """<a href="/a" rel="nofollow ugc">a</a><a href="/a#top" rel="NoFollow noopener">again</a>
+<a href="/b" rel="nofollow">b</a><a href="/b">b</a><a href="https://o.test/" rel=sponsored>o</a>
+<a href="https://o.test/x">x</a><map><area href="/c" rel=" ugc\nsponsored "></map>
+<a href="/e" rel="nofollow">e</a><a href="/e" rel="nofollow ugc">e</a>
+<iframe src="/frame"></iframe>"""
+FRAME = """<a href="/a">in a frame</a><a href="/d" rel=nofollow>d</a>"""
+
+
+@pytest.mark.parametrize("engine", ["static", "browser", "auto"])
+async def test_each_link_says_its_rel_and_whether_it_leads_elsewhere(
+    home: Path, engine: str
+) -> None:
+    def answer(request: Request) -> Answer:
+        return Answer((FRAME if request.path == "/frame" else LINKS).encode())
+
+    with served(answer) as url:
+        page = await page_of(home, url, engine)
+    found = {
+        one["href"].removeprefix(url): (one.get("rel"), one.get("external"))
+        for one in page["links"]
+    }
+    assert found == {
+        "/a": (None, None),  # one of its links, in the frame, has none
+        "/b": (None, None),
+        "https://o.test/": ("sponsored", True),
+        "https://o.test/x": (None, True),
+        "/c": ("ugc sponsored", None),
+        "/d": ("nofollow", None),
+        "/e": ("nofollow", None),
+        "/frame": (None, None),
+    }
 
 
 REDIRECTS = {

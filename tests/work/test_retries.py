@@ -223,7 +223,7 @@ async def test_a_stop_keeps_many_waiting_pages(monkeypatch: pytest.MonkeyPatch) 
     async with Unsteady({f"/{n}": "500" for n in range(1, PAGES)}) as site:
         kept: list[int] = []
         ctx = MemoryContext(on_page=lambda _, units: kept.append(len(ctx.pages) - units.done))
-        work = asyncio.create_task(crawled(site, ctx))
+        work = asyncio.create_task(crawled(site, ctx, host_pause=False))
         while len(site.hits) < PAGES + 1:  # with robots.txt
             await asyncio.sleep(0.01)
         ctx.stop()

@@ -29,6 +29,7 @@ _LOOK = """() => {
   walk(document);
   const text = document.body ? document.body.innerText : '';
   const found = { text, shadow: words.join('\\n'), links: [...links], title: document.title };
+  found.html = document.documentElement.outerHTML;
   for (const sheet of document.styleSheets) if (sheet.href) sheet.disabled = true;
   return { ...found, unstyled: document.body ? document.body.innerText : '' };
 }"""
@@ -38,7 +39,7 @@ _LOOK = """() => {
 class Seen:
     """`text` is `innerText`, `unstyled` the same without linked stylesheets.
 
-    `shadow` has what stands in open shadow roots.
+    `shadow` has what stands in open shadow roots, `html` is the whole document.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Seen:
     shadow: str
     links: tuple[str, ...]
     title: str
+    html: str = ""
 
 
 async def look(
