@@ -33,6 +33,10 @@ def octask(**_: Any) -> None:
 
 # Name -> where the command is, and its help.
 COMMANDS: Final = {
+    "_cluster": (
+        "cluster_process:cluster_process",
+        "Take orders from standard input, and end when it is closed.",
+    ),
     "_worker": ("worker:worker", "Take one task from standard input and run it to its end."),
     "consent-rules": (
         "consent_rules_command:consent_rules_group",

@@ -24,10 +24,10 @@ from engine.doctor import Finding
 from engine.model.config import Settings
 from engine.model.errors import EngineError
 from engine.model.kind_traits import link_follower
+from engine.model.program import program_command
 from engine.model.records import LIVE, Status, TaskRecord, TaskView
 from engine.sample.site import Site
 from engine.service.engine import Engine
-from engine.service.worker_process import program_command
 from engine.text.cli_messages import say
 
 PAGES: Final = 500  # more than a crawl loads before it is cancelled or killed

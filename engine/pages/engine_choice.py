@@ -25,7 +25,15 @@ from engine.pages import script_edits, style_sheets
 from engine.pages.custom_fields import FieldRule
 from engine.pages.documents import is_html, is_text
 from engine.pages.extract import clean, extract_now, off_the_loop, parse_html, parse_static
-from engine.pages.fetch import CrawlEngine, EngineName, Fetched, Fetcher, PageOptions, bounded
+from engine.pages.fetch import (
+    CrawlEngine,
+    EngineName,
+    Fetched,
+    Fetcher,
+    PageOptions,
+    PageWorkers,
+    bounded,
+)
 from engine.pages.robots import Robots
 from engine.pages.script_edits import Edit, Unlike
 from engine.profiles.sign_in import SignIn
@@ -271,9 +279,15 @@ class Loader:
     """The fetchers of one crawl, each opened on first use."""
 
     def __init__(
-        self, args: LoaderOptions, open_fetcher: OpenFetcher, sign_in: SignIn | None = None
+        self,
+        args: LoaderOptions,
+        open_fetcher: OpenFetcher,
+        sign_in: SignIn | None = None,
+        workers: PageWorkers | None = None,
     ) -> None:
+        """Create a loader; `workers` load the pages, but no robots.txt and no sitemaps."""
         self._args = args
+        self.workers = workers
         self.sign_in = sign_in  # what its fetchers were opened with
         self._open = open_fetcher
         self._stack = AsyncExitStack()
@@ -392,8 +406,10 @@ class Loader:
         return await fetcher.fetch(url, options)
 
     async def _by(self, engine: EngineName, url: str, *, fresh: bool = False) -> Fetched:
-        fetcher = self._fetchers.get(engine) or await self.fetcher(engine)
         options = msgspec.structs.replace(self._options, fresh=True) if fresh else self._options
+        if self.workers is not None:
+            return await self.workers.fetch(engine, url, options)
+        fetcher = self._fetchers.get(engine) or await self.fetcher(engine)
         return await fetcher.fetch(url, options)
 
 

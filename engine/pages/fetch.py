@@ -251,6 +251,7 @@ class Fetched(msgspec.Struct):
     styles: tuple[tuple[Rule, ...], ...] = ()
     inner: list[Fetched] = msgspec.field(default_factory=list)
     body: builtins.bytes = b""
+    worker: str = ""  # the worker of a cluster that loaded the page
 
 
 class Fetcher(Protocol):
@@ -268,6 +269,32 @@ class Fetcher(Protocol):
 
     async def close(self) -> None:
         """Release pages and connections; repeated calls do nothing."""
+        ...
+
+
+class PageWorkers(Protocol):
+    """Workers elsewhere that load the pages of one crawl."""
+
+    @property
+    def at_once(self) -> int:
+        """The number of pages that they load at the same time now; at least one."""
+        ...
+
+    async def ready(self) -> None:
+        """Wait until one of them has room for a page.
+
+        Raises:
+            BrowserMissing, BrowserFailed: none of them has a browser; the crawl ends.
+        """
+        ...
+
+    async def fetch(self, engine: EngineName, url: str, options: PageOptions) -> Fetched:
+        """Load `url` as `Fetcher.fetch` does.
+
+        Raises:
+            WorkerLost: the worker was lost; another one may load the page.
+            PageError, BrowserGone, BrowserMissing, BrowserFailed: see `Fetcher`.
+        """
         ...
 
 

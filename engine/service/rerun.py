@@ -377,7 +377,7 @@ _PAGE_OPTIONS: Final = frozenset(
     | {"screenshot", "settle_ms", "wait_for", "timeout_ms", "retries", "fragments", "keep_links"}
     | {"redact_content", "max_elements", "max_text_kb", "host_pause", "dismiss_consent"}
     | {"scroll", "load_more", "max_loads", "click_links", "max_clicks", "fields"}
-    | {"profile", "archive", "max_archive_mb", "connection"}
+    | {"profile", "archive", "max_archive_mb", "connection", "cluster"}
     | {"proxy", "proxy_username", "proxy_password", "proxy_bypass"}
     | {"user_agent", "device", "viewport", "locale", "timezone", "headers", "header_origins"}
 )

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from engine.kinds.traits import COMMANDS_TRAITS
 from engine.model.config import Settings
 from engine.model.errors import EngineError, InvalidArguments, Problem, WorkerFailed
+from engine.model.program import apart, program_command
 
 HIDDEN_VERB = "_worker"
 
@@ -22,18 +21,6 @@ HIDDEN_VERB = "_worker"
 def worker_command() -> list[str]:
     """Return the command line of a worker."""
     return [*program_command(), HIDDEN_VERB]
-
-
-def program_command() -> list[str]:
-    """Return the command line of `octask`.
-
-    A packaged program has no separate interpreter; its window starts the `octask` beside it.
-    """
-    if getattr(sys, "frozen", False):
-        program = Path(sys.executable)
-        return [str(program.with_name(f"octask{program.suffix}"))]
-    # -P: a module in the working folder must not shadow one of ours
-    return [sys.executable, "-P", "-m", "engine.cli"]
 
 
 def detach(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +44,7 @@ def detach(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        **_apart(),
+        **apart(),
     )
     assert worker.stdin is not None
     assert worker.stdout is not None
@@ -88,14 +75,6 @@ def _worker_error(error: dict[str, Any]) -> EngineError:
     if error.get("problems"):
         return InvalidArguments(tuple(Problem(**each) for each in error["problems"]))
     return WorkerFailed(reason=str(error.get("message", "")))
-
-
-def _apart() -> dict[str, Any]:
-    """Return process options that detach the worker from this terminal's Ctrl-C and hangup."""
-    if sys.platform == "win32":
-        flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
-        return {"creationflags": flags}
-    return {"start_new_session": True}
 
 
 def needs_this_process(kind: str, args: Mapping[str, Any]) -> bool:

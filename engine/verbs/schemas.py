@@ -99,7 +99,7 @@ def _argument_schema(row: Argument) -> Schema:
 # it, clicks, which act on the site, the pauses of a failing host, and the size of an archive.
 _ACTS: Final = ("click_links", "max_clicks")
 BY_OPERATOR: Final = frozenset(
-    {"profile", *arguments.PROXY, *_ACTS, "host_pause", "max_archive_mb", "connection"}
+    {"profile", *arguments.PROXY, *_ACTS, "host_pause", "max_archive_mb", "connection", "cluster"}
 )
 
 

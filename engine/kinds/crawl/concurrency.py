@@ -18,7 +18,7 @@ from engine.kinds.crawl.concurrency_rule import BUSY_FROM, ConcurrencyRule, Inte
 from engine.kinds.crawl.machine_meter import MachineMeter
 from engine.model.errors import BrowserGone, PageError, UnitTimeout
 from engine.pages import fetch
-from engine.pages.fetch import Fetched
+from engine.pages.fetch import Fetched, PageWorkers
 from engine.text import words
 from engine.text.messages import ENGLISH
 
@@ -45,7 +45,9 @@ class _Load:
 class Concurrency:
     """The number for one crawl, and the measurements that `auto` decides by."""
 
-    def __init__(self, ctx: Context, given: Given) -> None:
+    def __init__(self, ctx: Context, given: Given, workers: PageWorkers | None = None) -> None:
+        """Create the number of a crawl; with `workers` it is theirs, and changes with them."""
+        self._elsewhere = workers
         self.workers = 0  # running ones; they end where there are too many
         self._ctx = ctx
         self._rule = None if given != AUTO else ConcurrencyRule()
@@ -60,6 +62,8 @@ class Concurrency:
 
     @property
     def number(self) -> int:
+        if self._elsewhere is not None:
+            return self._elsewhere.at_once
         if self._rule is not None:
             return self._rule.number
         assert self._given != AUTO

@@ -25,6 +25,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from engine.cluster.cluster_address import WorkerBusy, WorkerLost
 from engine.kinds.context import Context, UnitStopped
 from engine.kinds.crawl.concurrency import Concurrency
 from engine.kinds.crawl.crawl_args import CrawlArgs
@@ -42,7 +43,15 @@ from engine.pages.custom_fields import FieldRule
 from engine.pages.documents import is_html, is_text, media_type
 from engine.pages.engine_choice import Loader
 from engine.pages.extract import THREAD_FROM_CHARS, Extracted, extract, has_words
-from engine.pages.fetch import EngineName, Failure, Fetched, Fetcher, PageOptions, Redirect
+from engine.pages.fetch import (
+    EngineName,
+    Failure,
+    Fetched,
+    Fetcher,
+    PageOptions,
+    PageWorkers,
+    Redirect,
+)
 from engine.pages.page_facts import page_facts
 from engine.pages.robots import ROBOTS_S, Robots, Rules
 from engine.profiles.profile import is_sign_out
@@ -98,6 +107,7 @@ def page_record(
         "windows_closed": fetched.windows,
         "dialogs_dismissed": fetched.dialogs,
         "consent": fetched.consent,
+        "worker": fetched.worker,
     }
     page.update((name, value) for name, value in marks.items() if value)
     return page
@@ -192,6 +202,9 @@ def _slept_s() -> float:
     return time.clock_gettime(_GOES_ON) - time.monotonic()
 
 
+LOADS: Final = 3  # of a page whose workers are lost
+BUSY_S: Final = 0.5  # before a page whose worker had no room is tried again
+WAIT_S: Final = 365 * 86_400.0  # for a worker: until the task is stopped
 SLACK_S = 10.0  # margin of a fetcher beyond the page's own limit, before the unit ends it
 KEPT_SINGLY = 200  # failed pages in retry at a stop; each costs a page and an event
 MINUTE_S: Final = 60.0
@@ -206,9 +219,15 @@ OpenFetcher = Callable[[EngineName, CrawlArgs], AbstractAsyncContextManager[Fetc
 
 
 async def crawl(
-    args: CrawlArgs, ctx: Context, open_fetcher: OpenFetcher, sign_in: SignIn | None = None
+    args: CrawlArgs,
+    ctx: Context,
+    open_fetcher: OpenFetcher,
+    sign_in: SignIn | None = None,
+    workers: PageWorkers | None = None,
 ) -> CrawlOutcome:
     """Crawl as configured by `args`; store pages through `ctx.page`, and return the summary.
+
+    `workers` load the pages instead of the fetchers of `open_fetcher`.
 
     A stop through `ctx` is not an error: the outcome is `cancelled`.
 
@@ -218,7 +237,7 @@ async def crawl(
         SignedOut: the site does not take `sign_in` for signed in any more.
         EngineError: any error of `ctx` when it cannot store a page.
     """
-    async with Loader(args, lambda engine: open_fetcher(engine, args), sign_in) as loader:
+    async with Loader(args, lambda engine: open_fetcher(engine, args), sign_in, workers) as loader:
         visits = [Visit(start, 0) for start in args.starts]
         return await crawl_from(args, ctx, loader, visits)
 
@@ -267,7 +286,7 @@ class _Crawl:
             self._pauses.holds,
         )
         self._pace = pace
-        self._concurrency = Concurrency(ctx, args.concurrency)
+        self._concurrency = Concurrency(ctx, args.concurrency, loader.workers)
         self._searching = self._is_more = False
         self._robots: Robots | None = None
         self._tally = Tally()
@@ -712,21 +731,44 @@ class _Crawl:
                 await self._pace.turn(host, crawl_delay_s)
         options = self._args.page_options
         limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + SLACK_S
-        with self._concurrency.loading() as load:
-            async with self._ctx.unit(visit.address.url, limit_s):
-                fetched = await self._loader.load(visit.address.url, fresh=visit.deaths > 0)
-            load.fetched = fetched
+        url, fresh = visit.address.url, visit.deaths > 0
+        fetched = await self._in_unit(url, limit_s, lambda: self._loader.load(url, fresh=fresh))
         async with self._loader.comparing(fetched) as found:
             fetched = found
             if found.needs_browser:
                 with self._concurrency.waiting():
                     await self._pace.turn(host, crawl_delay_s)
-                with self._concurrency.loading() as load:
-                    async with self._ctx.unit(visit.address.url, limit_s):
-                        fetched = await self._loader.second(found)
-                    load.fetched = fetched
+                fetched = await self._in_unit(url, limit_s, lambda: self._loader.second(found))
         self._keep_away(host, fetched)
         return fetched
+
+    async def _in_unit(
+        self, url: str, limit_s: float, load: Callable[[], Awaitable[Fetched]]
+    ) -> Fetched:
+        """Load a page as a unit; on another worker of a cluster, if the first one is lost."""
+        lost = 0
+        while True:
+            await self._until_worker()
+            try:
+                with self._concurrency.loading() as measured:
+                    async with self._ctx.unit(url, limit_s):
+                        measured.fetched = await load()
+                    return measured.fetched
+            except WorkerBusy:
+                await self._ctx.pause(BUSY_S)
+            except WorkerLost:
+                lost += 1
+                if lost == LOADS:
+                    raise
+
+    async def _until_worker(self) -> None:
+        """Wait until a worker of the cluster, if there is one, has room. Raises UnitStopped."""
+        if (workers := self._loader.workers) is None:
+            return
+        async with self._in_time():
+            with self._concurrency.waiting():
+                async with self._ctx.unit("wait for a worker", WAIT_S):
+                    await workers.ready()
 
     def _keep_away(self, host: str, answer: Fetched | PageError) -> None:
         """Hold the requests to a host for the time that its answer names."""

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from engine.browser.chromium.browser_options import PLAIN, BrowserLook
+from engine.cluster.cluster_address import NO_CLUSTER, cluster_address
 from engine.kinds.arguments import (
     ADDRESS_HINT,
     COUNTED_KEYS_HINT,
@@ -77,6 +78,26 @@ CONNECTION: Final = Argument(
 )
 
 
+def cluster(given: object) -> str:
+    """Read the address of a cluster, or `none`."""
+    found = text(given).strip()
+    return found if found == NO_CLUSTER else str(cluster_address(found))
+
+
+CLUSTER: Final = Argument(
+    optional(cluster),
+    FormField(
+        "Cluster",
+        "loading",
+        editor="line",
+        shade="tcp://host:8786 or local:2",
+        hint="A Dask scheduler, whose workers load the pages; concurrency counts for each worker.",
+    ),
+    help="Load the pages on a Dask cluster: tcp://HOST:PORT, tls://HOST:PORT, local:N or none "
+    "(default: OC_CLUSTER).",
+)
+
+
 class CrawlArgs(msgspec.Struct, frozen=True):
     """Validated arguments of a crawl. `url` is without credentials.
 
@@ -125,6 +146,7 @@ class CrawlArgs(msgspec.Struct, frozen=True):
     max_archive_mb: int = 10_000
     dismiss_consent: bool = False
     connection: Connection = "auto"
+    cluster: str | None = None
     look: BrowserLook = PLAIN
 
     @property
@@ -381,6 +403,7 @@ PAGE_ARGUMENTS: Table = {
     ),
     "dismiss_consent": DISMISS_CONSENT,
     "connection": CONNECTION,
+    "cluster": CLUSTER,
     "respect_robots": Argument(
         flag, FormField("Obey robots.txt", "scope"), help="Obey robots.txt."
     ),

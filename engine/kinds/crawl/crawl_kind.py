@@ -23,6 +23,7 @@ from engine.kinds.crawl.browser_connection import (
     expect_proxy_here,
     is_direct,
 )
+from engine.kinds.crawl.cluster_use import check_cluster, using_cluster
 from engine.kinds.crawl.crawl import OpenFetcher, crawl
 from engine.kinds.crawl.crawl_args import ARGUMENTS, CrawlArgs, parse_crawl
 from engine.kinds.profile_use import secrets_of, using_profile
@@ -143,7 +144,7 @@ def _parse(given: Mapping[str, Any]) -> CrawlArgs:
 def _parse_here(given: Mapping[str, Any], tools: Tools) -> CrawlArgs:
     args = _parse(given)
     expect_proxy_here(args, tools.settings)
-    return args
+    return check_cluster(args, tools.settings)
 
 
 async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
@@ -156,7 +157,8 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
         open_fetcher = fetchers(
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
-        outcome = await crawl(args, context, open_fetcher, sign_in)
+        async with using_cluster(args, context, tools.settings, policy) as workers:
+            outcome = await crawl(args, context, open_fetcher, sign_in, workers)
     head = used.add_to(with_archive({"summary": outcome.summary()}, archive))
     expect_hosts(outcome, context, head)
     expect_a_page(outcome, context)
@@ -224,7 +226,7 @@ PAGE_COLUMNS: Final = (
         Column("render_ms"),
     ),
     *(Column("redirects", 40), Column("bytes", 10), Column("transferred_bytes", 10)),
-    *(Column("engine_used"), Column("settled", 9), Column("truncated", 10)),
+    *(Column("engine_used"), Column("worker", 20), Column("settled", 9), Column("truncated", 10)),
     *(Column("empty", 7), Column("redacted", 9), Column("screenshot", 30), Column("attempts", 9)),
     *(Column("earlier_errors", 40), Column("error_code", 12)),
     *(Column("error", 40, brief=True), Column("content", 60, bulky=True)),

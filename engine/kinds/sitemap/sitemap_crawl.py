@@ -36,6 +36,7 @@ from engine.kinds.crawl.browser_connection import (
     expect_connection,
     expect_proxy_here,
 )
+from engine.kinds.crawl.cluster_use import check_cluster, using_cluster
 from engine.kinds.crawl.crawl import Give, OpenFetcher, crawl_from
 from engine.kinds.crawl.crawl_args import (
     ACCESS_ARGUMENTS,
@@ -67,7 +68,7 @@ from engine.model.display import display
 from engine.model.errors import EngineError, InvalidArguments, PageError, UnitTimeout
 from engine.model.tally import CrawlOutcome, StoppedBy, Tally
 from engine.pages.engine_choice import Loader
-from engine.pages.fetch import Fetched, PageOptions, patiently, reason_of
+from engine.pages.fetch import Fetched, PageOptions, PageWorkers, patiently, reason_of
 from engine.pages.robots import ROBOTS_S, Rules
 from engine.profiles.sign_in import SignIn
 from engine.secrets.given_secrets import of_address
@@ -453,7 +454,11 @@ class Search:
 
 
 async def crawl_sitemap(
-    args: SitemapArgs, ctx: Context, open_fetcher: OpenFetcher, sign_in: SignIn | None = None
+    args: SitemapArgs,
+    ctx: Context,
+    open_fetcher: OpenFetcher,
+    sign_in: SignIn | None = None,
+    workers: PageWorkers | None = None,
 ) -> tuple[CrawlOutcome, Found]:
     """Discover the sitemap, and crawl its pages meanwhile; a stop is not an error.
 
@@ -463,7 +468,7 @@ async def crawl_sitemap(
     """
     started = ctx.monotonic()
     async with Loader(
-        args.pages, lambda engine: open_fetcher(engine, args.pages), sign_in
+        args.pages, lambda engine: open_fetcher(engine, args.pages), sign_in, workers
     ) as loader:
         pace = Pace(ctx, args.pages.delay_ms / 1_000)
         search = Search(args, ctx, loader, pace)
@@ -490,6 +495,7 @@ def head(outcome: CrawlOutcome, found: Found) -> dict[str, Any]:
 def _parse_here(given: Mapping[str, Any], tools: Tools) -> SitemapArgs:
     args = parse_sitemap(given)
     expect_proxy_here(args.pages, tools.settings)
+    check_cluster(args.pages, tools.settings)
     return args
 
 
@@ -504,7 +510,9 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
         open_fetcher = fetchers(
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
-        outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in)
+        named = _named_private(args)
+        async with using_cluster(args.pages, context, tools.settings, policy, named) as workers:
+            outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in, workers)
     told = used.add_to(with_archive(head(outcome, found), archive))
     expect_hosts(outcome, context, told)
     expect_a_page(outcome, context)

@@ -1,0 +1,125 @@
+"""Addresses of clusters, the errors of finding one, and the import of Dask's libraries."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from types import ModuleType
+from typing import Final, Literal, NamedTuple
+
+from engine.model.errors import EngineError, PageError
+
+MOST_LOCAL: Final = 16  # workers of an embedded cluster
+DEFAULT_PORT: Final = 8_786  # Dask's own
+NO_CLUSTER: Final = "none"
+_ADDRESS: Final = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?/?", re.ASCII)
+_LOCAL: Final = re.compile(r"local:(\d{1,2})")
+
+Scheme = Literal["tcp", "tls"]
+
+
+class ClusterNotInstalled(EngineError):
+    """The libraries of clusters are not installed."""
+
+    code = "cluster_not_installed"
+    title = "The cluster libraries are not installed"
+    # The message has the way out, because it is all that is stored of an error that ends a task.
+    sentence = (
+        "The libraries for clusters are not installed ({name} is missing). Install them with: "
+        "pip install 'openchrome-monitor[cluster]'"
+    )
+
+
+class ClusterUnreachable(EngineError):
+    """The scheduler of a cluster cannot be used; no page was loaded."""
+
+    code = "cluster_unreachable"
+    title = "The cluster cannot be reached"
+    sentence = "The cluster {address} cannot be reached: {reason}."
+
+
+class ClusterWithoutCertificate(EngineError):
+    """A tls:// address was given, and Dask's settings name no certificates."""
+
+    code = "cluster_certificate"
+    title = "The certificates for the cluster are missing"
+    sentence = (
+        "The cluster {address} needs certificates, and Dask's settings give no usable ones: "
+        "{reason}. Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE and those of the certificate and key "
+        "(docs/scale.md)."
+    )
+
+
+class LocalClusterFailed(EngineError):
+    """A process of the embedded cluster does not start."""
+
+    code = "local_cluster_failed"
+    title = "The local cluster does not start"
+    sentence = "The local cluster does not start: {reason}."
+
+
+class WorkerLost(PageError):
+    """A worker did not give the result of a page; another one may load it."""
+
+    code = "worker_lost"
+    title = "The worker of a page was lost"
+
+    def __init__(self, worker: str, reason: str) -> None:
+        self.worker, self.reason = worker, reason
+        super().__init__("worker", f"the worker {worker} was lost: {reason}")
+
+
+class WorkerBusy(WorkerLost):
+    """A worker has no room for a page at the moment, because it serves other engines as well."""
+
+    code = "worker_busy"
+    title = "The worker is busy"
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(worker, "it serves other tasks")
+
+
+class ClusterAddress(NamedTuple):
+    """A scheduler, or an embedded cluster of `local` workers."""
+
+    scheme: Scheme = "tcp"
+    host: str = ""
+    port: int = DEFAULT_PORT
+    local: int = 0
+
+    def __str__(self) -> str:
+        if self.local:
+            return f"local:{self.local}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def cluster_address(given: str) -> ClusterAddress:
+    """Read tcp://HOST:PORT, tls://HOST:PORT or local:N. Raises ValueError with the reason."""
+    text = given.strip()
+    if found := _LOCAL.fullmatch(text):
+        number = int(found[1])
+        if not 1 <= number <= MOST_LOCAL:
+            raise ValueError(f"local:N takes 1 to {MOST_LOCAL} workers")
+        return ClusterAddress(local=number)
+    found = _ADDRESS.fullmatch(text)
+    if found is None or (port := int(found[3] or DEFAULT_PORT)) > 65_535 or port == 0:
+        raise ValueError("must be tcp://HOST:PORT, tls://HOST:PORT, local:N or none")
+    scheme: Scheme = "tls" if found[1] == "tls" else "tcp"
+    return ClusterAddress(scheme, found[2].strip("[]"), port)
+
+
+def import_library(module: str) -> ModuleType:
+    """Import a module of this package, or of Dask, whose libraries are an extra.
+
+    It takes half a second, so that the loop must not do it.
+
+    Raises:
+        ClusterNotInstalled: a library is missing.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("engine"):
+            raise
+        raise ClusterNotInstalled(name=error.name or "a library") from error

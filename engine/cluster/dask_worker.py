@@ -1,0 +1,159 @@
+"""Dask's worker and scheduler of this program, also for `dask worker --preload` of this module.
+
+A worker loads pages for engines that call its handlers. Unlike Dask's own worker it goes on when
+its scheduler ends: engines still reach it by its address, and it registers again with the next
+scheduler of that address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from distributed import Scheduler, Security, Worker
+from distributed.batched import BatchedSend
+from distributed.comm import Comm, CommClosedError
+from distributed.core import Status
+
+from engine.cluster.page_records import FETCH, HELLO
+from engine.cluster.page_server import PageServer
+from engine.cluster.wire import Misbehaviour
+
+log = logging.getLogger(__name__)
+
+BACK_S: Final = 0.5  # pause before a lost scheduler is looked for
+CLOSE_S: Final = 5.0
+_PRELOADED: Final[dict[str, AsyncExitStack]] = {}
+
+
+class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read by mypy
+    """Dask's worker; it survives the end of its scheduler."""
+
+    async def handle_scheduler(self, comm: Comm) -> None:
+        """Read the scheduler's messages, and register again when it is lost."""
+        with contextlib.suppress(CommClosedError):
+            await self.handle_stream(comm)
+        if self.status in (Status.running, Status.paused):
+            log.warning("The scheduler is lost; this worker waits for it")
+            self.batched_stream.abort()  # type: ignore[has-type]  # of a class that is not read
+            await asyncio.sleep(BACK_S)
+            self.batched_stream = BatchedSend(interval="2ms", loop=self.loop)
+            await self._register_with_scheduler()
+            log.warning("Connected to the scheduler again")
+
+
+def add_handlers(worker: Worker, server: PageServer) -> None:
+    """Let a Dask worker load pages with `server`."""
+
+    async def hello(comm: Comm) -> bytes:
+        return server.hello()
+
+    async def fetch(comm: Comm, page: bytes = b"") -> Any:
+        gone = asyncio.Event()  # an engine that gives a page up closes its connection
+        comm.stream.set_close_callback(gone.set)
+        loading = asyncio.ensure_future(server.fetch(page))
+        waiting = asyncio.ensure_future(gone.wait())
+        try:
+            await asyncio.wait({loading, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            loading.cancel()  # without an effect on one that is done
+            await asyncio.wait({loading, waiting})
+        if loading.cancelled():
+            return Status.dont_reply
+        comm.stream.set_close_callback(None)
+        return b"" if isinstance(loading.exception(), Misbehaviour) else loading.result()
+
+    worker.handlers[HELLO] = hello
+    worker.handlers[FETCH] = fetch
+
+
+async def run_worker(
+    address: str,
+    server: PageServer,
+    stop: asyncio.Event,
+    connected: Callable[[str], None],
+    security: Mapping[str, Any] | None = None,
+) -> None:
+    """Serve the engines that use the scheduler at `address`, until `stop` is set.
+
+    `connected` is called with the worker's own address after each connection with a scheduler.
+    `security` replaces Dask's own settings, and binds the worker to this machine.
+    """
+    async with server.running():
+        while not stop.is_set():
+            worker = CrawlWorker(
+                address,
+                nthreads=server.slots,
+                name=server.name,
+                security=Security(**security) if security else Security(),
+                host="127.0.0.1" if security else None,
+                dashboard=False,
+                dashboard_address=None,
+                memory_limit=0,
+            )
+            add_handlers(worker, server)
+            await _until(stop, _started(worker, connected))
+            await _until(stop, worker.finished())
+            with contextlib.suppress(TimeoutError, CommClosedError, OSError):
+                async with asyncio.timeout(CLOSE_S):
+                    await worker.close(timeout=CLOSE_S / 2, executor_wait=False, nanny=False)
+
+
+async def _started(worker: Worker, connected: Callable[[str], None]) -> None:
+    await worker
+    connected(str(worker.address))
+
+
+async def _until(stop: asyncio.Event, work: Any) -> None:
+    """Await `work`, or cancel it when `stop` is set."""
+    working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        stopped.cancel()
+        await asyncio.wait({working, stopped})
+    if not working.cancelled():
+        working.result()
+
+
+async def run_scheduler(
+    port: int, stop: asyncio.Event, connected: Callable[[str], None], security: Mapping[str, Any]
+) -> None:
+    """Run a scheduler for this machine, until `stop` is set.
+
+    `connected` is called with its address; 0 as `port` chooses a free one.
+    """
+    scheduler = Scheduler(
+        host="127.0.0.1",
+        port=port,
+        security=Security(**security),
+        dashboard=False,
+        dashboard_address=None,
+    )
+    await scheduler
+    connected(str(scheduler.address))
+    await _until(stop, scheduler.finished())
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            await scheduler.close()
+
+
+async def dask_setup(worker: Worker) -> None:
+    """Let a worker of `dask worker --preload engine.cluster.dask_worker` load pages."""
+    server = PageServer(str(worker.name), worker.state.nthreads)
+    stack = AsyncExitStack()
+    await stack.enter_async_context(server.running())
+    _PRELOADED[worker.id] = stack
+    add_handlers(worker, server)
+
+
+async def dask_teardown(worker: Worker) -> None:
+    """Close the browser of a worker that `dask_setup` prepared."""
+    if (stack := _PRELOADED.pop(worker.id, None)) is not None:
+        await stack.aclose()

@@ -1,0 +1,279 @@
+"""Requests to workers and their replies: records, their bytes, and the checks of a reply.
+
+A reply is untrusted. It is decoded to exactly these types, and then compared with the request and
+with the limits of the engine's own page loaders. Texts survive unchanged, also those with lone
+surrogates, which MessagePack does not have: such a record is sent with its texts escaped.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+
+from engine.browser.chromium.browser_options import BrowserLook
+from engine.cluster.wire import Misbehaviour
+from engine.egress.egress_policy import MOST as MOST_REFUSALS
+from engine.model.addresses import address_of
+from engine.pages.custom_fields import MAX_VALUE_CHARS, MAX_VALUES
+from engine.pages.fetch import (
+    MAX_HTML_CHARS,
+    MAX_LINK_CHARS,
+    EngineName,
+    Fetched,
+    PageOptions,
+)
+
+PROTOCOL: Final = 1  # both sides must have the same
+HELLO: Final = "openchrome_hello"  # names of the workers' handlers
+FETCH: Final = "openchrome_fetch"
+MOST_REPLY_BYTES: Final = 32 * 1024 * 1024  # of one page
+MOST_REQUEST_BYTES: Final = 1024 * 1024
+
+MOST_NAME_CHARS: Final = 64
+_MOST_MESSAGE_CHARS: Final = 1_000
+_MOST_HEADER_CHARS: Final = 64 * 1024
+_MOST_URL_CHARS: Final = 2 * 1024 * 1024  # as Chromium
+_MOST_COUNT: Final = 2**53
+_MOST_MS: Final = 1e8
+_MOST_RETRY_S: Final = 1e10
+_MOST_REDIRECTS: Final = 100
+_MOST_INNER: Final = 100
+_MOST_RULES: Final = 200_000
+_MOST_PIXELS_BYTES: Final = 24 * 1024 * 1024
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_KIND: Final = re.compile(r"[a-z][a-z_]{0,31}")
+_NAME: Final = re.compile(r"[\w .:/@\[\]-]{1,64}")
+
+_PLAIN, _ESCAPED = b"\x00", b"\x01"
+_MARK: Final = "\x1b"
+_TO_ESCAPE: Final = re.compile("[\x1b\ud800-\udfff]")
+_TO_RESTORE: Final = re.compile("\x1b([0-9a-f]{4})")
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What a worker needs of a task: its egress policy, and what it shows to sites.
+
+    `start` is the start address of an operator, and `named` are their further ones; None is a
+    request from outside. `domains` are the allowed domains of a policy, or None. `secrets` of any
+    kind are missing on purpose: a task that has some does not run on a cluster.
+    """
+
+    start: str | None
+    named: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    budgets: dict[str, Any] = {}
+    look: BrowserLook = BrowserLook()
+    both: bool = False  # engine auto
+    block_resources: bool = True
+    direct: bool = False
+    falls_back: bool = True
+    pages: int = 1
+
+
+class PageRequest(msgspec.Struct, frozen=True):
+    """One page to load. `session` names the fetchers of a task, which `terms` open."""
+
+    session: str
+    terms: Terms
+    engine: EngineName
+    url: str
+    options: PageOptions
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """Why a worker did not load a page.
+
+    `page` is a failure of the page itself, `gone` a crash of the browser, `browser` a worker
+    without one, and `busy` one without room.
+    """
+
+    what: Literal["page", "gone", "browser", "busy"]
+    kind: str = ""
+    message: str = ""
+    status: int = 0
+    retry_after_s: float | None = None
+    unproved: bool = False
+    proved: bool = False
+
+
+class PageReply(msgspec.Struct):
+    """The result of a request, and the egress refusals since the last one (place, reason)."""
+
+    fetched: Fetched | None = None
+    failed: Failed | None = None
+    refusals: list[tuple[str, str]] = []
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """What a worker tells of itself."""
+
+    protocol: int
+    version: str
+    name: str
+    slots: int
+
+
+_T = TypeVar("_T")
+
+
+def packed(record: msgspec.Struct) -> bytes:
+    """Return the bytes of a record."""
+    try:
+        return _PLAIN + msgspec.msgpack.encode(record)
+    except UnicodeEncodeError:
+        return _ESCAPED + msgspec.msgpack.encode(_mapped(msgspec.to_builtins(record), _escaped))
+
+
+def unpacked(data: object, record: type[_T], most_bytes: int) -> _T:
+    """Return the record of these bytes. Raises Misbehaviour."""
+    if not isinstance(data, bytes) or not data:
+        raise Misbehaviour("it sent no record")
+    if len(data) > most_bytes:
+        raise Misbehaviour(f"it sent more than {most_bytes:,} bytes")
+    body = memoryview(data)[1:]
+    try:
+        if data[:1] == _PLAIN:
+            return msgspec.msgpack.decode(body, type=record)
+        if data[:1] == _ESCAPED:
+            plain = _mapped(msgspec.msgpack.decode(body), _restored)
+            return msgspec.convert(plain, record)
+    except (msgspec.ValidationError, msgspec.DecodeError) as failed:
+        raise Misbehaviour(f"it sent a wrong record ({str(failed)[:200]})") from failed
+    except (RecursionError, ValueError, TypeError) as failed:
+        raise Misbehaviour("it sent a wrong record") from failed
+    raise Misbehaviour("it sent a record of another version")
+
+
+def _escaped(text: str) -> str:
+    return _TO_ESCAPE.sub(lambda found: f"{_MARK}{ord(found[0]):04x}", text)
+
+
+def _restored(text: str) -> str:
+    return _TO_RESTORE.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def _mapped(value: Any, change: Any) -> Any:
+    """Return plain values with each text changed, keys included."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {_mapped(key, change): _mapped(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_mapped(item, change) for item in value]
+    return value
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a worker as records and events show it."""
+    return "".join(char if _NAME.fullmatch(char) else "_" for char in name[:MOST_NAME_CHARS]) or "_"
+
+
+def check_hello(hello: Hello) -> None:
+    """Check what a worker tells of itself. Raises Misbehaviour."""
+    if hello.protocol != PROTOCOL:
+        raise Misbehaviour(f"it runs another version of this program ({hello.version[:40]})")
+    _expect(0 < hello.slots <= 1_000, "slots")
+
+
+def check_reply(reply: PageReply, request: PageRequest) -> None:
+    """Check a reply against its request and the engine's own limits.
+
+    Raises:
+        Misbehaviour: no worker of this program sends such a reply.
+    """
+    _expect((reply.fetched is None) != (reply.failed is None), "result")
+    _expect(len(reply.refusals) <= MOST_REFUSALS, "refusals")
+    for place, reason in reply.refusals:
+        _expect(
+            len(place) <= _MOST_MESSAGE_CHARS and len(reason) <= _MOST_MESSAGE_CHARS, "refusals"
+        )
+    if reply.failed is not None:
+        _check_failed(reply.failed)
+    if reply.fetched is not None:
+        _expect(reply.fetched.url == request.url, "url")
+        _expect(reply.fetched.engine == request.engine, "engine")
+        _check_page(reply.fetched, request.options)
+
+
+def _expect(holds: bool, name: str) -> None:
+    if not holds:
+        raise Misbehaviour(f"its reply has a wrong field ({name})")
+
+
+def _check_failed(failed: Failed) -> None:
+    _expect(failed.what != "page" or _KIND.fullmatch(failed.kind) is not None, "kind")
+    _expect(len(failed.message) <= _MOST_MESSAGE_CHARS, "message")
+    _expect(0 <= failed.status < 1_000, "status")
+    _expect(_is_within(failed.retry_after_s, _MOST_RETRY_S), "retry_after_s")
+
+
+def _is_within(number: float | None, most: float) -> bool:
+    return number is None or (math.isfinite(number) and 0 <= number <= most)
+
+
+def _check_page(page: Fetched, options: PageOptions) -> None:
+    _expect(len(page.final_url) <= _MOST_URL_CHARS, "final_url")
+    _expect(address_of(page.final_url) is not None, "final_url")
+    _expect(page.screenshot is None or options.screenshot != "none", "screenshot")
+    shot = page.screenshot or _PNG
+    _expect(shot.startswith(_PNG) and len(shot) <= _MOST_PIXELS_BYTES, "screenshot")
+    _expect(not (page.body or page.edits or page.compared or page.worker), "body")
+    _expect(len(page.redirects) <= _MOST_REDIRECTS, "redirects")
+    for hop in page.redirects:
+        _expect(len(hop.url) <= _MOST_URL_CHARS and 0 <= hop.status < 1_000, "redirects")
+    _check_links(page, options)
+    _check_values(page, options)
+    _check_document(page)
+    _expect(len(page.inner) <= _MOST_INNER, "inner")
+    for inner in page.inner:
+        _expect(not (inner.inner or inner.body or inner.screenshot), "inner")
+        _check_document(inner)
+
+
+def _check_document(page: Fetched) -> None:
+    """Check the texts and numbers that a page and its inner documents have alike."""
+    _expect(0 <= page.status < 1_000, "status")
+    for name in ("html", "text", "title", "description"):
+        _expect(len(getattr(page, name)) <= MAX_HTML_CHARS, name)
+    for name in ("content_type", "robots_header", "charset", "runs"):
+        _expect(len(getattr(page, name)) <= _MOST_HEADER_CHARS, name)
+    for name in _COUNTS:
+        _expect(0 <= getattr(page, name) <= _MOST_COUNT, name)
+    _expect(_is_within(page.response_ms, _MOST_MS), "response_ms")
+    _expect(_is_within(page.render_ms, _MOST_MS), "render_ms")
+    _expect(_is_within(page.retry_after_s, _MOST_RETRY_S), "retry_after_s")
+    _expect(sum(map(len, page.styles)) <= _MOST_RULES, "styles")
+    if page.facts is not None:
+        _expect(all(0 <= getattr(page.facts, name) <= _MOST_COUNT for name in _FACTS), "facts")
+
+
+def _check_links(page: Fetched, options: PageOptions) -> None:
+    _expect(len(page.links) <= options.max_links, "links")
+    _expect(len(page.link_texts) <= len(page.links), "link_texts")
+    _expect(len(page.link_rels) <= len(page.links), "link_rels")
+    _expect(sum(map(len, page.links)) <= 2 * MAX_LINK_CHARS, "links")
+    _expect(sum(map(len, page.link_texts)) <= 2 * MAX_LINK_CHARS, "link_texts")
+    _expect(len(page.clicked) <= 2 * options.max_clicks, "clicked")
+    _expect(all(len(one.url) <= _MOST_URL_CHARS for one in page.clicked), "clicked")
+
+
+def _check_values(page: Fetched, options: PageOptions) -> None:
+    known = {rule.name for rule in options.fields}
+    for name, value in page.values.items():
+        values = value if isinstance(value, list) else [value]
+        _expect(name in known and len(values) <= MAX_VALUES, "values")
+        for one in values:
+            _expect(isinstance(one, str) and len(one) <= MAX_VALUE_CHARS, "values")
+    _expect(not page.consent, "consent")  # no banner is dismissed on a cluster
+
+
+_COUNTS: Final = tuple(
+    one.name for one in msgspec.structs.fields(Fetched) if one.type is int and one.name != "status"
+)
+_FACTS: Final = (
+    *("h1_count", "words", "links_internal", "links_external", "links_nofollow"),
+    *("images", "images_without_alt"),
+)

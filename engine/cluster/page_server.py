@@ -1,0 +1,247 @@
+"""The work of a worker: load pages for engines, with one browser and the fetchers of each task.
+
+The terms of a task come with each request, so that a restarted worker needs nothing else. A task
+that sends no request for a while loses its fetchers, and with the last one the browser is idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from typing import Final
+
+from engine.browser import direct
+from engine.browser.chromium.browser_options import FetcherOptions
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.cluster.page_records import (
+    MOST_REPLY_BYTES,
+    MOST_REQUEST_BYTES,
+    PROTOCOL,
+    Failed,
+    Hello,
+    PageReply,
+    PageRequest,
+    Terms,
+    packed,
+    plain_name,
+    unpacked,
+)
+from engine.egress.egress_policy import MOST as MOST_REFUSALS
+from engine.egress.egress_policy import DomainAllowlist, Policy, Refusal
+from engine.model.config import VERSION
+from engine.model.errors import (
+    BrowserFailed,
+    BrowserGone,
+    BrowserMissing,
+    EngineError,
+    PageError,
+    ShuttingDown,
+)
+from engine.pages.fetch import EngineName, Fetched, Fetcher
+from engine.pages.static_engine import SHARED_AGENT, USER_AGENT, Sender, open_static
+
+IDLE_S: Final = 120.0  # without a request, after which the fetchers of a task are closed
+LOOK_S: Final = 5.0
+BUSY_S: Final = 5.0  # the longest wait of a page for a slot
+MOST_SESSIONS: Final = 64
+OWN_MARGIN_S: Final = 5.0  # beyond the time limit of a page, as the fetchers have margins, too
+_MOST_MESSAGE_CHARS: Final = 1_000
+
+
+class PageServer:
+    """Loads at most `slots` pages at once. Loop-bound; a context manager."""
+
+    def __init__(self, name: str, slots: int, browser_path: str | None = None) -> None:
+        self.name, self.slots = name, slots
+        self._browser = BrowserSession(browser_path)
+        self._room = asyncio.Semaphore(slots)
+        self._sessions: dict[str, _Session] = {}
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve during the block, and then close all fetchers and the browser."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                closing = group.create_task(self._close_idle(), name="close idle sessions")
+                try:
+                    yield
+                finally:
+                    closing.cancel()
+        finally:
+            for session in list(self._sessions.values()):
+                await session.close()
+            await self._browser.aclose()
+
+    def hello(self) -> bytes:
+        """Return what this worker tells of itself."""
+        return packed(Hello(PROTOCOL, VERSION, plain_name(self.name), self.slots))
+
+    async def fetch(self, data: bytes) -> bytes:
+        """Load the page of a request; every failure is part of the reply.
+
+        Raises:
+            Misbehaviour: the request cannot be decoded.
+        """
+        request = unpacked(data, PageRequest, MOST_REQUEST_BYTES)
+        try:
+            async with asyncio.timeout(BUSY_S):
+                await self._room.acquire()
+        except TimeoutError:
+            return packed(PageReply(failed=Failed("busy")))
+        try:
+            reply = await self._reply(request)
+        finally:
+            self._room.release()
+        packet = packed(reply)
+        if len(packet) > MOST_REPLY_BYTES:
+            message = f"the page is larger than {MOST_REPLY_BYTES // 2**20} MiB"
+            return packed(PageReply(failed=Failed("page", "too_large", message)))
+        return packet
+
+    async def _reply(self, request: PageRequest) -> PageReply:
+        session = self._session(request)
+        if session is None:
+            return PageReply(failed=Failed("busy"))
+        with session.used():
+            try:
+                found = PageReply(fetched=await session.fetch(request))
+            except (EngineError, TimeoutError) as failed:
+                found = PageReply(failed=_failed(failed, request))
+            found.refusals = session.refusals()
+        return found
+
+    def _session(self, request: PageRequest) -> _Session | None:
+        found = self._sessions.get(request.session)
+        if found is None and len(self._sessions) < MOST_SESSIONS:
+            found = _Session(request.terms, self._browser, self.slots)
+            self._sessions[request.session] = found
+        return found
+
+    async def _close_idle(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            before_s = time.monotonic() - IDLE_S
+            for name, session in list(self._sessions.items()):
+                if session.is_idle_since(before_s):
+                    del self._sessions[name]
+                    await session.close()
+
+
+class _Session:
+    """The fetchers of one task, each opened on first use, and its egress policy."""
+
+    def __init__(self, terms: Terms, browser: BrowserSession, slots: int) -> None:
+        self._terms, self._browser = terms, browser
+        self._pages = max(1, min(terms.pages, slots))
+        self._stack = AsyncExitStack()
+        self._fetchers: dict[EngineName, Fetcher] = {}
+        self._opening = asyncio.Lock()
+        self._policy: Policy | None = None
+        self._refused: list[Refusal] = []
+        self._in_use = 0
+        self._used_s = time.monotonic()
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Count a page in progress."""
+        self._in_use += 1
+        try:
+            yield
+        finally:
+            self._in_use -= 1
+            self._used_s = time.monotonic()
+
+    def is_idle_since(self, moment_s: float) -> bool:
+        """Return whether no page was loaded since this moment of the monotonic clock."""
+        return not self._in_use and self._used_s < moment_s
+
+    def refusals(self) -> list[tuple[str, str]]:
+        """Return the egress refusals since the last call."""
+        found, self._refused = self._refused[:MOST_REFUSALS], []
+        return [(one.place, one.reason) for one in found]
+
+    async def fetch(self, request: PageRequest) -> Fetched:
+        """Load the page; raises as `Fetcher.fetch` does, and TimeoutError."""
+        options = request.options
+        limit_s = (options.timeout_ms + options.clicks_ms) / 1_000 + OWN_MARGIN_S
+        async with asyncio.timeout(limit_s):
+            fetcher = await self._fetcher(request.engine)
+            return await fetcher.fetch(request.url, options)
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    async def _fetcher(self, engine: EngineName) -> Fetcher:
+        async with self._opening:
+            if self._policy is None:
+                self._policy = self._open_policy()
+            if engine not in self._fetchers:
+                opened = self._opened(engine, self._policy)
+                self._fetchers[engine] = await self._stack.enter_async_context(opened)
+            return self._fetchers[engine]
+
+    def _open_policy(self) -> Policy:
+        """Make the policy as the engine makes that of a local task."""
+        terms = self._terms
+        policy = Policy(None, terms.allowed)
+        if terms.start is not None:
+            policy = Policy.for_start(terms.start, terms.allowed, named=terms.named)
+        self._stack.enter_context(policy.blocked_requests.subscribed(self._note))
+        if terms.budgets:
+            allowlist = DomainAllowlist(policy)
+            allowlist.narrow(terms.budgets)
+            return allowlist
+        return policy
+
+    def _note(self, refusal: Refusal) -> None:
+        if len(self._refused) < MOST_REFUSALS:
+            self._refused.append(refusal)
+
+    def _opened(
+        self, engine: EngineName, policy: Policy
+    ) -> contextlib.AbstractAsyncContextManager[Fetcher]:
+        terms = self._terms
+        if engine == "static":
+            agent = terms.look.agent or (SHARED_AGENT if terms.both else USER_AGENT)
+            sender = Sender(agent, terms.look.locale)
+            return open_static(policy, judge=terms.both, sender=sender)
+        return self._browser.fetcher(
+            FetcherOptions(
+                policy=policy,
+                pages=self._pages,
+                block_resources=terms.block_resources,
+                look=terms.look,
+                user_agent=SHARED_AGENT if terms.both else None,
+                direct=terms.direct and direct.AVAILABLE,
+                on_fallback=_fall_back if terms.falls_back else None,
+            )
+        )
+
+
+async def _fall_back(_: str) -> None:
+    """Go on through Playwright; the engine does not need to know."""
+
+
+def _failed(failed: EngineError | TimeoutError, request: PageRequest) -> Failed:
+    if isinstance(failed, TimeoutError):
+        seconds = request.options.timeout_ms / 1_000
+        return Failed("page", "timeout", f"the page did not answer within {seconds:g} s")
+    message = str(failed)[:_MOST_MESSAGE_CHARS]
+    if isinstance(failed, BrowserGone):
+        return Failed("gone")
+    if isinstance(failed, PageError):
+        return Failed(
+            "page",
+            failed.kind,
+            message,
+            failed.status,
+            failed.retry_after_s,
+            failed.unproved,
+            failed.proved,
+        )
+    if isinstance(failed, BrowserMissing | BrowserFailed | ShuttingDown):
+        return Failed("browser", message=message)
+    return Failed("page", "worker", message)

@@ -1,0 +1,165 @@
+"""Messages between the engine and Dask's servers, in Dask's own framing, without Dask's decoding.
+
+A message of Dask is a number of frames: the first one is MessagePack, the others are pickled or
+otherwise serialized objects that it refers to. This module reads messages of one frame only, so
+that nothing can be unpickled, and it refuses a length before it reads any of the content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import struct
+from collections.abc import Mapping
+from typing import Any, Final, Self
+
+import msgspec
+
+from engine.cluster.cluster_address import ClusterAddress
+
+MOST_BYTES: Final = 64 * 1024 * 1024  # of one message
+MOST_HANDSHAKE_BYTES: Final = 64 * 1024
+CONNECT_S: Final = 10.0
+_BUFFER_BYTES: Final = 1024 * 1024
+_HEAD: Final = struct.Struct("=QQQ")  # bytes that follow, frames, bytes of the first frame
+_PRELUDE_BYTES: Final = 16  # of the two last ones, which count as content
+# What Dask's servers expect of a peer. They send frames of one kind only to us.
+_HANDSHAKE: Final = {"compression": None, "python": (3, 11, 0), "pickle-protocol": 5}
+
+
+class WireError(Exception):
+    """The peer broke the protocol, or the connection ended; its text is the reason."""
+
+
+class Misbehaviour(WireError):
+    """The peer sent what no worker of this program sends."""
+
+
+def framed(message: Mapping[str, Any]) -> bytes:
+    """Return a message as Dask's servers read it."""
+    body = msgspec.msgpack.encode(message)
+    return _HEAD.pack(_PRELUDE_BYTES + len(body), 1, len(body)) + body
+
+
+def body_bytes(head: bytes, most_bytes: int) -> int:
+    """Return the number of bytes that follow a head.
+
+    Raises:
+        Misbehaviour: there are other frames than MessagePack, or too many bytes.
+    """
+    total: int
+    frames: int
+    size: int
+    total, frames, size = _HEAD.unpack(head)
+    if frames != 1:
+        raise Misbehaviour("it sent serialized objects")
+    if size > most_bytes:
+        raise Misbehaviour(f"it sent more than {most_bytes:,} bytes")
+    if total != _PRELUDE_BYTES + size:
+        raise Misbehaviour("it sent a message of wrong lengths")
+    return size
+
+
+def decoded(body: bytes) -> Any:
+    """Decode the MessagePack of a message to plain values. Raises Misbehaviour."""
+    try:
+        return msgspec.msgpack.decode(body)
+    except (msgspec.DecodeError, RecursionError, ValueError) as failed:
+        raise Misbehaviour("it sent a message that cannot be decoded") from failed
+
+
+class Wire:
+    """One connection, which carries one request at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def open(
+        cls, address: ClusterAddress, tls: ssl.SSLContext | None, limit_s: float = CONNECT_S
+    ) -> Self:
+        """Connect to a server of Dask.
+
+        Raises:
+            WireError: there is no connection within `limit_s` seconds.
+        """
+        if (tls is None) == (address.scheme == "tls"):
+            raise WireError(f"its address is {address.scheme}://, unlike that of the scheduler")
+        try:
+            async with asyncio.timeout(limit_s):
+                reader, writer = await asyncio.open_connection(
+                    address.host, address.port, ssl=tls, limit=_BUFFER_BYTES
+                )
+                wire = cls(reader, writer)
+                try:
+                    await wire._send(_HANDSHAKE)
+                    await wire._read(MOST_HANDSHAKE_BYTES)
+                except BaseException:
+                    wire.abort()
+                    raise
+        except TimeoutError:
+            raise WireError(f"no connection within {limit_s:g} s") from None
+        except (OSError, ValueError) as failed:
+            raise WireError(_reason(failed)) from failed
+        return wire
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the peer has not closed the connection."""
+        return not (self._reader.at_eof() or self._writer.is_closing())
+
+    async def call(
+        self,
+        operation: str,
+        fields: Mapping[str, Any],
+        limit_s: float,
+        most_bytes: int = MOST_BYTES,
+    ) -> Any:
+        """Call a handler of the server, and return its decoded answer; the caller must check it.
+
+        The connection cannot be used after an error or a cancellation.
+
+        Raises:
+            Misbehaviour: the answer is no MessagePack, or too long.
+            WireError: there is no answer within `limit_s` seconds.
+        """
+        message = {"op": operation, "reply": True, "serializers": ["msgpack"], **fields}
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._send(message)
+                return await self._read(most_bytes)
+        except TimeoutError:
+            self.abort()
+            raise WireError(f"no answer within {limit_s:g} s") from None
+        except OSError as failed:
+            self.abort()
+            raise WireError(_reason(failed)) from failed
+        except BaseException:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._writer.transport.abort()
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        self._writer.write(framed(message))
+        await self._writer.drain()
+
+    async def _read(self, most_bytes: int) -> Any:
+        try:
+            head = await self._reader.readexactly(_HEAD.size)
+            body = await self._reader.readexactly(body_bytes(head, most_bytes))
+        except asyncio.IncompleteReadError as ended:
+            raise WireError("the connection ended") from ended
+        return decoded(body)
+
+
+def _reason(failed: Exception) -> str:
+    if isinstance(failed, ssl.SSLError):
+        return f"no secure connection ({failed.reason or 'TLS'})"
+    if isinstance(failed, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(failed, ConnectionError):
+        return "the connection ended"
+    return "no connection"

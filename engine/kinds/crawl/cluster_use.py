@@ -1,0 +1,124 @@
+"""Crawls on a cluster: the argument, what cannot be loaded there, and the news of its workers.
+
+Secrets of a task never leave the operator's machine, so that a task that has some is refused. The
+refusals are the one list of them. Requests from outside (MCP, HTTP) always load their pages here:
+which machines load pages is the operator's decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import msgspec
+
+from engine.budgets import DOMAINS
+from engine.cluster.cluster_address import NO_CLUSTER, ClusterAddress, cluster_address
+from engine.cluster.page_records import Terms
+from engine.egress.egress_policy import Policy
+from engine.kinds.context import FROM_OUTSIDE, Context, upstream_proxy
+from engine.kinds.crawl.browser_connection import is_direct
+from engine.kinds.crawl.concurrency import AUTO
+from engine.kinds.crawl.crawl_args import CrawlArgs
+from engine.model.config import Settings
+from engine.model.errors import InvalidArguments, Problem, ProxyNotAllowed, ProxyUnusable
+from engine.pages.fetch import PageWorkers
+
+VARIABLE: Final = "OC_CLUSTER"
+PHASE: Final = "cluster"  # of the events about its workers
+# By the argument: whether a crawl uses it in a way that a cluster does not serve.
+_NEEDS_THIS_MACHINE: Final[Mapping[str, Callable[[CrawlArgs], object]]] = {
+    "profile": lambda args: args.profile,
+    "username": lambda args: args.credentials,
+    "headers": lambda args: args.look.headers,
+    "url": lambda args: args.secrets and not (args.credentials or args.look.headers or args.proxy),
+    "archive": lambda args: args.archive != "none",
+    "dismiss_consent": lambda args: args.dismiss_consent,
+    "concurrency": lambda args: args.concurrency == AUTO,
+}
+WHY: Final = "does not go with a cluster; use cluster none"
+WHY_OPERATOR: Final = "is for the operator of this program"
+
+
+def cluster_of(args: CrawlArgs, settings: Settings) -> ClusterAddress | None:
+    """Return the cluster that loads the pages of a crawl; None: they load here.
+
+    Raises:
+        InvalidArguments: OC_CLUSTER is no address, or the cluster does not serve the arguments.
+    """
+    if settings.route in FROM_OUTSIDE:
+        if args.cluster not in (None, NO_CLUSTER):
+            raise InvalidArguments((Problem("cluster", "not_allowed", WHY_OPERATOR),))
+        return None
+    given = args.cluster or settings.environ.get(VARIABLE, "").strip() or NO_CLUSTER
+    if given == NO_CLUSTER:
+        return None
+    try:
+        address = cluster_address(given)
+    except ValueError as wrong:
+        problem = Problem("cluster", "invalid_value", f"{VARIABLE}: {wrong}")
+        raise InvalidArguments((problem,)) from wrong
+    problems = [Problem(name, "not_together", WHY) for name in _refused(args, settings)]
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    return address
+
+
+def _refused(args: CrawlArgs, settings: Settings) -> list[str]:
+    names = [name for name, needs in _NEEDS_THIS_MACHINE.items() if needs(args)]
+    with suppress(ProxyUnusable, ProxyNotAllowed):  # its start tells
+        if upstream_proxy(settings, args.proxy) is not None:
+            names.append("proxy")
+    return names
+
+
+def check_cluster(args: CrawlArgs, settings: Settings) -> CrawlArgs:
+    """Return the arguments of a crawl that is about to start. Raises InvalidArguments."""
+    cluster_of(args, settings)
+    return args
+
+
+@asynccontextmanager
+async def using_cluster(
+    args: CrawlArgs,
+    context: Context,
+    settings: Settings,
+    policy: Policy,
+    named: Iterable[str] = (),
+) -> AsyncIterator[PageWorkers | None]:
+    """Connect to the cluster of a crawl, if it has one, and report what happens to its workers.
+
+    `named` are further addresses of the operator, which `policy` allows.
+
+    Raises:
+        ClusterNotInstalled, ClusterWithoutCertificate, ClusterUnreachable, LocalClusterFailed
+    """
+    address = cluster_of(args, settings)
+    if address is None:
+        yield None
+        return
+    # A crawl without a cluster imports nothing of it.
+    from engine.cluster.cluster_pages import open_cluster
+
+    async def tell(note: str, **facts: object) -> None:
+        await context.log(PHASE, note, **facts)
+
+    terms = Terms(
+        start=args.url,
+        named=tuple(named),
+        budgets=_domains(context.budgets),
+        look=msgspec.structs.replace(args.look),
+        both=args.engine == "auto",
+        block_resources=args.block_resources,
+        direct=is_direct(args),
+        falls_back=args.connection == "auto",
+        pages=args.most_at_once,
+    )
+    refuse = policy.blocked_requests.note
+    async with open_cluster(address, terms, tell, refuse, settings.browser_path) as workers:
+        yield workers
+
+
+def _domains(budgets: Mapping[str, Any]) -> dict[str, Any]:
+    return {DOMAINS: budgets[DOMAINS]} if DOMAINS in budgets else {}
