@@ -67,6 +67,10 @@ COMMANDS: Final = {
         "watch_command:watch",
         "Show all tasks and keep the list up to date, until Ctrl-C.",
     ),
+    "worker": (
+        "worker_command:worker",
+        "Load pages for the crawls that use the Dask scheduler at ADDRESS, until Ctrl-C.",
+    ),
 }
 # Name of a verb, or of a group of verbs -> the modules of its verbs and of their output, and help.
 VERBS: Final = {

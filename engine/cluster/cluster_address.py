@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import socket
+import ssl
 from types import ModuleType
 from typing import Final, Literal, NamedTuple
 
@@ -123,3 +126,25 @@ def import_library(module: str) -> ModuleType:
         if error.name is not None and error.name.startswith("engine"):
             raise
         raise ClusterNotInstalled(name=error.name or "a library") from error
+
+
+def tls_of_dask(address: ClusterAddress, role: Literal["client", "worker"]) -> ssl.SSLContext:
+    """Return the certificates of Dask's own settings, for one side of the connections.
+
+    Raises:
+        ClusterNotInstalled: Dask is missing.
+        ClusterWithoutCertificate: the settings name none, or they cannot be read.
+    """
+    security = import_library("distributed.security").Security()
+    try:
+        found = security.get_connection_args(role)["ssl_context"]
+    except (OSError, ValueError) as failed:
+        raise ClusterWithoutCertificate(address=address, reason=failed) from failed
+    if not isinstance(found, ssl.SSLContext):
+        raise ClusterWithoutCertificate(address=address, reason="no certificate is named")
+    return found
+
+
+def default_worker_name() -> str:
+    """Return the name of a worker without one: that of its machine, and its process."""
+    return f"{socket.gethostname()[:40] or 'worker'}-{os.getpid()}"

@@ -11,10 +11,10 @@ from typing import Final
 
 from engine.cluster.cluster_address import (
     ClusterAddress,
-    ClusterWithoutCertificate,
     WorkerBusy,
     WorkerLost,
     import_library,
+    tls_of_dask,
 )
 from engine.cluster.local_cluster import local_cluster
 from engine.cluster.page_records import (
@@ -112,23 +112,6 @@ def _checked(data: object, request: PageRequest) -> PageReply:
     return reply
 
 
-def _tls_of_dask(address: ClusterAddress) -> ssl.SSLContext:
-    """Return the certificates of Dask's own settings.
-
-    Raises:
-        ClusterNotInstalled: Dask is missing.
-        ClusterWithoutCertificate: the settings name none, or they cannot be read.
-    """
-    security = import_library("distributed.security").Security()
-    try:
-        found = security.get_connection_args("client")["ssl_context"]
-    except (OSError, ssl.SSLError, ValueError) as failed:
-        raise ClusterWithoutCertificate(address=address, reason=failed) from failed
-    if not isinstance(found, ssl.SSLContext):
-        raise ClusterWithoutCertificate(address=address, reason="no certificate is named")
-    return found
-
-
 @contextlib.asynccontextmanager
 async def open_cluster(
     address: ClusterAddress, terms: Terms, tell: Tell, refuse: Refuse, browser_path: str | None
@@ -147,7 +130,7 @@ async def open_cluster(
             local = local_cluster(address.local, terms.pages, browser_path, tell)
             address, tls = await stack.enter_async_context(local)
         elif address.scheme == "tls":
-            tls = await asyncio.to_thread(_tls_of_dask, address)
+            tls = await asyncio.to_thread(tls_of_dask, address, "client")
         pool = WorkerPool(address, terms.pages, tell, tls)
         await stack.enter_async_context(pool.following())
         yield ClusterPages(pool, terms, refuse)

@@ -31,7 +31,12 @@ _PRELOADED: Final[dict[str, AsyncExitStack]] = {}
 
 
 class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read by mypy
-    """Dask's worker; it survives the end of its scheduler."""
+    """Dask's worker; it survives the end of its scheduler.
+
+    `connected` is called with its address after each connection with a scheduler.
+    """
+
+    connected: Callable[[str], None]
 
     async def handle_scheduler(self, comm: Comm) -> None:
         """Read the scheduler's messages, and register again when it is lost."""
@@ -43,7 +48,7 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
             await asyncio.sleep(BACK_S)
             self.batched_stream = BatchedSend(interval="2ms", loop=self.loop)
             await self._register_with_scheduler()
-            log.warning("Connected to the scheduler again")
+            self.connected(str(self.address))
 
 
 def add_handlers(worker: Worker, server: PageServer) -> None:
@@ -84,6 +89,7 @@ async def run_worker(
     `connected` is called with the worker's own address after each connection with a scheduler.
     `security` replaces Dask's own settings, and binds the worker to this machine.
     """
+    logging.getLogger("distributed").setLevel(logging.WARNING)
     async with server.running():
         while not stop.is_set():
             worker = CrawlWorker(
@@ -96,17 +102,18 @@ async def run_worker(
                 dashboard_address=None,
                 memory_limit=0,
             )
+            worker.connected = connected
             add_handlers(worker, server)
-            await _until(stop, _started(worker, connected))
+            await _until(stop, _started(worker))
             await _until(stop, worker.finished())
             with contextlib.suppress(TimeoutError, CommClosedError, OSError):
                 async with asyncio.timeout(CLOSE_S):
                     await worker.close(timeout=CLOSE_S / 2, executor_wait=False, nanny=False)
 
 
-async def _started(worker: Worker, connected: Callable[[str], None]) -> None:
+async def _started(worker: CrawlWorker) -> None:
     await worker
-    connected(str(worker.address))
+    worker.connected(str(worker.address))
 
 
 async def _until(stop: asyncio.Event, work: Any) -> None:

@@ -39,6 +39,10 @@ ENGLISH: Final[Mapping[str, str]] = {
     "hold.released": "Waiting tasks start again.",
     "hold.released.task": "{task_id}  starts as soon as its program has a free slot",
     "hold.slot": "{task_id}  waits for a slot alone: new starts are not held",
+    "worker.waiting": "Connecting to {scheduler}; Ctrl-C ends",
+    "worker.connected": (
+        "{name} is connected to {scheduler}; it listens at {address}; pages at once: {slots}"
+    ),
     "verify.browser": "it opened {url} with status {status} in {took_s} s",
     "verify.browser.expected": "Expected is status 200.",
     "verify.start": "crawl {task_id} is {status}",
