@@ -44,6 +44,7 @@ def worker() -> None:
         allow_secrets=tuple(place["secrets"]),
         route="cli",
         proxy=DefaultProxy.of_words(place["proxy"], os.environ),
+        cluster=place.get("cluster", ""),
         environ=os.environ,
     )
     if hasattr(signal, "SIGHUP"):

@@ -30,6 +30,7 @@ from engine.cluster.page_records import (
 from engine.cluster.page_server import OWN_MARGIN_S
 from engine.cluster.wire import WireError
 from engine.cluster.worker_pool import PoolWorker, Tell, WorkerPool
+from engine.model.cluster_workers import WorkerView
 from engine.model.display import display
 from engine.model.errors import BrowserGone, EngineError, PageError
 from engine.pages.fetch import EngineName, Fetched, PageOptions
@@ -52,6 +53,10 @@ class ClusterPages:
     @property
     def at_once(self) -> int:
         return self._pool.at_once
+
+    def views(self, cluster: str) -> list[WorkerView]:
+        """Return what is shown of the workers of this task's `cluster`."""
+        return self._pool.views(cluster)
 
     async def ready(self) -> None:
         await self._pool.ready()
@@ -80,6 +85,7 @@ class ClusterPages:
             raise await self._failure(worker, reply.failed, url)
         assert reply.fetched is not None
         worker.strikes = 0
+        worker.facts.count_page()
         reply.fetched.worker = worker.name
         return reply.fetched
 

@@ -26,6 +26,8 @@ from engine.cluster.page_records import (
     unpacked,
 )
 from engine.cluster.wire import Misbehaviour, Wire, WireError
+from engine.cluster.worker_facts import WorkerFacts
+from engine.model.cluster_workers import WorkerState, WorkerView
 from engine.model.errors import BrowserFailed, EngineError
 
 LOOK_S: Final = 1.0  # between two looks at the scheduler's list
@@ -36,6 +38,7 @@ AWAY_S: Final = 5.0  # without pages after a lost connection; doubled each time
 WRONG_S: Final = 30.0  # likewise after a wrong reply
 MOST_AWAY_S: Final = 600.0
 MOST_WORKERS: Final = 1_000
+GONE_S: Final = 60.0  # a worker that has left the cluster is shown as lost so long
 _MOST_LIST_BYTES: Final = 16 * 1024 * 1024
 _MOST_HELLO_BYTES: Final = 4_096
 
@@ -45,7 +48,10 @@ Tell = Callable[..., Awaitable[None]]
 
 @dataclass(eq=False)
 class PoolWorker:
-    """A worker of the cluster. `failure` is why it can load no page, if it has no browser."""
+    """A worker of the cluster.
+
+    `failure` is why it can load no page, if it has no browser; `trouble` is why it was put aside.
+    """
 
     address: ClusterAddress
     name: str
@@ -57,10 +63,39 @@ class PoolWorker:
     strikes: int = 0
     failure: EngineError | None = None
     idle: list[Wire] = field(default_factory=list)
+    trouble: str = ""
+    facts: WorkerFacts = field(default_factory=WorkerFacts)
 
     def drop_connections(self) -> None:
         while self.idle:
             self.idle.pop().abort()
+
+    @property
+    def state(self) -> WorkerState:
+        """The state that an operator sees."""
+        if self.is_live:
+            return "ready"
+        if self.failure is not None:
+            return "no_browser"
+        return "lost" if self.trouble else "connecting"
+
+    def view(self, cluster: str) -> WorkerView:
+        """Return what is shown of this worker of `cluster`."""
+        is_waiting = self.state in ("lost", "no_browser") and self.is_listed
+        return WorkerView(
+            cluster,
+            str(self.address),
+            self.name,
+            self.state,
+            slots=self.slots,
+            loading=self.flying,
+            pages=self.facts.pages,
+            pages_per_s=self.facts.pages_per_s(),
+            memory_bytes=self.facts.memory_bytes,
+            seen_s=self.facts.seen_s(),
+            reason="" if self.is_live else self.trouble,
+            back_s=max(0.0, self.away_until_s - time.monotonic()) if is_waiting else None,
+        )
 
 
 class WorkerPool:
@@ -71,6 +106,7 @@ class WorkerPool:
     ) -> None:
         self._scheduler, self._each, self._tell, self._tls = scheduler, each, tell, tls
         self._workers: dict[str, PoolWorker] = {}
+        self._gone: dict[str, tuple[float, PoolWorker]] = {}  # since when, by name
         self._wire: Wire | None = None
         self._changed = asyncio.Condition()
         self._is_scheduler_away = False
@@ -101,6 +137,15 @@ class WorkerPool:
         """The number of pages that the live workers load at the same time; at least one."""
         live = (min(self._each, one.slots) for one in self._workers.values() if one.is_live)
         return max(1, sum(live))
+
+    def views(self, cluster: str) -> list[WorkerView]:
+        """Return what is shown of the workers of `cluster`, also of those that left lately."""
+        here, now_s = {one.name for one in self._workers.values()}, time.monotonic()
+        for name, (since_s, _) in list(self._gone.items()):
+            if name in here or now_s - since_s > GONE_S:
+                del self._gone[name]
+        gone = (worker for _, worker in self._gone.values())
+        return [one.view(cluster) for one in (*self._workers.values(), *gone)]
 
     async def ready(self) -> None:
         """Wait until a worker has room for a page.
@@ -150,6 +195,7 @@ class WorkerPool:
         worker.drop_connections()
         if not worker.is_live:
             return
+        worker.trouble = str(failure)
         pause_s = self._put_aside(worker, WRONG_S if wrong else AWAY_S)
         what = "was put aside" if wrong else "was lost"
         note = f"Worker {worker.name} {what}: {failure}"
@@ -157,7 +203,7 @@ class WorkerPool:
 
     async def without_browser(self, worker: PoolWorker, message: str) -> None:
         """Put a worker aside that has no browser, and report it."""
-        worker.failure = BrowserFailed(reason=message)
+        worker.failure, worker.trouble = BrowserFailed(reason=message), message
         if worker.is_live:
             self._put_aside(worker, WRONG_S)
             await self._tell(f"Worker {worker.name} has no browser: {message}", worker=worker.name)
@@ -232,13 +278,15 @@ class WorkerPool:
             self._wire = await Wire.open(self._scheduler, self._tls)
         fields = {"n_workers": -1}
         found = await self._wire.call("identity", fields, CALL_S, _MOST_LIST_BYTES)
-        listed = _listed(found)
+        listed, told = _listed(found), found["workers"]
         for address, name in listed.items():
             if address not in self._workers and len(self._workers) < MOST_WORKERS:
                 with contextlib.suppress(ValueError):
                     self._workers[address] = PoolWorker(cluster_address(address), name)
         for address, worker in list(self._workers.items()):
             worker.is_listed = address in listed
+            if worker.is_listed:
+                worker.facts.read(told[address])
         await self._probe_away()
 
     async def _probe_away(self) -> None:
@@ -265,6 +313,7 @@ class WorkerPool:
         if worker.is_live:
             return
         worker.slots, worker.is_live, worker.failure = hello.slots, True, None
+        worker.trouble = ""
         self._told_none = False
         note = f"Worker {worker.name} loads pages ({min(self._each, worker.slots)} at once)"
         await self._tell(note, worker=worker.name, slots=worker.slots)
@@ -272,6 +321,7 @@ class WorkerPool:
             self._changed.notify_all()
 
     async def _not_greeted(self, worker: PoolWorker, failed: WireError) -> None:
+        worker.trouble = str(failed)
         if worker.is_live:
             await self.lost(worker, failed)
         elif isinstance(failed, Misbehaviour) and not worker.strikes:
@@ -281,8 +331,14 @@ class WorkerPool:
             self._put_aside(worker, AWAY_S)
         if not worker.is_listed and not worker.flying:
             self._workers.pop(_key(self._workers, worker), None)
+            self._note_gone(worker)
         async with self._changed:  # whoever waits may have to report that there is none
             self._changed.notify_all()
+
+    def _note_gone(self, worker: PoolWorker) -> None:
+        """Remember for the views a worker that was used and has left."""
+        if worker.slots and len(self._gone) < MOST_WORKERS:
+            self._gone[worker.name] = time.monotonic(), worker
 
     def _drop_scheduler(self) -> None:
         if self._wire is not None:

@@ -13,6 +13,7 @@ import msgspec
 from engine.browser.chromium.browser_session import BrowserSession, Instances
 from engine.kinds.arguments import Table
 from engine.kinds.context import FROM_OUTSIDE, AllowedSecrets, Context
+from engine.model.cluster_workers import OpenClusters
 from engine.model.config import Settings
 from engine.model.kind_traits import OTHER_RESULT_KEY, KindTraits, traits_of
 from engine.model.tally import StoppedBy
@@ -41,12 +42,16 @@ def _nobody() -> list[tuple[str, Sequence[HeldTab]]]:
 
 @dataclass(slots=True, eq=False)
 class Tools:
-    """External services of a body; `living` returns the open tabs of each agent."""
+    """External services of a body; `living` returns the open tabs of each agent.
+
+    `clusters` are those that running tasks use.
+    """
 
     settings: Settings
     browser: BrowserSession
     living: Callable[[], Sequence[tuple[str, Sequence[HeldTab]]]] = _nobody
     instances: Instances = field(init=False)
+    clusters: OpenClusters = field(default_factory=OpenClusters)
 
     def __post_init__(self) -> None:
         self.instances = Instances(self.browser)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from engine.ledger import machine
 from engine.ledger.filesystem_checks import Concern, concerns
 from engine.ledger.lease import make_root
+from engine.model.cluster_workers import WorkerView
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerWriteFailed
 from engine.model.records import (
@@ -276,6 +277,10 @@ class Engine:
     def live_views(self) -> LiveViews:
         """Live screenshots of the browsers of this engine's running tasks."""
         return self._parts.browser.live_views
+
+    def cluster_workers(self) -> tuple[WorkerView, ...]:
+        """Return the workers of the clusters that running tasks use, immediately, from memory."""
+        return () if self._made is None else self._made.tools.clusters.workers()
 
     async def allow(self, private: Iterable[str], secrets: Iterable[str]) -> None:
         """Replace the operator's lists of what requests over MCP and HTTP may reach.

@@ -38,6 +38,7 @@ def detach(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
         "private": [*settings.allow_private],
         "secrets": [*settings.allow_secrets],
         "proxy": settings.proxy.words,
+        "cluster": settings.cluster,
     }
     worker = subprocess.Popen(
         worker_command(),

@@ -1,15 +1,18 @@
 """Crawls on a cluster: the argument, what cannot be loaded there, and the news of its workers.
 
 Secrets of a task never leave the operator's machine, so that a task that has some is refused. The
-refusals are the one list of them. Requests from outside (MCP, HTTP) always load their pages here:
-which machines load pages is the operator's decision.
+refusals are the one list of them. A crawl that names no cluster gets the operator's default
+(`Settings.cluster`) if that serves its arguments, and else loads its pages here. Requests from
+outside (MCP, HTTP) always load their pages here: which machines load pages is the operator's
+decision.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -21,6 +24,7 @@ from engine.kinds.context import FROM_OUTSIDE, Context, upstream_proxy
 from engine.kinds.crawl.browser_connection import is_direct
 from engine.kinds.crawl.concurrency import AUTO
 from engine.kinds.crawl.crawl_args import CrawlArgs
+from engine.kinds.spec import Tools
 from engine.model.config import Settings
 from engine.model.errors import InvalidArguments, Problem, ProxyNotAllowed, ProxyUnusable
 from engine.pages.fetch import PageWorkers
@@ -32,7 +36,6 @@ _NEEDS_THIS_MACHINE: Final[Mapping[str, Callable[[CrawlArgs], object]]] = {
     "profile": lambda args: args.profile,
     "username": lambda args: args.credentials,
     "headers": lambda args: args.look.headers,
-    "url": lambda args: args.secrets and not (args.credentials or args.look.headers or args.proxy),
     "archive": lambda args: args.archive != "none",
     "dismiss_consent": lambda args: args.dismiss_consent,
     "concurrency": lambda args: args.concurrency == AUTO,
@@ -41,28 +44,42 @@ WHY: Final = "does not go with a cluster; use cluster none"
 WHY_OPERATOR: Final = "is for the operator of this program"
 
 
-def cluster_of(args: CrawlArgs, settings: Settings) -> ClusterAddress | None:
-    """Return the cluster that loads the pages of a crawl; None: they load here.
+class ClusterChoice(NamedTuple):
+    """The cluster that loads the pages of a crawl; None: they load here.
+
+    `unused` is the default cluster that does not serve the arguments in `because`.
+    """
+
+    address: ClusterAddress | None = None
+    unused: ClusterAddress | None = None
+    because: tuple[str, ...] = ()
+
+
+def cluster_of(args: CrawlArgs, settings: Settings) -> ClusterChoice:
+    """Choose the cluster of a crawl: its argument, else the default of the operator.
 
     Raises:
-        InvalidArguments: OC_CLUSTER is no address, or the cluster does not serve the arguments.
+        InvalidArguments: the default is no address, or the cluster that the crawl names does not
+            serve its arguments.
     """
     if settings.route in FROM_OUTSIDE:
         if args.cluster not in (None, NO_CLUSTER):
             raise InvalidArguments((Problem("cluster", "not_allowed", WHY_OPERATOR),))
-        return None
-    given = args.cluster or settings.environ.get(VARIABLE, "").strip() or NO_CLUSTER
+        return ClusterChoice()
+    given = args.cluster or settings.cluster or NO_CLUSTER
     if given == NO_CLUSTER:
-        return None
+        return ClusterChoice()
     try:
         address = cluster_address(given)
     except ValueError as wrong:
-        problem = Problem("cluster", "invalid_value", f"{VARIABLE}: {wrong}")
+        problem = Problem("cluster", "invalid_value", f"{VARIABLE} or the setting: {wrong}")
         raise InvalidArguments((problem,)) from wrong
-    problems = [Problem(name, "not_together", WHY) for name in _refused(args, settings)]
-    if problems:
-        raise InvalidArguments(tuple(problems))
-    return address
+    refused = _refused(args, settings)
+    if refused and args.cluster is None:
+        return ClusterChoice(None, address, tuple(refused))
+    if refused:
+        raise InvalidArguments(tuple(Problem(name, "not_together", WHY) for name in refused))
+    return ClusterChoice(address)
 
 
 def _refused(args: CrawlArgs, settings: Settings) -> list[str]:
@@ -70,6 +87,8 @@ def _refused(args: CrawlArgs, settings: Settings) -> list[str]:
     with suppress(ProxyUnusable, ProxyNotAllowed):  # its start tells
         if upstream_proxy(settings, args.proxy) is not None:
             names.append("proxy")
+    if args.secrets and not names:
+        names.append("url")
     return names
 
 
@@ -83,7 +102,7 @@ def check_cluster(args: CrawlArgs, settings: Settings) -> CrawlArgs:
 async def using_cluster(
     args: CrawlArgs,
     context: Context,
-    settings: Settings,
+    tools: Tools,
     policy: Policy,
     named: Iterable[str] = (),
 ) -> AsyncIterator[PageWorkers | None]:
@@ -94,7 +113,12 @@ async def using_cluster(
     Raises:
         ClusterNotInstalled, ClusterWithoutCertificate, ClusterUnreachable, LocalClusterFailed
     """
-    address = cluster_of(args, settings)
+    chosen = cluster_of(args, tools.settings)
+    if chosen.unused is not None:
+        unserved = ", ".join(chosen.because)
+        note = f"The default cluster {chosen.unused} is not used, because it does not serve"
+        await context.log(PHASE, f"{note} {unserved}; the pages load on this machine")
+    address = chosen.address
     if address is None:
         yield None
         return
@@ -116,8 +140,10 @@ async def using_cluster(
         pages=args.most_at_once,
     )
     refuse = policy.blocked_requests.note
-    async with open_cluster(address, terms, tell, refuse, settings.browser_path) as workers:
-        yield workers
+    browser_path = tools.settings.browser_path
+    async with open_cluster(address, terms, tell, refuse, browser_path) as workers:
+        with tools.clusters.used(partial(workers.views, str(address))):
+            yield workers
 
 
 def _domains(budgets: Mapping[str, Any]) -> dict[str, Any]:

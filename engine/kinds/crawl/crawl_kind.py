@@ -157,7 +157,7 @@ async def _crawl(args: CrawlArgs, context: Context, tools: Tools) -> Head:
         open_fetcher = fetchers(
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
-        async with using_cluster(args, context, tools.settings, policy) as workers:
+        async with using_cluster(args, context, tools, policy) as workers:
             outcome = await crawl(args, context, open_fetcher, sign_in, workers)
     head = used.add_to(with_archive({"summary": outcome.summary()}, archive))
     expect_hosts(outcome, context, head)

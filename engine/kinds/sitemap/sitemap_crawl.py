@@ -511,7 +511,7 @@ async def _crawl_sitemap(args: SitemapArgs, context: Context, tools: Tools) -> H
             policy, used, tools, sign_in=sign_in, archive=archive, consent=consent
         )
         named = _named_private(args)
-        async with using_cluster(args.pages, context, tools.settings, policy, named) as workers:
+        async with using_cluster(args.pages, context, tools, policy, named) as workers:
             outcome, found = await crawl_sitemap(args, context, open_fetcher, sign_in, workers)
     told = used.add_to(with_archive(head(outcome, found), archive))
     expect_hosts(outcome, context, told)

@@ -1,0 +1,86 @@
+"""What is shown of a worker: the pages it loaded, and what the scheduler tells of it, checked."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Final
+
+RATE_S: Final = 10
+_MOST_MEMORY_BYTES: Final = 2**50
+_MOST_EPOCH_S: Final = 1e11
+
+
+class PageRate:
+    """The pages of the last `RATE_S` seconds, counted in full seconds of `time.monotonic`."""
+
+    def __init__(self) -> None:
+        self._pages = [0] * RATE_S
+        self._second = 0
+
+    def add(self, now_s: float) -> None:
+        """Count a page that is loaded."""
+        self._advance(now_s)
+        self._pages[self._second % RATE_S] += 1
+
+    def per_s(self, now_s: float) -> float:
+        """Return the mean of the last seconds, the current one included."""
+        self._advance(now_s)
+        return sum(self._pages) / RATE_S
+
+    def _advance(self, now_s: float) -> None:
+        second = int(now_s)
+        for passed in range(max(self._second + 1, second - RATE_S + 1), second + 1):
+            self._pages[passed % RATE_S] = 0
+        self._second = max(self._second, second)
+
+
+class WorkerFacts:
+    """The counters of one worker for one task, and the scheduler's news of it.
+
+    Attributes:
+        pages: the pages that it loaded for this task.
+        memory_bytes: of its process, without its browser; None: unknown.
+    """
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self.memory_bytes: int | None = None
+        self._rate = PageRate()
+        self._seen_epoch_s: float | None = None  # by the clock of the scheduler's machine
+        self._seen_at_s: float | None = None
+
+    def count_page(self) -> None:
+        """Count a page that the worker loaded."""
+        self.pages += 1
+        self._rate.add(time.monotonic())
+
+    def pages_per_s(self) -> float:
+        """Return the pages of one second, as the mean of the last ones."""
+        return self._rate.per_s(time.monotonic())
+
+    def seen_s(self) -> float | None:
+        """Return the seconds since the worker last reported to the scheduler, if it is known."""
+        return None if self._seen_at_s is None else time.monotonic() - self._seen_at_s
+
+    def read(self, told: object) -> None:
+        """Take the scheduler's entry of the worker, which is untrusted; wrong facts are unknown.
+
+        The machines' clocks may differ: what counts is when the time of its report changes.
+        """
+        entry: dict[Any, Any] = told if isinstance(told, dict) else {}
+        metrics = entry.get("metrics")
+        memory = metrics.get("memory") if isinstance(metrics, dict) else None
+        is_size = isinstance(memory, int) and 0 < memory <= _MOST_MEMORY_BYTES
+        self.memory_bytes = int(memory) if is_size and memory is not None else None
+        seen = _number(entry.get("last_seen"))
+        if seen is not None and seen != self._seen_epoch_s:
+            self._seen_epoch_s, self._seen_at_s = seen, time.monotonic()
+
+
+def _number(told: object) -> float | None:
+    if isinstance(told, bool) or not isinstance(told, int | float):
+        return None
+    if isinstance(told, float) and not math.isfinite(told):
+        return None
+    return float(told) if 0 < told < _MOST_EPOCH_S else None
