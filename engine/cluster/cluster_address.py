@@ -112,6 +112,15 @@ def cluster_address(given: str) -> ClusterAddress:
     return ClusterAddress(scheme, found[2].strip("[]"), port)
 
 
+def is_cluster(text: str) -> bool:
+    """Return whether `text` is the address of a cluster."""
+    try:
+        cluster_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def import_library(module: str) -> ModuleType:
     """Import a module of this package, or of Dask, whose libraries are an extra.
 

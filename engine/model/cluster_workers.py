@@ -54,8 +54,13 @@ class OpenClusters:
         finally:
             self._readers.remove(read)
 
-    def workers(self) -> tuple[WorkerView, ...]:
-        """Return all workers; one that several tasks use is one worker with their sums."""
+    def workers(self) -> tuple[WorkerView, ...] | None:
+        """Return all workers; one that several tasks use is one worker with their sums.
+
+        None: no task uses a cluster.
+        """
+        if not self._readers:
+            return None
         found: dict[tuple[str, str], WorkerView] = {}
         for read in self._readers:
             for view in read():

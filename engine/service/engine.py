@@ -278,9 +278,12 @@ class Engine:
         """Live screenshots of the browsers of this engine's running tasks."""
         return self._parts.browser.live_views
 
-    def cluster_workers(self) -> tuple[WorkerView, ...]:
-        """Return the workers of the clusters that running tasks use, immediately, from memory."""
-        return () if self._made is None else self._made.tools.clusters.workers()
+    def cluster_workers(self) -> tuple[WorkerView, ...] | None:
+        """Return the workers of the clusters that running tasks use, immediately, from memory.
+
+        None: no task uses a cluster.
+        """
+        return None if self._made is None else self._made.tools.clusters.workers()
 
     async def allow(self, private: Iterable[str], secrets: Iterable[str]) -> None:
         """Replace the operator's lists of what requests over MCP and HTTP may reach.

@@ -51,6 +51,7 @@ MENUS: dict[str, tuple[str, ...]] = {
         "news",
         "doctor",
         "statistics",
+        "cluster_workers",
         "",
         "download_browser",
         "consent_rules",

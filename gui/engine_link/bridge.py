@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 from PySide6.QtCore import QCoreApplication, QObject, QTimer, Signal
 
+from engine.model.cluster_workers import WorkerView
 from engine.model.config import Settings
 from engine.model.errors import EngineError, LedgerUnusable, Problem
 from engine.model.kind_traits import link_follower
@@ -315,6 +316,7 @@ class Bridge(LedgerCalls):
     answered = Signal(int, object)
     cancelled = Signal(Cancelled)
     events = Signal(str, EventPart)
+    workers = Signal(object)  # of clusters in use: WorkerViews, None while no task uses a cluster
     unusable = Signal(EngineError)
 
     def __init__(self, settings: Settings, *, accepts: bool = True) -> None:
@@ -326,6 +328,7 @@ class Bridge(LedgerCalls):
         self._told = Told()
         self._history = EventFollower(self._read_events, self._told.has_ended, self.events.emit)
         self._last_health: Health | None = None
+        self._last_workers: tuple[WorkerView, ...] | None = None
         self._look = asyncio.Event()
         self._sample = Sample()
         self._silence = ""  # Message about an unresponsive folder while its ledger is opened
@@ -333,7 +336,7 @@ class Bridge(LedgerCalls):
         self._requests: dict[str, Asked] = {}
         self.programs = ProgramServer(lambda: self.engine, self)
         self._pulse = QTimer(self, interval=HEALTH_MS)
-        self._pulse.timeout.connect(self.show_health)
+        self._pulse.timeout.connect(self._look_at_engine)
 
     def open(self) -> None:
         """Open the ledger and follow it."""
@@ -496,6 +499,18 @@ class Bridge(LedgerCalls):
             if isinstance(engine, Engine):
                 await engine.close(grace_s)
         await self._sample.close()
+
+    @property
+    def cluster_workers(self) -> tuple[WorkerView, ...] | None:
+        """The workers of clusters that tasks of this window use; None: no task uses one."""
+        return self._last_workers
+
+    def _look_at_engine(self) -> None:
+        self.show_health()
+        workers = None if self._engine is None else self._engine.cluster_workers()
+        if workers != self._last_workers:
+            self._last_workers = workers
+            self.workers.emit(workers)
 
     def show_health(self) -> None:
         """Emit the engine's health if it has changed."""

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.cluster.cluster_address import is_cluster
 from engine.model.build_info import build_info
 from engine.model.display import display
 from engine.model.errors import EngineError
@@ -564,9 +565,27 @@ class SettingPages(QObject):
                 tr("The folder whose files command tasks may upload."),
             ),
             *self._proxy(),
+            self._cluster(),
             Item("", "", OpenAgain),
         )
-        return Page(tr("Engine and browser"), ("engine.", "browser.", "commands.", "proxy."), items)
+        keys = ("engine.", "browser.", "commands.", "proxy.", "cluster.")
+        return Page(tr("Engine and browser"), keys, items)
+
+    def _cluster(self) -> Item:
+        tr = self.tr
+        return Item(
+            "cluster.address",
+            tr("Cluster"),
+            Word(
+                tr("None, or as tcp://host:8786 or local:2"),
+                tr("Not kept: it must be tcp://HOST:PORT, tls://HOST:PORT or local:N."),
+                is_cluster,
+            ),
+            tr(
+                "Its workers load the pages of crawls that name no cluster. Crawls that do not go "
+                "with a cluster, and those of other programs, load their pages on this machine."
+            ),
+        )
 
     def _proxy(self) -> tuple[Item, ...]:
         tr = self.tr

@@ -14,6 +14,7 @@ from engine.model.records import Health
 from gui.commands.attention import AttentionActions, RunRows
 from gui.commands.browser_setup import BrowserSetup
 from gui.commands.bulk_work import BulkBar, BulkWork, Reports
+from gui.commands.cluster_workers_dialog import ClusterWorkersActions
 from gui.commands.consent_rules_dialog import ConsentRulesActions
 from gui.commands.copy_rows import Copying, DragOut, add_link_action
 from gui.commands.deleting import Deleting, UndoAction
@@ -328,6 +329,12 @@ def _help_actions(_: MainWindow, p: WindowParts) -> None:
     p.status.programs_clicked.connect(part.show_programs)
 
 
+def _cluster_workers(_: MainWindow, p: WindowParts) -> None:
+    part = ClusterWorkersActions(p.context)
+    p.context.bridge.workers.connect(p.status.show_workers)
+    p.status.workers_clicked.connect(part.open)
+
+
 def _early_keys(window: MainWindow, p: WindowParts) -> None:
     EarlyKeys(
         p.context,
@@ -364,6 +371,7 @@ FEATURES: tuple[tuple[str, Attach], ...] = (
         lambda _, p: Scheduling(p.context, p.requests, p.reports, p.filter_bar.set_text),
     ),
     ("profiles", lambda _, p: ProfileActions(p.context)),
+    ("cluster_workers", _cluster_workers),
     ("consent_rules", lambda _, p: ConsentRulesActions(p.context)),
     ("exporting", lambda _, p: Exporting(p.context)),
     ("open_result", lambda _, p: Viewing(p.context)),

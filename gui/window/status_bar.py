@@ -10,6 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QStatusBar, QToolButton, QWidget
 
 from engine.browser.chromium.locate import Found
+from engine.model.cluster_workers import WorkerView
 from engine.model.display import display, elide_middle
 from engine.model.errors import EngineError, TaskNotFound
 from engine.model.records import Health
@@ -86,12 +87,14 @@ class StatusBar(QStatusBar):
     root_clicked = Signal()
     beside_clicked = Signal()
     programs_clicked = Signal()
+    workers_clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.engine, self.watcher, self.ground = _Sign(self), _Sign(self), _Sign(self)
         self.work, self.root = plain_label(parent=self), _Link(self)
         self.beside, self.programs = _Beside(self), _Link(self)
+        self.workers = _Link(self)
         self._root = ""
         self.setSizeGripEnabled(False)
         self.setContentsMargins(8, 0, 8, 0)
@@ -101,12 +104,15 @@ class StatusBar(QStatusBar):
             self.addWidget(part)
         self._meters: QWidget | None = None
         self.addPermanentWidget(self.ground)
+        self.addPermanentWidget(self.workers)
         self.addPermanentWidget(self.programs)
         self.addPermanentWidget(self.beside)
         self.addPermanentWidget(self.root)
         self.ground.hide()
-        self.programs.hide()
-        self.programs.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        for link in (self.workers, self.programs):
+            link.hide()
+            link.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.workers.clicked.connect(self.workers_clicked)
         self.programs.clicked.connect(self.programs_clicked)
         self.root.clicked.connect(self.root_clicked)
         self.beside.link.clicked.connect(self.beside_clicked)
@@ -152,6 +158,25 @@ class StatusBar(QStatusBar):
         self.programs.setAccessibleName(words)
         self.programs.setAccessibleDescription(display(hint, MOST_CHARS))
         self.programs.setVisible(runs or failed)
+        self.fit()
+
+    def show_workers(self, workers: Sequence[WorkerView] | None) -> None:
+        """Show how many workers of clusters load pages, and how many cannot; None: no cluster."""
+        self.workers.setVisible(workers is not None)
+        if workers is None:
+            self.fit()
+            return
+        lost = sum(one.state in ("lost", "no_browser") for one in workers)
+        ready = sum(one.state == "ready" for one in workers)
+        words = self.tr("1 worker") if ready == 1 else self.tr("{0} workers").format(count(ready))
+        if lost:
+            words += " · " + self.tr("{0} lost").format(count(lost))
+        if words != self.workers.text():
+            wear(self.workers, "warning" if lost or not ready else "globe")
+            hint = self.tr("Workers of a cluster load pages of crawls of this window.")
+            self.workers.show_path(words, hint)
+            self.workers.setAccessibleName(words)
+            self.workers.setAccessibleDescription(hint)
         self.fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
