@@ -19,7 +19,7 @@ from gui.style.record_list import Cell, SortableList
 from gui.style.theme import plain_label
 from gui.style.widgets import arrange
 
-SIZE: Final = QSize(980, 380)
+SIZE: Final = QSize(1040, 380)
 _NUMBERS: Final = range(4, 10)
 _STATE_COLUMN: Final = 3
 
@@ -59,6 +59,7 @@ class ClusterWorkersDialog(InOrder, QDialog):
         self.list = self._make_list()
         close = QPushButton(self.tr("Close"), self)
         close.setMinimumSize(BUTTON)
+        close.setAutoDefault(False)
         close.clicked.connect(self.close)
         row = arrange(QHBoxLayout(), 1, close)
         parts = (self.summary, (self.list, 1), row)
@@ -71,7 +72,7 @@ class ClusterWorkersDialog(InOrder, QDialog):
         self.list.show_cells(
             {f"{one.cluster} {one.address}": self._cells(one) for one in workers or ()}
         )
-        self.list.setEnabled(bool(workers))
+        self.list.setVisible(bool(workers))
         self.summary.show_text(self._summary(workers))
 
     def _make_list(self) -> SortableList:
@@ -110,10 +111,11 @@ class ClusterWorkersDialog(InOrder, QDialog):
             )
         if not workers:
             return self.tr("The cluster has no worker at the moment. Crawls wait for one.")
-        text = self.tr("{0} pages are loading on {1} workers, {2} pages per second.")
+        text = self.tr("Workers ready: {0} of {1}. Pages loading: {2}. Pages per second: {3}.")
         return text.format(
-            words.count(sum(one.loading for one in workers)),
             words.count(sum(one.state == "ready" for one in workers)),
+            words.count(len(workers)),
+            words.count(sum(one.loading for one in workers)),
             words.decimal(sum(one.pages_per_s for one in workers), 1),
         )
 

@@ -115,9 +115,11 @@ async def using_cluster(
     """
     chosen = cluster_of(args, tools.settings)
     if chosen.unused is not None:
-        unserved = ", ".join(chosen.because)
-        note = f"The default cluster {chosen.unused} is not used, because it does not serve"
-        await context.log(PHASE, f"{note} {unserved}; the pages load on this machine")
+        await context.log(
+            PHASE,
+            f"The pages load on this machine: the default cluster {chosen.unused} does not serve "
+            f"{', '.join(chosen.because)}",
+        )
     address = chosen.address
     if address is None:
         yield None
