@@ -53,6 +53,7 @@ class PoolWorker:
     is_live: bool = False
     is_listed: bool = True
     flying: int = 0
+    borrowed: int = 0
     away_until_s: float = 0.0
     strikes: int = 0
     failure: EngineError | None = None
@@ -123,6 +124,7 @@ class WorkerPool:
         while (worker := self._free()) is None:
             await self.ready()
         worker.flying += 1
+        worker.borrowed += 1
         return worker
 
     async def give_back(self, worker: PoolWorker) -> None:
@@ -170,14 +172,13 @@ class WorkerPool:
         return pause_s
 
     def _free(self) -> PoolWorker | None:
-        """Return the live worker with the most room."""
-        room = {
-            one: min(self._each, one.slots) - one.flying
-            for one in self._workers.values()
-            if one.is_live
-        }
-        best = max(room, key=room.__getitem__, default=None)
-        return best if best is not None and room[best] > 0 else None
+        """Return the live worker with the most room, of several the one with the fewest pages."""
+        live = [one for one in self._workers.values() if one.is_live]
+        best = max(live, key=lambda one: (self._room(one), -one.borrowed), default=None)
+        return best if best is not None and self._room(best) > 0 else None
+
+    def _room(self, worker: PoolWorker) -> int:
+        return min(self._each, worker.slots) - worker.flying
 
     def _expect_a_browser(self) -> None:
         known = self._workers.values()
