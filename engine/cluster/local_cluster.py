@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from engine.cluster.background import beside
 from engine.cluster.cluster_address import (
     ClusterAddress,
     LocalClusterFailed,
@@ -132,16 +133,8 @@ async def local_cluster(
             worker.orders |= {"role": "worker", "security": orders, "address": str(address)}
             worker.orders |= {"name": f"local-{at}", "slots": slots, "browser": browser_path}
         await asyncio.gather(*(worker.start() for worker in workers))
-        async with asyncio.TaskGroup() as group:
-            keepers = [
-                group.create_task(_keep(process, tell), name=f"keep the {process.name}")
-                for process in (scheduler, *workers)
-            ]
-            try:
-                yield address, tls
-            finally:
-                for keeper in keepers:
-                    keeper.cancel()
+        async with beside(*(_keep(process, tell) for process in (scheduler, *workers))):
+            yield address, tls
     finally:
         await asyncio.gather(*(process.end() for process in (*workers, scheduler)))
 

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from engine.cluster.background import beside
 from engine.cluster.cluster_address import ClusterAddress, ClusterUnreachable, cluster_address
 from engine.cluster.page_records import (
     FETCH,
@@ -86,12 +87,8 @@ class WorkerPool:
         """
         try:
             await self._first_look()
-            async with asyncio.TaskGroup() as group:
-                following = group.create_task(self._follow(), name="follow the cluster")
-                try:
-                    yield
-                finally:
-                    following.cancel()
+            async with beside(self._follow()):
+                yield
         finally:
             for worker in self._workers.values():
                 worker.drop_connections()
@@ -254,12 +251,15 @@ class WorkerPool:
         await asyncio.gather(*map(self._greet, due))
 
     async def _greet(self, worker: PoolWorker) -> None:
+        wire = worker.idle.pop() if worker.idle else None
         try:
-            wire = worker.idle.pop() if worker.idle else await Wire.open(worker.address, self._tls)
+            wire = wire or await Wire.open(worker.address, self._tls)
             found = await wire.call(HELLO, {}, CALL_S, _MOST_HELLO_BYTES)
             hello = unpacked(found, Hello, _MOST_HELLO_BYTES)
             check_hello(hello)
         except WireError as failed:
+            if wire is not None:
+                wire.abort()
             await self._not_greeted(worker, failed)
             return
         worker.idle.append(wire)
