@@ -58,12 +58,14 @@ class _Process:
             await asyncio.wait({answering})
             await self.end(0)
             if isinstance(failed, TimeoutError):
-                raise LocalClusterFailed(reason=f"the {self.name} does not answer") from None
+                raise LocalClusterFailed(
+                    reason=f"its process {self.name} does not answer"
+                ) from None
             raise
         try:
             answer = json.loads(line)
         except ValueError:
-            answer = {"error": f"the {self.name} ended at once"}
+            answer = {"error": f"its process {self.name} ended at once"}
         if "address" not in answer:
             await self.end(0)
             raise LocalClusterFailed(reason=answer.get("error", ""))
@@ -125,7 +127,7 @@ async def local_cluster(
     """
     orders, tls = await asyncio.to_thread(_certificate)
     scheduler = _Process("scheduler", {"role": "scheduler", "port": 0, "security": orders})
-    workers = [_Process(f"worker local-{at}", {}) for at in range(1, number + 1)]
+    workers = [_Process(f"local-{at}", {}) for at in range(1, number + 1)]
     try:
         address = cluster_address(await scheduler.start())
         scheduler.orders["port"] = address.port  # also when it is started again
@@ -147,7 +149,7 @@ async def _keep(process: _Process, tell: Tell) -> None:
         if not process.has_ended:
             continue
         await process.end(0)
-        await tell(f"The {process.name} of the local cluster has died; it is started again")
+        await tell(f"The process {process.name} of the local cluster has died; it is started again")
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, LAST_PAUSE_S)
         try:

@@ -150,8 +150,9 @@ class WorkerPool:
         if not worker.is_live:
             return
         pause_s = self._put_aside(worker, WRONG_S if wrong else AWAY_S)
-        what = "was put aside" if wrong else "was lost"
-        note = f"Worker {worker.name} {what}: {failure}"
+        note = f"Worker {worker.name} was lost: {failure}"
+        if wrong:
+            note = f"Worker {worker.name} was put aside: {failure}"
         await self._tell(note, worker=worker.name, seconds=round(pause_s))
 
     async def without_browser(self, worker: PoolWorker, message: str) -> None:
@@ -220,8 +221,10 @@ class WorkerPool:
                 pause_s = min(2 * pause_s, LAST_PAUSE_S)
                 if not self._is_scheduler_away:
                     self._is_scheduler_away = True
-                    note = f"The scheduler {self._scheduler} does not answer: {failed}"
-                    await self._tell(f"{note}; known workers go on")
+                    await self._tell(
+                        f"The scheduler {self._scheduler} does not answer; known workers go on: "
+                        f"{failed}"
+                    )
                 await self._probe_away()
 
     async def _look(self) -> None:

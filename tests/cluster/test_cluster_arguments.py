@@ -48,19 +48,8 @@ def test_an_address_is_read(given: str, found: ClusterAddress) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        "",
-        "head:8786",
-        "http://head:1",
-        "ws://head:1",
-        "tcp://",
-        "tcp://a:0",
-        "tcp://a:70000",
-        "local:0",
-        "local:17",
-        "local:",
-        "tcp://user:pw@head:1",
-        "tcp://a:1/x",
-        "tcp://a b:1",
+        *("", "head:8786", "http://head:1", "ws://head:1", "tcp://", "tcp://a:0", "tcp://a:70000"),
+        *("local:0", "local:17", "local:", "tcp://user:pw@head:1", "tcp://a:1/x", "tcp://a b:1"),
     ],
 )
 def test_what_is_no_address_is_refused(given: str) -> None:

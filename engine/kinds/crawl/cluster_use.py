@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-import msgspec
-
 from engine.budgets import DOMAINS
 from engine.cluster.cluster_address import NO_CLUSTER, ClusterAddress, cluster_address
 from engine.cluster.page_records import Terms
@@ -108,7 +106,7 @@ async def using_cluster(
         start=args.url,
         named=tuple(named),
         budgets=_domains(context.budgets),
-        look=msgspec.structs.replace(args.look),
+        look=args.look,
         both=args.engine == "auto",
         block_resources=args.block_resources,
         direct=is_direct(args),
