@@ -41,6 +41,8 @@ SEAMS = {
     "xlsxwriter": ("engine/export/report.py",),
     "rich": ("engine/cli/",),
     "dbus_fast": ("gui/desktop/bus.py",),
+    "dask": ("engine/cluster/dask_worker.py",),
+    "distributed": ("engine/cluster/dask_worker.py",),
     "ada_url": ("engine/model/addresses.py",),
     "yarl": ("engine/pages/static_engine.py", "engine/egress/http_session.py"),
 }
@@ -159,6 +161,11 @@ SPAWNERS = {
     ),
     "engine/server/local_server.py": "the server itself, ended by stop()",
     "engine/server/event_streams.py": "work beside what ends it early; all are awaited together",
+    "engine/cluster/background.py": "work beside a block, awaited at its end",
+    "engine/cluster/local_cluster.py": "the first line of a process, awaited at once",
+    "engine/cluster/dask_worker.py": (
+        "a page beside the end of its connection, and work beside a stop; awaited at once"
+    ),
     "engine/egress/connecting.py": ("tries at several addresses, cancelled when one is connected"),
     "engine/browser/chromium/browser_instance.py": (
         "a context's closing, given up at its limit, and its opening, closed when nobody waits for "

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
+import dask.config
 from distributed import Scheduler, Security, Worker
 from distributed.batched import BatchedSend
 from distributed.comm import Comm, CommClosedError
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 BACK_S: Final = 0.5  # pause before a lost scheduler is looked for
 CLOSE_S: Final = 5.0
+_NEW_SCHEDULER: Final = ("worker-heartbeat-missing", "worker-heartbeat-error")
+_NO_PAGES: Final = "127.0.0.1:0"  # of the server of pages about itself, which Dask always starts
 _PRELOADED: Final[dict[str, AsyncExitStack]] = {}
 
 
@@ -49,6 +52,23 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
             self.batched_stream = BatchedSend(interval="2ms", loop=self.loop)
             await self._register_with_scheduler()
             self.connected(str(self.address))
+
+    async def close(self, *given: Any, reason: str = "worker-close", **named: Any) -> str | None:
+        """Close the worker, but for a heartbeat that a new scheduler does not know."""
+        if reason in _NEW_SCHEDULER:
+            log.warning("The scheduler does not know this worker, which registers again")
+            return None
+        found: str | None = await super().close(*given, reason=reason, **named)
+        return found
+
+
+def _quieten() -> None:
+    """Let Dask log warnings only, and serve no pages about itself."""
+    logging.getLogger("distributed").setLevel(logging.WARNING)
+    routes: list[str] = []
+    dask.config.set(
+        {"distributed.worker.http.routes": routes, "distributed.scheduler.http.routes": routes}
+    )
 
 
 def add_handlers(worker: Worker, server: PageServer) -> None:
@@ -89,7 +109,7 @@ async def run_worker(
     `connected` is called with the worker's own address after each connection with a scheduler.
     `security` replaces Dask's own settings, and binds the worker to this machine.
     """
-    logging.getLogger("distributed").setLevel(logging.WARNING)
+    _quieten()
     async with server.running():
         while not stop.is_set():
             worker = CrawlWorker(
@@ -99,7 +119,7 @@ async def run_worker(
                 security=Security(**security) if security else Security(),
                 host="127.0.0.1" if security else None,
                 dashboard=False,
-                dashboard_address=None,
+                dashboard_address=_NO_PAGES,
                 memory_limit=0,
             )
             worker.connected = connected
@@ -136,12 +156,13 @@ async def run_scheduler(
 
     `connected` is called with its address; 0 as `port` chooses a free one.
     """
+    _quieten()
     scheduler = Scheduler(
         host="127.0.0.1",
         port=port,
         security=Security(**security),
         dashboard=False,
-        dashboard_address=None,
+        dashboard_address=_NO_PAGES,
     )
     await scheduler
     connected(str(scheduler.address))

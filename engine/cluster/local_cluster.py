@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from engine.cluster.background import beside
 from engine.cluster.cluster_address import (
     ClusterAddress,
     LocalClusterFailed,
@@ -57,12 +58,14 @@ class _Process:
             await asyncio.wait({answering})
             await self.end(0)
             if isinstance(failed, TimeoutError):
-                raise LocalClusterFailed(reason=f"the {self.name} does not answer") from None
+                raise LocalClusterFailed(
+                    reason=f"its process {self.name} does not answer"
+                ) from None
             raise
         try:
             answer = json.loads(line)
         except ValueError:
-            answer = {"error": f"the {self.name} ended at once"}
+            answer = {"error": f"its process {self.name} ended at once"}
         if "address" not in answer:
             await self.end(0)
             raise LocalClusterFailed(reason=answer.get("error", ""))
@@ -124,7 +127,7 @@ async def local_cluster(
     """
     orders, tls = await asyncio.to_thread(_certificate)
     scheduler = _Process("scheduler", {"role": "scheduler", "port": 0, "security": orders})
-    workers = [_Process(f"worker local-{at}", {}) for at in range(1, number + 1)]
+    workers = [_Process(f"local-{at}", {}) for at in range(1, number + 1)]
     try:
         address = cluster_address(await scheduler.start())
         scheduler.orders["port"] = address.port  # also when it is started again
@@ -132,16 +135,8 @@ async def local_cluster(
             worker.orders |= {"role": "worker", "security": orders, "address": str(address)}
             worker.orders |= {"name": f"local-{at}", "slots": slots, "browser": browser_path}
         await asyncio.gather(*(worker.start() for worker in workers))
-        async with asyncio.TaskGroup() as group:
-            keepers = [
-                group.create_task(_keep(process, tell), name=f"keep the {process.name}")
-                for process in (scheduler, *workers)
-            ]
-            try:
-                yield address, tls
-            finally:
-                for keeper in keepers:
-                    keeper.cancel()
+        async with beside(*(_keep(process, tell) for process in (scheduler, *workers))):
+            yield address, tls
     finally:
         await asyncio.gather(*(process.end() for process in (*workers, scheduler)))
 
@@ -154,7 +149,7 @@ async def _keep(process: _Process, tell: Tell) -> None:
         if not process.has_ended:
             continue
         await process.end(0)
-        await tell(f"The {process.name} of the local cluster has died; it is started again")
+        await tell(f"The process {process.name} of the local cluster has died; it is started again")
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, LAST_PAUSE_S)
         try:

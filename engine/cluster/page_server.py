@@ -16,6 +16,7 @@ from typing import Final
 from engine.browser import direct
 from engine.browser.chromium.browser_options import FetcherOptions
 from engine.browser.chromium.browser_session import BrowserSession
+from engine.cluster.background import beside
 from engine.cluster.page_records import (
     MOST_REPLY_BYTES,
     MOST_REQUEST_BYTES,
@@ -64,12 +65,8 @@ class PageServer:
     async def running(self) -> AsyncIterator[None]:
         """Serve during the block, and then close all fetchers and the browser."""
         try:
-            async with asyncio.TaskGroup() as group:
-                closing = group.create_task(self._close_idle(), name="close idle sessions")
-                try:
-                    yield
-                finally:
-                    closing.cancel()
+            async with beside(self._close_idle()):
+                yield
         finally:
             for session in list(self._sessions.values()):
                 await session.close()

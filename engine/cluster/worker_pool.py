@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from engine.cluster.background import beside
 from engine.cluster.cluster_address import ClusterAddress, ClusterUnreachable, cluster_address
 from engine.cluster.page_records import (
     FETCH,
@@ -59,6 +60,7 @@ class PoolWorker:
     is_live: bool = False
     is_listed: bool = True
     flying: int = 0
+    borrowed: int = 0
     away_until_s: float = 0.0
     strikes: int = 0
     failure: EngineError | None = None
@@ -121,12 +123,8 @@ class WorkerPool:
         """
         try:
             await self._first_look()
-            async with asyncio.TaskGroup() as group:
-                following = group.create_task(self._follow(), name="follow the cluster")
-                try:
-                    yield
-                finally:
-                    following.cancel()
+            async with beside(self._follow()):
+                yield
         finally:
             for worker in self._workers.values():
                 worker.drop_connections()
@@ -168,6 +166,7 @@ class WorkerPool:
         while (worker := self._free()) is None:
             await self.ready()
         worker.flying += 1
+        worker.borrowed += 1
         return worker
 
     async def give_back(self, worker: PoolWorker) -> None:
@@ -197,8 +196,9 @@ class WorkerPool:
             return
         worker.trouble = str(failure)
         pause_s = self._put_aside(worker, WRONG_S if wrong else AWAY_S)
-        what = "was put aside" if wrong else "was lost"
-        note = f"Worker {worker.name} {what}: {failure}"
+        note = f"Worker {worker.name} was lost: {failure}"
+        if wrong:
+            note = f"Worker {worker.name} was put aside: {failure}"
         await self._tell(note, worker=worker.name, seconds=round(pause_s))
 
     async def without_browser(self, worker: PoolWorker, message: str) -> None:
@@ -216,14 +216,13 @@ class WorkerPool:
         return pause_s
 
     def _free(self) -> PoolWorker | None:
-        """Return the live worker with the most room."""
-        room = {
-            one: min(self._each, one.slots) - one.flying
-            for one in self._workers.values()
-            if one.is_live
-        }
-        best = max(room, key=room.__getitem__, default=None)
-        return best if best is not None and room[best] > 0 else None
+        """Return the live worker with the most room, of several the one with the fewest pages."""
+        live = [one for one in self._workers.values() if one.is_live]
+        best = max(live, key=lambda one: (self._room(one), -one.borrowed), default=None)
+        return best if best is not None and self._room(best) > 0 else None
+
+    def _room(self, worker: PoolWorker) -> int:
+        return min(self._each, worker.slots) - worker.flying
 
     def _expect_a_browser(self) -> None:
         known = self._workers.values()
@@ -268,8 +267,10 @@ class WorkerPool:
                 pause_s = min(2 * pause_s, LAST_PAUSE_S)
                 if not self._is_scheduler_away:
                     self._is_scheduler_away = True
-                    note = f"The scheduler {self._scheduler} does not answer: {failed}"
-                    await self._tell(f"{note}; known workers go on")
+                    await self._tell(
+                        f"The scheduler {self._scheduler} does not answer; known workers go on: "
+                        f"{failed}"
+                    )
                 await self._probe_away()
 
     async def _look(self) -> None:
@@ -301,12 +302,15 @@ class WorkerPool:
         await asyncio.gather(*map(self._greet, due))
 
     async def _greet(self, worker: PoolWorker) -> None:
+        wire = worker.idle.pop() if worker.idle else None
         try:
-            wire = worker.idle.pop() if worker.idle else await Wire.open(worker.address, self._tls)
+            wire = wire or await Wire.open(worker.address, self._tls)
             found = await wire.call(HELLO, {}, CALL_S, _MOST_HELLO_BYTES)
             hello = unpacked(found, Hello, _MOST_HELLO_BYTES)
             check_hello(hello)
         except WireError as failed:
+            if wire is not None:
+                wire.abort()
             await self._not_greeted(worker, failed)
             return
         worker.idle.append(wire)

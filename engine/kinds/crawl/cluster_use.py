@@ -14,8 +14,6 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from engine.budgets import DOMAINS
 from engine.cluster.cluster_address import NO_CLUSTER, ClusterAddress, cluster_address
 from engine.cluster.page_records import Terms
@@ -134,7 +132,7 @@ async def using_cluster(
         start=args.url,
         named=tuple(named),
         budgets=_domains(context.budgets),
-        look=msgspec.structs.replace(args.look),
+        look=args.look,
         both=args.engine == "auto",
         block_resources=args.block_resources,
         direct=is_direct(args),

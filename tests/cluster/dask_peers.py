@@ -1,0 +1,139 @@
+"""Servers that speak Dask's framing: a scheduler that lists workers, and workers of any manners.
+
+They stand for Dask alone: what loads pages behind them is the program's own `PageServer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from engine.cluster.page_records import FETCH, HELLO
+from engine.cluster.page_server import PageServer
+
+HEAD = struct.Struct("=QQQ")
+Answer = Callable[[dict[str, Any]], Awaitable[bytes | None]]
+
+
+def message(value: object) -> bytes:
+    """One message of one frame."""
+    body = msgspec.msgpack.encode(value)
+    return HEAD.pack(16 + len(body), 1, len(body)) + body
+
+
+class Peer:
+    """A server of Dask on a free port. An operation's answer is its raw bytes; None: hang up."""
+
+    def __init__(self, **operations: Answer) -> None:
+        self.operations: dict[str, Answer] = dict(operations)
+        self.calls: list[str] = []
+        self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    @property
+    def connections(self) -> int:
+        return len(self._serving)
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """End as a killed process does."""
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+            self._server = None
+            serving = list(self._serving)
+            for task in serving:
+                task.cancel()
+            await asyncio.gather(*serving, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving = asyncio.ensure_future(self._serve(reader, writer))
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                writer.write(
+                    message({"compression": None, "python": [3, 11], "pickle-protocol": 5})
+                )
+                await self._read(reader)
+                while await self._answer(await self._read(reader), writer):
+                    pass
+        finally:
+            writer.transport.abort()
+
+    async def _answer(self, asked: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        operation = asked["op"]
+        self.calls.append(operation)
+        answer = self.operations.get(operation)
+        found = message(None) if answer is None else await answer(asked)
+        if found is not None:
+            writer.write(found)
+            await writer.drain()
+        return found is not None
+
+    @staticmethod
+    async def _read(reader: asyncio.StreamReader) -> dict[str, Any]:
+        _, _, size = HEAD.unpack(await reader.readexactly(HEAD.size))
+        found: dict[str, Any] = msgspec.msgpack.decode(await reader.readexactly(size))
+        return found
+
+
+class Cluster:
+    """A scheduler that lists `workers`, name by address; each loads pages as it was made to."""
+
+    def __init__(self) -> None:
+        self.listed: dict[str, str] = {}
+        self.scheduler = Peer(identity=self._identity)
+        self._stack = contextlib.AsyncExitStack()
+
+    async def _identity(self, _: dict[str, Any]) -> bytes:
+        workers = {address: {"name": name} for address, name in self.listed.items()}
+        return message({"type": "Scheduler", "workers": workers})
+
+    @property
+    def address(self) -> str:
+        return self.scheduler.address
+
+    async def add(self, name: str, slots: int = 4, **operations: Answer) -> Peer:
+        """Add a worker; `operations` replace those of a real one."""
+        server = PageServer(name, slots)
+        await self._stack.enter_async_context(server.running())
+
+        async def hello(_: dict[str, Any]) -> bytes:
+            return message(server.hello())
+
+        async def fetch(asked: dict[str, Any]) -> bytes:
+            return message(await server.fetch(asked["page"]))
+
+        peer = Peer(**{HELLO: hello, FETCH: fetch, **operations})
+        await peer.start()
+        self._stack.push_async_callback(peer.stop)
+        self.listed[peer.address] = name
+        return peer
+
+
+@contextlib.asynccontextmanager
+async def cluster() -> AsyncIterator[Cluster]:
+    """A cluster without workers."""
+    found = Cluster()
+    await found.scheduler.start()
+    try:
+        yield found
+    finally:
+        await found.scheduler.stop()
+        await found._stack.aclose()

@@ -1,0 +1,170 @@
+"""The argument of a cluster: its addresses, and what never goes there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.cluster import cluster_address as addresses
+from engine.cluster.cluster_address import (
+    ClusterAddress,
+    ClusterNotInstalled,
+    ClusterWithoutCertificate,
+    cluster_address,
+    import_library,
+    tls_of_dask,
+)
+from engine.kinds.crawl.cluster_use import cluster_of
+from engine.kinds.registry import KINDS
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from engine.model.errors import InvalidArguments
+from engine.model.proxies import DefaultProxy
+from engine.verbs.schemas import kind_schema
+
+ROOT = Path(__file__).resolve().parents[2]
+THERE = "tcp://10.0.0.5:8786"
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("tcp://10.0.0.5:99", ClusterAddress("tcp", "10.0.0.5", 99)),
+        ("tls://head.example", ClusterAddress("tls", "head.example", 8786)),
+        ("tcp://[::1]:5/", ClusterAddress("tcp", "::1", 5)),
+        (" local:2 ", ClusterAddress(local=2)),
+    ],
+)
+def test_an_address_is_read(given: str, found: ClusterAddress) -> None:
+    assert cluster_address(given) == found
+    assert cluster_address(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("", "head:8786", "http://head:1", "ws://head:1", "tcp://", "tcp://a:0", "tcp://a:70000"),
+        *("local:0", "local:17", "local:", "tcp://user:pw@head:1", "tcp://a:1/x", "tcp://a b:1"),
+    ],
+)
+def test_what_is_no_address_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="local:N"):
+        cluster_address(given)
+
+
+def tools(tmp_path: Path, **settings: Any) -> Tools:
+    found = Settings(home=tmp_path, root=tmp_path / "tasks", **settings)
+    return Tools(found, BrowserSession())
+
+
+def parsed(tmp_path: Path, given: dict[str, Any], kind: str = "crawl", **settings: Any) -> Any:
+    parse = KINDS[kind].parse_here
+    assert parse is not None
+    return parse({"url": "https://a.test/", **given}, tools(tmp_path, **settings))
+
+
+@pytest.mark.parametrize("kind", ["crawl", "crawl_sitemap"])
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("profile", {"profile": "shop"}),
+        ("username", {"username": "me", "password": "secret-1"}),
+        ("username", {"url": "https://me:secret-1@a.test/"}),
+        ("url", {"url": "https://a.test/?token=secret-of-the-address"}),
+        ("headers", {"headers": ["X-Api-Key: secret-of-a-header"]}),
+        ("proxy", {"proxy": "http://127.0.0.1:3128"}),
+        ("proxy", {"proxy": "socks5://127.0.0.1:3128", "proxy_username": "u"}),
+        ("archive", {"archive": "warc"}),
+        ("dismiss_consent", {"dismiss_consent": True}),
+        ("concurrency", {"concurrency": "auto"}),
+    ],
+)
+def test_what_does_not_go_to_other_machines_is_refused_by_name(
+    tmp_path: Path, kind: str, name: str, given: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        parsed(tmp_path, {**given, "cluster": THERE}, kind)
+    assert name in [problem.path for problem in refused.value.problems]
+    assert "secret" not in str(refused.value)
+    parsed(tmp_path, given, kind)  # here it goes
+
+
+def test_the_proxy_of_the_settings_does_not_go_there_either(tmp_path: Path) -> None:
+    proxy = DefaultProxy("http://127.0.0.1:3128")
+    with pytest.raises(InvalidArguments, match="proxy"):
+        parsed(tmp_path, {"cluster": THERE}, proxy=proxy)
+    parsed(tmp_path, {"cluster": THERE, "proxy": "none"}, proxy=proxy)
+
+
+@pytest.mark.parametrize("route", ["mcp", "http"])
+def test_programs_do_not_choose_a_cluster(tmp_path: Path, route: str) -> None:
+    with pytest.raises(InvalidArguments, match="operator"):
+        parsed(tmp_path, {"cluster": THERE}, route=route)
+    found = tools(tmp_path, environ={"OC_CLUSTER": THERE}).on_route(route)
+    args = parsed(tmp_path, {})
+    assert cluster_of(args, found.settings) is None
+
+
+@pytest.mark.parametrize("kind", ["crawl", "crawl_sitemap"])
+def test_the_schemas_for_programs_do_not_name_it(kind: str) -> None:
+    assert "cluster" not in kind_schema(kind)["properties"]
+
+
+def test_the_environment_names_the_cluster_of_crawls_without_one(tmp_path: Path) -> None:
+    settings = tools(tmp_path, environ={"OC_CLUSTER": "local:3"}).settings
+    assert cluster_of(parsed(tmp_path, {}), settings) == ClusterAddress(local=3)
+    assert cluster_of(parsed(tmp_path, {"cluster": "none"}), settings) is None
+    assert str(cluster_of(parsed(tmp_path, {"cluster": THERE}), settings)) == THERE
+    with pytest.raises(InvalidArguments, match="OC_CLUSTER"):
+        parsed(tmp_path, {}, environ={"OC_CLUSTER": "head"})
+    with pytest.raises(InvalidArguments, match="profile"):
+        parsed(tmp_path, {"profile": "shop"}, environ={"OC_CLUSTER": THERE})
+
+
+def test_certificates_are_asked_for_at_once() -> None:
+    with pytest.raises(ClusterWithoutCertificate, match="CA_FILE"):
+        tls_of_dask(cluster_address("tls://head"), "client")
+
+
+def test_a_missing_library_is_an_error_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(addresses.importlib, "import_module", missing)
+    with pytest.raises(ClusterNotInstalled, match=r"pip install 'openchrome-monitor\[cluster\]'"):
+        import_library("distributed.security")
+
+
+def test_a_crawl_without_a_cluster_imports_nothing_of_it() -> None:
+    source = """
+import asyncio, sys, tempfile, threading
+from pathlib import Path
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.kinds.registry import KINDS
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from fixtures.site.site import Site
+from tests.support.memory_context import MemoryContext
+
+async def main():
+    kind, context = KINDS["crawl"], MemoryContext()
+    tools = Tools(Settings.at(home=Path(tempfile.gettempdir())), BrowserSession())
+    with Site(pages=3) as site:
+        args = kind.parse_here({"url": site.url, "engine": "static", "delay_ms": 0}, tools)
+        await kind.body(args, context, tools)
+    assert context.pages
+
+asyncio.run(main())
+names = ("dask", "distributed", "tornado", "engine.cluster.cluster_pages")
+names += ("engine.cluster.worker_pool", "engine.cluster.local_cluster")
+print([name for name in names if name in sys.modules])
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", source], cwd=ROOT, capture_output=True, check=True, timeout=150
+    )
+    assert found.stdout.decode().strip() == "[]"

@@ -1,0 +1,397 @@
+"""Crawls whose pages load on workers: each page once, whatever workers do."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.browser.chromium.browser_session import BrowserSession
+from engine.cluster import worker_pool
+from engine.cluster.cluster_address import ClusterUnreachable
+from engine.cluster.page_records import (
+    FETCH,
+    HELLO,
+    PROTOCOL,
+    Failed,
+    Hello,
+    PageReply,
+    PageRequest,
+    packed,
+    unpacked,
+)
+from engine.kinds.registry import KINDS
+from engine.kinds.spec import Tools
+from engine.model.config import Settings
+from engine.model.errors import BrowserFailed, NothingTaken
+from engine.pages.fetch import Fetched
+from fixtures.site.site import Site
+from tests.cluster.dask_peers import HEAD, Answer, cluster, message
+from tests.cluster.test_wire import pickled_frames
+from tests.support.engines import until
+from tests.support.memory_context import MemoryContext
+
+PAGES = 12
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the scheduler and at lost workers more often than a program does."""
+    monkeypatch.setattr(worker_pool, "LOOK_S", 0.05)
+    monkeypatch.setattr(worker_pool, "LAST_PAUSE_S", 0.1)
+    monkeypatch.setattr(worker_pool, "AWAY_S", 0.2)
+
+
+async def crawled(
+    url: str, tmp_path: Path, address: str, context: MemoryContext | None = None, **given: Any
+) -> MemoryContext:
+    context = context or MemoryContext()
+    kind = KINDS["crawl"]
+    usual = {"engine": "static", "delay_ms": 0, "max_pages": PAGES, "retries": 0}
+    tools = Tools(Settings.at(home=tmp_path), BrowserSession())
+    assert kind.parse_here is not None
+    args = kind.parse_here({"url": url, **usual, "cluster": address, **given}, tools)
+    try:
+        await kind.body(args, context, tools)
+    finally:
+        await tools.browser.aclose()
+    return context
+
+
+def notes(context: MemoryContext) -> list[str]:
+    return [note for phase, note, _ in context.notes if phase == "cluster"]
+
+
+def by_worker(context: MemoryContext) -> Counter[str]:
+    return Counter(page.get("worker", "") for page in context.pages)
+
+
+def once(context: MemoryContext, number: int = PAGES) -> bool:
+    urls = {page["url"] for page in context.pages}
+    return len(urls) == len(context.pages) == number
+
+
+async def test_a_crawl_is_the_same_on_workers_as_here(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        await workers.add("one")
+        await workers.add("two")
+        with Site(pages=PAGES) as site:
+            there = await crawled(site.url, tmp_path, workers.address)
+            here = await crawled(site.url, tmp_path, "none")
+        assert set(by_worker(there)) == {"one", "two"}
+        assert set(by_worker(here)) == {""}
+
+        def known(context: MemoryContext) -> dict[str, dict[str, Any]]:
+            varying = ("worker", "response_ms", "render_ms")
+            return {
+                page["url"]: {key: value for key, value in page.items() if key not in varying}
+                for page in context.pages
+            }
+
+        assert known(there) == known(here)
+
+
+async def test_robots_and_sitemaps_are_read_here(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        urls = []
+        peer = await workers.add("one")
+        load = peer.operations[FETCH]
+
+        async def noted(asked: dict[str, Any]) -> bytes | None:
+            urls.append(unpacked(asked["page"], PageRequest, 2**20).url)
+            return await load(asked)
+
+        peer.operations[FETCH] = noted
+        with Site(pages=PAGES) as site:
+            await crawled(site.url, tmp_path, workers.address)
+            assert site.hits["/robots.txt"] == 1
+        assert len(urls) == PAGES
+        assert not [url for url in urls if url.endswith("robots.txt")]
+
+
+async def test_concurrency_counts_for_each_worker(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        loading, most = 0, 0
+        all_there = asyncio.Event()
+
+        async def reply(asked: dict[str, Any]) -> bytes | None:
+            nonlocal loading, most
+            request = unpacked(asked["page"], PageRequest, 2**20)
+            links = [f"{request.terms.start}{number}" for number in range(PAGES)]
+            loading += 1
+            most = max(most, loading)
+            if loading == 6:
+                all_there.set()
+            if request.url != request.terms.start:
+                await all_there.wait()
+            loading -= 1
+            html = "".join(f"<a href={link}>to</a>" for link in links)
+            page = Fetched(request.url, request.url, 200, "text/html", html=html, engine="static")
+            return message(packed(PageReply(page)))
+
+        for name in ("one", "two"):
+            await workers.add(name, **{FETCH: reply})
+        url = "http://127.0.0.1:9/"
+        context = await crawled(
+            url, tmp_path, workers.address, concurrency=3, respect_robots=False, max_pages=13
+        )
+        assert most == 6
+        assert once(context, 13)
+
+
+async def bombs(_: dict[str, Any]) -> bytes | None:
+    return pickled_frames()
+
+
+async def hangs_up(_: dict[str, Any]) -> bytes | None:
+    return None
+
+
+async def too_much(_: dict[str, Any]) -> bytes | None:
+    return HEAD.pack(16 + 2**40, 1, 2**40) + b"a" * 100_000
+
+
+async def another_page(_: dict[str, Any]) -> bytes | None:
+    page = Fetched("http://evil.test/", "http://evil.test/", 200, "text/html", engine="static")
+    return message(packed(PageReply(page)))
+
+
+async def nonsense(_: dict[str, Any]) -> bytes | None:
+    return message({"a": 1})
+
+
+async def pickle_in_a_record(_: dict[str, Any]) -> bytes | None:
+    return message(pickle.dumps({"a": 1}))
+
+
+@pytest.mark.parametrize(
+    "manners", [bombs, hangs_up, too_much, another_page, nonsense, pickle_in_a_record]
+)
+async def test_a_worker_that_misbehaves_is_put_aside_and_its_pages_go_to_another(
+    tmp_path: Path, manners: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster() as workers:
+        monkeypatch.setattr(worker_pool, "AWAY_S", 60.0)
+        bad = await workers.add("bad", **{FETCH: manners})
+        await workers.add("good")
+        with Site(pages=PAGES) as site:
+            context = await crawled(site.url, tmp_path, workers.address, concurrency=1)
+        assert by_worker(context) == {"good": PAGES}
+        assert once(context)
+        assert not [page for page in context.pages if "error" in page]
+        assert bad.calls.count(FETCH) == 1
+        assert [note for note in notes(context) if note.startswith("Worker bad was ")]
+
+
+async def test_a_worker_that_drips_is_given_up_in_the_time_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster() as workers:
+        monkeypatch.setattr("engine.cluster.cluster_pages.MARGIN_S", 0.2)
+        never = asyncio.Event()
+
+        async def drips(_: dict[str, Any]) -> bytes | None:
+            await never.wait()
+            return None
+
+        await workers.add("bad", **{FETCH: drips})
+        with Site(pages=PAGES) as site:
+            running = asyncio.create_task(
+                crawled(
+                    site.url,
+                    tmp_path,
+                    workers.address,
+                    context := MemoryContext(),
+                    timeout_ms=1_000,
+                )
+            )
+            await until(lambda: [note for note in notes(context) if "no answer within" in note])
+            await workers.add("good")
+            await running
+        assert by_worker(context) == {"good": PAGES}
+
+
+async def test_a_page_whose_workers_are_lost_three_times_is_a_failed_page(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        peer = await workers.add("one", **{FETCH: hangs_up})
+        with (
+            Site(pages=PAGES) as site,
+            pytest.raises(NothingTaken, match="the worker one was lost"),
+        ):
+            await crawled(site.url, tmp_path, workers.address, context := MemoryContext())
+        (page,) = context.pages
+        assert page["error_code"] == "worker"
+        assert peer.calls.count(FETCH) == 3
+
+
+async def test_no_worker_is_said_once_and_waited_for(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        with Site(pages=PAGES) as site:
+            running = asyncio.create_task(
+                crawled(site.url, tmp_path, workers.address, context := MemoryContext())
+            )
+            await until(lambda: notes(context))
+            await until(lambda: workers.scheduler.calls.count("identity") > 5)
+            assert len(notes(context)) == 1
+            assert "has no worker at the moment: it lists none" in notes(context)[0]
+            await workers.add("late")
+            await running
+        assert by_worker(context) == {"late": PAGES}
+
+
+async def test_the_wait_for_a_worker_can_be_stopped(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        with Site(pages=PAGES) as site:
+            running = asyncio.create_task(
+                crawled(site.url, tmp_path, workers.address, context := MemoryContext())
+            )
+            await until(lambda: notes(context))
+            context.stop()
+            await running
+        assert context.pages == []
+
+
+async def test_a_crawl_goes_on_without_its_scheduler_and_finds_it_again(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        await workers.add("one")
+        going = asyncio.Event()
+
+        def on_page(page: dict[str, Any], _: object) -> None:
+            going.set()
+
+        context = MemoryContext(on_page=on_page)
+        with Site(pages=1_000) as site:
+            running = asyncio.create_task(
+                crawled(site.url, tmp_path, workers.address, context, max_pages=1_000, delay_ms=20)
+            )
+            await going.wait()
+            await workers.scheduler.stop()
+            await until(lambda: [note for note in notes(context) if "known workers go on" in note])
+            before = len(context.pages)
+            await until(lambda: len(context.pages) > before + 5)
+            await workers.scheduler.start()
+            await until(lambda: [note for note in notes(context) if "answers again" in note])
+            context.stop()
+            await running
+        assert not [page for page in context.pages if "error" in page]
+
+
+async def test_a_worker_that_dies_under_its_pages_loses_none(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        dying = await workers.add("dying")
+        await workers.add("other")
+        dead = []
+
+        def on_page(page: dict[str, Any], _: object) -> None:
+            if len(context.pages) == 5:
+                workers.listed.pop(dying.address)
+                dead.append(asyncio.ensure_future(dying.stop()))
+
+        context = MemoryContext(on_page=on_page)
+        with Site(pages=60) as site:
+            given = {"max_pages": 60, "max_depth": 100}
+            await crawled(site.url, tmp_path, workers.address, context, **given)
+        await asyncio.gather(*dead)
+        assert once(context, 60)
+        assert not [page for page in context.pages if "error" in page]
+        assert [note for note in notes(context) if note.startswith("Worker dying was lost")]
+
+
+async def test_workers_of_another_program_and_version_get_no_page(tmp_path: Path) -> None:
+    async with cluster() as workers:
+
+        async def older(_: dict[str, Any]) -> bytes:
+            return message(packed(Hello(PROTOCOL + 1, "7.1", "older", 4)))
+
+        plain = await workers.add("plain")
+        plain.operations.clear()
+        old = await workers.add("older", **{HELLO: older})
+        await workers.add("ours")
+        with Site(pages=PAGES) as site:
+            context = await crawled(site.url, tmp_path, workers.address)
+        assert by_worker(context) == {"ours": PAGES}
+        assert FETCH not in plain.calls + old.calls
+        assert [note for note in notes(context) if "another version of this program (7.1)" in note]
+
+
+async def test_no_browser_on_any_worker_ends_the_crawl_with_the_reason(tmp_path: Path) -> None:
+    async with cluster() as workers:
+
+        async def none(_: dict[str, Any]) -> bytes:
+            return message(packed(PageReply(failed=Failed("browser", message="none is installed"))))
+
+        await workers.add("one", **{FETCH: none})
+        await workers.add("two", **{FETCH: none})
+        with Site(pages=PAGES) as site, pytest.raises(BrowserFailed, match="none is installed"):
+            await crawled(site.url, tmp_path, workers.address)
+
+
+async def test_a_worker_without_room_is_asked_again(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        peer = await workers.add("one")
+        load = peer.operations[FETCH]
+
+        async def busy_at_first(asked: dict[str, Any]) -> bytes | None:
+            peer.operations[FETCH] = load
+            return message(packed(PageReply(failed=Failed("busy"))))
+
+        peer.operations[FETCH] = busy_at_first
+        with Site(pages=PAGES) as site:
+            context = await crawled(site.url, tmp_path, workers.address)
+        assert by_worker(context) == {"one": PAGES}
+
+
+async def test_the_egress_policy_of_the_task_holds_on_workers(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        await workers.add("one")
+        with Site(pages=PAGES) as canary, Site(pages=PAGES) as site:
+            given = {
+                "urls": [f"{site.url}/redirect/to?url={canary.url}/"],
+                "max_depth": 0,
+                "max_pages": 2,
+            }
+            context = await crawled(site.url, tmp_path, workers.address, **given)
+            assert not canary.hits
+        refused = [note for phase, note, _ in context.notes if phase == "egress"]
+        assert refused == [f"Refused 127.0.0.1:{canary.port}: private address"]
+        assert [page["error_code"] for page in context.pages if "error" in page] == ["blocked"]
+
+
+async def test_a_scheduler_that_does_not_answer_ends_the_task_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster() as workers:
+        monkeypatch.setattr(worker_pool, "FIRST_S", 0.1)
+        await workers.scheduler.stop()
+        with pytest.raises(ClusterUnreachable, match="connection refused"):
+            await crawled("http://127.0.0.1:9/", tmp_path, workers.address)
+        await workers.scheduler.start()
+        workers.scheduler.operations.clear()
+        with pytest.raises(ClusterUnreachable, match="no scheduler of Dask"):
+            await crawled("http://127.0.0.1:9/", tmp_path, workers.address)
+
+
+async def test_a_sitemap_crawl_loads_its_pages_on_workers(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        await workers.add("one")
+        kind = KINDS["crawl_sitemap"]
+        tools = Tools(Settings.at(home=tmp_path), BrowserSession())
+        context = MemoryContext()
+        with Site(pages=PAGES) as site:
+            given = {"url": site.url, "engine": "static", "delay_ms": 0, "max_pages": 5}
+            assert kind.parse_here is not None
+            args = kind.parse_here({**given, "cluster": workers.address}, tools)
+            await kind.body(args, context, tools)
+        assert by_worker(context) == {"one": 5}
+
+
+async def test_the_connections_to_workers_end_with_the_task(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        peer = await workers.add("one")
+        with Site(pages=PAGES) as site:
+            await crawled(site.url, tmp_path, workers.address)
+        await until(lambda: not peer.connections and not workers.scheduler.connections)

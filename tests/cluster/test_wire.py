@@ -1,0 +1,136 @@
+"""Messages of Dask's servers: nothing is unpickled, and no length is believed."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+import ssl
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.cluster.cluster_address import ClusterAddress, cluster_address
+from engine.cluster.wire import Misbehaviour, Wire, WireError
+from tests.cluster.dask_peers import HEAD, Answer, Peer, message
+
+NO_ANSWER_S = 0.2
+
+
+class Bomb:
+    """Unpickling it fails the test."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pytest.fail, ("it was unpickled",)
+
+
+def pickled_frames() -> bytes:
+    """A message that refers to a pickled object in its other frames, as Dask writes them."""
+    frames = [
+        msgspec.msgpack.encode({"__Pickled__": 1}),
+        msgspec.msgpack.encode({"pickled-obj": pickle.dumps(Bomb()), "num-sub-frames": 0}),
+    ]
+    prelude = len(frames).to_bytes(8, "little")
+    prelude += b"".join(len(one).to_bytes(8, "little") for one in frames)
+    body = prelude + b"".join(frames)
+    return len(body).to_bytes(8, "little") + body
+
+
+async def called(answer: bytes | Answer | None, limit_s: float = 60.0, most: int = 1_000) -> Any:
+    async def fixed(_: dict[str, Any]) -> bytes | None:
+        assert not callable(answer)
+        return answer
+
+    peer = Peer(ask=answer if callable(answer) else fixed)
+    await peer.start()
+    try:
+        wire = await Wire.open(cluster_address(peer.address), None)
+        try:
+            return await wire.call("ask", {}, limit_s, most)
+        finally:
+            wire.abort()
+    finally:
+        await peer.stop()
+
+
+async def test_an_answer_of_plain_values_is_returned() -> None:
+    assert await called(message({"a": [1, "b", b"c"]})) == {"a": [1, "b", b"c"]}
+
+
+async def test_a_pickled_object_is_refused_and_never_unpickled() -> None:
+    with pytest.raises(Misbehaviour, match="serialized objects"):
+        await called(pickled_frames())
+    # Inside the one frame it is a plain value.
+    assert await called(message({"__Pickled__": pickle.dumps(Bomb())}))
+
+
+async def test_an_object_by_name_is_not_imported() -> None:
+    named = {"__Enum__": True, "name": "OK", "__module__": "os", "__type__": "system"}
+    assert await called(message(named)) == named
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD.pack(16 + 2**60, 1, 2**60),
+        HEAD.pack(16 + 1_001, 1, 1_001),
+        HEAD.pack(5, 1, 500),
+        HEAD.pack(2**63, 1, 3),
+        HEAD.pack(16, 0, 0),
+        HEAD.pack(16, 2**60, 0),
+        b"\xff" * HEAD.size,
+    ],
+)
+async def test_a_length_is_refused_before_anything_of_it_is_read(head: bytes) -> None:
+    with pytest.raises(Misbehaviour):
+        await called(head)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xc1", b"\x91" * 900, b"\xdb\xff\xff\xff\xff", b"\xa1\xff"]
+)
+async def test_what_is_no_msgpack_is_refused(body: bytes) -> None:
+    with pytest.raises(Misbehaviour, match="decoded"):
+        await called(HEAD.pack(16 + len(body), 1, len(body)) + body)
+
+
+async def test_a_peer_that_hangs_up_is_an_error_at_once() -> None:
+    with pytest.raises(WireError, match="connection ended"):
+        await called(None)
+
+
+async def test_a_peer_that_does_not_answer_is_given_up() -> None:
+    never = asyncio.Event()
+
+    async def silent(_: dict[str, Any]) -> bytes | None:
+        await never.wait()
+        return None
+
+    with pytest.raises(WireError, match=r"no answer within 0.2 s"):
+        await called(silent, NO_ANSWER_S)
+
+
+async def test_a_peer_without_a_handshake_is_given_up() -> None:
+    server = socket.create_server(("127.0.0.1", 0))  # the system accepts, nobody answers
+    address = ClusterAddress("tcp", "127.0.0.1", server.getsockname()[1])
+    try:
+        with pytest.raises(WireError, match="no connection within"):
+            await Wire.open(address, None, NO_ANSWER_S)
+    finally:
+        server.close()
+
+
+async def test_a_closed_port_is_an_error_at_once() -> None:
+    peer = Peer()
+    await peer.start()
+    await peer.stop()
+    with pytest.raises(WireError, match="connection refused"):
+        await Wire.open(cluster_address(peer.address), None)
+
+
+async def test_plain_and_secure_addresses_are_not_mixed() -> None:
+    with pytest.raises(WireError, match="unlike that of the scheduler"):
+        await Wire.open(ClusterAddress("tls", "127.0.0.1", 1), None)
+    with pytest.raises(WireError, match="unlike that of the scheduler"):
+        await Wire.open(ClusterAddress("tcp", "127.0.0.1", 1), ssl.create_default_context())
