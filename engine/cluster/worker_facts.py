@@ -71,8 +71,8 @@ class WorkerFacts:
         entry: dict[Any, Any] = told if isinstance(told, dict) else {}
         metrics = entry.get("metrics")
         memory = metrics.get("memory") if isinstance(metrics, dict) else None
-        is_size = isinstance(memory, int) and 0 < memory <= _MOST_MEMORY_BYTES
-        self.memory_bytes = int(memory) if is_size and memory is not None else None
+        is_size = type(memory) is int and 0 < memory <= _MOST_MEMORY_BYTES  # a bool is an int
+        self.memory_bytes = memory if is_size else None
         seen = _number(entry.get("last_seen"))
         if seen is not None and seen != self._seen_epoch_s:
             self._seen_epoch_s, self._seen_at_s = seen, time.monotonic()

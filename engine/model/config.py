@@ -33,8 +33,8 @@ class Settings:
     list).
     `detached` runs each task in a worker process, which outlives this one.
     `allow_files` is the folder whose files command tasks may upload; without it none may.
-    `proxy` is the upstream proxy of tasks that ask for none, `cluster` the cluster of crawls that
-    name none (empty: none).
+    `proxy` is the upstream proxy of tasks that ask for none. `cluster` is that of crawls that name
+    none, unless OC_CLUSTER in `environ` does.
     `environ` is the environment from which tasks resolve secrets; it is never written. Of it,
     requests over MCP and HTTP get only the names in `allow_secrets` (the operator's list): a page
     that persuades an agent must not read every variable.
@@ -95,7 +95,6 @@ class Settings:
             away_s=_seconds(environ.get("OC_LEDGER_AWAY_S"), settings.away_s),
             agent_id=environ.get("COMET_AGENT_ID") or None,
             proxy=DefaultProxy.of_environment(environ),
-            cluster=environ.get("OC_CLUSTER", "").strip(),
             environ=environ,
         )
 

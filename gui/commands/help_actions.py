@@ -37,7 +37,7 @@ def as_chosen(settings: Settings, preferences: Preferences) -> Settings:
         slots=slots if slots > 0 else settings.slots,
         browser_path=path,
         proxy=settings.proxy if settings.proxy.proxy else proxy,
-        cluster=settings.cluster or preferences.get("cluster.address", str),
+        cluster=preferences.get("cluster.address", str),
         allow_files=settings.allow_files or (Path(files) if files else None),
     )
 

@@ -122,8 +122,29 @@ def test_the_environment_names_the_cluster_of_crawls_without_one(tmp_path: Path)
     assert str(cluster_of(parsed(tmp_path, {"cluster": THERE}), settings)) == THERE
     with pytest.raises(InvalidArguments, match="OC_CLUSTER"):
         parsed(tmp_path, {}, environ={"OC_CLUSTER": "head"})
-    with pytest.raises(InvalidArguments, match="profile"):
-        parsed(tmp_path, {"profile": "shop"}, environ={"OC_CLUSTER": THERE})
+
+
+def test_the_environment_comes_before_the_setting(tmp_path: Path) -> None:
+    args = parsed(tmp_path, {})
+    assert cluster_of(args, tools(tmp_path, cluster="local:2").settings) == ClusterAddress(local=2)
+    both = tools(tmp_path, cluster="local:2", environ={"OC_CLUSTER": "local:3"}).settings
+    assert cluster_of(args, both) == ClusterAddress(local=3)
+    none = tools(tmp_path, cluster="local:2", environ={"OC_CLUSTER": "none"}).settings
+    assert cluster_of(args, none) is None
+
+
+@pytest.mark.parametrize("default", [{"environ": {"OC_CLUSTER": THERE}}, {"cluster": THERE}])
+def test_a_default_cluster_refuses_no_crawl(tmp_path: Path, default: dict[str, Any]) -> None:
+    args = parsed(tmp_path, {"archive": "warc"}, **default)
+    settings = tools(tmp_path, **default).settings
+    assert cluster_of(args, settings) is None
+    assert cluster_of(parsed(tmp_path, {}), settings) is not None
+
+
+@pytest.mark.parametrize("route", ["mcp", "http"])
+def test_the_setting_is_not_for_programs(tmp_path: Path, route: str) -> None:
+    found = tools(tmp_path, cluster=THERE).on_route(route)
+    assert cluster_of(parsed(tmp_path, {}), found.settings) is None
 
 
 def test_certificates_are_asked_for_at_once() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from engine.budgets import DOMAINS
 from engine.cluster.cluster_address import NO_CLUSTER, ClusterAddress, cluster_address
@@ -42,19 +42,8 @@ WHY: Final = "does not go with a cluster; use cluster none"
 WHY_OPERATOR: Final = "is for the operator of this program"
 
 
-class ClusterChoice(NamedTuple):
-    """The cluster that loads the pages of a crawl; None: they load here.
-
-    `unused` is the default cluster that does not serve the arguments in `because`.
-    """
-
-    address: ClusterAddress | None = None
-    unused: ClusterAddress | None = None
-    because: tuple[str, ...] = ()
-
-
-def cluster_of(args: CrawlArgs, settings: Settings) -> ClusterChoice:
-    """Choose the cluster of a crawl: its argument, else the default of the operator.
+def cluster_of(args: CrawlArgs, settings: Settings) -> ClusterAddress | None:
+    """Return the cluster that loads the pages of a crawl; None: they load here.
 
     Raises:
         InvalidArguments: the default is no address, or the cluster that the crawl names does not
@@ -63,21 +52,33 @@ def cluster_of(args: CrawlArgs, settings: Settings) -> ClusterChoice:
     if settings.route in FROM_OUTSIDE:
         if args.cluster not in (None, NO_CLUSTER):
             raise InvalidArguments((Problem("cluster", "not_allowed", WHY_OPERATOR),))
-        return ClusterChoice()
-    given = args.cluster or settings.cluster or NO_CLUSTER
-    if given == NO_CLUSTER:
-        return ClusterChoice()
+        return None
+    if args.cluster is None:
+        address = default_cluster(settings)
+        return None if address is None or _refused(args, settings) else address
+    if args.cluster == NO_CLUSTER:
+        return None
+    problems = [Problem(name, "not_together", WHY) for name in _refused(args, settings)]
+    if problems:
+        raise InvalidArguments(tuple(problems))
+    return cluster_address(args.cluster)
+
+
+def default_cluster(settings: Settings) -> ClusterAddress | None:
+    """Return the cluster of crawls that name none: that of the environment, or of the settings.
+
+    Raises:
+        InvalidArguments: it is no address.
+    """
+    variable = settings.environ.get(VARIABLE, "").strip()
+    given = variable or settings.cluster or NO_CLUSTER
+    if given == NO_CLUSTER or settings.route in FROM_OUTSIDE:
+        return None
     try:
-        address = cluster_address(given)
+        return cluster_address(given)
     except ValueError as wrong:
-        problem = Problem("cluster", "invalid_value", f"{VARIABLE} or the setting: {wrong}")
-        raise InvalidArguments((problem,)) from wrong
-    refused = _refused(args, settings)
-    if refused and args.cluster is None:
-        return ClusterChoice(None, address, tuple(refused))
-    if refused:
-        raise InvalidArguments(tuple(Problem(name, "not_together", WHY) for name in refused))
-    return ClusterChoice(address)
+        message = f"{VARIABLE}: {wrong}" if variable else str(wrong)
+        raise InvalidArguments((Problem("cluster", "invalid_value", message),)) from wrong
 
 
 def _refused(args: CrawlArgs, settings: Settings) -> list[str]:
@@ -111,15 +112,12 @@ async def using_cluster(
     Raises:
         ClusterNotInstalled, ClusterWithoutCertificate, ClusterUnreachable, LocalClusterFailed
     """
-    chosen = cluster_of(args, tools.settings)
-    if chosen.unused is not None:
-        await context.log(
-            PHASE,
-            f"The pages load on this machine: the default cluster {chosen.unused} does not serve "
-            f"{', '.join(chosen.because)}",
-        )
-    address = chosen.address
+    address = cluster_of(args, tools.settings)
     if address is None:
+        if args.cluster is None and (unused := default_cluster(tools.settings)) is not None:
+            unserved = ", ".join(_refused(args, tools.settings))
+            note = f"the default cluster {unused} does not serve {unserved}"
+            await context.log(PHASE, f"The pages load on this machine: {note}")
         yield None
         return
     # A crawl without a cluster imports nothing of it.

@@ -1,0 +1,196 @@
+"""What an operator sees of the workers that crawls use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.cluster import worker_pool
+from engine.cluster.cluster_address import cluster_address
+from engine.cluster.page_records import HELLO
+from engine.cluster.wire import WireError
+from engine.cluster.worker_facts import RATE_S, PageRate, WorkerFacts
+from engine.cluster.worker_pool import WorkerPool
+from engine.model.cluster_workers import OpenClusters, WorkerView
+from engine.model.records import Status
+from engine.service.engine import Engine
+from fixtures.site.site import Site
+from tests.cluster.dask_peers import cluster, message
+from tests.support.engines import opened, until
+
+SLOW_MS = 100
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the scheduler and at lost workers more often than a program does."""
+    monkeypatch.setattr(worker_pool, "LOOK_S", 0.05)
+    monkeypatch.setattr(worker_pool, "LAST_PAUSE_S", 0.1)
+
+
+def views(engine: Engine) -> dict[str, WorkerView]:
+    return {one.name: one for one in engine.cluster_workers() or ()}
+
+
+async def test_the_workers_are_listed_while_a_crawl_uses_them(tmp_path: Path) -> None:
+    async with cluster() as workers, opened(tmp_path) as engine:
+        await workers.add("one", slots=3)
+        await workers.add("two", slots=3)
+        assert engine.cluster_workers() is None
+        with Site(pages=40) as site:
+            args = {"url": site.url, "engine": "static", "delay_ms": SLOW_MS, "max_pages": 40}
+            record = await engine.requests.start("crawl", {**args, "cluster": workers.address})
+            await until(lambda: sum(one.pages for one in views(engine).values()) >= 5)
+            found = views(engine)
+            assert set(found) == {"one", "two"}
+            assert {one.cluster for one in found.values()} == {workers.address}
+            assert {one.address for one in found.values()} == set(workers.listed)
+            assert {(one.state, one.slots) for one in found.values()} == {("ready", 3)}
+            assert sum(one.pages_per_s for one in found.values()) > 0
+            await engine.commands.cancel(record.task_id, None)
+            await until(lambda: engine.cluster_workers() is None)
+
+
+async def test_a_lost_worker_tells_why_and_when_it_is_tried_again(tmp_path: Path) -> None:
+    async with cluster() as workers:
+        peer = await workers.add("one")
+        pool = pool_of(workers.address)
+        async with pool.following():
+            await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
+            await workers.scheduler.stop()  # it keeps its list: the worker is not forgotten
+            worker = await pool.borrow()
+            await peer.stop()
+            await pool.give_back(worker)
+            with pytest.raises(WireError) as failed:
+                await pool.load(worker, b"", 60.0)
+            await pool.lost(worker, failed.value)
+            (lost,) = pool.views("c")
+            assert lost.state == "lost"
+            assert lost.reason
+            assert lost.back_s is not None
+            assert 0 < lost.back_s <= worker_pool.AWAY_S
+
+
+async def test_a_worker_that_left_is_shown_as_lost_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with cluster() as workers:
+        peer = await workers.add("one")
+        pool = pool_of(workers.address)
+        async with pool.following():
+            await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
+            await peer.stop()
+            workers.listed.clear()
+            await until(lambda: [one.state for one in pool.views("c")] == ["lost"])
+            assert pool.views("c")[0].back_s is None
+            await workers.add("one")  # another process of the same name
+            await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
+            workers.listed.clear()
+            monkeypatch.setattr(worker_pool, "GONE_S", -1.0)
+            await workers.add("two")
+            await until(lambda: "two" in {one.name for one in pool.views("c")})
+
+
+async def test_a_worker_that_cannot_be_used_is_lost_with_the_reason() -> None:
+    async def other_version(_: dict[str, Any]) -> bytes:
+        return message(b"no record")
+
+    async with cluster() as workers:
+        peer = await workers.add("odd")
+        peer.operations[HELLO] = other_version
+        pool = pool_of(workers.address)
+        async with pool.following():
+            await until(lambda: [one.state for one in pool.views("c")] == ["lost"])
+            assert pool.views("c")[0].reason.startswith("it sent")
+
+
+async def test_without_a_browser_is_a_state_of_its_own() -> None:
+    async with cluster() as workers:
+        await workers.add("one")
+        pool = pool_of(workers.address)
+        async with pool.following():
+            await until(lambda: [one.state for one in pool.views("c")] == ["ready"])
+            worker = await pool.borrow()
+            await pool.without_browser(worker, "none is installed")
+            (view,) = pool.views("c")
+            assert (view.state, view.reason) == ("no_browser", "none is installed")
+
+
+def pool_of(address: str) -> WorkerPool:
+    async def tell(_: str, **__: object) -> None:
+        pass
+
+    return WorkerPool(cluster_address(address), 2, tell, None)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        *(None, [], "x", {"metrics": []}, {"metrics": {"memory": "1"}}),
+        *({"metrics": {"memory": True}}, {"metrics": {"memory": -1}}, {"last_seen": "now"}),
+        *({"metrics": {"memory": 2**80}}, {"last_seen": float("nan")}, {"last_seen": 1e300}),
+        *({"metrics": {"memory": 1.5}}, {"last_seen": True}, {"last_seen": -(2**80)}),
+    ],
+)
+def test_what_a_scheduler_may_not_tell_is_unknown(told: object) -> None:
+    facts = WorkerFacts()
+    facts.read(told)
+    assert facts.memory_bytes is None
+    assert facts.seen_s() is None
+
+
+def test_memory_and_the_last_report_come_from_the_scheduler() -> None:
+    facts = WorkerFacts()
+    facts.read({"metrics": {"memory": 81_000_000}, "last_seen": 1_700_000_000.5})
+    first_s = facts.seen_s() or 0.0
+    assert facts.memory_bytes == 81_000_000
+    facts.read({"last_seen": 1_700_000_000.5})  # no new report
+    again_s = facts.seen_s()
+    assert again_s is not None
+    assert again_s >= first_s
+
+
+def test_the_rate_is_the_mean_of_the_last_seconds() -> None:
+    rate = PageRate()
+    for second in range(5):
+        rate.add(1_000.0 + second)
+        rate.add(1_000.5 + second)
+    assert rate.per_s(1_004.9) == 10 / RATE_S
+    assert rate.per_s(1_000.0 + RATE_S) == 8 / RATE_S  # the first second is over
+    assert rate.per_s(2_000.0) == 0
+    rate.add(2_000.5)
+    assert rate.per_s(2_000.9) == 1 / RATE_S
+
+
+def test_a_worker_of_two_crawls_is_one_worker() -> None:
+    one = WorkerView("c", "tcp://a:1", "w", "ready", slots=4, loading=1, pages=5, pages_per_s=0.5)
+    other = WorkerView("c", "tcp://a:1", "w", "lost", loading=2, pages=6, reason="why", back_s=3)
+    apart = WorkerView("d", "tcp://a:1", "w", "ready")
+    clusters = OpenClusters()
+    assert clusters.workers() is None
+    with clusters.used(lambda: [one]), clusters.used(lambda: [other, apart]):
+        both, third = clusters.workers() or ()
+        assert (both.state, both.reason, both.slots) == ("lost", "why", 4)
+        assert (both.loading, both.pages, both.pages_per_s) == (3, 11, 0.5)
+        assert third == apart
+    with clusters.used(list):
+        assert clusters.workers() == ()
+    assert clusters.workers() is None
+
+
+async def test_a_default_that_does_not_serve_a_crawl_is_told_by_one_event(tmp_path: Path) -> None:
+    async with opened(tmp_path, cluster="tcp://127.0.0.1:9") as engine:
+        with Site(pages=3) as site:
+            args = {"url": site.url, "engine": "static", "delay_ms": 0, "archive": "warc"}
+            record = await engine.requests.start("crawl", args)
+            ended = await engine.tasks.wait(record.task_id)
+        assert ended.status == Status.COMPLETED
+        events = (await engine.tasks.events(record.task_id)).events
+        said = [one.data or {} for one in events if one.kind == "log"]
+        told = [one.get("note") for one in said if one.get("phase") == "cluster"]
+        assert told == [
+            "The pages load on this machine: the default cluster tcp://127.0.0.1:9 does not serve "
+            "archive"
+        ]
