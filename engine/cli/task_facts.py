@@ -163,6 +163,8 @@ async def _crawl(engine: Engine, task_id: str) -> list[str]:
         lines.append(_fact_line("archive", archive))
     if connection := words.connection_text(summary):
         lines.append(_fact_line("connection", connection))
+    if workers := words.workers_text(summary):
+        lines.append(_fact_line("workers", workers))
     others = {**summary, "links_fragments": 0}  # printed above, with the option that follows them
     return lines + [_fact_line("noticed", remark) for remark in words.remarks(others)]
 

@@ -5,6 +5,7 @@ Pages are counted one by one, so that they can stay on disk.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, get_args
 
@@ -18,6 +19,8 @@ StoppedBy = (
     Limit | Literal["frontier", "cancelled", "failed", "budget", "forced", "stopped", "host_errors"]
 )
 
+_MOST_WORKERS: Final = 1_000
+_MOST_NAME_CHARS: Final = 64
 _SELDOM: Final = (
     "http_errors",
     "not_loaded",
@@ -34,7 +37,7 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     """The `summary` of result.json.
 
     `left_out` counts links that were not followed, by reason; `redacted` the secrets removed from
-    page contents.
+    page contents; `workers` the pages by the worker of a cluster that loaded them.
     """
 
     total_pages: int
@@ -54,6 +57,7 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
     unsettled_pages: int = 0
     unloaded_pages: int = 0  # pages that may have more than was loaded of them
     left_out: Mapping[str, int] = {}
+    workers: Mapping[str, int] = {}
     hosts_given_up: tuple[str, ...] = ()
     host_error: str = ""  # the last one of these hosts
 
@@ -61,11 +65,12 @@ class CrawlOutcome(msgspec.Struct, frozen=True):
         told = msgspec.structs.asdict(self)
         del told["first_error"], told["host_error"]  # it is stored with its page
         given_up = list(told.pop("hosts_given_up"))
-        left_out = told.pop("left_out")
+        left_out, workers = told.pop("left_out"), told.pop("workers")
         counts = {name: told.pop(name) for name in _SELDOM}
-        return {**told, **{name: count for name, count in counts.items() if count}, **left_out} | (
-            {"hosts_given_up": given_up} if given_up else {}
-        )
+        told |= {name: count for name, count in counts.items() if count}
+        told |= left_out
+        told |= {"workers": workers} if workers else {}
+        return told | ({"hosts_given_up": given_up} if given_up else {})
 
 
 class Tally:
@@ -82,6 +87,7 @@ class Tally:
         self.deepest = 0
         self.first_error = ""
         self.redacted = 0
+        self.workers: Counter[str] = Counter()
         for page in pages:
             self.add(page)
 
@@ -98,9 +104,17 @@ class Tally:
         self.first_error = self.first_error or str(page.get("error", ""))
         redacted = page.get("redacted")
         self.redacted += redacted if isinstance(redacted, int) else 0
+        self._add_worker(page.get("worker"))
         depth = page.get("depth")
         if isinstance(depth, int):
             self.deepest = max(self.deepest, depth)
+
+    def _add_worker(self, name: object) -> None:
+        """Count a page of a worker; other programs may have written the name."""
+        if not isinstance(name, str) or not 0 < len(name) <= _MOST_NAME_CHARS:
+            return
+        if name in self.workers or len(self.workers) < _MOST_WORKERS:
+            self.workers[name] += 1
 
     def outcome(self, scope: str, duration_ms: int, stopped_by: StoppedBy) -> CrawlOutcome:
         return CrawlOutcome(
@@ -120,6 +134,7 @@ class Tally:
             empty_pages=self.empty,
             unsettled_pages=self.unsettled,
             unloaded_pages=self.unloaded,
+            workers=dict(sorted(self.workers.items())),
         )
 
 

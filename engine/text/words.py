@@ -213,6 +213,21 @@ def connection_text(summary: Mapping[str, Any]) -> str:
     return say(message) if message in ENGLISH else ""
 
 
+MOST_NAMED_WORKERS: Final = 6
+
+
+def workers_text(summary: Mapping[str, Any]) -> str:
+    """Format `local-1: 40, local-2: 38` of a crawl on a cluster, busiest first; else ""."""
+    told = summary.get("workers")
+    pages = told if isinstance(told, Mapping) else {}
+    found = [(str(name), n) for name, n in pages.items() if isinstance(n, int) and n > 0]
+    found.sort(key=lambda one: -one[1])
+    parts = [f"{display(name, 64)}: {count(n)}" for name, n in found[:MOST_NAMED_WORKERS]]
+    if left := len(found) - len(parts):
+        parts.append(say("workers.more", count=count(left)))
+    return ", ".join(parts)
+
+
 def kind_name(kind: str) -> str:
     """Return the name of a kind for people; an unknown kind is shown as on disk."""
     message = f"kind.{kind}"

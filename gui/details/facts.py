@@ -134,6 +134,7 @@ FIELDS = (
     "client",
     "kind",
     "connection",
+    "workers",
     "ledger",
     "id",
     "command_task",

@@ -511,13 +511,19 @@ class Overview(QScrollArea):
             found.append(Fact("refused", refused, "warning"))
         if record is not None and (by := ended_by(record.kind, self._extra.stopped_by)):
             found.append(by)
-        if self._extra.connection:
-            found.append(Fact("connection", self._extra.connection))
-        if self._extra.failures:
-            found.append(Fact("failures", self._extra.failures, "warning"))
-        if self._extra.remarks:
-            found.append(Fact("remarks", "\n".join(self._extra.remarks), "warning"))
-        self.grid.show_facts([*found, *self._place()])
+        self.grid.show_facts([*found, *self._result_facts(), *self._place()])
+
+    def _result_facts(self) -> Iterator[Fact]:
+        """Yield what the summary of the result tells."""
+        extra = self._extra
+        if extra.connection:
+            yield Fact("connection", extra.connection)
+        if extra.workers:
+            yield Fact("workers", extra.workers)
+        if extra.failures:
+            yield Fact("failures", extra.failures, "warning")
+        if extra.remarks:
+            yield Fact("remarks", "\n".join(extra.remarks), "warning")
 
     def _place(self) -> Iterator[Fact]:
         """Yield the task's ledger, if it is not the window's own."""

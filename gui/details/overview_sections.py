@@ -25,7 +25,7 @@ from engine.model.status import look
 from engine.service.engine import Engine
 from engine.text import words
 from engine.text.messages import retold
-from engine.text.words import clock, connection_text, count, failures_text, remarks
+from engine.text.words import clock, connection_text, count, failures_text, remarks, workers_text
 from gui.context.window_context import Desk
 from gui.details.facts import GaugeLine, arguments_text
 from gui.engine_link.scheduling import Throttle
@@ -332,6 +332,7 @@ class Extra:
     remarks: tuple[str, ...] = ()
     failures: str = ""
     connection: str = ""
+    workers: str = ""
     picture: QImage | None = None
     arguments: str = ""  # of a record that the list truncates
 
@@ -389,6 +390,7 @@ class Extras(QObject):
                 tuple(remarks(summary)),
                 failures_text(summary),
                 connection_text(summary),
+                workers_text(summary),
                 await _picture(engine, record, ratio),
                 await _arguments(engine, record),
             )
