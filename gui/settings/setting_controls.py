@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QFile, QIODevice, QObject, QRegularExpression, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QHideEvent, QRegularExpressionValidator, QValidator
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QCheckBox,
     QComboBox,
     QFileDialog,
@@ -407,9 +408,12 @@ def _checked(
     parent: QWidget,
     validator: QValidator,
 ) -> QWidget:
-    """Return a field that keeps only what `validator` accepts, and says so beside it."""
-    both = QWidget(parent)
-    row = QHBoxLayout(both)
+    """Return a field that keeps only what `validator` accepts; a message tells what it refuses.
+
+    The message of a time stands beside its field, that of a text below, since it is longer.
+    """
+    both, is_short = QWidget(parent), isinstance(control, Clock)
+    row: QBoxLayout = QHBoxLayout(both) if is_short else QVBoxLayout(both)
     row.setContentsMargins(0, 0, 0, 0)
     field = _field(key, preferences, both)
     field.setPlaceholderText(control.empty)
@@ -417,8 +421,9 @@ def _checked(
     field.setValidator(validator)
     wrong = TonedLabel(control.wrong, "bad", both)
     keeps = wrong.sizePolicy()
-    keeps.setRetainSizeWhenHidden(True)  # The field keeps its place while the message is hidden
+    keeps.setRetainSizeWhenHidden(is_short)  # The field keeps its place while it is hidden
     wrong.setSizePolicy(keeps)
+    wrong.setWordWrap(not is_short)
 
     def judge() -> None:
         wrong.setVisible(not field.hasAcceptableInput())
