@@ -23,7 +23,8 @@ LAST_S: Final = 10.0  # until a process ends that does not end in order
 
 
 @click.command(name="_cluster", hidden=True)
-def cluster_process() -> None:
+@click.argument("role", type=click.Choice(["scheduler", "worker"]))
+def cluster_process(role: str) -> None:
     """Take orders from standard input, and end when it is closed."""
     log_to_file()
     orders = json.loads(sys.stdin.readline() or "{}")
@@ -31,13 +32,13 @@ def cluster_process() -> None:
         sys.exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine decides when it ends
     try:
-        asyncio.run(_run(orders))
+        asyncio.run(_run(role, orders))
     except (EngineError, OSError) as error:
         _answer({"error": str(error)})
         sys.exit(1)
 
 
-async def _run(orders: dict[str, Any]) -> None:
+async def _run(role: str, orders: dict[str, Any]) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def until_closed() -> None:
@@ -52,7 +53,7 @@ async def _run(orders: dict[str, Any]) -> None:
     def connected(address: str) -> None:
         _answer({"address": address})
 
-    if orders["role"] == "scheduler":
+    if role == "scheduler":
         await dask.run_scheduler(orders["port"], stop, connected, orders["security"])
         return
     server = PageServer(orders["name"], orders["slots"], orders["browser"])

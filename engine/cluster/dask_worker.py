@@ -63,11 +63,21 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
 
 
 def _quieten() -> None:
-    """Let Dask log warnings only, and serve no pages about itself."""
+    """Let Dask log warnings only, serve no pages about itself, and measure itself seldom.
+
+    By default a worker samples its threads 100 times and its loop 50 times a second, which takes
+    6 ms CPU for each page of a crawl with 8 pages per second.
+    """
     logging.getLogger("distributed").setLevel(logging.WARNING)
     routes: list[str] = []
     dask.config.set(
-        {"distributed.worker.http.routes": routes, "distributed.scheduler.http.routes": routes}
+        {
+            "distributed.worker.http.routes": routes,
+            "distributed.scheduler.http.routes": routes,
+            "distributed.worker.profile.enabled": False,
+            "distributed.admin.tick.interval": "1s",
+            "distributed.admin.system-monitor.interval": "5s",
+        }
     )
 
 

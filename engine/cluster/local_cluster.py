@@ -39,8 +39,8 @@ _PRIVATE: Final = (
 class _Process:
     """One process of the cluster, with its orders; it can be started again."""
 
-    def __init__(self, name: str, orders: dict[str, Any]) -> None:
-        self.name, self.orders = name, orders
+    def __init__(self, name: str, role: str, orders: dict[str, Any]) -> None:
+        self.name, self.role, self.orders = name, role, orders
         self._running: subprocess.Popen[bytes] | None = None
 
     async def start(self) -> str:
@@ -87,7 +87,7 @@ class _Process:
 
     def _first_line(self) -> bytes:
         process = self._running = subprocess.Popen(
-            [*program_command(), HIDDEN_VERB],
+            [*program_command(), HIDDEN_VERB, self.role],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -126,13 +126,13 @@ async def local_cluster(
         LocalClusterFailed: a process does not start.
     """
     orders, tls = await asyncio.to_thread(_certificate)
-    scheduler = _Process("scheduler", {"role": "scheduler", "port": 0, "security": orders})
-    workers = [_Process(f"local-{at}", {}) for at in range(1, number + 1)]
+    scheduler = _Process("scheduler", "scheduler", {"port": 0, "security": orders})
+    workers = [_Process(f"local-{at}", "worker", {}) for at in range(1, number + 1)]
     try:
         address = cluster_address(await scheduler.start())
         scheduler.orders["port"] = address.port  # also when it is started again
         for at, worker in enumerate(workers, 1):
-            worker.orders |= {"role": "worker", "security": orders, "address": str(address)}
+            worker.orders |= {"security": orders, "address": str(address)}
             worker.orders |= {"name": f"local-{at}", "slots": slots, "browser": browser_path}
         await asyncio.gather(*(worker.start() for worker in workers))
         async with beside(*(_keep(process, tell) for process in (scheduler, *workers))):

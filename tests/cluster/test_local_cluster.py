@@ -28,7 +28,7 @@ def this_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def processes() -> list[psutil.Process]:
-    """The processes of clusters below this one, the scheduler first."""
+    """The processes of clusters below this one."""
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
@@ -36,7 +36,7 @@ def processes() -> list[psutil.Process]:
                 found.append(process)
         except psutil.Error:
             continue
-    return sorted(found, key=lambda process: process.create_time())
+    return found
 
 
 async def crawled(url: str, tmp_path: Path, context: MemoryContext, **given: Any) -> None:
@@ -54,9 +54,9 @@ async def test_killed_workers_and_a_killed_scheduler_lose_no_page(tmp_path: Path
     killed: list[int] = []
 
     def on_page(page: dict[str, Any], _: object) -> None:
-        at = {10: 1, 30: 0}.get(len(context.pages))  # a worker, then the scheduler
-        if at is not None:
-            process = processes()[at]
+        role = {10: "worker", 30: "scheduler"}.get(len(context.pages))
+        if role is not None:
+            process = next(one for one in processes() if role in one.cmdline())
             killed.append(process.pid)
             process.kill()
 
