@@ -15,6 +15,7 @@ from engine.cluster.worker_facts import RATE_S, PageRate, WorkerFacts
 from engine.cluster.worker_pool import WorkerPool
 from engine.model.cluster_workers import OpenClusters, WorkerView
 from engine.model.records import Status
+from engine.model.tally import Tally
 from engine.service.engine import Engine
 from fixtures.site.site import Site
 from tests.cluster.dask_peers import cluster, message
@@ -194,3 +195,11 @@ async def test_a_default_that_does_not_serve_a_crawl_is_told_by_one_event(tmp_pa
             "The pages load on this machine: the default cluster tcp://127.0.0.1:9 does not serve "
             "archive"
         ]
+
+
+def test_a_result_counts_the_pages_of_each_worker() -> None:
+    names: list[object] = ["b", "a", "b", "", 7, "x" * 65, None]
+    tally = Tally({"url": "u", "worker": name} for name in names)
+    summary = tally.outcome("**", 0, "frontier").summary()
+    assert summary["workers"] == {"a": 1, "b": 2}
+    assert "workers" not in Tally([{"url": "u"}]).outcome("**", 0, "frontier").summary()

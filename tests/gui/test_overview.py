@@ -226,6 +226,19 @@ async def test_missing_pages_differ_from_failed_pages(tmp_path: Path) -> None:
         assert overview.text_of("failures") == "3 answered with an error, 2 not loaded"
 
 
+async def test_the_pages_by_worker_of_a_cluster_are_told(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    folder = write_meta(home / "tasks", 1, "COMPLETED", kind="crawl")
+    workers = {"calm": 3, "busy": 1_200, "odd": "many", **{f"w{n}": 2 for n in range(5)}}
+    summary = {"stopped_by": "frontier", "workers": workers}
+    (folder / "result.json").write_text(json.dumps({"summary": summary, "pages": []}))
+    async with looking_at(home, 1) as (_, details):
+        overview = details.overview
+        await until(lambda: overview._extra.stopped_by, overview._extras.changed)
+        told = "busy: 1,200, calm: 3, w0: 2, w1: 2, w2: 2, w3: 2, 1 more"
+        assert overview.text_of("workers") == told
+
+
 async def test_a_picture_fits_and_one_that_is_none_is_not_shown(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for number, data in ((1, None), (2, b"\x89PNG no picture")):
