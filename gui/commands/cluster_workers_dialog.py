@@ -15,12 +15,11 @@ from gui.context.window_context import WindowContext
 from gui.engine_link.bridge import Bridge
 from gui.style.accessibility import InOrder
 from gui.style.questions import BUTTON
-from gui.style.record_list import Cell, SortableList
+from gui.style.sortable_list import Cell, Head, SortableList
 from gui.style.theme import plain_label
 from gui.style.widgets import arrange
 
 SIZE: Final = QSize(1040, 380)
-_NUMBERS: Final = range(4, 10)
 _STATE_COLUMN: Final = 3
 
 
@@ -77,32 +76,19 @@ class ClusterWorkersDialog(InOrder, QDialog):
 
     def _make_list(self) -> SortableList:
         tr = self.tr
-        headers = (
-            tr("Worker"),
-            tr("Host"),
-            tr("Cluster"),
-            tr("State"),
-            tr("Slots"),
-            tr("Loading"),
-            tr("Pages/s"),
-            tr("Pages"),
-            tr("Memory"),
-            tr("Last seen"),
+        heads = (
+            Head(tr("Worker")),
+            Head(tr("Host")),
+            Head(tr("Cluster")),
+            Head(tr("State")),
+            Head(tr("Slots"), True, tr("Pages that it loads at once, for all programs")),
+            Head(tr("Loading"), True, tr("Pages that it loads now, for this window")),
+            Head(tr("Pages/s"), True, tr("Mean of the last 10 seconds")),
+            Head(tr("Pages"), True, tr("Loaded for the crawls that run now")),
+            Head(tr("Memory"), True, tr("Of the worker’s process, without its browser")),
+            Head(tr("Last seen"), True, tr("Since it last reported to the scheduler")),
         )
-        found = SortableList(
-            tr("Cluster workers"), headers, self, numbers=_NUMBERS, stretched=_STATE_COLUMN
-        )
-        tips = (
-            (4, tr("Pages that it loads at once, for all programs")),
-            (5, tr("Pages that it loads now, for this window")),
-            (6, tr("Mean of the last 10 seconds")),
-            (7, tr("Loaded for the crawls that run now")),
-            (8, tr("Of the worker’s process, without its browser")),
-            (9, tr("Since it last reported to the scheduler")),
-        )
-        for column, tip in tips:
-            found.headerItem().setToolTip(column, tip)
-        return found
+        return SortableList(tr("Cluster workers"), heads, self, stretched=_STATE_COLUMN)
 
     def _summary(self, workers: Sequence[WorkerView] | None) -> str:
         if workers is None:

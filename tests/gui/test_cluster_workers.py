@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QAbstractItemModelTester
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from engine.model.cluster_workers import WorkerView
@@ -17,7 +18,7 @@ from gui.commands.cluster_workers_dialog import ClusterWorkersDialog
 from gui.commands.help_actions import as_chosen
 from gui.context.preferences import Preferences
 from gui.startup.session import Session
-from gui.style.record_list import Cell, SortableList
+from gui.style.sortable_list import Cell, CellModel, Head, SortableList
 from gui.window.status_bar import StatusBar
 from tests.cluster.dask_peers import cluster
 from tests.gui.test_settings_dialog import editor, settings_of
@@ -37,9 +38,12 @@ async def list_of(session: Session) -> ClusterWorkersDialog:
 
 
 def rows(found: SortableList) -> list[list[str]]:
-    items = (found.topLevelItem(at) for at in range(found.topLevelItemCount()))
-    columns = range(found.columnCount())
-    return [[item.text(column) for column in columns] for item in items if item is not None]
+    cells = found.cells
+    columns = range(cells.columnCount())
+    return [
+        [str(cells.index(at, column).data()) for column in columns]
+        for at in range(cells.rowCount())
+    ]
 
 
 async def test_the_workers_of_a_crawl_are_shown_while_it_runs(tmp_path: Path) -> None:
@@ -127,13 +131,12 @@ def test_the_status_bar_counts_those_that_are_lost(qapp: object) -> None:
 
 def test_numbers_are_sorted_as_numbers_and_the_selection_stays(qapp: object) -> None:
     parent = QWidget()
-    found = SortableList("Workers", ("Name", "Pages"), parent, numbers=(1,))
+    found = SortableList("Workers", (Head("Name"), Head("Pages", True)), parent)
     cells = {name: (Cell(name, name), Cell(f"{n:,}", n)) for name, n in (("b", 1_000), ("a", 90))}
     found.show_cells(cells)
     assert [row[0] for row in rows(found)] == ["a", "b"]
-    last = found.topLevelItem(1)
-    assert last is not None
-    found.setCurrentItem(last)
+    assert found.chosen_id == "a"
+    found.setCurrentIndex(found.cells.index(1, 0))
     found.sortByColumn(1, Qt.SortOrder.DescendingOrder)
     assert [row[0] for row in rows(found)] == ["b", "a"]
     found.show_cells({**cells, "c": (Cell("c", "c"), Cell("2,000", 2_000))})
@@ -141,7 +144,22 @@ def test_numbers_are_sorted_as_numbers_and_the_selection_stays(qapp: object) -> 
     assert found.chosen_id == "b"
     found.show_cells({"a": cells["a"]})
     assert rows(found) == [["a", "90"]]
+    assert found.chosen_id == "a"
+    found.show_cells({})
+    assert found.chosen_id is None
     parent.deleteLater()
+
+
+def test_the_list_is_a_sound_model_while_workers_come_and_go(qapp: object) -> None:
+    model = CellModel((Head("Name"), Head("Pages", True)))
+    tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    for size in (3, 5, 0, 2, 2):
+        names = (f"w{n}" for n in range(size))
+        model.show_cells({name: (Cell(name, name), Cell("1", 1)) for name in names})
+        model.sort(size % 2, Qt.SortOrder.DescendingOrder)
+        assert model.rowCount() == size
+    tester.deleteLater()
+    model.deleteLater()
 
 
 @pytest.mark.parametrize(
