@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QObject, QSize, Qt
@@ -54,6 +55,7 @@ class ClusterWorkersDialog(InOrder, QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(self.tr("Cluster workers"))
         self.resize(SIZE)
+        self._readers = self._make_readers()
         self.summary = plain_label("", self, tone="muted", wrap=True)
         self.list = self._make_list()
         close = QPushButton(self.tr("Close"), self)
@@ -68,9 +70,8 @@ class ClusterWorkersDialog(InOrder, QDialog):
 
     def show_workers(self, workers: Sequence[WorkerView] | None) -> None:
         """Show these workers; None: no crawl uses a cluster."""
-        self.list.show_cells(
-            {f"{one.cluster} {one.address}": self._cells(one) for one in workers or ()}
-        )
+        rows = {f"{one.cluster} {one.address}": partial(self._cell, one) for one in workers or ()}
+        self.list.show_cells(rows)
         self.list.setVisible(bool(workers))
         self.summary.show_text(self._summary(workers))
 
@@ -105,25 +106,30 @@ class ClusterWorkersDialog(InOrder, QDialog):
             words.decimal(sum(one.pages_per_s for one in workers), 1),
         )
 
-    def _cells(self, one: WorkerView) -> tuple[Cell, ...]:
-        state = self._state(one)
-        memory, seen_s = one.memory_bytes, one.seen_s
-        seen = "" if seen_s is None else self.tr("{0} ago").format(words.span(seen_s * 1_000))
-        host = one.address.partition("://")[2]
+    def _cell(self, one: WorkerView, column: int) -> Cell:
+        return self._readers[column](one)
+
+    def _make_readers(self) -> tuple[Callable[[WorkerView], Cell], ...]:
+        """Return the functions that make the cells of a worker, by column."""
         return (
-            Cell(one.name, one.name),
-            Cell(host, host),
-            Cell(one.cluster, one.cluster),
-            Cell(state, state),
-            Cell(words.count(one.slots), one.slots),
-            Cell(words.count(one.loading), one.loading),
-            Cell(words.decimal(one.pages_per_s, 1), one.pages_per_s),
-            Cell(words.count(one.pages), one.pages),
-            Cell("" if memory is None else words.size_words(memory), memory or 0),
-            Cell(seen, math.inf if seen_s is None else seen_s),
+            lambda one: Cell(one.name, one.name),
+            _host,
+            lambda one: Cell(one.cluster, one.cluster),
+            self._state,
+            lambda one: Cell(words.count(one.slots), one.slots),
+            lambda one: Cell(words.count(one.loading), one.loading),
+            lambda one: Cell(words.decimal(one.pages_per_s, 1), one.pages_per_s),
+            lambda one: Cell(words.count(one.pages), one.pages),
+            _memory,
+            self._seen,
         )
 
-    def _state(self, one: WorkerView) -> str:
+    def _seen(self, one: WorkerView) -> Cell:
+        if one.seen_s is None:
+            return Cell("", math.inf)
+        return Cell(self.tr("{0} ago").format(words.span(one.seen_s * 1_000)), one.seen_s)
+
+    def _state(self, one: WorkerView) -> Cell:
         texts = {
             "connecting": self.tr("Connecting…"),
             "ready": self.tr("Ready"),
@@ -132,6 +138,17 @@ class ClusterWorkersDialog(InOrder, QDialog):
         }
         text = texts[one.state].format(words.retold(one.reason))
         if one.back_s is None:
-            return text
+            return Cell(text, text)
         wait = self.tr("{0} · tried again in {1} s")
-        return wait.format(text, words.count(math.ceil(one.back_s)))
+        text = wait.format(text, words.count(math.ceil(one.back_s)))
+        return Cell(text, text)
+
+
+def _host(one: WorkerView) -> Cell:
+    host = one.address.partition("://")[2]
+    return Cell(host, host)
+
+
+def _memory(one: WorkerView) -> Cell:
+    size = one.memory_bytes
+    return Cell("", 0) if size is None else Cell(words.size_words(size), size)

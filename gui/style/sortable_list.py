@@ -5,7 +5,7 @@ A `QTreeWidget` would measure its columns for each text: 200 s for 1,000 rows of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
@@ -35,7 +35,9 @@ class Head(NamedTuple):
     tip: str = ""
 
 
-Row = tuple[str, Sequence[Cell]]
+ReadCell = Callable[[int], Cell]
+"""Returns the cell of a column; called when it is painted, or sorted by."""
+Row = tuple[str, ReadCell]
 
 
 class CellModel(QAbstractTableModel):
@@ -58,7 +60,7 @@ class CellModel(QAbstractTableModel):
             return _RIGHT if self._heads[index.column()].is_number else None
         if role not in (DISPLAY, TOOL_TIP):
             return None
-        text = self.rows[index.row()][1][index.column()].text
+        text = self.rows[index.row()][1](index.column()).text
         return display(text, CELL_CHARS) if role == DISPLAY else plain_tip(text)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = DISPLAY) -> Any:
@@ -73,7 +75,7 @@ class CellModel(QAbstractTableModel):
         self._column, self._descends = column, order is Qt.SortOrder.DescendingOrder
         self._show(self.rows)
 
-    def show_cells(self, rows: Mapping[str, Sequence[Cell]]) -> None:
+    def show_cells(self, rows: Mapping[str, ReadCell]) -> None:
         """Show these cells by id; indexes of rows that stay are kept."""
         self._show(rows.items())
 
@@ -99,7 +101,7 @@ class CellModel(QAbstractTableModel):
         self.layoutChanged.emit()
 
     def _order(self, row: Row) -> tuple[float | str, str]:
-        order = row[1][self._column].order
+        order = row[1](self._column).order
         return order.casefold() if isinstance(order, str) else order, row[0]
 
 
@@ -133,7 +135,7 @@ class SortableList(QTreeView):
         at = self.currentIndex()
         return self.cells.rows[at.row()][0] if at.isValid() else None
 
-    def show_cells(self, rows: Mapping[str, Sequence[Cell]]) -> None:
+    def show_cells(self, rows: Mapping[str, ReadCell]) -> None:
         """Show these cells by id; the first row is selected where none was."""
         self.cells.show_cells(rows)
         if not self.currentIndex().isValid() and rows:
