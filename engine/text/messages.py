@@ -578,6 +578,8 @@ ENGLISH: Final[Mapping[str, str]] = {
     "subject.consent rules": "consent rules",
     "doctor.connection.direct": "direct (DevTools pipe); Playwright for options that need it",
     "doctor.connection.windows": "Playwright; the direct connection is not available on Windows",
+    "subject.cluster": "cluster",
+    "doctor.cluster.none": "Dask is not installed; only tasks with --cluster need it",
     "doctor.consent.none": "not installed; only tasks with --dismiss-consent need them",
     "subject.ledger": "ledger",
     "subject.folder": "folder",
