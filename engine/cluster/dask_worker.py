@@ -50,13 +50,19 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
             self.batched_stream.abort()  # type: ignore[has-type]  # of a class that is not read
             await asyncio.sleep(BACK_S)
             self.batched_stream = BatchedSend(interval="2ms", loop=self.loop)
-            await self._register_with_scheduler()
+            try:
+                await self._register_with_scheduler()
+            except ValueError as refused:  # `run_worker` begins a new one
+                log.warning("The scheduler does not accept this worker: %s", refused)
+                await self.close(reason="worker-refused")
+                return
             self.connected(str(self.address))
 
     async def close(self, *given: Any, reason: str = "worker-close", **named: Any) -> str | None:
         """Close the worker, but for a heartbeat that a new scheduler does not know."""
         if reason in _NEW_SCHEDULER:
             log.warning("The scheduler does not know this worker, which registers again")
+            self.batched_stream.abort()  # ends `handle_scheduler`, if that did not notice
             return None
         found: str | None = await super().close(*given, reason=reason, **named)
         return found

@@ -158,7 +158,7 @@ def _consent_rules(_: Settings) -> list[Finding]:
 def _cluster(_: Settings) -> list[Finding]:
     """Tell whether the libraries of clusters are installed; nothing is connected to."""
     try:
-        text = f"Dask {version('distributed')}"
+        text = say("doctor.cluster", version=version("distributed"))
     except PackageNotFoundError:
         text = say("doctor.cluster.none")
     return [Finding("cluster", "ok", text)]

@@ -579,6 +579,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "doctor.connection.direct": "direct (DevTools pipe); Playwright for options that need it",
     "doctor.connection.windows": "Playwright; the direct connection is not available on Windows",
     "subject.cluster": "cluster",
+    "doctor.cluster": "Dask {version} is installed",
     "doctor.cluster.none": "Dask is not installed; only tasks with --cluster need it",
     "doctor.consent.none": "not installed; only tasks with --dismiss-consent need them",
     "subject.ledger": "ledger",

@@ -17,9 +17,9 @@ from tests.support.engines import until
 MIB = 2**20
 
 
-def request(url: str, session: str = "one", **options: int) -> bytes:
+def request(url: str, session: str = "one") -> bytes:
     terms = Terms(url, pages=4)
-    return packed(PageRequest(session, terms, "static", url, PageOptions(**options)))
+    return packed(PageRequest(session, terms, "static", url, PageOptions()))
 
 
 async def answered(server: PageServer, data: bytes) -> PageReply:
