@@ -123,7 +123,8 @@ async def run_worker(
     """Serve the engines that use the scheduler at `address`, until `stop` is set.
 
     `connected` is called with the worker's own address after each connection with a scheduler.
-    `security` replaces Dask's own settings, and binds the worker to this machine.
+    `security` replaces Dask's own settings, and binds the worker to this machine; its process is
+    expected to end afterwards.
     """
     _quieten()
     async with server.running():
@@ -142,6 +143,8 @@ async def run_worker(
             add_handlers(worker, server)
             await _until(stop, _started(worker))
             await _until(stop, worker.finished())
+            if security is not None:  # the scheduler ends as well
+                return
             with contextlib.suppress(TimeoutError, CommClosedError, OSError):
                 async with asyncio.timeout(CLOSE_S):
                     await worker.close(timeout=CLOSE_S / 2, executor_wait=False, nanny=False)
@@ -170,7 +173,8 @@ async def run_scheduler(
 ) -> None:
     """Run a scheduler for this machine, until `stop` is set.
 
-    `connected` is called with its address; 0 as `port` chooses a free one.
+    `connected` is called with its address; 0 as `port` chooses a free one. The process is expected
+    to end afterwards.
     """
     _quieten()
     scheduler = Scheduler(
@@ -183,9 +187,6 @@ async def run_scheduler(
     await scheduler
     connected(str(scheduler.address))
     await _until(stop, scheduler.finished())
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(CLOSE_S):
-            await scheduler.close()
 
 
 async def dask_setup(worker: Worker) -> None:
