@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -31,11 +32,19 @@ def cluster_process(role: str) -> None:
     if not orders:
         sys.exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine decides when it ends
+    asyncio.run(_served(role, orders))
+
+
+async def _served(role: str, orders: dict[str, Any]) -> None:
+    """Serve, and end the process: nothing of Dask is worth the time of an orderly end."""
+    code = 0
     try:
-        asyncio.run(_run(role, orders))
+        await _run(role, orders)
     except (EngineError, OSError) as error:
         _answer({"error": str(error)})
-        sys.exit(1)
+        code = 1
+    logging.shutdown()
+    os._exit(code)
 
 
 async def _run(role: str, orders: dict[str, Any]) -> None:

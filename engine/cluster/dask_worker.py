@@ -50,13 +50,19 @@ class CrawlWorker(Worker):  # type: ignore[misc]  # Dask's classes are not read 
             self.batched_stream.abort()  # type: ignore[has-type]  # of a class that is not read
             await asyncio.sleep(BACK_S)
             self.batched_stream = BatchedSend(interval="2ms", loop=self.loop)
-            await self._register_with_scheduler()
+            try:
+                await self._register_with_scheduler()
+            except ValueError as refused:  # `run_worker` begins a new one
+                log.warning("The scheduler does not accept this worker: %s", refused)
+                await self.close(reason="worker-refused")
+                return
             self.connected(str(self.address))
 
     async def close(self, *given: Any, reason: str = "worker-close", **named: Any) -> str | None:
         """Close the worker, but for a heartbeat that a new scheduler does not know."""
         if reason in _NEW_SCHEDULER:
             log.warning("The scheduler does not know this worker, which registers again")
+            self.batched_stream.abort()  # ends `handle_scheduler`, if that did not notice
             return None
         found: str | None = await super().close(*given, reason=reason, **named)
         return found
@@ -117,7 +123,8 @@ async def run_worker(
     """Serve the engines that use the scheduler at `address`, until `stop` is set.
 
     `connected` is called with the worker's own address after each connection with a scheduler.
-    `security` replaces Dask's own settings, and binds the worker to this machine.
+    `security` replaces Dask's own settings, and binds the worker to this machine; its process is
+    expected to end afterwards.
     """
     _quieten()
     async with server.running():
@@ -136,6 +143,8 @@ async def run_worker(
             add_handlers(worker, server)
             await _until(stop, _started(worker))
             await _until(stop, worker.finished())
+            if security is not None:  # the scheduler ends as well
+                return
             with contextlib.suppress(TimeoutError, CommClosedError, OSError):
                 async with asyncio.timeout(CLOSE_S):
                     await worker.close(timeout=CLOSE_S / 2, executor_wait=False, nanny=False)
@@ -164,7 +173,8 @@ async def run_scheduler(
 ) -> None:
     """Run a scheduler for this machine, until `stop` is set.
 
-    `connected` is called with its address; 0 as `port` chooses a free one.
+    `connected` is called with its address; 0 as `port` chooses a free one. The process is expected
+    to end afterwards.
     """
     _quieten()
     scheduler = Scheduler(
@@ -177,9 +187,6 @@ async def run_scheduler(
     await scheduler
     connected(str(scheduler.address))
     await _until(stop, scheduler.finished())
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(CLOSE_S):
-            await scheduler.close()
 
 
 async def dask_setup(worker: Worker) -> None:

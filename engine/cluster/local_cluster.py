@@ -125,7 +125,7 @@ async def local_cluster(
         ClusterNotInstalled: Dask is missing.
         LocalClusterFailed: a process does not start.
     """
-    orders, tls = await asyncio.to_thread(_certificate)
+    orders, tls = await asyncio.to_thread(certificate)
     scheduler = _Process("scheduler", "scheduler", {"port": 0, "security": orders})
     workers = [_Process(f"local-{at}", "worker", {}) for at in range(1, number + 1)]
     try:
@@ -158,7 +158,7 @@ async def _keep(process: _Process, tell: Tell) -> None:
             await tell(str(failed))
 
 
-def _certificate() -> tuple[dict[str, str], ssl.SSLContext]:
+def certificate() -> tuple[dict[str, str], ssl.SSLContext]:
     """Return a new certificate as orders of the processes, and for this side."""
     security = import_library("distributed.security").Security.temporary()
     tls = security.get_connection_args("client")["ssl_context"]

@@ -72,6 +72,11 @@ class PageServer:
                 await session.close()
             await self._browser.aclose()
 
+    @property
+    def sessions(self) -> int:
+        """The number of tasks that it keeps fetchers for."""
+        return len(self._sessions)
+
     def hello(self) -> bytes:
         """Return what this worker tells of itself."""
         return packed(Hello(PROTOCOL, VERSION, plain_name(self.name), self.slots))

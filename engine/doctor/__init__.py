@@ -110,6 +110,7 @@ def looks() -> tuple[Callable[[Settings], list[Finding]], ...]:
         browser,
         _connection,
         _consent_rules,
+        _cluster,
         _ledger,
         place,
         _runs,
@@ -152,6 +153,15 @@ def _consent_rules(_: Settings) -> list[Finding]:
         return [Finding("consent rules", "warning", str(error), error.advice)]
     text = f"autoconsent {found} ({place_of_rules()})" if found else say("doctor.consent.none")
     return [Finding("consent rules", "ok", text)]
+
+
+def _cluster(_: Settings) -> list[Finding]:
+    """Tell whether the libraries of clusters are installed; nothing is connected to."""
+    try:
+        text = say("doctor.cluster", version=version("distributed"))
+    except PackageNotFoundError:
+        text = say("doctor.cluster.none")
+    return [Finding("cluster", "ok", text)]
 
 
 def beside(root: Path, *, watch_only: bool) -> list[Finding]:

@@ -149,6 +149,7 @@ UNIT_FIELDS: Final[Mapping[str, UnitField]] = {
     "structured_data": _textual(lambda unit: facts_of(unit).structured_data, "product"),
     "content_hash": _textual(lambda unit: facts_of(unit).content_hash, "3fa1c0", starts_with),
     "consent": _textual(lambda unit: " ".join(unit.consent).strip(), "failed"),
+    "worker": _textual(lambda unit: unit.worker, "rack-7"),
     "fields": _textual(lambda unit: unit.fields, "red"),
     "attempts": _numeric(lambda unit: unit.attempts or None, ">1"),
     "redacted": _numeric(lambda unit: unit.redacted, ">0"),

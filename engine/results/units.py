@@ -94,7 +94,8 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     once, and `earlier` lists the errors of the earlier attempts; `redacted` counts the redactions
     in its content, `links_over` the links beyond the limit of a page, `redirects` the redirects on
     the way to it; `facts` are None for a unit without, `fields` its custom fields in one line;
-    `consent` names the consent manager of its banner, and the result of its dismissal.
+    `consent` names the consent manager of its banner, and the result of its dismissal; `worker` is
+    that of a cluster.
     Times in ms, sizes in bytes; None where unknown. All texts are safe to show.
     """
 
@@ -121,6 +122,7 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     facts: PageFacts | None = None
     fields: str = ""
     consent: tuple[str, str] = ("", "")
+    worker: str = ""
     at: int = -1
 
     @property
@@ -180,6 +182,7 @@ def unit_of(row: Mapping[str, Any], number: int, at: int = -1) -> Unit:
         shot=_shot(row),
         remark="" if reason else _remark(row),
         consent=_consent(row.get("consent")),
+        worker=_shared(row.get("worker")),
         attempts=integer_of(row.get("attempts")) or 0,
         earlier=_earlier(row.get("earlier_errors")),
         redacted=integer_of(row.get("redacted")) or 0,

@@ -111,6 +111,7 @@ def title_of(key: str, noun: str = "") -> str:
         "links": _tr("Links"),
         "fields": _tr("Custom fields"),
         "consent": _tr("Consent banner"),
+        "worker": _tr("Cluster worker"),
     }
     if noun == "commands":  # without address and title, but with an intention and a tool
         titles.update(url=_tr("What for"), title=_tr("Tool"))
@@ -272,6 +273,9 @@ _FIELDS_COLUMN = UnitColumn(
 _CONSENT_COLUMN = UnitColumn(
     "consent", lambda unit: unit.consent_words, lambda unit: unit.consent_words, 24, is_rare=True
 )
+_WORKER_COLUMN = UnitColumn(
+    "worker", lambda unit: unit.worker, lambda unit: unit.worker.casefold(), 16, is_rare=True
+)
 PAGE_COLUMNS: Final = (
     _NUMBER,
     UnitColumn("code", _code, lambda unit: (_number(unit.code), unit.state), 10, is_toned=True),
@@ -302,6 +306,7 @@ PAGE_COLUMNS: Final = (
     _fact_text("content_hash", 18),
     _FIELDS_COLUMN,
     _CONSENT_COLUMN,
+    _WORKER_COLUMN,
     *_RARE,
     UnitColumn("error", said_of, lambda unit: (unit.reason.casefold(), unit.remark)),
 )

@@ -139,7 +139,10 @@ def test_the_list_of_commands_has_the_help_of_each_command() -> None:
     loaded = {name: octask.get_command(context, name) for name in shown}
     own = {name: one.get_short_help_str(1_000) for name, one in loaded.items() if one is not None}
     assert shown == own
-    assert {name for name, one in loaded.items() if one is not None and one.hidden} == {"_worker"}
+    assert {name for name, one in loaded.items() if one is not None and one.hidden} == {
+        "_cluster",
+        "_worker",
+    }
 
 
 def test_every_verb_for_the_command_line_is_a_command() -> None:

@@ -17,6 +17,7 @@ from engine.cluster.page_records import FETCH, HELLO
 from engine.cluster.page_server import PageServer
 
 HEAD = struct.Struct("=QQQ")
+SLOTS = 4
 Answer = Callable[[dict[str, Any]], Awaitable[bytes | None]]
 
 
@@ -109,9 +110,9 @@ class Cluster:
     def address(self) -> str:
         return self.scheduler.address
 
-    async def add(self, name: str, slots: int = 4, **operations: Answer) -> Peer:
-        """Add a worker; `operations` replace those of a real one."""
-        server = PageServer(name, slots)
+    async def add(self, name: str, **operations: Answer) -> Peer:
+        """Add a worker with four slots; `operations` replace those of a real one."""
+        server = PageServer(name, SLOTS)
         await self._stack.enter_async_context(server.running())
 
         async def hello(_: dict[str, Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 import pytest
 
 from engine.browser.chromium.browser_session import BrowserSession
-from engine.cluster import cluster_address as addresses
 from engine.cluster.cluster_address import (
     ClusterAddress,
     ClusterNotInstalled,
@@ -156,7 +156,7 @@ def test_a_missing_library_is_an_error_with_the_way_out(monkeypatch: pytest.Monk
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(addresses.importlib, "import_module", missing)
+    monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(ClusterNotInstalled, match=r"pip install 'openchrome-monitor\[cluster\]'"):
         import_library("distributed.security")
 

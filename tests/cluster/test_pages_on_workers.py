@@ -284,7 +284,7 @@ async def test_a_worker_that_dies_under_its_pages_loses_none(tmp_path: Path) -> 
     async with cluster() as workers:
         dying = await workers.add("dying")
         await workers.add("other")
-        dead = []
+        dead: list[asyncio.Future[None]] = []
 
         def on_page(page: dict[str, Any], _: object) -> None:
             if len(context.pages) == 5:
@@ -349,7 +349,7 @@ async def test_the_egress_policy_of_the_task_holds_on_workers(tmp_path: Path) ->
     async with cluster() as workers:
         await workers.add("one")
         with Site(pages=PAGES) as canary, Site(pages=PAGES) as site:
-            given = {
+            given: dict[str, Any] = {
                 "urls": [f"{site.url}/redirect/to?url={canary.url}/"],
                 "max_depth": 0,
                 "max_pages": 2,

@@ -1,0 +1,118 @@
+"""The work of a worker: it bounds what engines ask, and keeps nothing for those that left."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from engine.cluster import page_server
+from engine.cluster.page_records import Hello, PageReply, PageRequest, Terms, packed, unpacked
+from engine.cluster.page_server import PageServer
+from engine.cluster.wire import Misbehaviour
+from engine.pages.fetch import PageOptions
+from fixtures.site.site import Site
+from tests.support.engines import until
+
+MIB = 2**20
+
+
+def request(url: str, session: str = "one") -> bytes:
+    terms = Terms(url, pages=4)
+    return packed(PageRequest(session, terms, "static", url, PageOptions()))
+
+
+async def answered(server: PageServer, data: bytes) -> PageReply:
+    return unpacked(await server.fetch(data), PageReply, MIB)
+
+
+async def test_a_worker_tells_its_name_and_slots() -> None:
+    server = PageServer("rack\x1b 7", 3)
+    hello = unpacked(server.hello(), Hello, MIB)
+    assert (hello.name, hello.slots) == ("rack_ 7", 3)
+
+
+async def test_no_more_pages_load_at_once_than_it_has_slots(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(page_server, "BUSY_S", 0.05)
+    server = PageServer("w", 1)
+    with Site(pages=3) as site:
+        async with server.running():
+            long = asyncio.create_task(answered(server, request(f"{site.url}/slow?ms=3000")))
+            await until(lambda: site.hits["/slow"])
+            refused = await answered(server, request(f"{site.url}/static/1", "two"))
+            assert refused.failed is not None
+            assert refused.failed.what == "busy"
+            assert (await long).fetched is not None
+            again = await answered(server, request(f"{site.url}/static/1", "two"))
+            assert again.fetched is not None
+            assert again.fetched.status == 200
+
+
+async def test_the_sessions_of_engines_that_left_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(page_server, "IDLE_S", 0.0)
+    monkeypatch.setattr(page_server, "LOOK_S", 0.02)
+    server = PageServer("w", 4)
+    with Site(pages=3) as site:
+        async with server.running():
+            for number in range(3):
+                await answered(server, request(f"{site.url}/static/1", f"engine {number}"))
+            await until(lambda: not server.sessions)
+            assert (await answered(server, request(f"{site.url}/static/1"))).fetched is not None
+
+
+async def test_more_sessions_than_a_worker_can_keep_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(page_server, "MOST_SESSIONS", 1)
+    server = PageServer("w", 4)
+    with Site(pages=3) as site:
+        async with server.running():
+            assert (await answered(server, request(f"{site.url}/static/1"))).fetched is not None
+            other = await answered(server, request(f"{site.url}/static/1", "two"))
+    assert other.failed is not None
+    assert other.failed.what == "busy"
+
+
+async def test_a_page_that_is_given_up_frees_its_slot() -> None:
+    server = PageServer("w", 1)
+    with Site(pages=3) as site:
+        async with server.running():
+            loading = asyncio.create_task(server.fetch(request(f"{site.url}/slow?ms=60000")))
+            await until(lambda: site.hits["/slow"])
+            loading.cancel()
+            await asyncio.wait({loading})
+            assert (await answered(server, request(f"{site.url}/static/1"))).fetched is not None
+
+
+async def test_a_failed_page_is_a_reply_with_its_reason() -> None:
+    server = PageServer("w", 4)
+    async with server.running():
+        data = packed(PageRequest("s", Terms(None), "static", "http://127.0.0.1:9/", PageOptions()))
+        reply = await answered(server, data)
+    assert reply.failed is not None
+    assert (reply.failed.what, reply.failed.kind) == ("page", "blocked")
+    assert reply.refusals == [("127.0.0.1:9", "private address")]
+
+
+async def test_a_page_that_is_too_large_for_the_way_is_a_failed_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(page_server, "MOST_REPLY_BYTES", 500)
+    server = PageServer("w", 4)
+    with Site(pages=3) as site:
+        async with server.running():
+            reply = await answered(server, request(f"{site.url}/static/"))
+    assert reply.failed is not None
+    assert reply.failed.kind == "too_large"
+
+
+async def test_what_is_no_request_is_refused() -> None:
+    server = PageServer("w", 4)
+    async with server.running():
+        for data in (b"", b"\x00", b"\x00\x80", packed(PageReply())):
+            with pytest.raises(Misbehaviour):
+                await server.fetch(data)
