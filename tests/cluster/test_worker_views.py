@@ -37,8 +37,8 @@ def views(engine: Engine) -> dict[str, WorkerView]:
 
 async def test_the_workers_are_listed_while_a_crawl_uses_them(tmp_path: Path) -> None:
     async with cluster() as workers, opened(tmp_path) as engine:
-        await workers.add("one", slots=3)
-        await workers.add("two", slots=3)
+        await workers.add("one")
+        await workers.add("two")
         assert engine.cluster_workers() is None
         with Site(pages=40) as site:
             args = {"url": site.url, "engine": "static", "delay_ms": SLOW_MS, "max_pages": 40}
@@ -48,7 +48,7 @@ async def test_the_workers_are_listed_while_a_crawl_uses_them(tmp_path: Path) ->
             assert set(found) == {"one", "two"}
             assert {one.cluster for one in found.values()} == {workers.address}
             assert {one.address for one in found.values()} == set(workers.listed)
-            assert {(one.state, one.slots) for one in found.values()} == {("ready", 3)}
+            assert {(one.state, one.slots) for one in found.values()} == {("ready", 4)}
             assert sum(one.pages_per_s for one in found.values()) > 0
             await engine.commands.cancel(record.task_id, None)
             await until(lambda: engine.cluster_workers() is None)

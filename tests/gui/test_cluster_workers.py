@@ -52,7 +52,7 @@ def row(name: str, pages: int) -> ReadCell:
 
 async def test_the_workers_of_a_crawl_are_shown_while_it_runs(tmp_path: Path) -> None:
     async with cluster() as workers, opened(tmp_path / "home") as session:
-        await workers.add("one", slots=3)
+        await workers.add("one")
         bar, bridge = session.window.status, session.bridge
         assert bar.workers.isHidden()
         with Site(pages=60) as site:
@@ -71,7 +71,7 @@ async def test_the_workers_of_a_crawl_are_shown_while_it_runs(tmp_path: Path) ->
             await until(lambda: pages() > 1, bridge.workers)
             (shown,) = rows(dialog.list)
             (address,) = workers.listed
-            assert shown[:5] == ["one", address.partition("://")[2], workers.address, "Ready", "3"]
+            assert shown[:5] == ["one", address.partition("://")[2], workers.address, "Ready", "4"]
             assert dialog.summary.text().startswith("Workers ready: 1 of 1. ")
             bridge.cancel(bridge.own_tasks)
             await until(bar.workers.isHidden, bridge.workers)
