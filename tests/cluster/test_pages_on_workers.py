@@ -44,6 +44,7 @@ def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "LOOK_S", 0.05)
     monkeypatch.setattr(worker_pool, "LAST_PAUSE_S", 0.1)
     monkeypatch.setattr(worker_pool, "AWAY_S", 0.2)
+    monkeypatch.setattr(worker_pool, "WRONG_S", 600.0)
 
 
 async def crawled(
@@ -175,7 +176,7 @@ async def test_a_worker_that_misbehaves_is_put_aside_and_its_pages_go_to_another
     tmp_path: Path, manners: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with cluster() as workers:
-        monkeypatch.setattr(worker_pool, "AWAY_S", 60.0)
+        monkeypatch.setattr(worker_pool, "AWAY_S", 600.0)
         bad = await workers.add("bad", **{FETCH: manners})
         await workers.add("good")
         with Site(pages=PAGES) as site:
@@ -198,7 +199,7 @@ async def test_a_worker_that_drips_is_given_up_in_the_time_of_the_page(
             await never.wait()
             return None
 
-        await workers.add("bad", **{FETCH: drips})
+        bad = await workers.add("bad", **{FETCH: drips})
         with Site(pages=PAGES) as site:
             running = asyncio.create_task(
                 crawled(
@@ -210,6 +211,10 @@ async def test_a_worker_that_drips_is_given_up_in_the_time_of_the_page(
                 )
             )
             await until(lambda: [note for note in notes(context) if "no answer within" in note])
+            # The others get the time that a crowded machine needs.
+            monkeypatch.setattr("engine.cluster.cluster_pages.MARGIN_S", 60.0)
+            workers.listed.pop(bad.address)
+            await bad.stop()
             await workers.add("good")
             await running
         assert by_worker(context) == {"good": PAGES}
@@ -266,7 +271,15 @@ async def test_a_crawl_goes_on_without_its_scheduler_and_finds_it_again(tmp_path
         context = MemoryContext(on_page=on_page)
         with Site(pages=1_000) as site:
             running = asyncio.create_task(
-                crawled(site.url, tmp_path, workers.address, context, max_pages=1_000, delay_ms=20)
+                crawled(
+                    site.url,
+                    tmp_path,
+                    workers.address,
+                    context,
+                    max_pages=1_000,
+                    max_depth=100,
+                    delay_ms=20,
+                )
             )
             await going.wait()
             await workers.scheduler.stop()
