@@ -113,6 +113,7 @@ class WorkerPool:
         self._changed = asyncio.Condition()
         self._is_scheduler_away = False
         self._told_none = False
+        self._failure: EngineError | None = None  # of the event log
 
     @contextlib.asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
@@ -123,7 +124,7 @@ class WorkerPool:
         """
         try:
             await self._first_look()
-            async with beside(self._follow()):
+            async with beside(self._follow_or_fail()):
                 yield
         finally:
             for worker in self._workers.values():
@@ -149,10 +150,13 @@ class WorkerPool:
         """Wait until a worker has room for a page.
 
         Raises:
-            BrowserFailed, BrowserMissing: no worker has a browser that starts.
+            BrowserFailed: no worker has a browser that starts.
+            EngineError: what happens to the workers cannot be written down.
         """
         async with self._changed:
             while self._free() is None:
+                if self._failure is not None:
+                    raise self._failure
                 self._expect_a_browser()
                 await self._tell_none()
                 await self._changed.wait()
@@ -161,7 +165,7 @@ class WorkerPool:
         """Return a worker with room for a page, which is the caller's until `give_back`.
 
         Raises:
-            BrowserFailed, BrowserMissing: no worker has a browser that starts.
+            BrowserFailed, EngineError: as `ready`.
         """
         while (worker := self._free()) is None:
             await self.ready()
@@ -251,6 +255,15 @@ class WorkerPool:
                 if time.monotonic() >= deadline_s or isinstance(failed, Misbehaviour):
                     raise ClusterUnreachable(address=self._scheduler, reason=failed) from failed
             await asyncio.sleep(LOOK_S)
+
+    async def _follow_or_fail(self) -> None:
+        """Follow; an event that cannot be written ends the wait of pages for a worker."""
+        try:
+            await self._follow()
+        except EngineError as failed:
+            self._failure = failed
+            async with self._changed:
+                self._changed.notify_all()
 
     async def _follow(self) -> None:
         pause_s = LOOK_S

@@ -27,7 +27,7 @@ from engine.cluster.page_records import (
 from engine.kinds.registry import KINDS
 from engine.kinds.spec import Tools
 from engine.model.config import Settings
-from engine.model.errors import BrowserFailed, NothingTaken
+from engine.model.errors import BrowserFailed, LedgerUnusable, NothingTaken
 from engine.pages.fetch import Fetched
 from fixtures.site.site import Site
 from tests.cluster.dask_peers import HEAD, Answer, cluster, message
@@ -258,6 +258,24 @@ async def test_the_wait_for_a_worker_can_be_stopped(tmp_path: Path) -> None:
             context.stop()
             await running
         assert context.pages == []
+
+
+async def test_an_event_that_cannot_be_written_ends_the_wait_for_a_worker(tmp_path: Path) -> None:
+    class Full(MemoryContext):
+        async def log(self, phase: str, note: str, **data: object) -> None:
+            await super().log(phase, note, **data)
+            if "does not answer" in note:
+                raise LedgerUnusable(path="here", reason="the disk is full")
+
+    async with cluster() as workers:
+        with Site(pages=PAGES) as site:
+            running = asyncio.create_task(
+                crawled(site.url, tmp_path, workers.address, context := Full())
+            )
+            await until(lambda: notes(context))
+            await workers.scheduler.stop()
+            with pytest.raises(LedgerUnusable, match="the disk is full"):
+                await running
 
 
 async def test_a_crawl_goes_on_without_its_scheduler_and_finds_it_again(tmp_path: Path) -> None:
